@@ -1,0 +1,81 @@
+"""Every error that pegbox raises on purpose: one root, one class per kind of failure.
+
+Messages show the value that caused the failure, where it came from, and the remedy.
+"""
+
+from typing import Any
+
+
+class PegboxError(Exception):
+    """Root of all errors raised by pegbox."""
+
+
+class ExprError(PegboxError):
+    """An expression cannot be built: unknown data type, wrong operand, wrong arity."""
+
+
+class ComputeError(PegboxError):
+    """A tensor computation is malformed: wrong rank, reduction in a wrong place, unknown tensor."""
+
+
+class ScheduleError(PegboxError):
+    """A schedule primitive was refused because it is malformed or would change the result."""
+
+
+class LoweringError(PegboxError):
+    """A scheduled program cannot be lowered to plain loops."""
+
+
+class CompileError(PegboxError):
+    """The code generator or LLVM rejected a program."""
+
+
+class TargetError(PegboxError):
+    """A target string is malformed or names something that this machine does not have."""
+
+
+class SpaceError(PegboxError):
+    """A configuration space or a configuration is malformed."""
+
+
+class InvalidConfig(PegboxError):
+    """A template refused a configuration; tuners see it as a failed trial, not as a crash."""
+
+
+class TemplateError(PegboxError):
+    """A template cannot be found, imported or instantiated."""
+
+
+class ArgumentError(PegboxError, ValueError):
+    """A kernel was called with arrays that it cannot take, or an API with a value outside its domain."""
+
+
+class MeasureError(PegboxError):
+    """The measuring machinery itself failed (not a candidate: those become `Failed` results)."""
+
+
+class RecordError(PegboxError):
+    """A record file is damaged, or a record belongs to another space, target or version."""
+
+
+class PluginError(PegboxError):
+    """A plugin is broken, or two plugins claim one name."""
+
+
+class UnknownName(PegboxError, KeyError):
+    """No plugin provides the name that was asked for."""
+
+    def __str__(self) -> str:
+        # KeyError would print the repr of the message.
+        return str(self.args[0]) if self.args else ""
+
+
+class TuningError(PegboxError):
+    """A tuning run ended early because a tuner, an essential callback or the measurer broke.
+
+    `result` is the `TuneResult` with everything measured until then, its best configuration included.
+    """
+
+    def __init__(self, message: str, result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result

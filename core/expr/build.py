@@ -1,0 +1,319 @@
+"""Building expressions: types meet, constants fold, neutral elements vanish."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+
+from pegbox.errors import ExprError
+from pegbox.expr import dtypes
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import (
+    _OPERATORS,
+    Binary,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Logic,
+    Not,
+    Select,
+    Var,
+)
+
+TRUE = Const(True, "bool")
+FALSE = Const(False, "bool")
+ZERO = Const(0, dtypes.INDEX)
+ONE = Const(1, dtypes.INDEX)
+
+
+def const(value: int | float | bool, dtype: str | None = None) -> Const:
+    """A literal. Without a dtype: bool, int64 or float32 by the value's own type."""
+    if dtype is None:
+        dtype = "bool" if isinstance(value, bool) else dtypes.INDEX if isinstance(value, int) else "float32"
+    dtypes.check(dtype)
+    if dtypes.is_float(dtype):
+        return Const(float(value), dtype)
+    if dtype == "bool":
+        return Const(bool(value), dtype)
+    if isinstance(value, float) and not value.is_integer():
+        raise ExprError(f"{value!r} is not a value of {dtype}; cast explicitly with te.cast")
+    return Const(dtypes.wrap(int(value), dtype), dtype)
+
+
+def index(value: int) -> Const:
+    """An int64 literal, without any checking."""
+    return Const(value, dtypes.INDEX)
+
+
+def as_expr(value: object) -> Expr:
+    """Python and NumPy scalars become constants; expressions stay.
+
+    Raises:
+        ExprError: the value is neither.
+    """
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, bool | int | float):
+        return const(value)
+    item = getattr(value, "item", None)
+    dtype = getattr(value, "dtype", None)
+    if item is not None and getattr(value, "ndim", None) == 0:
+        return const(item(), str(dtype))
+    raise ExprError(
+        f"cannot use {value!r} ({type(value).__name__}) in an expression; expected a number or an expression"
+    )
+
+
+def _meet(a: object, b: object) -> tuple[Expr, Expr]:
+    """Both operands in one type; a Python number takes the type of the other side where it fits."""
+    ea, eb = as_expr(a), as_expr(b)
+    if ea.dtype == eb.dtype:
+        return ea, eb
+    if not isinstance(a, Expr):
+        ea = _adapt(a, ea, eb.dtype)
+    elif not isinstance(b, Expr):
+        eb = _adapt(b, eb, ea.dtype)
+    target = dtypes.promote(ea.dtype, eb.dtype)
+    return cast(target, ea), cast(target, eb)
+
+
+def _adapt(raw: object, value: Expr, dtype: str) -> Expr:
+    if isinstance(raw, bool | int | float) and (dtypes.is_float(dtype) or (isinstance(raw, int) and dtype != "bool")):
+        return const(raw, dtype)
+    return value
+
+
+def cast(dtype: str, value: object) -> Expr:
+    """Convert to `dtype` as C does: floats to integers truncate, to bool means `!= 0`."""
+    dtypes.check(dtype)
+    expr = as_expr(value)
+    if expr.dtype == dtype:
+        return expr
+    if isinstance(expr, Const):
+        if dtypes.is_float(dtype) and expr.dtype != "bool" and dtype != "float16":
+            return (
+                Const(float(expr.value), dtype)
+                if dtype == "float64" or dtypes.is_int(expr.dtype)
+                else Cast(dtype, expr)
+            )
+        if dtype != "bool" and not dtypes.is_float(expr.dtype) and not dtypes.is_float(dtype):
+            return Const(dtypes.wrap(int(expr.value), dtype), dtype)
+    return Cast(dtype, expr)
+
+
+def add(a: object, b: object) -> Expr:
+    ea, eb = _meet(a, b)
+    if dtypes.is_int(ea.dtype):
+        if isinstance(eb, Const):
+            if eb.value == 0:
+                return ea
+            if isinstance(ea, Const):
+                return Const(dtypes.wrap(ea.value + eb.value, ea.dtype), ea.dtype)  # type: ignore[arg-type]
+        elif isinstance(ea, Const) and ea.value == 0:
+            return eb
+    return Binary("add", _arith(ea, "+"), eb)
+
+
+def sub(a: object, b: object) -> Expr:
+    ea, eb = _meet(a, b)
+    if dtypes.is_int(ea.dtype) and isinstance(eb, Const):
+        if eb.value == 0:
+            return ea
+        if isinstance(ea, Const):
+            return Const(dtypes.wrap(ea.value - eb.value, ea.dtype), ea.dtype)  # type: ignore[arg-type]
+    return Binary("sub", _arith(ea, "-"), eb)
+
+
+def mul(a: object, b: object) -> Expr:
+    ea, eb = _meet(a, b)
+    if dtypes.is_int(ea.dtype):
+        if isinstance(ea, Const):
+            ea, eb = eb, ea
+        if isinstance(eb, Const):
+            if eb.value == 1:
+                return ea
+            if eb.value == 0:
+                return eb
+            if isinstance(ea, Const):
+                return Const(dtypes.wrap(ea.value * eb.value, ea.dtype), ea.dtype)  # type: ignore[arg-type]
+    return Binary("mul", _arith(ea, "*"), eb)
+
+
+def div(a: object, b: object) -> Expr:
+    """True division of floats.
+
+    Raises:
+        ExprError: both operands are integers, where the rounding would be ambiguous.
+    """
+    ea, eb = _meet(a, b)
+    if not dtypes.is_float(ea.dtype):
+        raise ExprError(
+            f"{ea} / {eb}: division of {ea.dtype} is ambiguous; use // to round down, or te.cast to a float first"
+        )
+    return Binary("div", ea, eb)
+
+
+def floordiv(a: object, b: object) -> Expr:
+    ea, eb = _integers(a, b, "//")
+    if isinstance(eb, Const):
+        if eb.value == 1:
+            return ea
+        if isinstance(ea, Const):
+            return Const(dtypes.wrap(int(ea.value // eb.value), ea.dtype), ea.dtype)
+    return Binary("floordiv", ea, eb)
+
+
+def floormod(a: object, b: object) -> Expr:
+    ea, eb = _integers(a, b, "%")
+    if isinstance(eb, Const):
+        if eb.value == 1:
+            return Const(0, ea.dtype)
+        if isinstance(ea, Const):
+            return Const(int(ea.value % eb.value), ea.dtype)
+    return Binary("floormod", ea, eb)
+
+
+def _integers(a: object, b: object, sign: str) -> tuple[Expr, Expr]:
+    ea, eb = _meet(a, b)
+    if not dtypes.is_int(ea.dtype):
+        raise ExprError(f"{ea} {sign} {eb}: needs integers, got {ea.dtype}; for floats use te.floor(a / b)")
+    if isinstance(eb, Const) and eb.value == 0:
+        raise ExprError(f"{ea} {sign} {eb}: division by zero")
+    return ea, eb
+
+
+def _arith(expr: Expr, sign: str) -> Expr:
+    if expr.dtype == "bool":
+        raise ExprError(f"{expr} {sign} ...: arithmetic on bool; use te.cast to an integer type, or & and | for logic")
+    return expr
+
+
+def minimum(a: object, b: object) -> Expr:
+    return _extremum("min", min, a, b)
+
+
+def maximum(a: object, b: object) -> Expr:
+    return _extremum("max", max, a, b)
+
+
+def _extremum(op: str, fold: Callable[..., int | float], a: object, b: object) -> Expr:
+    ea, eb = _meet(a, b)
+    if isinstance(ea, Const) and isinstance(eb, Const) and not dtypes.is_float(ea.dtype):
+        return Const(fold(ea.value, eb.value), ea.dtype)
+    return ea if same(ea, eb) else Binary(op, ea, eb)
+
+
+def neg(a: object) -> Expr:
+    ea = as_expr(a)
+    # -x and 0 - x differ for x = 0.0 (the sign of zero), hence the multiplication.
+    return mul(ea, const(-1, ea.dtype)) if dtypes.is_float(ea.dtype) else sub(const(0, ea.dtype), ea)
+
+
+_COMPARE: dict[str, Callable[[object, object], bool]] = {
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
+}  # type: ignore[dict-item]  # fmt: skip
+
+
+def compare(op: str, a: object, b: object) -> Expr:
+    ea, eb = _meet(a, b)
+    if isinstance(ea, Const) and isinstance(eb, Const):
+        return TRUE if _COMPARE[op](ea.value, eb.value) else FALSE
+    return Compare(op, ea, eb)
+
+
+def equal(a: object, b: object) -> Compare:
+    """The operator ==: never folds, because its truth value is structural equality."""
+    try:
+        ea, eb = _meet(a, b)
+    except ExprError:
+        # Something that is no expression: unequal. Both sides must stay distinct nodes.
+        return Compare("eq", TRUE, FALSE)
+    return Compare("eq", ea, eb)
+
+
+def not_equal(a: object, b: object) -> Compare:
+    """The operator !=; see `equal`."""
+    result = equal(a, b)
+    return Compare("ne", result.a, result.b)
+
+
+def logical_and(a: object, b: object) -> Expr:
+    ea, eb = _bool(a), _bool(b)
+    if isinstance(ea, Const):
+        return eb if ea.value else FALSE
+    if isinstance(eb, Const):
+        return ea if eb.value else FALSE
+    return ea if same(ea, eb) else Logic("and", ea, eb)
+
+
+def logical_or(a: object, b: object) -> Expr:
+    ea, eb = _bool(a), _bool(b)
+    if isinstance(ea, Const):
+        return TRUE if ea.value else eb
+    if isinstance(eb, Const):
+        return TRUE if eb.value else ea
+    return ea if same(ea, eb) else Logic("or", ea, eb)
+
+
+def logical_not(a: object) -> Expr:
+    ea = _bool(a)
+    if isinstance(ea, Const):
+        return FALSE if ea.value else TRUE
+    return ea.a if isinstance(ea, Not) else Not(ea)
+
+
+def _bool(value: object) -> Expr:
+    expr = as_expr(value)
+    if expr.dtype != "bool":
+        raise ExprError(f"{expr} has dtype {expr.dtype} where a condition is needed; compare it with something")
+    return expr
+
+
+def all_of(conditions: Sequence[object]) -> Expr:
+    """Conjunction; true when empty."""
+    result: Expr = TRUE
+    for condition in conditions:
+        result = logical_and(result, condition)
+    return result
+
+
+def any_of(conditions: Sequence[object]) -> Expr:
+    """Disjunction; false when empty."""
+    result: Expr = FALSE
+    for condition in conditions:
+        result = logical_or(result, condition)
+    return result
+
+
+def select(cond: object, a: object, b: object) -> Expr:
+    """`a` where `cond` holds, else `b`; only the chosen side is evaluated."""
+    condition = _bool(cond)
+    ea, eb = _meet(a, b)
+    if isinstance(condition, Const):
+        return ea if condition.value else eb
+    return Select(condition, ea, eb)
+
+
+def conjuncts(condition: Expr) -> tuple[Expr, ...]:
+    """The parts that `and` joins; empty for true."""
+    if isinstance(condition, Logic) and condition.op == "and":
+        return conjuncts(condition.a) + conjuncts(condition.b)
+    if isinstance(condition, Const) and condition.value:
+        return ()
+    return (condition,)
+
+
+def variables(names: str) -> tuple[Var, ...]:
+    """Index variables by name: `variables("i j k")`."""
+    return tuple(Var(name) for name in names.split())
+
+
+_OPERATORS.update(
+    {
+        "add": add, "sub": sub, "mul": mul, "div": div, "floordiv": floordiv, "floormod": floormod, "neg": neg,
+        "lt": lambda a, b: compare("lt", a, b), "le": lambda a, b: compare("le", a, b),
+        "gt": lambda a, b: compare("gt", a, b), "ge": lambda a, b: compare("ge", a, b),
+        "eq": equal, "ne": not_equal, "and": logical_and, "or": logical_or, "not": logical_not,
+    }
+)  # fmt: skip

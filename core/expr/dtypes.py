@@ -1,0 +1,72 @@
+"""The element types and the rules by which two of them meet in one operation."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pegbox.errors import ExprError
+
+BITS: Final[dict[str, int]] = {
+    "float64": 64, "float32": 32, "float16": 16,
+    "int64": 64, "int32": 32, "int16": 16, "int8": 8,
+    "uint8": 8, "bool": 1,
+}  # fmt: skip
+
+INDEX: Final = "int64"  # loop variables and subscripts; wide enough that no address arithmetic overflows
+
+
+def check(dtype: str) -> str:
+    """Return `dtype` if pegbox knows it.
+
+    Raises:
+        ExprError: the name is not an element type.
+    """
+    if dtype not in BITS:
+        raise ExprError(f"unknown dtype {dtype!r}; use one of {', '.join(BITS)}")
+    return dtype
+
+
+def is_float(dtype: str) -> bool:
+    return dtype.startswith("float")
+
+
+def is_int(dtype: str) -> bool:
+    return dtype.startswith(("int", "uint"))
+
+
+def nbytes(dtype: str) -> int:
+    """Bytes of one element in memory (bool takes one)."""
+    return max(BITS[dtype] // 8, 1)
+
+
+def promote(a: str, b: str) -> str:
+    """The type in which `a op b` is computed: floats beat integers, wider beats narrower."""
+    if a == b:
+        return a
+    if is_float(a) != is_float(b):
+        return a if is_float(a) else b
+    if a == "bool" or b == "bool":
+        return b if a == "bool" else a
+    if {a, b} == {"int8", "uint8"}:
+        return "int16"
+    return a if BITS[a] >= BITS[b] else b
+
+
+def value_range(dtype: str) -> tuple[int | float, int | float]:
+    """Smallest and largest value of the type (infinities for floats)."""
+    if is_float(dtype):
+        return float("-inf"), float("inf")
+    if dtype == "bool":
+        return 0, 1
+    bits = BITS[dtype]
+    return (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def wrap(value: int, dtype: str) -> int:
+    """Reduce an integer to the type's range modulo 2^bits, as the machine does."""
+    lo, hi = value_range(dtype)
+    if lo <= value <= hi:
+        return value
+    bits = BITS[dtype]
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value > hi else value

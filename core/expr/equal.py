@@ -1,0 +1,32 @@
+"""Are two expressions the same, node by node?"""
+
+from __future__ import annotations
+
+from pegbox.expr.nodes import Binary, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
+
+
+def same(a: object, b: object) -> bool:
+    """Structural equality; variables and buffers are compared by identity."""
+    if a is b:
+        return True
+    if not isinstance(a, Expr) or type(a) is not type(b):
+        return False
+    match a, b:
+        case Const(), Const():
+            return a.dtype == b.dtype and a.value == b.value
+        case (Binary(), Binary()) | (Compare(), Compare()) | (Logic(), Logic()):
+            return a.op == b.op and same(a.a, b.a) and same(a.b, b.b)
+        case Not(), Not():
+            return same(a.a, b.a)
+        case Cast(), Cast():
+            return a.dtype == b.dtype and same(a.a, b.a)
+        case Select(), Select():
+            return same(a.cond, b.cond) and same(a.a, b.a) and same(a.b, b.b)
+        case Call(), Call():
+            return a.name == b.name and len(a.args) == len(b.args) and all(map(same, a.args, b.args))
+        case Load(), Load():
+            return a.buffer is b.buffer and all(map(same, a.indices, b.indices))
+        case Var(), Var():
+            return False
+        case _:
+            return a.same_as(b) if hasattr(a, "same_as") else False

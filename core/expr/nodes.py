@@ -1,0 +1,276 @@
+"""Expressions: immutable scalar values over variables and buffer elements.
+
+The whole grammar:
+
+    Expr ::= Const(value)                      a literal
+           | Var(name)                         identity counts, the name is for people
+           | Binary(op, a, b)                  add sub mul div floordiv floormod min max
+           | Compare(op, a, b)                 lt le gt ge eq ne, gives bool
+           | Logic(op, a, b)  | Not(a)         and or
+           | Select(cond, a, b)                only the chosen side is evaluated
+           | Cast(dtype, a)
+           | Call(name, args)                  an intrinsic: exp, log, ...
+           | Load(buffer, indices)             one element of a buffer
+           | Reduce(...)                       only at the top of a computation, never inside the loop IR
+
+Every node carries its `dtype`. Nodes are built through the functions of `pegbox.expr.build` (which the operators
+use), where constants fold and types meet. They use plain slotted classes instead of frozen dataclasses because
+a tuner builds hundreds of thousands of them: construction is three times as fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pegbox.errors import ExprError
+from pegbox.expr import dtypes
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# The operators delegate to pegbox.expr.build, which imports this module; it fills this table when it loads.
+_OPERATORS: dict[str, Callable[..., Expr]] = {}
+
+
+class Buffer:
+    """A dense row-major array that programs read and write. Identity counts: two buffers are never equal.
+
+    `shape` holds Python ints (shapes are static), `scope` is "global" or "local" (a hint where to place it).
+    """
+
+    __slots__ = ("dtype", "name", "scope", "shape")
+
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: str = "float32", scope: str = "global") -> None:
+        self.name = name
+        self.shape = shape
+        self.dtype = dtypes.check(dtype)
+        self.scope = scope
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        total = 1
+        for extent in self.shape:
+            total *= extent
+        return total
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * dtypes.nbytes(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.name}: {self.dtype}{list(self.shape)})"
+
+
+class Expr:
+    """Base of all expressions. `==` builds a comparison whose truth value is structural equality."""
+
+    __slots__ = ("dtype",)
+    dtype: str
+
+    def __add__(self, other: object) -> Expr:
+        return _OPERATORS["add"](self, other)
+
+    def __radd__(self, other: object) -> Expr:
+        return _OPERATORS["add"](other, self)
+
+    def __sub__(self, other: object) -> Expr:
+        return _OPERATORS["sub"](self, other)
+
+    def __rsub__(self, other: object) -> Expr:
+        return _OPERATORS["sub"](other, self)
+
+    def __mul__(self, other: object) -> Expr:
+        return _OPERATORS["mul"](self, other)
+
+    def __rmul__(self, other: object) -> Expr:
+        return _OPERATORS["mul"](other, self)
+
+    def __truediv__(self, other: object) -> Expr:
+        return _OPERATORS["div"](self, other)
+
+    def __rtruediv__(self, other: object) -> Expr:
+        return _OPERATORS["div"](other, self)
+
+    def __floordiv__(self, other: object) -> Expr:
+        return _OPERATORS["floordiv"](self, other)
+
+    def __rfloordiv__(self, other: object) -> Expr:
+        return _OPERATORS["floordiv"](other, self)
+
+    def __mod__(self, other: object) -> Expr:
+        return _OPERATORS["floormod"](self, other)
+
+    def __rmod__(self, other: object) -> Expr:
+        return _OPERATORS["floormod"](other, self)
+
+    def __neg__(self) -> Expr:
+        return _OPERATORS["neg"](self)
+
+    def __lt__(self, other: object) -> Expr:
+        return _OPERATORS["lt"](self, other)
+
+    def __le__(self, other: object) -> Expr:
+        return _OPERATORS["le"](self, other)
+
+    def __gt__(self, other: object) -> Expr:
+        return _OPERATORS["gt"](self, other)
+
+    def __ge__(self, other: object) -> Expr:
+        return _OPERATORS["ge"](self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return _OPERATORS["eq"](self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return _OPERATORS["ne"](self, other)
+
+    def __and__(self, other: object) -> Expr:
+        return _OPERATORS["and"](self, other)
+
+    def __or__(self, other: object) -> Expr:
+        return _OPERATORS["or"](self, other)
+
+    def __invert__(self) -> Expr:
+        return _OPERATORS["not"](self)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(getattr(self, name) for name in self.__match_args__)))
+
+    __match_args__: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        raise ExprError(
+            f"the truth value of {self} is known only when the program runs; "
+            "use te.if_then_else(cond, a, b), te.all(...) and te.any(...) instead of if, and, or"
+        )
+
+    def __repr__(self) -> str:
+        from pegbox.expr.printer import show  # the printer imports this module
+
+        return show(self)
+
+
+class Const(Expr):
+    """A literal; `value` is a Python bool, int or float according to `dtype`."""
+
+    __slots__ = ("value",)
+    __match_args__ = ("value", "dtype")
+
+    def __init__(self, value: int | float | bool, dtype: str) -> None:
+        self.value = value
+        self.dtype = dtype
+
+
+class Var(Expr):
+    """A variable. Two variables of one name are different variables."""
+
+    __slots__ = ("name",)
+    __match_args__ = ("name",)
+
+    def __init__(self, name: str, dtype: str = dtypes.INDEX) -> None:
+        self.name = name
+        self.dtype = dtype
+
+    __hash__ = object.__hash__
+
+    def copy(self) -> Self:
+        """A new variable of the same name."""
+        return type(self)(self.name, self.dtype)
+
+
+class Binary(Expr):
+    __slots__ = ("a", "b", "op")
+    __match_args__ = ("op", "a", "b")
+
+    def __init__(self, op: str, a: Expr, b: Expr) -> None:
+        self.op = op
+        self.a = a
+        self.b = b
+        self.dtype = a.dtype
+
+
+class Compare(Expr):
+    __slots__ = ("a", "b", "op")
+    __match_args__ = ("op", "a", "b")
+
+    def __init__(self, op: str, a: Expr, b: Expr) -> None:
+        self.op = op
+        self.a = a
+        self.b = b
+        self.dtype = "bool"
+
+    def __bool__(self) -> bool:
+        """Structural (in)equality for == and !=, so that expressions work in containers; others have no truth value."""
+        from pegbox.expr.equal import same  # it imports this module
+
+        if self.op == "eq":
+            return same(self.a, self.b)
+        if self.op == "ne":
+            return not same(self.a, self.b)
+        return super().__bool__()
+
+
+class Logic(Expr):
+    __slots__ = ("a", "b", "op")
+    __match_args__ = ("op", "a", "b")
+
+    def __init__(self, op: str, a: Expr, b: Expr) -> None:
+        self.op = op
+        self.a = a
+        self.b = b
+        self.dtype = "bool"
+
+
+class Not(Expr):
+    __slots__ = ("a",)
+    __match_args__ = ("a",)
+
+    def __init__(self, a: Expr) -> None:
+        self.a = a
+        self.dtype = "bool"
+
+
+class Select(Expr):
+    """`a` where `cond` holds, else `b`; the other side is not evaluated (its loads may be out of bounds)."""
+
+    __slots__ = ("a", "b", "cond")
+    __match_args__ = ("cond", "a", "b")
+
+    def __init__(self, cond: Expr, a: Expr, b: Expr) -> None:
+        self.cond = cond
+        self.a = a
+        self.b = b
+        self.dtype = a.dtype
+
+
+class Cast(Expr):
+    __slots__ = ("a",)
+    __match_args__ = ("dtype", "a")
+
+    def __init__(self, dtype: str, a: Expr) -> None:
+        self.a = a
+        self.dtype = dtype
+
+
+class Call(Expr):
+    """An intrinsic of `pegbox.expr.intrinsics`."""
+
+    __slots__ = ("args", "name")
+    __match_args__ = ("name", "args", "dtype")
+
+    def __init__(self, name: str, args: tuple[Expr, ...], dtype: str) -> None:
+        self.name = name
+        self.args = args
+        self.dtype = dtype
+
+
+class Load(Expr):
+    __slots__ = ("buffer", "indices")
+    __match_args__ = ("buffer", "indices")
+
+    def __init__(self, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
+        self.buffer = buffer
+        self.indices = indices
+        self.dtype = buffer.dtype

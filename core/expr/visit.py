@@ -1,0 +1,113 @@
+"""Walking and rewriting expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from pegbox.expr import build
+from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct operands of a node."""
+    match expr:
+        case Const() | Var():
+            return ()
+        case Binary() | Compare() | Logic():
+            return (expr.a, expr.b)
+        case Select(cond, a, b):
+            return (cond, a, b)
+        case Not() | Cast():
+            return (expr.a,)
+        case Call():
+            return expr.args
+        case Load():
+            return expr.indices
+        case _:
+            raise TypeError(f"unknown expression node {type(expr).__name__}")
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The node itself and everything below, parents first."""
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(children(node)))
+
+
+def free_vars(expr: Expr) -> set[Var]:
+    return {node for node in walk(expr) if isinstance(node, Var)}
+
+
+def loads(expr: Expr) -> Iterator[Load]:
+    for node in walk(expr):
+        if isinstance(node, Load):
+            yield node
+
+
+def rewrite(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
+    """Rebuild `expr`; where `leaf` returns an expression for a node it is used instead, unvisited.
+
+    Nodes are rebuilt through `build`, so constants fold again; untouched subtrees are shared.
+    """
+    replaced = leaf(expr)
+    if replaced is not None:
+        return replaced
+    match expr:
+        case Const() | Var():
+            return expr
+        case Binary(op, a, b):
+            na, nb = rewrite(a, leaf), rewrite(b, leaf)
+            return expr if na is a and nb is b else _BINARY[op](na, nb)
+        case Compare(op, a, b):
+            na, nb = rewrite(a, leaf), rewrite(b, leaf)
+            return expr if na is a and nb is b else build.compare(op, na, nb)
+        case Logic(op, a, b):
+            na, nb = rewrite(a, leaf), rewrite(b, leaf)
+            if na is a and nb is b:
+                return expr
+            return build.logical_and(na, nb) if op == "and" else build.logical_or(na, nb)
+        case Not(a):
+            na = rewrite(a, leaf)
+            return expr if na is a else build.logical_not(na)
+        case Select(cond, a, b):
+            nc, na, nb = rewrite(cond, leaf), rewrite(a, leaf), rewrite(b, leaf)
+            return expr if nc is cond and na is a and nb is b else build.select(nc, na, nb)
+        case Cast(dtype, a):
+            na = rewrite(a, leaf)
+            return expr if na is a else build.cast(dtype, na)
+        case Call(name, args, dtype):
+            nargs = tuple(rewrite(a, leaf) for a in args)
+            return expr if all(map(_is, nargs, args)) else Call(name, nargs, dtype)
+        case Load(buffer, indices):
+            nidx = tuple(rewrite(i, leaf) for i in indices)
+            return expr if all(map(_is, nidx, indices)) else Load(buffer, nidx)
+        case _:
+            raise TypeError(f"unknown expression node {type(expr).__name__}")
+
+
+def _is(a: object, b: object) -> bool:
+    return a is b
+
+
+_BINARY: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "add": build.add, "sub": build.sub, "mul": build.mul, "div": build.div, "floordiv": build.floordiv,
+    "floormod": build.floormod, "min": build.minimum, "max": build.maximum,
+}  # fmt: skip
+
+
+def substitute(expr: Expr, mapping: Mapping[Var, Expr]) -> Expr:
+    """Replace variables; the mapping's own right sides are not visited again."""
+    return rewrite(expr, lambda e: mapping.get(e) if isinstance(e, Var) else None)
+
+
+def replace_buffers(expr: Expr, mapping: Mapping[Buffer, Buffer]) -> Expr:
+    """Read from other buffers at the same indices."""
+
+    def leaf(e: Expr) -> Expr | None:
+        if isinstance(e, Load) and e.buffer in mapping:
+            return Load(mapping[e.buffer], tuple(rewrite(i, leaf) for i in e.indices))
+        return None
+
+    return rewrite(expr, leaf)

@@ -1,0 +1,99 @@
+"""References written as text: "module:attribute", "path/to/file.py:attribute", "name:option=value,...".
+
+A file is imported once per process under a name made from its path, so that two files called `templates.py` are
+two modules and classes defined in them can be found again by name.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import importlib.util
+import re
+import sys
+from functools import reduce
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pegbox.errors import ArgumentError, PluginError
+
+_MODULE_REF = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_FILE_REF = re.compile(r"(?P<path>.+\.py):(?P<attribute>[A-Za-z_]\w*)")
+
+
+def is_module_ref(text: str) -> bool:
+    """Whether `text` has the form "package.module:attribute"."""
+    return _MODULE_REF.fullmatch(text) is not None
+
+
+def split_file_ref(text: str) -> tuple[Path, str] | None:
+    """The file and the attribute of "path/to/file.py:attribute", or None when `text` has another form."""
+    match = _FILE_REF.fullmatch(text)
+    return (Path(match["path"]), match["attribute"]) if match else None
+
+
+def import_ref(ref: str) -> object:
+    """Import what "module:attribute" names. Raises whatever the import raises, or AttributeError."""
+    module, _, attribute = ref.partition(":")
+    return reduce(getattr, attribute.split("."), importlib.import_module(module))
+
+
+def import_file(path: Path) -> ModuleType:
+    """Import the Python file at `path`, once per process.
+
+    Its folder is on `sys.path` (last, so that it hides nothing) while it runs, so it may import its neighbours.
+    Raises PluginError when there is no such file, or when running it raises.
+    """
+    path = path.expanduser().resolve()
+    name = f"pegbox_file_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise PluginError(f"there is no Python file {str(path)!r}: check the path before the colon")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # before running: dataclasses and pickle look their module up by name
+    sys.path.append(str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise PluginError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
+    """Split "xgb:plan_size=32,loss=rank" into the reference and its options: ("xgb", {"plan_size": 32, ...}).
+
+    The reference may itself hold a colon ("file.py:Tuner:alpha=2"). Values are Python literals where they read as
+    one and text otherwise. Raises ArgumentError for an option without "=" or given twice.
+    """
+    reference, colon, tail = text.rpartition(":")
+    if not colon or "=" not in tail:
+        return text, {}
+    options: dict[str, Any] = {}
+    for part in _split_commas(tail):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not key.isidentifier():
+            raise ArgumentError(f"option {part!r} in {text!r} is not of the form key=value")
+        if key in options:
+            raise ArgumentError(f"option {key!r} is given twice in {text!r}")
+        options[key] = parse_value(value)
+    return reference, options
+
+
+def parse_value(text: str) -> Any:
+    """A Python literal (`3`, `0.5`, `True`, `1,2,3`, `'text'`) where `text` reads as one, else `text` itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return {"true": True, "false": False, "none": None}.get(text, text)
+
+
+def _split_commas(text: str) -> list[str]:
+    """Split at commas that stand before the next `key=`: "a=1,2,b=3" is "a=1,2" and "b=3"."""
+    return re.split(r",(?=\s*[A-Za-z_]\w*\s*=)", text)

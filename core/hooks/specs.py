@@ -1,0 +1,95 @@
+"""The hooks a plugin may answer, and the two markers that tie a function to them.
+
+A plugin is a module. It answers a hook by defining a function of the hook's name under `@hookimpl`::
+
+    from pegbox.hooks import hookimpl
+
+    @hookimpl
+    def pegbox_register_tuners():
+        return {"annealing": "acme_tuners.annealing:AnnealingTuner"}
+
+and is found through an entry point of the group `pegbox` that names the module. Every hook returns a mapping
+from a name to the object, or to the string "module:attribute", which is imported when the name is first asked
+for. Prefer the string: it keeps listings and `pegbox --help` fast, and a broken import then only hurts that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+    from pegbox.measure import Runner
+    from pegbox.search import CostModel, Tuner
+
+PROJECT = "pegbox"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec
+def pegbox_register_tuners() -> Mapping[str, Callable[..., Tuner] | str]:
+    """Tuners by name. Called once per process, when any name is first looked up or listed.
+
+    The object is a factory, called at the start of a tuning run as `factory(space, *, seed, **options)`, where
+    `options` are what the user wrote after the name (`--tuner NAME:plan_size=32`). It gives a tuner that is then
+    asked for configs and told their results (`pegbox.search.Tuner`) until trials or time run out.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def pegbox_register_cost_models() -> Mapping[str, Callable[..., CostModel] | str]:
+    """Cost models by name. Called once per process, when any name is first looked up or listed.
+
+    The object is a factory, called by a tuner that was told to use this model as `factory(*, seed, **options)`.
+    The model is fitted after each batch of results and asked to rank candidates before the next one
+    (`pegbox.search.CostModel`).
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def pegbox_register_runners() -> Mapping[str, Callable[..., Runner] | str]:
+    """Runners by name. Called once per process, when any name is first looked up or listed.
+
+    A runner takes compiled candidates and times them (`pegbox.measure.Runner`). The object is a factory, called
+    when a tuning run opens its measurer.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def pegbox_register_templates() -> Mapping[str, Callable[..., Any] | str]:
+    """Templates by name. Called once per process, when any name is first looked up or listed.
+
+    The object is the template itself: a function `(cfg, *args, **kwargs) -> (schedule, tensors)`, decorated with
+    `pb.template` or not. It is called once to declare the space of a task and again for every candidate.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def pegbox_register_cli_commands() -> Mapping[str, Callable[[ArgumentParser], None] | str]:
+    """Subcommands of `pegbox` by name. Called when the command line starts, and by `pegbox plugins`.
+
+    The object is a function that gets the command's empty `ArgumentParser`, adds its arguments and says what to
+    run: `parser.set_defaults(run=fn)` with `fn(namespace) -> int`, the exit code (0 done, 1 nothing valid was
+    found, 2 bad usage). The first line of its docstring is the help in `pegbox --help`.
+    """
+    raise NotImplementedError
+
+
+# What `registry.get(kind, name)` calls a kind, and the hook that fills it.
+HOOK_OF_KIND: dict[str, str] = {
+    "tuner": "pegbox_register_tuners",
+    "cost_model": "pegbox_register_cost_models",
+    "runner": "pegbox_register_runners",
+    "template": "pegbox_register_templates",
+    "cli_command": "pegbox_register_cli_commands",
+}

@@ -1,0 +1,182 @@
+"""The loop IR: functions of nested loops around blocks.
+
+The whole grammar:
+
+    Function ::= name(params: Buffer*, outputs) body
+    Stmt     ::= For(var, extent, kind, body)          0 <= var < extent; kind: serial parallel vectorized unrolled
+               | Seq(stmts)
+               | BlockRealize(values, predicate, block)
+               | If(condition, then)
+               | Store(buffer, indices, value)
+               | Alloc(buffer, body)                   the buffer lives while the body runs
+    Block    ::= name, iters: BlockIter*, reads: Region*, writes: Region*, init: Stmt?, body: Stmt
+
+A block is the unit that schedules move. Its body speaks only of its own iteration variables; a BlockRealize binds
+each of them to an expression of the loops around it and says, with a predicate, which iterations are real (splits
+that do not divide make some that are not). A reduction block has an `init`, run where all its reduce variables
+are at the start of their domains. The idea is TensorIR's (Feng et al., ASPLOS 2023).
+
+Scheduled programs have blocks; lowered programs (the code generator's input) have none: there `values` are
+substituted, predicates have become If, and every buffer that is not a parameter stands in an Alloc.
+
+All nodes are immutable; a change rebuilds the path from the root and shares the rest. Loops are identified by
+their `var` (each For has its own), blocks by their name (unique in a function).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, TypeAlias
+
+from pegbox.expr.build import TRUE
+from pegbox.expr.nodes import Buffer, Expr, Var
+
+
+class ForKind(str, Enum):
+    SERIAL = "serial"
+    PARALLEL = "parallel"
+    VECTORIZED = "vectorized"
+    UNROLLED = "unrolled"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stmt:
+    """Base of all statements. Identity counts; `pegbox.loops.equal.same_program` compares programs."""
+
+    def __str__(self) -> str:
+        from pegbox.loops.printer import show_stmt  # the printer imports this module
+
+        return show_stmt(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class For(Stmt):
+    """`for var in range(extent)`. Annotations: ("pragma_auto_unroll_max_step", n), ("pragma_unroll_explicit", bool)."""
+
+    var: Var
+    extent: int
+    body: Stmt
+    kind: ForKind = ForKind.SERIAL
+    annotations: tuple[tuple[str, Any], ...] = ()
+
+    def with_body(self, body: Stmt) -> For:
+        return self if body is self.body else For(self.var, self.extent, body, self.kind, self.annotations)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seq(Stmt):
+    stmts: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class If(Stmt):
+    """`then` where the condition holds."""
+
+    condition: Expr
+    then: Stmt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store(Stmt):
+    """`buffer[indices] = value`; under a vectorized loop one store per lane."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alloc(Stmt):
+    buffer: Buffer
+    body: Stmt
+
+
+class IterKind(str, Enum):
+    SPATIAL = "spatial"
+    REDUCE = "reduce"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class BlockIter:
+    """An iteration variable of a block with domain [0, extent)."""
+
+    var: Var
+    extent: int
+    kind: IterKind
+
+    @property
+    def is_reduce(self) -> bool:
+        return self.kind is IterKind.REDUCE
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A box of a buffer: per dimension (lowest index, number of elements)."""
+
+    buffer: Buffer
+    box: tuple[tuple[Expr, int], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """`annotations` may hold ("combiner", name): the reduction's combiner, for people and for vectorized reductions."""
+
+    name: str
+    iters: tuple[BlockIter, ...]
+    reads: tuple[Region, ...]
+    writes: tuple[Region, ...]
+    body: Stmt
+    init: Stmt | None = None
+    annotations: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def is_reduction(self) -> bool:
+        return any(it.is_reduce for it in self.iters)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockRealize(Stmt):
+    values: tuple[Expr, ...]
+    block: Block
+    predicate: Expr = TRUE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """`params` in call order; `outputs` are the parameters that the function writes.
+
+    `allocs` are the intermediate buffers of a scheduled program (a lowered program has Alloc nodes instead).
+    """
+
+    name: str
+    params: tuple[Buffer, ...]
+    outputs: tuple[Buffer, ...]
+    body: Stmt
+    allocs: tuple[Buffer, ...] = ()
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+    def with_body(self, body: Stmt) -> Function:
+        return replace(self, body=body)
+
+    def __str__(self) -> str:
+        from pegbox.loops.printer import show_function  # the printer imports this module
+
+        return show_function(self)
+
+
+Annotation: TypeAlias = tuple[str, Any]
+
+
+def seq(*stmts: Stmt) -> Stmt:
+    """Statements in order, flattened; a single one stays itself."""
+    flat: list[Stmt] = []
+    for stmt in stmts:
+        flat.extend(stmt.stmts if isinstance(stmt, Seq) else (stmt,))
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat))

@@ -1,0 +1,114 @@
+"""Programs as text: what `print(pegbox.lower(...))` shows and what golden files hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.printer import show
+from pegbox.loops.nodes import (
+    Alloc,
+    Block,
+    BlockRealize,
+    For,
+    ForKind,
+    Function,
+    If,
+    Region,
+    Seq,
+    Stmt,
+    Store,
+)
+
+_INDENT = "    "
+
+
+class _Names:
+    """Gives each variable a name of its own: the second `i` of a program prints as `i_1`."""
+
+    def __init__(self) -> None:
+        self.names: dict[Var, str] = {}
+        self.taken: set[str] = set()
+
+    def declare(self, var: Var) -> str:
+        if var in self.names:
+            return self.names[var]
+        name, count = var.name, 0
+        while name in self.taken:
+            count += 1
+            name = f"{var.name}_{count}"
+        self.taken.add(name)
+        self.names[var] = name
+        return name
+
+    def expr(self, expr: Expr) -> str:
+        return show(expr, self.names)
+
+    def region(self, region: Region) -> str:
+        parts = (
+            self.expr(lo) if extent == 1 else f"{self.expr(lo)}:{self.expr(lo + extent)}" for lo, extent in region.box
+        )
+        return f"{region.buffer.name}[{', '.join(parts)}]"
+
+
+def show_function(func: Function) -> str:
+    """The whole function, one statement a line."""
+    names = _Names()
+    params = ", ".join(f"{b.name}: {b.dtype}{list(b.shape)}" for b in func.params)
+    lines = [f"def {func.name}({params}):"]
+    lines += [f"{_INDENT}{b.name} = alloc({b.dtype}{list(b.shape)}, {b.scope})" for b in func.allocs]
+    lines += (_INDENT + line for line in _stmt(func.body, names))
+    return "\n".join(lines) + "\n"
+
+
+def show_stmt(stmt: Stmt) -> str:
+    return "\n".join(_stmt(stmt, _Names()))
+
+
+def _stmt(stmt: Stmt, names: _Names) -> Iterator[str]:
+    match stmt:
+        case For():
+            kind = "" if stmt.kind is ForKind.SERIAL else f"{stmt.kind} "
+            notes = "".join(f"  # {key} = {value}" for key, value in stmt.annotations)
+            yield f"for {names.declare(stmt.var)} in {kind}range({stmt.extent}):{notes}"
+            yield from _indented(stmt.body, names)
+        case Seq(stmts):
+            for each in stmts:
+                yield from _stmt(each, names)
+        case If(condition, then):
+            yield f"if {names.expr(condition)}:"
+            yield from _indented(then, names)
+        case Store(buffer, indices, value):
+            yield f"{buffer.name}[{', '.join(map(names.expr, indices))}] = {names.expr(value)}"
+        case Alloc(buffer, body):
+            yield f"{buffer.name} = alloc({buffer.dtype}{list(buffer.shape)}, {buffer.scope})"
+            yield from _stmt(body, names)
+        case BlockRealize():
+            yield from _realize(stmt, names)
+        case _:
+            raise TypeError(f"unknown statement {type(stmt).__name__}")
+
+
+def _indented(stmt: Stmt, names: _Names) -> Iterator[str]:
+    return (_INDENT + line for line in _stmt(stmt, names))
+
+
+def _realize(stmt: BlockRealize, names: _Names) -> Iterator[str]:
+    block: Block = stmt.block
+    yield f"block {block.name}:"
+    for it, value in zip(block.iters, stmt.values, strict=True):
+        text = names.expr(value)
+        yield f"{_INDENT}{names.declare(it.var)} = {it.kind}({it.extent}, {text})"
+    # The predicate speaks of the loops around the block; a constant true is not worth a line.
+    predicate = names.expr(stmt.predicate)
+    if predicate != "True":
+        yield f"{_INDENT}where {predicate}"
+    if block.reads:
+        yield f"{_INDENT}reads {', '.join(map(names.region, block.reads))}"
+    yield f"{_INDENT}writes {', '.join(map(names.region, block.writes))}"
+    notes = [(k, v) for k, v in block.annotations if k != "combiner"]
+    yield from (f"{_INDENT}annotation {key} = {value}" for key, value in notes)
+    if block.init is not None:
+        yield f"{_INDENT}init:"
+        yield from (_INDENT + line for line in _indented(block.init, names))
+    yield from (_INDENT + line for line in _stmt(block.body, names))

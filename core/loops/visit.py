@@ -1,0 +1,128 @@
+"""Walking and rewriting statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from pegbox.expr.nodes import Buffer, Expr, Load, Var
+from pegbox.expr.visit import rewrite, substitute
+from pegbox.loops.nodes import Alloc, Block, BlockRealize, For, If, Region, Seq, Stmt, Store, seq
+
+
+def children(stmt: Stmt) -> tuple[Stmt, ...]:
+    """The direct sub-statements (a block's init comes before its body)."""
+    match stmt:
+        case For() | Alloc():
+            return (stmt.body,)
+        case Seq(stmts):
+            return stmts
+        case If():
+            return (stmt.then,)
+        case Store():
+            return ()
+        case BlockRealize():
+            init = stmt.block.init
+            return (stmt.block.body,) if init is None else (init, stmt.block.body)
+        case _:
+            raise TypeError(f"unknown statement {type(stmt).__name__}")
+
+
+def walk(stmt: Stmt) -> Iterator[Stmt]:
+    """The statement and everything below, parents first, in program order."""
+    stack = [stmt]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(children(node)))
+
+
+def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
+    """The same statement over changed direct sub-statements (shared when nothing changes)."""
+    match stmt:
+        case For():
+            return stmt.with_body(change(stmt.body))
+        case Alloc(buffer, body):
+            new = change(body)
+            return stmt if new is body else Alloc(buffer, new)
+        case Seq(stmts):
+            changed = tuple(change(s) for s in stmts)
+            return stmt if all(a is b for a, b in zip(changed, stmts, strict=True)) else seq(*changed)
+        case If(condition, then):
+            new = change(then)
+            return stmt if new is then else If(condition, new)
+        case Store():
+            return stmt
+        case BlockRealize(values, block, predicate):
+            body = change(block.body)
+            init = None if block.init is None else change(block.init)
+            if body is block.body and init is block.init:
+                return stmt
+            return BlockRealize(values, replace(block, body=body, init=init), predicate)
+        case _:
+            raise TypeError(f"unknown statement {type(stmt).__name__}")
+
+
+def map_exprs(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
+    """Apply `change` to every whole expression of a statement tree (regions included)."""
+    inner = map_children(stmt, lambda s: map_exprs(s, change))
+    match inner:
+        case If(condition, then):
+            return If(change(condition), then)
+        case Store(buffer, indices, value):
+            return Store(buffer, tuple(map(change, indices)), change(value))
+        case BlockRealize(values, block, predicate):
+            changed = replace(
+                block,
+                reads=tuple(_map_region(r, change) for r in block.reads),
+                writes=tuple(_map_region(r, change) for r in block.writes),
+            )
+            return BlockRealize(tuple(map(change, values)), changed, change(predicate))
+        case _:
+            return inner
+
+
+def _map_region(region: Region, change: Callable[[Expr], Expr]) -> Region:
+    return Region(region.buffer, tuple((change(lo), extent) for lo, extent in region.box))
+
+
+def substitute_vars(stmt: Stmt, mapping: Mapping[Var, Expr]) -> Stmt:
+    """Replace variables in every expression."""
+    return map_exprs(stmt, lambda e: substitute(e, mapping)) if mapping else stmt
+
+
+def replace_buffer(stmt: Stmt, mapping: Mapping[Buffer, Buffer]) -> Stmt:
+    """Read and write other buffers at the same indices (regions included)."""
+
+    def leaf(e: Expr) -> Expr | None:
+        if isinstance(e, Load) and e.buffer in mapping:
+            return Load(mapping[e.buffer], tuple(rewrite(i, leaf) for i in e.indices))
+        return None
+
+    def go(s: Stmt) -> Stmt:
+        inner = map_children(s, go)
+        match inner:
+            case Store(buffer, indices, value):
+                return Store(mapping.get(buffer, buffer), indices, value)
+            case BlockRealize(values, block, predicate):
+                return BlockRealize(values, _block_buffers(block, mapping), predicate)
+            case Alloc(buffer, body):
+                return Alloc(mapping.get(buffer, buffer), body)
+            case _:
+                return inner
+
+    return go(map_exprs(stmt, lambda e: rewrite(e, leaf)))
+
+
+def _block_buffers(block: Block, mapping: Mapping[Buffer, Buffer]) -> Block:
+    def swap(region: Region) -> Region:
+        return Region(mapping.get(region.buffer, region.buffer), region.box)
+
+    return replace(block, reads=tuple(map(swap, block.reads)), writes=tuple(map(swap, block.writes)))
+
+
+def realizes(stmt: Stmt) -> Iterator[BlockRealize]:
+    """Every block below, in program order."""
+    for node in walk(stmt):
+        if isinstance(node, BlockRealize):
+            yield node

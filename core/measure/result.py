@@ -1,0 +1,71 @@
+"""What measuring a candidate gives: `Ok` with its costs or `Failed` with the reason."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TypeAlias
+
+
+class FailureKind(IntEnum):
+    """Why a candidate has no cost. The numbers are what records store as the error number (0 is success)."""
+
+    INVALID = 1
+    COMPILE_ERROR = 2
+    RUN_ERROR = 3
+    CRASH = 4
+    WRONG_RESULT = 5
+    TIMEOUT = 6
+
+    def __str__(self) -> str:
+        return self.name.lower().replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class Ok:
+    """A candidate that ran and gave the right answer.
+
+    `costs` are seconds per call, one per repeat; `total_seconds` is what the whole trial took;
+    `timestamp` is seconds since the epoch; `phases` says where the trial's time went, in seconds.
+    `partial` marks a candidate dropped after its first run because it was far behind the best.
+    """
+
+    costs: tuple[float, ...]
+    total_seconds: float = 0.0
+    timestamp: float = 0.0
+    phases: dict[str, float] = field(default_factory=dict)
+    partial: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return True
+
+    @property
+    def cost(self) -> float:
+        """Median of the costs, in seconds."""
+        return statistics.median(self.costs)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A candidate without a cost: `kind` for programs, `message` for people."""
+
+    kind: FailureKind
+    message: str
+    total_seconds: float = 0.0
+    timestamp: float = 0.0
+    phases: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        return False
+
+    @property
+    def cost(self) -> float:
+        """Infinity, so that failed trials sort behind every measured one."""
+        return math.inf
+
+
+Result: TypeAlias = Ok | Failed

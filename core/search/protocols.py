@@ -1,0 +1,80 @@
+"""What a tuner, a cost model and a measurer have to offer: the seams of the search.
+
+All three are structural: a plugin writes a class with these methods and inherits nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from pegbox.measure.result import Result
+
+if TYPE_CHECKING:
+    from pegbox.space import Config, ConfigSpace
+
+Features: TypeAlias = npt.NDArray[np.float32]
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+
+@runtime_checkable
+class Tuner(Protocol):
+    """Proposes configurations and learns from what they cost.
+
+    A factory `factory(space, *, seed: int, **options)` makes one. A tuner never proposes a configuration twice,
+    nor one that `tell` has already shown it, and draws only from its own generator seeded with `seed`: the same
+    seed and the same measurements give the same proposals. A tuner may carry an `int` attribute `batch_size`,
+    which the tuning loop uses when its caller names no other.
+    """
+
+    def ask(self, n: int, /) -> Sequence[Config]:
+        """At most `n` new configurations; an empty sequence says that the space is exhausted."""
+
+    def tell(self, configs: Sequence[Config], results: Sequence[Result], /) -> None:
+        """Take in measured results, in the order of `configs`; they need not come from `ask` (history, `--resume`)."""
+
+
+@runtime_checkable
+class CostModel(Protocol):
+    """Ranks configurations from their features. A factory `factory(*, seed: int, **options)` makes one."""
+
+    def fit(self, features: Features, costs: Floats, /) -> None:
+        """Learn from scratch. `features` has shape (n, d); `costs` (n,) are seconds, infinity for a failed trial."""
+
+    def predict(self, features: Features, /) -> Floats:
+        """Scores of shape (n,): the higher, the faster. Only their order and their spread have a meaning."""
+
+
+class Measurer(Protocol):
+    """Runs configurations and says what they cost."""
+
+    def measure(self, configs: Sequence[Config], /) -> Iterator[tuple[Config, Result]]:
+        """One result for each configuration, each as soon as it is there, in any order."""
+
+    def remeasure(self, configs: Sequence[Config], /) -> Sequence[Result]:
+        """Measure a few again with care, interleaved; results in the order of `configs`."""
+
+
+class SearchTask(Protocol):
+    """The little that the search knows of a task."""
+
+    @property
+    def name(self) -> str:
+        """What to call it in tables."""
+
+    @property
+    def space(self) -> ConfigSpace:
+        """Where its configurations come from."""
+
+    @property
+    def flop(self) -> float:
+        """Floating-point operations of one call."""
+
+
+TunerFactory: TypeAlias = Callable[..., Tuner]
+CostModelFactory: TypeAlias = Callable[..., CostModel]
+Lookup: TypeAlias = Callable[[str, str], Callable[..., Any]]
+"""Finds the factory of a plugin from its kind ("tuner", "cost_model") and its name."""

@@ -1,0 +1,49 @@
+"""The spelling of a plugin and its options: `xgb:plan_size=32,loss_type=rank`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pegbox.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A plugin's name with options that are still text."""
+
+    name: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        if not self.options:
+            return self.name
+        return f"{self.name}:" + ",".join(f"{name}={value}" for name, value in self.options.items())
+
+
+def parse_spec(text: str) -> Spec:
+    """Split `name:option=value,option=value`.
+
+    A value may be a spec of its own with `;` between its options: `xgb:cost_model=forest:trees=8;depth=3,epsilon=0`.
+    Raises `ArgumentError` with the text and the part of it that cannot be read.
+    """
+    if not isinstance(text, str):
+        raise ArgumentError(f"{text!r} is not a name; write 'name' or 'name:option=value,option=value'")
+    name, _, rest = text.strip().partition(":")
+    name = name.strip()
+    if not name:
+        raise ArgumentError(f"{text!r} names no plugin; write 'name' or 'name:option=value,option=value'")
+    options: dict[str, str] = {}
+    for part in filter(None, (piece.strip() for piece in rest.split(","))):
+        option, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not option:
+            raise ArgumentError(f"cannot read {part!r} in {text!r}; write options as 'option=value'")
+        if option in options:
+            raise ArgumentError(f"option {option!r} stands twice in {text!r}")
+        options[option] = value
+    return Spec(name, options)
+
+
+def parse_nested(text: str) -> Spec:
+    """Read a spec that stood as a value in another one, where `;` parts the options."""
+    return parse_spec(text.replace(";", ","))
