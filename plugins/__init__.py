@@ -1,2 +1,7 @@
+"""Built-in runners and the command line; each is an ordinary plugin."""
+
 if __name__ != "pegbox.plugins":
-    raise ImportError("import this package as pegbox.plugins (install the project first: pip install -e .); from the checkout it would make a second copy of every class")
+    raise ImportError(
+        f"this package was imported as {__name__!r}; import it as 'pegbox.plugins' after 'pip install -e .': "
+        "a second name would make a second copy of every class"
+    )

@@ -1,0 +1,10 @@
+"""Plugins: the hooks they answer, how they are found, and the registry of the names they bring.
+
+A plugin needs `hookimpl` from here; everything else in pegbox asks `registry` for names.
+"""
+
+from pegbox.hooks import registry
+from pegbox.hooks.refs import parse_spec, parse_value
+from pegbox.hooks.specs import hookimpl
+
+__all__ = ["hookimpl", "parse_spec", "parse_value", "registry"]

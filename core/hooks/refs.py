@@ -20,6 +20,8 @@ from typing import Any
 from pegbox.errors import ArgumentError, PluginError
 
 _MODULE_REF = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_WITH_OPTIONS = re.compile(r"(?P<reference>.+?):(?P<options>\s*[A-Za-z_]\w*\s*=.*)")
+_OPTION_COMMA = re.compile(r",(?=\s*[A-Za-z_]\w*\s*=)")  # "a=1,2,b=3" is "a=1,2" and "b=3"
 _FILE_REF = re.compile(r"(?P<path>.+\.py):(?P<attribute>[A-Za-z_]\w*)")
 
 
@@ -70,20 +72,18 @@ def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
     """Split "xgb:plan_size=32,loss=rank" into the reference and its options: ("xgb", {"plan_size": 32, ...}).
 
     The reference may itself hold a colon ("file.py:Tuner:alpha=2"). Values are Python literals where they read as
-    one and text otherwise. Raises ArgumentError for an option without "=" or given twice.
+    one and text otherwise. Raises ArgumentError for an option given twice.
     """
-    reference, colon, tail = text.rpartition(":")
-    if not colon or "=" not in tail:
+    match = _WITH_OPTIONS.fullmatch(text)
+    if match is None:
         return text, {}
     options: dict[str, Any] = {}
-    for part in _split_commas(tail):
-        key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or not key.isidentifier():
-            raise ArgumentError(f"option {part!r} in {text!r} is not of the form key=value")
+    for part in _OPTION_COMMA.split(match["options"]):
+        key, _, value = (piece.strip() for piece in part.partition("="))
         if key in options:
             raise ArgumentError(f"option {key!r} is given twice in {text!r}")
         options[key] = parse_value(value)
-    return reference, options
+    return match["reference"], options
 
 
 def parse_value(text: str) -> Any:
@@ -92,8 +92,3 @@ def parse_value(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return {"true": True, "false": False, "none": None}.get(text, text)
-
-
-def _split_commas(text: str) -> list[str]:
-    """Split at commas that stand before the next `key=`: "a=1,2,b=3" is "a=1,2" and "b=3"."""
-    return re.split(r",(?=\s*[A-Za-z_]\w*\s*=)", text)

@@ -1,0 +1,146 @@
+"""The table of names: who claims which name of which kind, and the object behind it."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pegbox.errors import ArgumentError, PluginError, UnknownName
+from pegbox.hooks.refs import import_ref, is_module_ref
+from pegbox.hooks.specs import HOOK_OF_KIND
+
+_FORBIDDEN = set(" \t\n:=,")  # they have a meaning in "name:option=value" (a slash has none: "tutorial/matmul")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One owner's claim on a name. `target` is the object or "module:attribute"; `origin` is where it is defined."""
+
+    kind: str
+    name: str
+    target: object
+    owner: str
+    origin: str | None
+
+    def load(self) -> object:
+        """The object, imported now if need be. Raises PluginError when it cannot be imported."""
+        if not isinstance(self.target, str):
+            return self.target
+        try:
+            return import_ref(self.target)
+        except Exception as error:
+            raise PluginError(
+                f"{label(self.kind)} {self.name!r} of {self.owner} cannot be imported from {self.target!r}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+
+class NameTable:
+    """Names of every kind, in the order they were claimed.
+
+    A name with two owners is not decided silently: whoever asks for it gets an error that names both.
+    """
+
+    def __init__(self) -> None:
+        self._claims: dict[tuple[str, str], list[Claim]] = {}
+
+    def add(self, kind: str, name: str, target: object, *, owner: str) -> None:
+        """Add a claim; one on the same definition (module and qualified name) replaces the older one.
+
+        Raises PluginError, and adds nothing, for a malformed name or target or when another definition owns the
+        name; ArgumentError for an unknown kind.
+        """
+        if (clash := self.add_contested(kind, name, target, owner=owner)) is not None:
+            self._claims[kind, name].pop()
+            raise clash
+
+    def add_contested(self, kind: str, name: str, target: object, *, owner: str) -> PluginError | None:
+        """As `add`, but keep a claim that clashes with others, and return the clash."""
+        check_kind(kind)
+        _check_claim(kind, name, target, owner)
+        claim = Claim(kind, name, target, owner, _origin(target))
+        claims = self._claims.setdefault((kind, name), [])
+        claims[:] = [other for other in claims if not _same(other, claim)] + [claim]
+        return _clash(claims) if len(claims) > 1 else None
+
+    def discard(self, kind: str, name: str, *, owner: str) -> None:
+        """Forget `owner`'s claims on the name, if it has any."""
+        kept = [claim for claim in self._claims.get((kind, name), []) if claim.owner != owner]
+        if kept:
+            self._claims[kind, name] = kept
+        else:
+            self._claims.pop((kind, name), None)
+
+    def claim(self, kind: str, name: str) -> Claim:
+        """The only claim on a name. Raises UnknownName, or PluginError when it has two owners."""
+        check_kind(kind)
+        claims = self._claims.get((kind, name))
+        if not claims:
+            raise UnknownName(_unknown(kind, name, self.names(kind)))
+        if len(claims) > 1:
+            raise _clash(claims)
+        return claims[0]
+
+    def names(self, kind: str) -> list[str]:
+        """All names of a kind, sorted."""
+        check_kind(kind)
+        return sorted(name for known, name in self._claims if known == kind)
+
+    def claims(self, kind: str) -> Iterator[Claim]:
+        """All claims of a kind, sorted by name."""
+        for name in self.names(kind):
+            yield from self._claims[kind, name]
+
+
+def check_kind(kind: str) -> None:
+    """Raise ArgumentError unless `kind` is one of the kinds that have a hook."""
+    if kind not in HOOK_OF_KIND:
+        raise ArgumentError(f"there is no kind of plugin {kind!r}; the kinds are {', '.join(HOOK_OF_KIND)}")
+
+
+def label(kind: str) -> str:
+    """How a kind is written in messages: "cost model" for "cost_model"."""
+    return kind.replace("_", " ")
+
+
+def _check_claim(kind: str, name: object, target: object, owner: str) -> None:
+    if not isinstance(name, str) or not name or _FORBIDDEN & set(name):
+        raise PluginError(f"{owner} registers a {label(kind)} under {name!r}: a name is text without spaces or ':=,'")
+    if isinstance(target, str) and not is_module_ref(target):
+        raise PluginError(f"{owner} registers {label(kind)} {name!r} as {target!r}: write it as 'package.module:name'")
+    if not isinstance(target, str) and not callable(target):
+        raise PluginError(
+            f"{owner} registers {label(kind)} {name!r} as {target!r}, neither callable nor 'package.module:name'"
+        )
+
+
+def _same(old: Claim, new: Claim) -> bool:
+    return old.target is new.target or (old.origin is not None and old.origin == new.origin)
+
+
+def _origin(target: object) -> str | None:
+    """Module and qualified name of the definition; a decorated function counts as the function it wraps."""
+    if isinstance(target, str):
+        return target
+    inner = inspect.unwrap(target) if callable(target) else target
+    module, name = getattr(inner, "__module__", None), getattr(inner, "__qualname__", None)
+    return f"{module}:{name}" if isinstance(module, str) and isinstance(name, str) else None
+
+
+def _clash(claims: list[Claim]) -> PluginError:
+    first = claims[0]
+    owners = " and ".join(f"{claim.owner} ({claim.origin})" if claim.origin else claim.owner for claim in claims)
+    return PluginError(
+        f"{label(first.kind)} {first.name!r} has {len(claims)} owners: {owners}; rename one, or switch a plugin off "
+        "with PEGBOX_DISABLE_PLUGINS"
+    )
+
+
+def _unknown(kind: str, name: str, known: list[str]) -> str:
+    message = f"there is no {label(kind)} {name!r}"
+    if near := difflib.get_close_matches(name, known, n=3, cutoff=0.5):
+        message += f"; did you mean {' or '.join(map(repr, near))}?"
+    listing = ", ".join(known) if known else "none"
+    return f"{message} (known: {listing})"

@@ -1,0 +1,20 @@
+"""The built-in tuners and cost models, by name; each is imported when it is first asked for."""
+
+from __future__ import annotations
+
+from pegbox.hooks import hookimpl
+
+
+@hookimpl
+def pegbox_register_tuners() -> dict[str, str]:
+    return {
+        "random": "pegbox.tuners.random:RandomTuner",
+        "grid": "pegbox.tuners.grid:GridTuner",
+        "ga": "pegbox.tuners.ga:GATuner",
+        "xgb": "pegbox.tuners.xgb:XGBTuner",
+    }
+
+
+@hookimpl
+def pegbox_register_cost_models() -> dict[str, str]:
+    return {"xgboost": "pegbox.tuners.cost_models.xgboost:XGBoostCostModel"}
