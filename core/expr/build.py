@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from pegbox.errors import ExprError
 from pegbox.expr import dtypes
@@ -210,9 +211,14 @@ def neg(a: object) -> Expr:
     return mul(ea, const(-1, ea.dtype)) if dtypes.is_float(ea.dtype) else sub(const(0, ea.dtype), ea)
 
 
-_COMPARE: dict[str, Callable[[object, object], bool]] = {
-    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
-}  # type: ignore[dict-item]  # fmt: skip
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+}
 
 
 def compare(op: str, a: object, b: object) -> Expr:

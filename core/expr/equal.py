@@ -14,7 +14,7 @@ def same(a: object, b: object) -> bool:
     match a, b:
         case Const(), Const():
             return a.dtype == b.dtype and a.value == b.value
-        case (Binary(), Binary()) | (Compare(), Compare()) | (Logic(), Logic()):
+        case Binary() | Compare() | Logic(), Binary() | Compare() | Logic():
             return a.op == b.op and same(a.a, b.a) and same(a.b, b.b)
         case Not(), Not():
             return same(a.a, b.a)
@@ -29,4 +29,4 @@ def same(a: object, b: object) -> bool:
         case Var(), Var():
             return False
         case _:
-            return a.same_as(b) if hasattr(a, "same_as") else False
+            return bool(a.same_as(b)) if hasattr(a, "same_as") else False

@@ -36,16 +36,18 @@ _OPERATORS: dict[str, Callable[..., Expr]] = {}
 class Buffer:
     """A dense row-major array that programs read and write. Identity counts: two buffers are never equal.
 
-    `shape` holds Python ints (shapes are static), `scope` is "global" or "local" (a hint where to place it).
+    `shape` holds Python ints (shapes are static), `scope` is "global" or "local" (a hint where to place it),
+    `owner` is the tensor of the compute graph that the buffer holds, if any.
     """
 
-    __slots__ = ("dtype", "name", "scope", "shape")
+    __slots__ = ("dtype", "name", "owner", "scope", "shape")
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: str = "float32", scope: str = "global") -> None:
         self.name = name
         self.shape = shape
         self.dtype = dtypes.check(dtype)
         self.scope = scope
+        self.owner: object = None
 
     @property
     def size(self) -> int:

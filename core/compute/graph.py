@@ -1,0 +1,35 @@
+"""The graph that tensors span: operations in the order in which they can run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
+
+
+def post_order(outputs: Sequence[Operation]) -> list[Operation]:
+    """Every operation that the outputs need, producers first."""
+    order: list[Operation] = []
+    seen: set[int] = set()
+
+    def visit(op: Operation) -> None:
+        if id(op) in seen:
+            return
+        seen.add(id(op))
+        for tensor in op.inputs:
+            visit(tensor.op)
+        order.append(op)
+
+    for op in outputs:
+        visit(op)
+    return order
+
+
+def consumers(order: Sequence[Operation], tensor: Tensor) -> list[ComputeOp]:
+    """The operations of `order` that read `tensor`."""
+    return [op for op in order if isinstance(op, ComputeOp) and tensor in op.inputs]
+
+
+def placeholders(outputs: Sequence[Tensor]) -> list[Tensor]:
+    """The inputs that the outputs need, in order of first use."""
+    return [op.outputs[0] for op in post_order([t.op for t in outputs]) if isinstance(op, PlaceholderOp)]

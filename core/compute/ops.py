@@ -1,0 +1,157 @@
+"""What users write: placeholder, compute, reduce_axis and the reductions."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, SupportsIndex
+
+from pegbox.compute import reducer
+from pegbox.compute.reducer import Reduce
+from pegbox.compute.tensor import ComputeOp, IterVar, PlaceholderOp, Range, Tensor
+from pegbox.errors import ComputeError
+from pegbox.expr import dtypes
+from pegbox.expr.build import as_expr
+from pegbox.expr.nodes import Const, Expr
+from pegbox.expr.visit import free_vars, walk
+
+_DEFAULT_NAMES = "ijklmnopqrst"
+
+
+def _shape(shape: object, name: str) -> tuple[int, ...]:
+    dims = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    result = []
+    for dim in dims:
+        value = _integer(dim)
+        if value is None or value < 1:
+            raise ComputeError(f"{name}: shape {dims!r} has the extent {dim!r}; extents are integers from 1 up")
+        result.append(value)
+    return tuple(result)
+
+
+def placeholder(shape: Sequence[int], dtype: str = "float32", name: str = "placeholder") -> Tensor:
+    """An input tensor.
+
+    Raises:
+        ComputeError: an extent is not a positive integer.
+        ExprError: unknown dtype.
+    """
+    return PlaceholderOp(name, _shape(shape, name), dtypes.check(dtype)).outputs[0]
+
+
+def reduce_axis(dom: Sequence[int], name: str = "rv") -> IterVar:
+    """An axis to reduce over: `dom` is (first, one past the last).
+
+    Raises:
+        ComputeError: the domain is empty or not two integers.
+    """
+    bounds = [_integer(d) for d in dom]
+    if len(bounds) == 2:
+        first, end = bounds
+        if first is not None and end is not None and first < end:
+            return IterVar(name, Range(first, end - first), "reduce")
+    raise ComputeError(f"reduce_axis {name!r}: domain {tuple(dom)!r}; give (first, one past the last), not empty")
+
+
+def _integer(value: object) -> int | None:
+    plain = value.value if isinstance(value, Const) else value
+    return operator.index(plain) if isinstance(plain, SupportsIndex) else None
+
+
+def compute(
+    shape: Sequence[int],
+    fcompute: Callable[..., object],
+    name: str = "compute",
+    attrs: Mapping[str, Any] | None = None,
+) -> Any:
+    """A tensor whose element at (i, j, ...) is `fcompute(i, j, ...)`; a tuple of expressions gives a tuple of tensors.
+
+    Raises:
+        ComputeError: a reduction is not at the top of the expression, variables are unbound, or outputs disagree.
+    """
+    extents = _shape(shape, name)
+    axis = tuple(
+        IterVar(n, Range(0, e), "spatial") for n, e in zip(_axis_names(fcompute, extents), extents, strict=True)
+    )
+    raw = fcompute(*axis)
+    several = isinstance(raw, tuple | list)
+    body = tuple(_element(v, name) for v in (raw if isinstance(raw, tuple | list) else (raw,)))
+    _check(name, axis, body)
+    op = ComputeOp(name, axis, body, attrs)
+    return op.outputs if several else op.outputs[0]
+
+
+def _element(value: object, name: str) -> Expr:
+    if isinstance(value, Tensor):
+        raise ComputeError(f"{name}: the function gave the tensor {value.name} instead of an element; index it")
+    return as_expr(value)
+
+
+def _axis_names(fcompute: Callable[..., object], extents: tuple[int, ...]) -> list[str]:
+    names: list[str] = []
+    try:
+        parameters = list(inspect.signature(fcompute).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"i{k}" for k in range(len(names), len(extents))]
+        elif parameter.default is parameter.empty and parameter.kind is not parameter.KEYWORD_ONLY:
+            names.append(parameter.name)
+    if parameters and len(names) != len(extents):
+        raise ComputeError(f"the shape has {len(extents)} dimension(s), but the function takes {len(names)} index(es)")
+    return names or [f"i{k}" for k in range(len(extents))]
+
+
+def _check(name: str, axis: tuple[IterVar, ...], body: tuple[Expr, ...]) -> None:
+    first = body[0]
+    if isinstance(first, Reduce):
+        for i, expr in enumerate(body):
+            if not isinstance(expr, Reduce) or expr.sources != first.sources or expr.value_index != i:
+                raise ComputeError(f"{name}: all outputs of one compute must come from one reduction, in its order")
+        if len(body) != len(first.sources):
+            raise ComputeError(
+                f"{name}: the reduction gives {len(first.sources)} values, of which {len(body)} are used"
+            )
+    parts: list[Expr] = []
+    for expr in body:
+        parts += [*expr.sources, expr.condition] if isinstance(expr, Reduce) else [expr]
+    bound = set(axis) | set(first.axes if isinstance(first, Reduce) else ())
+    for part in parts:
+        _check_part(name, part, bound)
+
+
+def _check_part(name: str, part: Expr, bound: set[IterVar]) -> None:
+    try:
+        free = free_vars(part)
+        for node in walk(part):
+            if node.dtype not in dtypes.BITS:
+                raise ComputeError(f"{name}: {node} has no known dtype")
+    except TypeError as error:
+        raise ComputeError(
+            f"{name}: a reduction must be the whole expression; compute it first, then use it in a second te.compute"
+        ) from error
+    if unbound := free - bound:
+        names = ", ".join(sorted(v.name for v in unbound))
+        raise ComputeError(f"{name}: variable(s) {names} are bound by no axis of this compute")
+
+
+def sum(expr: object, axis: IterVar | Sequence[IterVar], where: object = None) -> Any:  # the field's name
+    """Sum over reduce axes, where `where` holds."""
+    return reducer.apply(reducer.SUM, expr, axis, where)
+
+
+def prod(expr: object, axis: IterVar | Sequence[IterVar], where: object = None) -> Any:
+    """Product over reduce axes."""
+    return reducer.apply(reducer.PROD, expr, axis, where)
+
+
+def max(expr: object, axis: IterVar | Sequence[IterVar], where: object = None) -> Any:
+    """Largest value over reduce axes (the lowest value of the type when none qualifies)."""
+    return reducer.apply(reducer.MAX, expr, axis, where)
+
+
+def min(expr: object, axis: IterVar | Sequence[IterVar], where: object = None) -> Any:
+    """Smallest value over reduce axes (the highest value of the type when none qualifies)."""
+    return reducer.apply(reducer.MIN, expr, axis, where)

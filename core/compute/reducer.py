@@ -1,0 +1,135 @@
+"""Reductions: how many values become one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pegbox.errors import ComputeError
+from pegbox.expr import dtypes
+from pegbox.expr.build import TRUE, add, as_expr, const, maximum, minimum, mul
+from pegbox.expr.nodes import Expr
+
+if TYPE_CHECKING:
+    from pegbox.compute.tensor import IterVar
+
+Values = tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Reducer:
+    """A commutative and associative combination of tuples of values, with its identity.
+
+    `combine(accumulated, new)` and `identity(dtypes)` both speak of as many values as the reduction has outputs.
+    """
+
+    name: str
+    combine: Callable[[Values, Values], Values]
+    identity: Callable[[tuple[str, ...]], Values]
+
+
+class Reduce(Expr):
+    """The reduction of `sources` over `axes` where `condition` holds; this node gives output `value_index`."""
+
+    __slots__ = ("axes", "condition", "reducer", "sources", "value_index")
+
+    def __init__(
+        self, reducer: Reducer, sources: Values, axes: tuple[IterVar, ...], condition: Expr, value_index: int
+    ) -> None:
+        self.reducer = reducer
+        self.sources = sources
+        self.axes = axes
+        self.condition = condition
+        self.value_index = value_index
+        self.dtype = sources[value_index].dtype
+
+    __hash__ = object.__hash__
+
+    def same_as(self, other: Expr) -> bool:
+        return self is other
+
+    def show(self, names: dict[object, str] | None = None) -> str:
+        sources = ", ".join(map(repr, self.sources))
+        return f"{self.reducer.name}({sources}, axis=[{', '.join(iv.name for iv in self.axes)}])"
+
+
+def _lowest(dtype: str) -> Expr:
+    return const(dtypes.value_range(dtype)[0], dtype)
+
+
+def _highest(dtype: str) -> Expr:
+    return const(dtypes.value_range(dtype)[1], dtype)
+
+
+SUM = Reducer("sum", lambda a, b: (add(a[0], b[0]),), lambda t: (const(0, t[0]),))
+PROD = Reducer("prod", lambda a, b: (mul(a[0], b[0]),), lambda t: (const(1, t[0]),))
+MAX = Reducer("max", lambda a, b: (maximum(a[0], b[0]),), lambda t: (_lowest(t[0]),))
+MIN = Reducer("min", lambda a, b: (minimum(a[0], b[0]),), lambda t: (_highest(t[0]),))
+
+
+def apply(
+    reducer: Reducer, sources: object, axis: IterVar | Sequence[IterVar], where: object = None
+) -> Reduce | tuple[Reduce, ...]:
+    """Reduce one value (or a tuple of values) over one or several reduce axes.
+
+    Raises:
+        ComputeError: an axis does not come from `reduce_axis`, none is given, or the reducer gives another number
+            of values than it takes.
+    """
+    from pegbox.compute.tensor import IterVar  # tensor.py imports this module
+
+    axes = (axis,) if isinstance(axis, IterVar) else tuple(axis)
+    if not axes:
+        raise ComputeError(f"{reducer.name}: no axis given; make one with te.reduce_axis((0, n))")
+    for iv in axes:
+        if not isinstance(iv, IterVar) or iv.kind != "reduce":
+            raise ComputeError(f"{reducer.name}: axis {iv!r} is no reduce axis; make one with te.reduce_axis((0, n))")
+    values = tuple(as_expr(v) for v in sources) if isinstance(sources, tuple) else (as_expr(sources),)
+    for value in values:
+        if isinstance(value, Reduce):
+            raise ComputeError(
+                f"{reducer.name}: reductions do not nest; reduce over several axes at once, or in two stages"
+            )
+        if value.dtype == "bool":
+            raise ComputeError(f"{reducer.name}: cannot reduce bool values; te.cast them to an integer type first")
+    condition = TRUE if where is None else as_expr(where)
+    types = tuple(v.dtype for v in values)
+    try:
+        count = len(reducer.combine(values, values)), len(reducer.identity(types))
+    except (TypeError, IndexError, ValueError) as error:
+        raise ComputeError(
+            f"{reducer.name}: does not take {len(values)} value(s) of {', '.join(types)}: {error}"
+        ) from error
+    if count != (len(values), len(values)):
+        raise ComputeError(f"{reducer.name}: takes {len(values)} value(s) but combine, identity give {count}")
+    nodes = tuple(Reduce(reducer, values, axes, condition, i) for i in range(len(values)))
+    return nodes if isinstance(sources, tuple) else nodes[0]
+
+
+def comm_reducer(
+    fcombine: Callable[..., object], fidentity: Callable[..., object], *, name: str = "reduce"
+) -> Callable[..., Reduce | tuple[Reduce, ...]]:
+    """A user's reducer, in TVM's form: `fcombine(a, b)` and `fidentity(dtype)`, over tuples for several outputs.
+
+    >>> argmax = comm_reducer(
+    ...     lambda a, b: (te.select(a[1] >= b[1], a[0], b[0]), te.maximum(a[1], b[1])),
+    ...     lambda i, v: (te.const(-1, i), te.min_value(v)), name="argmax")
+
+    The result is called as `argmax((index, value), axis=k)`. The combination must be commutative and associative:
+    schedules reorder and split it.
+    """
+
+    def tuples(value: object) -> Values:
+        return tuple(as_expr(v) for v in value) if isinstance(value, tuple) else (as_expr(value),)
+
+    def combine(a: Values, b: Values) -> Values:
+        return tuples(fcombine(a[0], b[0]) if len(a) == 1 else fcombine(a, b))
+
+    reducer = Reducer(name, combine, lambda types: tuples(fidentity(*types)))
+
+    def reduce(expr: object, axis: IterVar | Sequence[IterVar], where: object = None) -> Reduce | tuple[Reduce, ...]:
+        return apply(reducer, expr, axis, where)
+
+    reduce.__name__ = name
+    return reduce

@@ -1,0 +1,193 @@
+"""Tensors and the operations that make them: the nodes of the compute graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pegbox.compute.reducer import Reduce
+from pegbox.errors import ComputeError
+from pegbox.expr import dtypes
+from pegbox.expr.build import as_expr, cast
+from pegbox.expr.nodes import Buffer, Expr, Load, Var
+from pegbox.expr.visit import loads
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The integers from `min` to `min + extent - 1`."""
+
+    min: int
+    extent: int
+
+
+class IterVar(Var):
+    """A variable that runs over a range; `kind` is "spatial" (an axis of the output) or "reduce"."""
+
+    __slots__ = ("dom", "kind")
+
+    def __init__(self, name: str, dom: Range, kind: str) -> None:
+        super().__init__(name)
+        self.dom = dom
+        self.kind = kind
+
+    @property
+    def extent(self) -> int:
+        return self.dom.extent
+
+    @property
+    def var(self) -> Var:
+        """The variable itself, under the name that TVM's users know."""
+        return self
+
+
+class Tensor:
+    """One output of an operation: a shape (ints), a dtype, and the buffer that holds it when a program runs.
+
+    `tensor[i, j]` is the element as an expression.
+    """
+
+    __slots__ = ("buffer", "op", "value_index")
+
+    def __init__(self, op: Operation, value_index: int, buffer: Buffer) -> None:
+        self.op = op
+        self.value_index = value_index
+        self.buffer = buffer
+        buffer.owner = self
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.buffer.shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.buffer.shape)
+
+    @property
+    def dtype(self) -> str:
+        return self.buffer.dtype
+
+    @property
+    def name(self) -> str:
+        return self.buffer.name
+
+    def __getitem__(self, indices: object) -> Expr:
+        parts = indices if isinstance(indices, tuple) else (indices,)
+        return self(*parts)
+
+    def __call__(self, *indices: object) -> Expr:
+        if len(indices) != self.ndim:
+            raise ComputeError(
+                f"{self.name} has {self.ndim} dimension(s) {list(self.shape)}, but was indexed with {len(indices)}"
+            )
+        exprs = tuple(as_expr(i) for i in indices)
+        for position, expr in enumerate(exprs):
+            if not dtypes.is_int(expr.dtype):
+                raise ComputeError(
+                    f"{self.name}: index {position} is {expr} of dtype {expr.dtype}; "
+                    "indices are integers: use te.cast('int64', ...)"
+                )
+        return Load(self.buffer, tuple(cast(dtypes.INDEX, e) for e in exprs))
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.name}: {self.dtype}{list(self.shape)})"
+
+
+class Operation:
+    """Base of operations. `axis` and `reduce_axis` are the iteration variables, `inputs` the tensors read."""
+
+    __slots__ = ("name", "outputs")
+    name: str
+    outputs: tuple[Tensor, ...]
+
+    @property
+    def axis(self) -> tuple[IterVar, ...]:
+        return ()
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        return ()
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        return ()
+
+    def output(self, index: int) -> Tensor:
+        return self.outputs[index]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
+
+class PlaceholderOp(Operation):
+    """An input of the computation."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: str) -> None:
+        self.name = name
+        self.outputs = (Tensor(self, 0, Buffer(name, shape, dtype)),)
+
+
+class ComputeOp(Operation):
+    """An elementwise or reducing computation: for each point of `axis`, `body[i]` is the element of output i."""
+
+    __slots__ = ("_axis", "_inputs", "attrs", "body")
+
+    def __init__(
+        self,
+        name: str,
+        axis: tuple[IterVar, ...],
+        body: tuple[Expr, ...],
+        attrs: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self._axis = axis
+        self.body = body
+        self.attrs = dict(attrs or {})
+        shape = tuple(iv.extent for iv in axis)
+        names = [name] if len(body) == 1 else [f"{name}_{i}" for i in range(len(body))]
+        self.outputs = tuple(
+            Tensor(self, i, Buffer(label, shape, expr.dtype))
+            for i, (label, expr) in enumerate(zip(names, body, strict=True))
+        )
+        self._inputs = tuple(owner(b) for b in dict.fromkeys(_buffers(body)))
+
+    @property
+    def axis(self) -> tuple[IterVar, ...]:
+        return self._axis
+
+    @property
+    def reduce(self) -> Reduce | None:
+        """The reduction at the top of the body, or None."""
+        first = self.body[0]
+        return first if isinstance(first, Reduce) else None
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        reduce = self.reduce
+        return () if reduce is None else reduce.axes
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        return self._inputs
+
+
+def owner(buffer: Buffer) -> Tensor:
+    """The tensor that a buffer belongs to.
+
+    Raises:
+        ComputeError: the buffer was not made by placeholder or compute.
+    """
+    if not isinstance(buffer.owner, Tensor):
+        raise ComputeError(f"{buffer} belongs to no tensor; index tensors made by te.placeholder or te.compute")
+    return buffer.owner
+
+
+def _buffers(body: tuple[Expr, ...]) -> list[Buffer]:
+    found: list[Buffer] = []
+    for expr in body:
+        parts = (*expr.sources, expr.condition) if isinstance(expr, Reduce) else (expr,)
+        found.extend(load.buffer for part in parts for load in loads(part))
+    return found

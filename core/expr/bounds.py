@@ -1,0 +1,90 @@
+"""Between which values does an integer expression lie?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from pegbox.expr import dtypes
+from pegbox.expr.affine import Linear, linear
+from pegbox.expr.nodes import Binary, Cast, Const, Expr, Select, Var
+
+Interval: TypeAlias = tuple[int, int]
+Ranges: TypeAlias = Mapping[Var, Interval]
+
+
+def bounds(expr: Expr, ranges: Ranges) -> Interval | None:
+    """Smallest and largest value (both included) while each variable stays in its range; None if unknown.
+
+    Exact for linear expressions; an over-approximation otherwise.
+    """
+    match expr:
+        case Const(value):
+            return (int(value), int(value)) if not dtypes.is_float(expr.dtype) else None
+        case Var():
+            return ranges.get(expr)
+        case Binary("add" | "sub" | "mul") if expr.dtype == dtypes.INDEX:
+            form = linear(expr)
+            if len(form.terms) == 1 and next(iter(form.terms)) is expr:
+                return _product(expr, ranges)
+            return linear_bounds(form, ranges)
+        case Binary():
+            return _binary(expr, ranges)
+        case Select(_, a, b):
+            ba, bb = bounds(a, ranges), bounds(b, ranges)
+            return None if ba is None or bb is None else (min(ba[0], bb[0]), max(ba[1], bb[1]))
+        case Cast(dtype, a) if dtypes.is_int(dtype) and not dtypes.is_float(a.dtype):
+            inner = (0, 1) if a.dtype == "bool" else bounds(a, ranges)
+            lo, hi = dtypes.value_range(dtype)
+            return inner if inner is not None and lo <= inner[0] and inner[1] <= hi else (int(lo), int(hi))
+        case _:
+            if dtypes.is_int(expr.dtype) and expr.dtype != dtypes.INDEX:
+                lo, hi = dtypes.value_range(expr.dtype)
+                return int(lo), int(hi)
+            return None
+
+
+def linear_bounds(form: Linear, ranges: Ranges) -> Interval | None:
+    """Bounds of a linear form, exact when its terms are independent variables."""
+    lo = hi = form.const
+    for term, coefficient in form.terms.items():
+        inner = ranges.get(term) if isinstance(term, Var) else bounds(term, ranges)
+        if inner is None:
+            return None
+        if coefficient > 0:
+            lo += coefficient * inner[0]
+            hi += coefficient * inner[1]
+        else:
+            lo += coefficient * inner[1]
+            hi += coefficient * inner[0]
+    return lo, hi
+
+
+def _product(expr: Binary, ranges: Ranges) -> Interval | None:
+    a, b = bounds(expr.a, ranges), bounds(expr.b, ranges)
+    if a is None or b is None:
+        return None
+    corners = [x * y for x in a for y in b]
+    return min(corners), max(corners)
+
+
+def _binary(expr: Binary, ranges: Ranges) -> Interval | None:
+    a, b = bounds(expr.a, ranges), bounds(expr.b, ranges)
+    match expr.op:
+        case "floordiv":
+            if a is None or b is None or b[0] <= 0:
+                return None
+            corners = [x // y for x in a for y in b]
+            return min(corners), max(corners)
+        case "floormod":
+            if b is None or b[0] <= 0:
+                return None
+            if a is not None and b[0] == b[1] and a[0] // b[0] == a[1] // b[0]:
+                return a[0] % b[0], a[1] % b[0]
+            return 0, b[1] - 1
+        case "min" if a is not None and b is not None:
+            return min(a[0], b[0]), min(a[1], b[1])
+        case "max" if a is not None and b is not None:
+            return max(a[0], b[0]), max(a[1], b[1])
+        case _:
+            return None

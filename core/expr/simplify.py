@@ -1,0 +1,168 @@
+"""Simplification of index arithmetic and conditions, given the ranges of the variables."""
+
+from __future__ import annotations
+
+import math
+
+from pegbox.expr import build
+from pegbox.expr.affine import Linear, linear
+from pegbox.expr.bounds import Ranges, linear_bounds
+from pegbox.expr.dtypes import INDEX
+from pegbox.expr.nodes import Binary, Compare, Const, Expr, Load, Var
+from pegbox.expr.visit import rewrite
+
+
+def simplify(expr: Expr, ranges: Ranges) -> Expr:
+    """An expression of the same value for every assignment within `ranges` (variables without a range: any value).
+
+    int64 arithmetic ends in canonical linear form; `//` and `%` by constants vanish where the ranges allow;
+    comparisons that the ranges decide become constants. int64 arithmetic is taken to not overflow.
+    """
+
+    def leaf(e: Expr) -> Expr | None:
+        match e:
+            case Const() | Var():
+                return e
+            case Binary() if e.dtype == INDEX:
+                return _linear(e, ranges).to_expr()
+            case Compare():
+                return _compare(e, ranges)
+            case Load(buffer, indices):
+                return Load(buffer, tuple(simplify(i, ranges) for i in indices))
+            case _:
+                return None
+
+    return rewrite(expr, leaf)
+
+
+def simplified_linear(expr: Expr, ranges: Ranges) -> Linear:
+    """The linear form of the simplified expression."""
+    return _linear(expr, ranges)
+
+
+def _linear(expr: Expr, ranges: Ranges) -> Linear:
+    """Linear form of an int64 expression with simplified terms."""
+    match expr:
+        case Const(value):
+            return Linear({}, int(value))
+        case Var():
+            known = ranges.get(expr)
+            if known is not None and known[0] == known[1]:
+                return Linear({}, known[0])
+            return Linear({expr: 1}, 0)
+        case Binary("add", a, b):
+            return _linear(a, ranges).add(_linear(b, ranges))
+        case Binary("sub", a, b):
+            return _linear(a, ranges).add(_linear(b, ranges), -1)
+        case Binary("mul", a, b):
+            la, lb = _linear(a, ranges), _linear(b, ranges)
+            if lb.is_const:
+                return la.times(lb.const)
+            if la.is_const:
+                return lb.times(la.const)
+            return _term(build.mul(la.to_expr(), lb.to_expr()))
+        case Binary("floordiv" | "floormod" as op, a, b):
+            return _divide(op, _linear(a, ranges), simplify(b, ranges), ranges)
+        case Binary("min" | "max" as op, a, b):
+            return _extremum(op, _linear(a, ranges), _linear(b, ranges), ranges)
+        case _:
+            return _term(simplify(expr, ranges))
+
+
+def _term(expr: Expr) -> Linear:
+    return linear(expr)
+
+
+def _divide(op: str, a: Linear, b: Expr, ranges: Ranges) -> Linear:
+    """Split a into c·q + r with r in [0, c) where the ranges show it: a // c = q, a % c = r."""
+    combine = build.floordiv if op == "floordiv" else build.floormod
+    if not isinstance(b, Const) or int(b.value) <= 0:
+        return _term(combine(a.to_expr(), b))
+    c = int(b.value)
+    quotient = Linear({t: k // c for t, k in a.terms.items() if k % c == 0}, 0)
+    rest = Linear({t: k for t, k in a.terms.items() if k % c != 0}, a.const)
+    if inner := linear_bounds(rest, ranges):
+        shift = inner[0] // c
+        if inner[1] // c == shift:
+            # The rest stays within one multiple of c.
+            quotient = Linear(quotient.terms, shift)
+            return quotient if op == "floordiv" else Linear(rest.terms, rest.const - shift * c)
+    # Only constants beyond one period move out, so that equal remainders look equal.
+    shift = rest.const // c
+    rest = Linear(rest.terms, rest.const - shift * c)
+    rest_value = _nested(op, rest, c, ranges) or _reduced(op, rest, c)
+    return rest_value if op == "floormod" else Linear(quotient.terms, shift).add(rest_value)
+
+
+def _reduced(op: str, rest: Linear, c: int) -> Linear:
+    """Divide out the common factor g: (g·x + k) // (g·d) = (x + k // g) // d, and likewise for %."""
+    g = math.gcd(c, *rest.terms.values())
+    inner = Linear({t: k // g for t, k in rest.terms.items()}, rest.const // g).to_expr()
+    divisor = build.index(c // g)
+    if op == "floordiv":
+        return _term(build.floordiv(inner, divisor))
+    return _term(build.floormod(inner, divisor)).times(g).add(Linear({}, rest.const % g))
+
+
+def _nested(op: str, rest: Linear, c: int, ranges: Ranges) -> Linear | None:
+    """(x // d) // c = x // (d·c);  (x % d) % c = x % c where c divides d."""
+    if rest.const or len(rest.terms) != 1:
+        return None
+    ((term, coefficient),) = rest.terms.items()
+    if coefficient != 1 or not isinstance(term, Binary) or not isinstance(term.b, Const):
+        return None
+    d = int(term.b.value)
+    if op == term.op == "floordiv" and d > 0:
+        return _divide("floordiv", linear(term.a), build.index(d * c), ranges)
+    if op == term.op == "floormod" and d > 0 and d % c == 0:
+        return _divide("floormod", linear(term.a), build.index(c), ranges)
+    return None
+
+
+def _extremum(op: str, a: Linear, b: Linear, ranges: Ranges) -> Linear:
+    between = linear_bounds(a.add(b, -1), ranges)
+    if between is not None:
+        if between[1] <= 0:
+            return a if op == "min" else b
+        if between[0] >= 0:
+            return b if op == "min" else a
+    combine = build.minimum if op == "min" else build.maximum
+    return _term(combine(a.to_expr(), b.to_expr()))
+
+
+def _compare(expr: Compare, ranges: Ranges) -> Expr:
+    if expr.a.dtype != INDEX:
+        return build.compare(expr.op, simplify(expr.a, ranges), simplify(expr.b, ranges))
+    a, b = _linear(expr.a, ranges), _linear(expr.b, ranges)
+    gap = a.add(b, -1)
+    decided = _decide(expr.op, gap, ranges)
+    if decided is not None:
+        return build.TRUE if decided else build.FALSE
+    # Variables left, the constant right.
+    return build.compare(expr.op, Linear(gap.terms, 0).to_expr(), build.index(-gap.const))
+
+
+def _decide(op: str, gap: Linear, ranges: Ranges) -> bool | None:
+    """Truth of `gap op 0`, or None."""
+    between = linear_bounds(gap, ranges)
+    if between is None:
+        return None
+    lo, hi = between
+    match op:
+        case "lt" | "ge":
+            known = True if hi < 0 else False if lo >= 0 else None
+            return known if op == "lt" or known is None else not known
+        case "le" | "gt":
+            known = True if hi <= 0 else False if lo > 0 else None
+            return known if op == "le" or known is None else not known
+        case "eq" | "ne":
+            known = True if lo == hi == 0 else False if lo > 0 or hi < 0 else None
+            return known if op == "eq" or known is None else not known
+        case _:
+            raise TypeError(f"unknown comparison {op!r}")
+
+
+def prove(condition: Expr, ranges: Ranges) -> bool:
+    """Does the condition hold for every assignment within `ranges`? False also when it cannot be shown."""
+    simple = simplify(condition, ranges)
+    return isinstance(simple, Const) and bool(simple.value)
