@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError, PluginError
+from pegbox.hooks import registry
 from pegbox.search.options import bind_options
-from pegbox.search.protocols import CostModel, Lookup, Tuner
+from pegbox.search.protocols import CostModel, Lookup, Tuner, TunerFactory
 from pegbox.search.spec import Spec, parse_nested, parse_spec
 
 if TYPE_CHECKING:
@@ -15,23 +16,23 @@ if TYPE_CHECKING:
 
 
 def make_tuner(
-    spec: str | Spec,
+    spec: str | Spec | TunerFactory,
     space: ConfigSpace,
     *,
     seed: int = 0,
     options: Mapping[str, object] | None = None,
-    lookup: Lookup | None = None,
+    lookup: Lookup = registry.resolve,
 ) -> Tuner:
-    """Make the tuner that `spec` ("xgb:plan_size=32") names, over `space`.
+    """Make the tuner that `spec` ("xgb:plan_size=32", "file.py:MyTuner", or a factory) means, over `space`.
 
-    `options` come on top of those in the spec and win over them. `lookup` finds factories; the registry by default.
-    Raises `UnknownName` for an unknown tuner, `ArgumentError` for a bad option, `PluginError` if the plugin is no tuner.
+    `options` come on top of those in the spec and win over them. `lookup` turns a kind and a name into a factory.
+    Raises `UnknownName` for an unknown tuner, `ArgumentError` for a bad option, `PluginError` if it makes no tuner.
     """
-    spec = parse_spec(spec) if isinstance(spec, str) else spec
-    factory = (lookup or registry_lookup)("tuner", spec.name)
-    tuner = _make(f"tuner {spec.name!r}", factory, (space,), seed, {**spec.options, **(options or {})})
+    factory, name, written = _resolve("tuner", spec, lookup)
+    owner = f"tuner {name!r}"
+    tuner = factory(space, seed=seed, **bind_options(owner, factory, {**written, **(options or {})}))
     if not isinstance(tuner, Tuner):
-        raise PluginError(f"tuner {spec.name!r} made a {type(tuner).__name__}, which has no ask(n) and tell(...)")
+        raise PluginError(f"{owner} made a {type(tuner).__name__}, which has no ask(n) and tell(configs, results)")
     return tuner
 
 
@@ -40,7 +41,7 @@ def make_cost_model(
     *,
     seed: int = 0,
     options: Mapping[str, object] | None = None,
-    lookup: Lookup | None = None,
+    lookup: Lookup = registry.resolve,
 ) -> CostModel:
     """Make the cost model that `spec` names; an object that is one already is handed back.
 
@@ -48,11 +49,11 @@ def make_cost_model(
     """
     if not isinstance(spec, str):
         return _given_model(spec, options)
-    parsed = parse_nested(spec)
-    factory = (lookup or registry_lookup)("cost_model", parsed.name)
-    model = _make(f"cost model {parsed.name!r}", factory, (), seed, {**parsed.options, **(options or {})})
+    factory, name, written = _resolve("cost_model", parse_nested(spec), lookup)
+    owner = f"cost model {name!r}"
+    model = factory(seed=seed, **bind_options(owner, factory, {**written, **(options or {})}))
     if not isinstance(model, CostModel):
-        raise PluginError(f"cost model {parsed.name!r} made a {type(model).__name__}, which has no fit and predict")
+        raise PluginError(f"{owner} made a {type(model).__name__}, which has no fit(...) and predict(...)")
     return model
 
 
@@ -66,16 +67,14 @@ def _given_model(model: object, options: Mapping[str, object] | None) -> CostMod
     return model
 
 
-def _make(
-    owner: str, factory: Callable[..., Any], args: tuple[object, ...], seed: int, given: Mapping[str, object]
-) -> object:
-    return factory(*args, seed=seed, **bind_options(owner, factory, given))
-
-
-def registry_lookup(kind: str, name: str) -> Callable[..., Any]:
-    """The factory that a plugin registered under `name`. Raises `UnknownName` with the near names."""
-    # Late, so that whoever brings its own lookup (a test, a tool) loads no plugin manager.
-    from pegbox.hooks import registry
-
-    found: Callable[..., Any] = registry.get(kind, name)
-    return found
+def _resolve(
+    kind: str, spec: str | Spec | Callable[..., Any], lookup: Lookup
+) -> tuple[Callable[..., Any], str, Mapping[str, str]]:
+    """The factory, the name for messages, and the options as text."""
+    if isinstance(spec, str):
+        spec = parse_spec(spec)
+    if isinstance(spec, Spec):
+        return lookup(kind, spec.name), spec.name, spec.options
+    if not callable(spec):
+        raise ArgumentError(f"{spec!r} is neither the name of a {kind.replace('_', ' ')} nor a factory of one")
+    return spec, getattr(spec, "__qualname__", repr(spec)), {}

@@ -108,8 +108,8 @@ def _as(text: str, hint: Any) -> object:
         return _as_bool(text)
     if hint in (int, float, str):
         return hint(text)
-    if hint is type(None):
-        return _as_none(text)
+    if hint is type(None) and text.lower() == "none":
+        return None
     if typing.get_origin(hint) is typing.Literal:
         return _as_literal(text, typing.get_args(hint))
     if hint is Any:
@@ -122,11 +122,6 @@ def _as_bool(text: str) -> bool:
     if lowered not in _TRUE | _FALSE:
         raise ValueError(text)
     return lowered in _TRUE
-
-
-def _as_none(text: str) -> None:
-    if text.lower() != "none":
-        raise ValueError(text)
 
 
 def _as_literal(text: str, values: tuple[Any, ...]) -> Any:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pegbox.errors import ArgumentError
+from pegbox.hooks import split_options
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A plugin's name with options that are still text."""
+    """A plugin's name (or "file.py:Name", "package.module:Name") with options that are still text."""
 
     name: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -27,14 +28,12 @@ def parse_spec(text: str) -> Spec:
     A value may be a spec of its own with `;` between its options: `xgb:cost_model=forest:trees=8;depth=3,epsilon=0`.
     Raises `ArgumentError` with the text and the part of it that cannot be read.
     """
-    if not isinstance(text, str):
-        raise ArgumentError(f"{text!r} is not a name; write 'name' or 'name:option=value,option=value'")
-    name, _, rest = text.strip().partition(":")
-    name = name.strip()
-    if not name:
+    reference, written = split_options(text.strip())
+    name = reference.strip().removesuffix(":")
+    if not name or name.startswith(":"):
         raise ArgumentError(f"{text!r} names no plugin; write 'name' or 'name:option=value,option=value'")
     options: dict[str, str] = {}
-    for part in filter(None, (piece.strip() for piece in rest.split(","))):
+    for part in filter(None, (piece.strip() for piece in written.split(","))):
         option, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not option:
             raise ArgumentError(f"cannot read {part!r} in {text!r}; write options as 'option=value'")

@@ -1,0 +1,39 @@
+"""Ctrl-C must not tear a result apart on its way to the records."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """Hold Ctrl-C back until the block is done; then `KeyboardInterrupt` is raised as usual.
+
+    Only the main thread receives signals, and a handler that is not Python's own belongs to somebody else:
+    in both cases nothing is changed.
+    """
+    if not _may_shield():
+        yield
+        return
+    pending: list[int] = []
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        pending.append(number)
+
+    previous = signal.signal(signal.SIGINT, remember)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    if pending:
+        raise KeyboardInterrupt
+
+
+def _may_shield() -> bool:
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    return signal.getsignal(signal.SIGINT) is signal.default_int_handler

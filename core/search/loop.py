@@ -1,0 +1,242 @@
+"""The one tuning loop: ask the tuner, measure, tell the callbacks at once and the tuner batch by batch.
+
+Nothing already measured is ever lost. Every result reaches the trial list and the essential callbacks (records) before
+anything else sees it, Ctrl-C is held back meanwhile, and whatever breaks afterwards (the tuner, a callback, the
+measurer) ends the run with a `TuningError` that carries the `TuneResult`.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pegbox.errors import TuningError
+from pegbox.measure.result import Ok, Result
+from pegbox.search.callbacks import CallbackBroke, CallbackLike, CallbackList
+from pegbox.search.checks import check_int
+from pegbox.search.finals import pick_finalists, winner_of
+from pegbox.search.interrupt import shielded
+from pegbox.search.outcome import BestTrial, StopReason, Trial, TuneResult, gflops_of
+from pegbox.search.phases import PhaseClock
+from pegbox.search.proposals import Broke, Proposer
+from pegbox.search.protocols import Measurer, Tuner
+from pegbox.search.state import Limits, SearchState
+
+if TYPE_CHECKING:
+    from pegbox.space import Config, ConfigSpace
+
+DEFAULT_BATCH = 16
+DEFAULT_FINALISTS = 4
+
+
+def run(
+    tuner: Tuner,
+    measurer: Measurer,
+    *,
+    trials: int | None = None,
+    budget_seconds: float | None = None,
+    early_stopping: int | None = None,
+    batch_size: int | None = None,
+    callbacks: Iterable[CallbackLike] = (),
+    history: Iterable[tuple[Config, Result]] = (),
+    space: ConfigSpace | None = None,
+    flop: float = 0.0,
+    name: str | None = None,
+    finalists: int = DEFAULT_FINALISTS,
+    clock: Callable[[], float] = time.monotonic,
+) -> TuneResult:
+    """Search until a limit is reached, the space is exhausted, a callback says stop, or Ctrl-C.
+
+    `trials` counts new measurements, `history` is told to the tuner first, may win, and is never measured again by the
+    search. `early_stopping` is a number of trials without improvement. `batch_size` defaults to the tuner's own
+    `batch_size`, else 16. Given `space`, a configuration from elsewhere is an error. `flop` (per call) turns seconds
+    into GFLOP/s. `name` stands for the tuner in messages. The `finalists` fastest within noise are measured again at
+    the end and the winner is picked from them; 0 leaves that out.
+
+    Raises `ArgumentError` for limits that make no sense and `TuningError`, with everything measured in its `result`,
+    when the tuner, an essential callback or the measurer breaks.
+    """
+    name = name or type(tuner).__name__
+    wanted = batch_size if batch_size is not None else getattr(tuner, "batch_size", DEFAULT_BATCH)
+    loop = _Loop(
+        Proposer(tuner, name, space=space),
+        measurer,
+        SearchState(name, Limits(trials, budget_seconds, early_stopping), flop, clock),
+        CallbackList(callbacks),
+        batch_size=check_int("batch_size", wanted),
+        finalists=check_int("finalists", finalists, minimum=0),
+    )
+    return loop.run(list(history))
+
+
+class _Loop:
+    """One run in progress."""
+
+    def __init__(
+        self,
+        proposer: Proposer,
+        measurer: Measurer,
+        state: SearchState,
+        callbacks: CallbackList,
+        *,
+        batch_size: int,
+        finalists: int,
+    ) -> None:
+        self.proposer = proposer
+        self.measurer = measurer
+        self.state = state
+        self.callbacks = callbacks
+        self.batch_size = batch_size
+        self.finalists = finalists
+        self.clock = PhaseClock(state.clock)
+        self.history: list[Trial] = []
+        self.finals: list[Trial] = []
+
+    def run(self, history: Sequence[tuple[Config, Result]]) -> TuneResult:
+        broken: Exception | None = None
+        try:
+            self._begin(history)
+            reason = self._search()
+            self._measure_finalists()
+        except KeyboardInterrupt:
+            reason = "interrupted"
+        except (CallbackBroke, Broke) as error:
+            reason, broken = "error", error
+        result = self._result(reason)
+        try:
+            self.callbacks.end(result)
+        except CallbackBroke as error:
+            broken = broken or error
+        if broken:
+            raise TuningError(f"{broken}; {_kept(result)}", result) from (broken.__cause__ or broken)
+        return result
+
+    def _begin(self, history: Sequence[tuple[Config, Result]]) -> None:
+        for number, (config, result) in enumerate(history, start=-len(history)):
+            trial = Trial(number, config, result, gflops_of(result, self.state.flop))
+            self.history.append(trial)
+            self.state.consider(trial)
+        with self.clock.phase("callbacks"):
+            self.callbacks.start(self.state)
+        if history:
+            with self.clock.phase("learn"):
+                self.proposer.tell([config for config, _ in history], [result for _, result in history])
+
+    def _search(self) -> StopReason:
+        while True:
+            if reason := self._stop():
+                return reason
+            with self.clock.phase("propose"):
+                batch = self.proposer.ask(self.state.room(self.batch_size))
+            if not batch:
+                return "exhausted"
+            if reason := self._measure(batch):
+                return reason
+
+    def _stop(self) -> StopReason | None:
+        return self.callbacks.stop or self.state.limits.reached(self.state)
+
+    def _measure(self, batch: Sequence[Config]) -> StopReason | None:
+        """Measure a batch and tell the tuner; a limit reached on the way leaves the rest of the batch unmeasured."""
+        first = len(self.state.trials)
+        stream = self._results(batch)
+        try:
+            for config, result in stream:
+                self._commit(config, result)
+                if (reason := self._stop()) and reason != "trials":
+                    return reason
+        finally:
+            stream.close()
+        fresh = self.state.trials[first:]
+        self._check_complete(batch, fresh)
+        # In the order of asking, whatever the order of finishing: the same measurements then give the same proposals.
+        measured = {trial.config: trial.result for trial in fresh}
+        with self.clock.phase("learn"):
+            self.proposer.tell(batch, [measured[config] for config in batch])
+        with self.clock.phase("callbacks"):
+            self.callbacks.batch(fresh, self.state)
+        return None
+
+    def _results(self, batch: Sequence[Config]) -> Generator[tuple[Config, Result], None, None]:
+        """The measurer's stream, with the waiting counted and its errors named."""
+        stream: Iterator[tuple[Config, Result]] | None = None
+        try:
+            while True:
+                with self.clock.phase("measure"):
+                    if stream is None:
+                        stream = iter(self.measurer.measure(batch))
+                    item = next(stream, None)
+                if item is None:
+                    return
+                yield item
+        except Exception as error:
+            raise Broke(f"the measurer raised {type(error).__name__}: {error}") from error
+        finally:
+            # A generator stops its workers when closed; a plain iterator has nothing to close.
+            close = getattr(stream, "close", None)
+            if close is not None:
+                close()
+
+    def _commit(self, config: Config, result: Result) -> None:
+        state = self.state
+        trial = Trial(len(state.trials), config, result, gflops_of(result, state.flop), state.elapsed)
+        with shielded(), self.clock.phase("callbacks"):
+            state.add(trial)
+            self.callbacks.trial(trial, state)
+
+    def _check_complete(self, batch: Sequence[Config], fresh: Sequence[Trial]) -> None:
+        missing = set(batch) - {trial.config for trial in fresh}
+        if missing:
+            raise Broke(f"the measurer gave {len(fresh)} results for {len(batch)} configurations")
+
+    def _measure_finalists(self) -> None:
+        chosen = pick_finalists([*self.history, *self.state.trials], self.finalists)
+        if not chosen:
+            return
+        with self.clock.phase("remeasure"):
+            try:
+                results = list(self.measurer.remeasure([trial.config for trial in chosen]))
+            except Exception as error:
+                raise Broke(f"the measurer raised {type(error).__name__} measuring the best again: {error}") from error
+        with shielded(), self.clock.phase("callbacks"):
+            for trial, result in zip(chosen, results, strict=True):
+                self._commit_final(trial, result)
+
+    def _commit_final(self, trial: Trial, result: Result) -> None:
+        speed = gflops_of(result, self.state.flop)
+        final = Trial(trial.number, trial.config, result, speed, self.state.elapsed, remeasured=True)
+        self.finals.append(final)
+        self.callbacks.remeasured(final, self.state)
+
+    def _result(self, reason: StopReason) -> TuneResult:
+        state = self.state
+        phases = dict(self.clock.seconds)
+        return TuneResult(
+            best=self._best(phases),
+            trials=tuple(state.trials),
+            elapsed=state.elapsed,
+            phases=phases,
+            stopped_because=reason,
+            tuner=state.tuner,
+            flop=state.flop,
+            finals=tuple(self.finals),
+        )
+
+    def _best(self, phases: dict[str, float]) -> BestTrial | None:
+        winner = winner_of(self.finals)
+        if winner is None and self.finals:
+            messages = "; ".join(str(getattr(trial.result, "message", "")) for trial in self.finals)
+            warnings.warn(f"none of the best ran when measured again: {messages}", RuntimeWarning, stacklevel=2)
+        winner = winner or self.state.best
+        if winner is None or not isinstance(winner.result, Ok):
+            return None
+        return BestTrial(
+            winner.config, winner.cost, winner.gflops, winner.result, winner.number, winner.remeasured, phases
+        )
+
+
+def _kept(result: TuneResult) -> str:
+    good = sum(trial.ok for trial in result.trials)
+    return f"the {len(result.trials)} trials measured so far ({good} ok) are kept in error.result and in the records"

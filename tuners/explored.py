@@ -1,0 +1,67 @@
+"""Remembering what was proposed or told, so that no configuration comes twice.
+
+Rows of digits are compared as bytes: a space may have more points than a 64-bit index can number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pegbox.space import Config, ConfigSpace
+
+Digits: TypeAlias = npt.NDArray[np.int64]
+"""Configurations as rows of digits, one column per knob: shape (n, knobs)."""
+
+
+class Explored:
+    """The configurations of a space that are no longer new."""
+
+    def __init__(self, space: ConfigSpace) -> None:
+        self.space = space
+        self._keys: set[bytes] = set()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, config: Config) -> bool:
+        return rows_of([config])[0].tobytes() in self._keys
+
+    def add(self, rows: Digits) -> None:
+        """Mark the rows as no longer new."""
+        self._keys.update(row.tobytes() for row in rows)
+
+    def fresh(self, rows: Digits) -> Digits:
+        """The rows that are new, each once, in their order."""
+        seen = set[bytes]()
+        keep: list[int] = []
+        for place, row in enumerate(rows):
+            key = row.tobytes()
+            if key not in self._keys and key not in seen:
+                seen.add(key)
+                keep.append(place)
+        return rows[keep]
+
+    def sample(self, n: int, rng: np.random.Generator) -> Digits:
+        """`n` random new rows; fewer only when the space has no more.
+
+        A few spare rows nearly always do. In a space that is nearly used up, sampling as many distinct rows as are
+        explored and `n` more must contain `n` new ones, if there are any: no loop, and no hanging.
+        """
+        rows = self.fresh(self.space.sample(2 * n + 8, rng))
+        if len(rows) < n:
+            rows = self.fresh(np.concatenate([rows, self.space.sample(len(self) + n, rng)]))
+        return rows[:n]
+
+    def configs(self, rows: Digits) -> list[Config]:
+        """The rows as configurations, marked as explored."""
+        self.add(rows)
+        return [self.space.config(row.tolist()) for row in rows]
+
+
+def rows_of(configs: Sequence[Config]) -> Digits:
+    """Configurations as rows of digits, shape (n, knobs)."""
+    return np.array([config.digits for config in configs], dtype=np.int64)

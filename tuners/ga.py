@@ -1,0 +1,111 @@
+"""A genetic algorithm over digits: tournaments, uniform crossover, mutation, an elite, and ageing.
+
+Goldberg and Deb, "A Comparative Analysis of Selection Schemes Used in Genetic Algorithms" (1991), for tournaments;
+Syswerda, "Uniform Crossover in Genetic Algorithms" (ICGA 1989); Real et al., "Regularized Evolution for Image Classifier
+Architecture Search" (AAAI 2019), for letting the old die however good they were, except for a small elite here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pegbox.errors import ArgumentError
+from pegbox.measure.result import Result
+from pegbox.search.checks import check_float, check_int
+from pegbox.search.protocols import Floats
+from pegbox.space import Config, ConfigSpace
+from pegbox.tuners.explored import Digits, Explored, rows_of
+
+Places: TypeAlias = npt.NDArray[np.int64]
+
+BREEDING_ROUNDS = 8
+"""How often to breed again for children that were known already, before random ones take their places."""
+
+
+class GATuner:
+    """Breeds new configurations from the fastest of the recent ones.
+
+    `population` is how many measured configurations may become parents: the `elite` best of all, and the most recent.
+    Each parent wins a tournament of `tournament`; a child is crossed from two parents with probability `crossover`
+    and moved to a neighbour, once or more, with probability `mutation`.
+    """
+
+    def __init__(
+        self,
+        space: ConfigSpace,
+        *,
+        seed: int = 0,
+        population: int = 32,
+        elite: int = 8,
+        tournament: int = 3,
+        crossover: float = 0.7,
+        mutation: float = 0.5,
+    ) -> None:
+        self._space = space
+        self._rng = np.random.default_rng(seed)
+        self._explored = Explored(space)
+        self._population = check_int("population", population, minimum=2)
+        self._elite_size = check_int("elite", elite, minimum=0)
+        self._tournament = check_int("tournament", tournament)
+        self._crossover = check_float("crossover", crossover, maximum=1.0)
+        self._mutation = check_float("mutation", mutation, maximum=1.0)
+        if self._elite_size > self._population:
+            raise ArgumentError(f"elite={elite} is larger than population={population}; give at most {population}")
+        self._elite: list[tuple[float, Config]] = []
+        self._recent: deque[tuple[float, Config]] = deque(maxlen=self._population)
+
+    def ask(self, n: int) -> list[Config]:
+        parents = self._parents()
+        children = self._breed(n, parents) if len(parents) >= 2 and len(self._recent) == self._population else None
+        found = 0 if children is None else len(children)
+        if children is None or found < n:
+            filling = self._explored.sample(n - found, self._rng)
+            children = filling if children is None else self._explored.fresh(np.concatenate([children, filling]))
+        return self._explored.configs(children[:n])
+
+    def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
+        if not configs:
+            return
+        self._explored.add(rows_of(configs))
+        measured = [(result.cost, config) for config, result in zip(configs, results, strict=True)]
+        self._recent.extend(measured)
+        alive = [(cost, config) for cost, config in measured if np.isfinite(cost)]
+        self._elite = sorted([*self._elite, *alive], key=lambda item: item[0])[: self._elite_size]
+
+    def _parents(self) -> list[tuple[float, Config]]:
+        """The elite and the most recent that ran; a failed trial has nothing to pass on."""
+        room = self._population - len(self._elite)
+        recent = [item for item in list(self._recent)[-room:] if np.isfinite(item[0])] if room else []
+        return list({config: (cost, config) for cost, config in [*self._elite, *recent]}.values())
+
+    def _breed(self, n: int, parents: Sequence[tuple[float, Config]]) -> Digits:
+        costs = np.array([cost for cost, _ in parents])
+        rows = rows_of([config for _, config in parents])
+        children = rows[:0]
+        for _ in range(BREEDING_ROUNDS):
+            children = self._explored.fresh(np.concatenate([children, self._children(n, rows, costs)]))
+            if len(children) >= n:
+                break
+        return children[:n]
+
+    def _children(self, n: int, rows: Digits, costs: Floats) -> Digits:
+        mothers, fathers = rows[self._select(n, costs)], rows[self._select(n, costs)]
+        crossed = self._rng.random(n) < self._crossover
+        children = np.where(crossed[:, None], self._space.crossover(mothers, fathers, self._rng), mothers)
+        mutated = self._rng.random(n) < self._mutation
+        # A child that was not crossed is its mother, whom nobody needs to measure again: it always mutates.
+        mutated |= ~crossed
+        while mutated.any():
+            children = np.where(mutated[:, None], self._space.neighbors(children, self._rng), children)
+            mutated &= self._rng.random(n) < self._mutation / 2
+        return children
+
+    def _select(self, n: int, costs: Floats) -> Places:
+        entrants = self._rng.integers(len(costs), size=(n, self._tournament))
+        winners = np.argmin(costs[entrants], axis=1)
+        return np.take_along_axis(entrants, winners[:, None], axis=1)[:, 0]

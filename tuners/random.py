@@ -1,0 +1,29 @@
+"""Random search: the baseline that every other tuner has to beat.
+
+Bergstra and Bengio, "Random Search for Hyper-Parameter Optimization", JMLR 13 (2012).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pegbox.measure.result import Result
+from pegbox.space import Config, ConfigSpace
+from pegbox.tuners.explored import Explored, rows_of
+
+
+class RandomTuner:
+    """Proposes configurations uniformly at random, without repetition."""
+
+    def __init__(self, space: ConfigSpace, *, seed: int = 0) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._explored = Explored(space)
+
+    def ask(self, n: int) -> list[Config]:
+        return self._explored.configs(self._explored.sample(n, self._rng))
+
+    def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
+        if configs:
+            self._explored.add(rows_of(configs))
