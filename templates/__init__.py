@@ -1,2 +1,7 @@
+"""Built-in operator templates; each is an ordinary plugin."""
+
 if __name__ != "pegbox.templates":
-    raise ImportError("import this package as pegbox.templates (install the project first: pip install -e .); from the checkout it would make a second copy of every class")
+    raise ImportError(
+        f"this package was imported as {__name__!r}; import it as 'pegbox.templates' after 'pip install -e .': "
+        "a second name would make a second copy of every class"
+    )

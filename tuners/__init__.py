@@ -1,2 +1,7 @@
+"""Built-in tuners; each is an ordinary plugin and sees configs, features and results, never the IR."""
+
 if __name__ != "pegbox.tuners":
-    raise ImportError("import this package as pegbox.tuners (install the project first: pip install -e .); from the checkout it would make a second copy of every class")
+    raise ImportError(
+        f"this package was imported as {__name__!r}; import it as 'pegbox.tuners' after 'pip install -e .': "
+        "a second name would make a second copy of every class"
+    )

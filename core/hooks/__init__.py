@@ -4,7 +4,7 @@ A plugin needs `hookimpl` from here; everything else in pegbox asks `registry` f
 """
 
 from pegbox.hooks import registry
-from pegbox.hooks.refs import parse_spec, parse_value
+from pegbox.hooks.refs import split_options
 from pegbox.hooks.specs import hookimpl
 
-__all__ = ["hookimpl", "parse_spec", "parse_value", "registry"]
+__all__ = ["hookimpl", "registry", "split_options"]

@@ -111,9 +111,7 @@ def _check_claim(kind: str, name: object, target: object, owner: str) -> None:
     if isinstance(target, str) and not is_module_ref(target):
         raise PluginError(f"{owner} registers {label(kind)} {name!r} as {target!r}: write it as 'package.module:name'")
     if not isinstance(target, str) and not callable(target):
-        raise PluginError(
-            f"{owner} registers {label(kind)} {name!r} as {target!r}, neither callable nor 'package.module:name'"
-        )
+        raise PluginError(f"{owner} registers {label(kind)} {name!r} as {target!r}: neither callable nor 'module:name'")
 
 
 def _same(old: Claim, new: Claim) -> bool:

@@ -1,4 +1,4 @@
-"""References written as text: "module:attribute", "path/to/file.py:attribute", "name:option=value,...".
+"""References written as text: "module:attribute", "path/to/file.py:attribute", "reference:option=value,...".
 
 A file is imported once per process under a name made from its path, so that two files called `templates.py` are
 two modules and classes defined in them can be found again by name.
@@ -6,7 +6,6 @@ two modules and classes defined in them can be found again by name.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib
 import importlib.util
@@ -15,13 +14,11 @@ import sys
 from functools import reduce
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
-from pegbox.errors import ArgumentError, PluginError
+from pegbox.errors import PluginError
 
 _MODULE_REF = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _WITH_OPTIONS = re.compile(r"(?P<reference>.+?):(?P<options>\s*[A-Za-z_]\w*\s*=.*)")
-_OPTION_COMMA = re.compile(r",(?=\s*[A-Za-z_]\w*\s*=)")  # "a=1,2,b=3" is "a=1,2" and "b=3"
 _FILE_REF = re.compile(r"(?P<path>.+\.py):(?P<attribute>[A-Za-z_]\w*)")
 
 
@@ -68,27 +65,11 @@ def import_file(path: Path) -> ModuleType:
     return module
 
 
-def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
-    """Split "xgb:plan_size=32,loss=rank" into the reference and its options: ("xgb", {"plan_size": 32, ...}).
+def split_options(text: str) -> tuple[str, str]:
+    """Part "xgb:plan_size=32,loss=rank" into the reference and the text of its options: ("xgb", "plan_size=32,...").
 
-    The reference may itself hold a colon ("file.py:Tuner:alpha=2"). Values are Python literals where they read as
-    one and text otherwise. Raises ArgumentError for an option given twice.
+    The reference may itself hold a colon: "file.py:Tuner:alpha=2" gives ("file.py:Tuner", "alpha=2").
+    Without options the second part is empty.
     """
     match = _WITH_OPTIONS.fullmatch(text)
-    if match is None:
-        return text, {}
-    options: dict[str, Any] = {}
-    for part in _OPTION_COMMA.split(match["options"]):
-        key, _, value = (piece.strip() for piece in part.partition("="))
-        if key in options:
-            raise ArgumentError(f"option {key!r} is given twice in {text!r}")
-        options[key] = parse_value(value)
-    return match["reference"], options
-
-
-def parse_value(text: str) -> Any:
-    """A Python literal (`3`, `0.5`, `True`, `1,2,3`, `'text'`) where `text` reads as one, else `text` itself."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return {"true": True, "false": False, "none": None}.get(text, text)
+    return (match["reference"], match["options"]) if match else (text, "")

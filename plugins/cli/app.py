@@ -1,0 +1,105 @@
+"""`pegbox COMMAND ...`: find the command, parse its arguments, turn errors into messages and exit codes.
+
+Each command has a parser of its own instead of argparse's subparsers: only the command that was named is imported,
+and options may stand between template arguments (`tune matmul 64 64 --trials 8 64`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import pegbox
+from pegbox.errors import PegboxError
+from pegbox.hooks import registry
+from pegbox.plugins.cli import exits
+
+_EXAMPLES = """\
+examples:
+  pegbox tune matmul 1024 1024 1024 --trials 64     search; records go to matmul-1024x1024x1024.jsonl
+  pegbox best matmul-1024x1024x1024.jsonl           the fastest configuration in a records file
+  pegbox show matmul 64 64 64                       the choices that a template leaves open
+  pegbox tune my_templates.py:conv 8 64 --budget 60s   a template of your own, for a minute
+  pegbox COMMAND --help                             more about one command
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (default: the process's own) and give its exit code; raises nothing."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+        return code
+    except SystemExit as stop:  # argparse has printed its message
+        return stop.code if isinstance(stop.code, int) else exits.DONE if stop.code is None else exits.BAD_USAGE
+    except KeyboardInterrupt:
+        return exits.INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains again while it exits
+        return exits.BROKEN_PIPE
+    except exits.NothingFound as error:
+        return _report(words, error, exits.NOTHING_FOUND)
+    except (PegboxError, OSError) as error:
+        return _report(words, error, exits.BAD_USAGE)
+    except Exception as error:
+        traceback.print_exc()
+        return _report(words, f"{type(error).__name__}: this is a bug in pegbox or in a plugin", exits.BUG)
+
+
+def _run(words: list[str]) -> int:
+    top = argparse.ArgumentParser(
+        prog="pegbox",
+        usage="pegbox [-h] [--version] COMMAND ...",
+        description="Find the fastest schedule of a tensor operator by compiling candidates and timing them.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+    )
+    top.add_argument("-h", "--help", action="store_true")
+    top.add_argument("--version", action="version", version=f"pegbox {pegbox.__version__}")
+    top.add_argument("command", nargs="?")
+    top.add_argument("rest", nargs=argparse.REMAINDER)
+    known = top.parse_args(words)
+    if known.help or known.command is None:
+        print(_overview(top), file=sys.stdout if known.help else sys.stderr)
+        return exits.DONE if known.help else exits.BAD_USAGE
+    return _run_command(known.command, known.rest)
+
+
+def _run_command(name: str, words: list[str]) -> int:
+    configure = registry.get("cli_command", name)
+    parser = argparse.ArgumentParser(
+        prog=f"pegbox {name}", description=configure.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    configure(parser)
+    parser.add_argument("--traceback", action="store_true", help="show where an error was raised")
+    namespace = parser.parse_intermixed_args(words)
+    code: int = namespace.run(namespace)
+    return code
+
+
+def _overview(top: argparse.ArgumentParser) -> str:
+    lines = [top.format_usage().rstrip(), "", top.description or "", "", "commands:"]
+    for name in registry.names("cli_command"):
+        lines.append(f"  {name:<12}{_summary(name)}")
+    return "\n".join([*lines, "", _EXAMPLES, exits.EXPLAINED])
+
+
+def _summary(name: str) -> str:
+    """First line of a command's docstring; a broken command says so instead of breaking the help of all."""
+    try:
+        doc = registry.get("cli_command", name).__doc__ or ""
+    except PegboxError as error:
+        return f"(unusable: {error})"
+    return str(doc).strip().partition("\n")[0]
+
+
+def _report(words: list[str], error: object, code: int) -> int:
+    if isinstance(error, Exception) and "--traceback" in words:
+        traceback.print_exc()
+    command = f" {words[0]}" if words and not words[0].startswith("-") else ""
+    print(f"pegbox{command}: error: {error}", file=sys.stderr)
+    return code

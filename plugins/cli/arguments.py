@@ -1,0 +1,96 @@
+"""Arguments that several commands share, and how their texts are read."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pegbox as pb
+from pegbox.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pegbox.task import Task
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
+
+
+def add_task_arguments(parser: argparse.ArgumentParser) -> None:
+    """TEMPLATE, ARGS and --target: what `make_task` reads."""
+    parser.add_argument(
+        "template", metavar="TEMPLATE", help="a name ('pegbox templates' lists them) or FILE.py:FUNCTION"
+    )
+    parser.add_argument(
+        "args",
+        metavar="ARG",
+        nargs="*",
+        help="the template's arguments in their order, or NAME=VALUE; Python literals (64, 0.5, 1,2,3), else text",
+    )
+    parser.add_argument(
+        "--target", default="llvm", help="e.g. 'llvm -mcpu=znver4 -num-cores 2' (default: this machine)"
+    )
+
+
+def make_task(namespace: argparse.Namespace) -> Task:
+    """The task that TEMPLATE, ARGS and --target name."""
+    args, kwargs = read_args(namespace.args)
+    return pb.create_task(namespace.template, args=args, kwargs=kwargs, target=namespace.target)
+
+
+def read_args(words: list[str]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Split template arguments into positional and NAME=VALUE ones. Raises ArgumentError for a name given twice."""
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.isidentifier():
+            args.append(read_value(word))
+        elif name in kwargs:
+            raise ArgumentError(f"template argument {name!r} is given twice: {kwargs[name]!r} and {value!r}")
+        else:
+            kwargs[name] = read_value(value)
+    return tuple(args), kwargs
+
+
+def read_value(text: str) -> Any:
+    """A Python literal (`3`, `0.5`, `True`, `1,2,3`, `'text'`) where `text` reads as one, else `text` itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+
+
+def duration(text: str) -> float:
+    """Seconds of "90", "90s", "1.5m", "2h" or "1m30s"; for argparse."""
+    parts = _DURATION.findall(text)
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if "".join(number + unit for number, unit in parts) != text or seconds <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time: write 90, 90s, 1.5m, 2h or 1m30s")
+    return seconds
+
+
+def positive(text: str) -> int:
+    """An integer of at least 1; for argparse."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def natural(text: str) -> int:
+    """An integer of at least 0; for argparse."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
+    return int(text)
+
+
+def default_records(namespace: argparse.Namespace) -> Path:
+    """Where `tune` keeps records unless told: one file per task in the current folder, `matmul-64x64x64.jsonl`."""
+    _, attribute_colon, attribute = namespace.template.rpartition(".py:")
+    stem = attribute if attribute_colon else namespace.template
+    parts = [stem, "x".join(word for word in namespace.args if "=" not in word)]
+    parts += sorted(word for word in namespace.args if "=" in word)
+    parts += [namespace.target] if namespace.target != "llvm" else []
+    return Path("-".join(re.sub(r"[^\w.=+,]+", "_", part) for part in parts if part) + ".jsonl")

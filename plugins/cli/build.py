@@ -1,0 +1,47 @@
+"""`pegbox build`: a kernel as a file that C, or anything that calls C, can link."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pegbox as pb
+from pegbox.errors import ArgumentError
+from pegbox.plugins.cli import exits
+from pegbox.plugins.cli.arguments import add_task_arguments, make_task
+from pegbox.plugins.cli.configs import add_config_arguments, choose_config
+
+_EPILOG = f"""\
+examples:
+  pegbox build matmul 1024 1024 1024 --records matmul-1024x1024x1024.jsonl --out matmul.so
+  pegbox build matmul 64 64 64 --config 1234 --out matmul.o --no-header
+
+The suffix of --out decides: .so is a shared library, .o an object file. A C header with the kernel's
+declaration is written beside it. Without --records and --config the first valid configuration is taken,
+which is seldom a fast one.
+{exits.EXPLAINED}
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Write a kernel as a shared library or an object file, with a C header"""
+    parser.epilog = _EPILOG
+    add_task_arguments(parser)
+    add_config_arguments(parser, default="default: the first valid one, not tuned")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="kernel.so or kernel.o")
+    parser.add_argument(
+        "--header", action=argparse.BooleanOptionalAction, default=True, help="write the C header too (default: yes)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Write the files and name them."""
+    out: Path = namespace.out
+    if out.suffix not in (".so", ".o"):
+        raise ArgumentError(f"--out {str(out)!r} ends in neither .so (shared library) nor .o (object file)")
+    task = make_task(namespace)
+    config = choose_config(namespace, task)
+    pb.export(task, config, out, header=namespace.header)
+    print(f"wrote {out}" + (f" and {out.with_suffix('.h')}" if namespace.header else ""))
+    return exits.DONE

@@ -1,0 +1,17 @@
+"""The built-in commands, by name."""
+
+from __future__ import annotations
+
+from pegbox.hooks import hookimpl
+
+
+@hookimpl
+def pegbox_register_cli_commands() -> dict[str, str]:
+    return {
+        "tune": "pegbox.plugins.cli.tune:configure",
+        "best": "pegbox.plugins.cli.best:configure",
+        "show": "pegbox.plugins.cli.show:configure",
+        "build": "pegbox.plugins.cli.build:configure",
+        "templates": "pegbox.plugins.cli.templates:configure",
+        "plugins": "pegbox.plugins.cli.plugins:configure",
+    }

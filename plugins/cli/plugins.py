@@ -1,0 +1,50 @@
+"""`pegbox plugins`: what was found, what it brings, what went wrong."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+
+from pegbox.hooks import registry
+from pegbox.hooks.manager import Plugin
+from pegbox.plugins.cli import exits
+
+_EPILOG = f"""\
+examples:
+  pegbox plugins
+  pegbox plugins --json                          with the tracebacks of failed plugins
+  PEGBOX_DISABLE_PLUGINS=acme pegbox plugins     leave a plugin out (comma-separated names)
+  PEGBOX_STRICT_PLUGINS=1 pegbox plugins         stop at the first plugin with an error
+
+A plugin is an installed package with an entry point in the group 'pegbox'.
+{exits.EXPLAINED}
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """List the plugins, the names they bring and their errors"""
+    parser.epilog = _EPILOG
+    parser.add_argument("--json", action="store_true", help="print a JSON list")
+    parser.set_defaults(run=run)
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Print one plugin after the other; errors of plugins are shown, they do not fail the command."""
+    plugins = registry.plugins()
+    if namespace.json:
+        print(json.dumps([asdict(plugin) for plugin in plugins], indent=2))
+        return exits.DONE
+    for plugin in plugins:
+        print(f"{plugin.name:<20} {_state(plugin):<9} {plugin.source} ({plugin.module})")
+        for kind, names in plugin.provides.items():
+            print(f"    {kind.replace('_', ' ')}: {', '.join(sorted(names))}")
+        for problem in plugin.problems:
+            print(f"    ERROR {problem}")
+    return exits.DONE
+
+
+def _state(plugin: Plugin) -> str:
+    if not plugin.enabled:
+        return "disabled"
+    return "error" if plugin.problems else "ok"

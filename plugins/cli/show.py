@@ -1,0 +1,56 @@
+"""`pegbox show`: the choices of a template, and what one configuration becomes."""
+
+from __future__ import annotations
+
+import argparse
+
+import pegbox as pb
+from pegbox.plugins.cli import exits
+from pegbox.plugins.cli.arguments import add_task_arguments, make_task
+from pegbox.plugins.cli.configs import add_config_arguments, choose_config
+
+_EPILOG = f"""\
+what --emit prints:
+  space      the knobs and how many entities each has (the default)
+  schedule   the schedule that the configuration makes, primitive by primitive
+  ir         the loop program it becomes
+  ll         the LLVM assembly
+  asm        the machine code
+
+examples:
+  pegbox show matmul 64 64 64
+  pegbox show matmul 64 64 64 --config 1234 --emit ir
+  pegbox show matmul 64 64 64 --records matmul-64x64x64.jsonl --emit asm | less
+{exits.EXPLAINED}
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Show a template's choices, or the schedule, loops and code of one configuration"""
+    parser.epilog = _EPILOG
+    add_task_arguments(parser)
+    add_config_arguments(parser, default="default: the first valid one")
+    emits = ("space", "schedule", "ir", "ll", "asm")
+    parser.add_argument("--emit", choices=emits, default="space", help="what to print (default: space)")
+    parser.set_defaults(run=run)
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Print what --emit asks for."""
+    task = make_task(namespace)
+    if namespace.emit == "space":
+        print(task.space)
+        if namespace.config is not None or namespace.records is not None:
+            print(choose_config(namespace, task))
+        return exits.DONE
+    config = choose_config(namespace, task)
+    match namespace.emit:
+        case "schedule":
+            print(task.show_schedule(config))
+        case "ir":
+            print(task.show_ir(config))
+        case "ll" | "asm":
+            print(pb.build(task, config=config).source(namespace.emit))
+        case other:
+            raise AssertionError(f"--emit {other!r} passed the parser but has no printer")
+    return exits.DONE

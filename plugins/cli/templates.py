@@ -1,0 +1,64 @@
+"""`pegbox templates`: the templates that can be named."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+from typing import Any
+
+from pegbox.errors import PegboxError
+from pegbox.hooks import registry
+from pegbox.plugins.cli import exits
+
+_EPILOG = f"""\
+examples:
+  pegbox templates
+  pegbox templates --json
+  pegbox show matmul 64 64 64          what a template leaves open for some arguments
+
+A template need not be registered: FILE.py:FUNCTION works wherever a name does.
+{exits.EXPLAINED}
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """List the templates, their arguments and who brings them"""
+    parser.epilog = _EPILOG
+    parser.add_argument("--json", action="store_true", help="print a JSON list")
+    parser.set_defaults(run=run)
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Print one template after the other."""
+    found = [_describe(name) for name in registry.names("template")]
+    if namespace.json:
+        print(json.dumps(found, indent=2))
+        return exits.DONE
+    for template in found:
+        print(f"{template['name']}{template['signature']}")
+        print(f"    {template['error'] or template['summary'] or 'no description'}")
+        print(f"    from {template['owner']}")
+    return exits.DONE
+
+
+def _describe(name: str) -> dict[str, Any]:
+    """One template; one that cannot be imported keeps its line, with the reason."""
+    described = {"name": name, "signature": "", "summary": "", "owner": "", "error": None}
+    try:
+        described["owner"] = registry.claim("template", name).owner
+        template = registry.get("template", name)
+    except PegboxError as error:
+        return {**described, "error": str(error)}
+    summary = (inspect.getdoc(template) or "").partition("\n")[0]
+    return {**described, "signature": _signature(template), "summary": summary}
+
+
+def _signature(template: Any) -> str:
+    """The arguments a user gives: all but the first, which is the configuration."""
+    try:
+        signature = inspect.signature(template)
+    except (TypeError, ValueError):
+        return "(...)"
+    parameters = [parameter.replace(annotation=parameter.empty) for parameter in signature.parameters.values()]
+    return str(inspect.Signature(parameters[1:]))

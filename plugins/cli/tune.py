@@ -1,0 +1,85 @@
+"""`pegbox tune`: search a template's configurations."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pegbox as pb
+from pegbox.plugins.cli import exits
+from pegbox.plugins.cli.arguments import add_task_arguments, default_records, duration, make_task, natural, positive
+
+_EPILOG = f"""\
+examples:
+  pegbox tune matmul 1024 1024 1024 --trials 64
+  pegbox tune matmul 1000 999 1001 dtype=float64 --tuner xgb:plan_size=32
+  pegbox tune my_templates.py:my_matmul 512 512 512 --budget 60s --records my.jsonl
+  pegbox tune matmul 1024 1024 1024 --trials 200 --resume       go on where the records end
+  pegbox tune matmul 512 512 512 --tuner my_tuner.py:MyTuner    a tuner of your own
+
+Ctrl-C stops the search, keeps every record and prints the best so far.
+{exits.EXPLAINED}
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Search a template's configurations for the fastest kernel"""
+    parser.epilog = _EPILOG
+    add_task_arguments(parser)
+    search = parser.add_argument_group("search")
+    search.add_argument("--tuner", metavar="NAME[:OPTION=VALUE,...]", help="default: xgb; 'pegbox plugins' lists them")
+    search.add_argument(
+        "--trials", type=positive, metavar="N", help="configurations to try (default: 200, or no limit with --budget)"
+    )
+    search.add_argument("--budget", type=duration, metavar="TIME", help="stop after this time: 60s, 5m, 1h")
+    search.add_argument("--early-stopping", type=positive, metavar="N", help="stop after N trials without a better one")
+    search.add_argument(
+        "--seed", type=natural, metavar="N", help="the same seed and measurements give the same search (default: 0)"
+    )
+    measuring = parser.add_argument_group("measuring")
+    measuring.add_argument("--runner", metavar="NAME", help="who runs candidates (default: local)")
+    measuring.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
+    output = parser.add_argument_group("records and output")
+    output.add_argument(
+        "--records", type=Path, metavar="FILE", help="append records here (default: TEMPLATE-ARGS.jsonl)"
+    )
+    output.add_argument("--no-records", action="store_true", help="keep no records")
+    output.add_argument(
+        "--resume", action="store_true", help="continue from the records; no configuration is measured twice"
+    )
+    output.add_argument("-q", "--quiet", action="store_true", help="print the result only")
+    parser.set_defaults(run=run, usage_error=parser.error)
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Tune, print the result and what to do with it."""
+    if namespace.no_records and (namespace.resume or namespace.records):
+        namespace.usage_error("--no-records excludes --records and --resume")
+    task = make_task(namespace)
+    records = None if namespace.no_records else namespace.records or default_records(namespace)
+    result = pb.tune(task, records=records, **_options(namespace))
+    print(result)
+    if records is not None:
+        print(f"records: {records}")
+    if result.best is None:
+        raise exits.NothingFound(f"none of the {len(result.trials)} trials gave a valid kernel; the records tell why")
+    if records is not None and not namespace.quiet:
+        print(f"next:    {_next_step(namespace, records)}")
+    return exits.DONE
+
+
+def _options(namespace: argparse.Namespace) -> dict[str, Any]:
+    """The keyword arguments of `pb.tune` that were given; its own defaults stand for the others."""
+    names = ("tuner", "trials", "budget", "early_stopping", "seed", "runner", "timeout")
+    options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
+    if "budget" in options and "trials" not in options:
+        options["trials"] = None
+    return {**options, "resume": namespace.resume, "progress": not namespace.quiet}
+
+
+def _next_step(namespace: argparse.Namespace, records: Path) -> str:
+    words = ["pegbox", "build", namespace.template, *namespace.args]
+    words += ["--target", namespace.target] if namespace.target != "llvm" else []
+    return shlex.join([*words, "--records", str(records), "--out", "kernel.so"])

@@ -1,0 +1,188 @@
+"""Names: registering, looking up, clashes, references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pegbox.errors import ArgumentError, PluginError, UnknownName
+from pegbox.hooks.registry import Registry
+
+
+@pytest.fixture
+def registry(make_registry: Callable[..., Registry]) -> Registry:
+    return make_registry()
+
+
+def define(body: int = 0) -> Callable[..., int]:
+    def template() -> int:
+        return body
+
+    return template
+
+
+def test_gives_back_what_was_registered(registry: Registry) -> None:
+    first = define()
+    registry.register("template", "tutorial/matmul", first)
+    assert registry.get("template", "tutorial/matmul") is first
+    assert registry.names("template") == ["tutorial/matmul"]
+    assert registry.names("tuner") == []
+
+
+def test_names_of_a_kind_do_not_meet_those_of_another(registry: Registry) -> None:
+    registry.register("template", "same", define())
+    registry.register("tuner", "same", dict)
+    assert registry.get("tuner", "same") is dict
+
+
+def test_registering_the_same_definition_again_replaces_it(registry: Registry) -> None:
+    registry.register("template", "mine", define(1))
+    registry.register("template", "mine", define(2))
+    assert registry.get("template", "mine")() == 2
+
+
+def test_a_decorated_function_counts_as_the_function_it_wraps(registry: Registry) -> None:
+    class Wrapper:
+        def __init__(self, function: Callable[..., int]) -> None:
+            self.__wrapped__ = function
+
+        def __call__(self) -> int:
+            return self.__wrapped__()
+
+    registry.register("template", "mine", Wrapper(define(1)))
+    registry.register("template", "mine", Wrapper(define(2)))
+    assert registry.get("template", "mine")() == 2
+
+
+def test_another_definition_of_a_name_is_refused_and_both_are_named(registry: Registry) -> None:
+    registry.register("tuner", "mine", dict, owner="first.module")
+    with pytest.raises(PluginError, match=r"first\.module .*builtins:dict.* and second\.module .*builtins:list"):
+        registry.register("tuner", "mine", list, owner="second.module")
+    assert registry.get("tuner", "mine") is dict
+
+
+def test_a_second_definition_by_the_same_owner_leaves_the_first_in_place(registry: Registry) -> None:
+    registry.register("tuner", "mine", dict, owner="notebook")
+    with pytest.raises(PluginError, match="has 2 owners"):
+        registry.register("tuner", "mine", list, owner="notebook")
+    assert registry.get("tuner", "mine") is dict
+
+
+def test_unregister_forgets_only_the_owners_claim(registry: Registry) -> None:
+    registry.register("tuner", "mine", dict, owner="me")
+    registry.unregister("tuner", "mine", owner="somebody")
+    assert registry.names("tuner") == ["mine"]
+    registry.unregister("tuner", "mine", owner="me")
+    assert registry.names("tuner") == []
+
+
+def test_unknown_name_shows_near_names_and_all_names(registry: Registry) -> None:
+    for name in ("random", "grid", "xgb"):
+        registry.register("tuner", name, dict, owner=name)
+    with pytest.raises(UnknownName, match=r"no tuner 'xbg'; did you mean 'xgb'\? \(known: grid, random, xgb\)$"):
+        registry.get("tuner", "xbg")
+
+
+def test_unknown_name_says_so_when_nothing_is_known(registry: Registry) -> None:
+    with pytest.raises(UnknownName, match=r"no cost model 'x' \(known: none\)$"):
+        registry.get("cost_model", "x")
+
+
+def test_unknown_kind_lists_the_kinds(registry: Registry) -> None:
+    with pytest.raises(ArgumentError, match=r"kind of plugin 'tunner'.*tuner, cost_model, runner"):
+        registry.get("tunner", "xgb")
+
+
+@pytest.mark.parametrize("name", ["", "with space", "a:b", "a=b", "a,b", "line\nbreak", 3])
+def test_malformed_names_are_refused(registry: Registry, name: Any) -> None:
+    with pytest.raises(PluginError, match="a name is text"):
+        registry.register("tuner", name, dict)
+
+
+@pytest.mark.parametrize("target", ["no_colon", "module:", ":name", "a b:c", 7, None])
+def test_targets_that_are_neither_callable_nor_a_reference_are_refused(registry: Registry, target: Any) -> None:
+    with pytest.raises(PluginError, match="registers tuner 'mine'"):
+        registry.register("tuner", "mine", target)
+
+
+def test_a_string_is_imported_when_it_is_asked_for(registry: Registry) -> None:
+    registry.register("tuner", "table", "collections:abc.Mapping")
+    registry.register("tuner", "broken", "no_such_module_at_all:Tuner")
+    from collections.abc import Mapping
+
+    assert registry.get("tuner", "table") is Mapping
+    with pytest.raises(PluginError, match=r"'broken' .*'no_such_module_at_all:Tuner': ModuleNotFoundError"):
+        registry.get("tuner", "broken")
+
+
+def test_a_string_and_the_object_it_means_are_one_definition(registry: Registry) -> None:
+    registry.register("tuner", "ordered", "collections:OrderedDict", owner="plugin")
+    from collections import OrderedDict
+
+    registry.register("tuner", "ordered", OrderedDict, owner="decorator")
+    assert registry.get("tuner", "ordered") is OrderedDict
+
+
+def test_resolve_takes_objects_names_and_module_references(registry: Registry) -> None:
+    registry.register("tuner", "mine", dict)
+    assert registry.resolve("tuner", list) is list
+    assert registry.resolve("tuner", "mine") is dict
+    assert registry.resolve("tuner", "builtins:set") is set
+    with pytest.raises(PluginError, match=r"'xgb:plan_size' cannot be imported.*name:key=value"):
+        registry.resolve("tuner", "xgb:plan_size")
+
+
+def test_resolve_imports_a_file_once_and_its_neighbours(registry: Registry, tmp_path: Path) -> None:
+    (tmp_path / "neighbour_of_mine.py").write_text("VALUE = 5\n")
+    (tmp_path / "mine.py").write_text("from neighbour_of_mine import VALUE\nclass Tuner:\n    value = VALUE\n")
+    found = registry.resolve("tuner", f"{tmp_path}/mine.py:Tuner")
+    assert found.value == 5
+    assert registry.resolve("tuner", f"{tmp_path}/mine.py:Tuner") is found
+
+
+def test_two_files_of_one_name_are_two_modules(registry: Registry, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same.py").write_text(f"class Tuner:\n    folder = {folder!r}\n")
+    found = [registry.resolve("tuner", f"{tmp_path}/{folder}/same.py:Tuner") for folder in ("a", "b")]
+    assert [tuner.folder for tuner in found] == ["a", "b"]
+    assert found[0].__module__ != found[1].__module__
+
+
+def test_resolve_finds_a_name_that_the_file_registers(registry: Registry, tmp_path: Path) -> None:
+    path = tmp_path / "registers.py"
+    path.write_text("def _function():\n    return 1\n")
+    function = registry.resolve("template", f"{path}:_function")
+    registry.register("template", "fancy", function)
+    assert registry.resolve("template", f"{path}:fancy") is function
+
+
+@pytest.mark.parametrize(
+    ("source", "attribute", "error", "message"),
+    [
+        (None, "f", PluginError, "there is no Python file"),
+        ("raise RuntimeError('half way')", "f", PluginError, "RuntimeError: half way"),
+        ("def g(): pass", "f", UnknownName, "defines no 'f'; it defines g"),
+        ("x = 1", "f", UnknownName, "it defines nothing"),
+    ],
+)
+def test_resolve_says_what_is_wrong_with_a_file(
+    registry: Registry, tmp_path: Path, source: str | None, attribute: str, error: type[Exception], message: str
+) -> None:
+    path = tmp_path / "file.py"
+    if source is not None:
+        path.write_text(source)
+    with pytest.raises(error, match=message):
+        registry.resolve("template", f"{path}:{attribute}")
+
+
+def test_a_file_that_failed_is_run_again(registry: Registry, tmp_path: Path) -> None:
+    path = tmp_path / "flaky.py"
+    path.write_text("raise RuntimeError\n")
+    with pytest.raises(PluginError):
+        registry.resolve("template", f"{path}:f")
+    path.write_text("def f():\n    return 'repaired'\n")
+    assert registry.resolve("template", f"{path}:f")() == "repaired"
