@@ -1,0 +1,99 @@
+"""exp, sigmoid and tanh.
+
+Reduction after Cody and Waite (Software Manual for the Elementary Functions, 1980): x = n ln 2 + r with ln 2 in two
+parts, the first short enough that n times it is exact; e^r = 1 + r + r^2 Q(r) with a minimax Q; then 2^n is put
+together from its bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from pegbox.codegen.vector_math import coefficients
+from pegbox.codegen.vector_math.values import Value, horner
+
+LOG2_E: Final = 1.4426950408889634
+
+
+class Format(NamedTuple):
+    """What the algorithms need to know of a floating-point format."""
+
+    mantissa: int  # stored bits
+    bias: int
+    ln2_high: float
+    ln2_low: float
+    exp_max: float  # e^x overflows above this
+    exp_min: float  # e^x rounds to zero below this
+    tanh_max: float  # tanh rounds to one above this
+    exp_tail: Sequence[float]
+
+    @property
+    def round_magic(self) -> float:
+        """Adding this number rounds to an integer, which is then in the low bits (1.5 keeps negatives right)."""
+        return 1.5 * 2.0**self.mantissa
+
+    @property
+    def round_magic_bits(self) -> int:
+        return ((self.bias + self.mantissa) << self.mantissa) | (1 << (self.mantissa - 1))
+
+    @property
+    def one_bits(self) -> int:
+        return self.bias << self.mantissa
+
+
+FORMATS: Final = {
+    "float": Format(23, 127, 0.693145751953125, 1.4286068203094172e-06, 89.0, -104.0, 10.0, coefficients.EXP_TAIL_F32),
+    "double": Format(
+        52, 1023, 0.6931471803691238, 1.9082149292705877e-10, 710.0, -746.0, 22.0, coefficients.EXP_TAIL_F64
+    ),
+}
+
+
+def reduce(x: Value) -> tuple[Value, Value]:
+    """(r, n as the low bits of an integer) with x = n ln 2 + r and |r| <= ln 2 / 2."""
+    fmt = FORMATS[x.element]
+    shifted = x.fma(LOG2_E, fmt.round_magic)
+    n = shifted - fmt.round_magic
+    return n.fma(-fmt.ln2_low, n.fma(-fmt.ln2_high, x)), shifted.bits()
+
+
+def expm1_reduced(r: Value, tail: Sequence[float]) -> Value:
+    """e^r - 1 with a small relative error, for |r| <= ln 2 / 2."""
+    return (r * r).fma(horner(r, tail), r)
+
+
+def power_of_two(n: Value, element: str) -> Value:
+    """2^n from the low bits of n; n within the range of normal exponents."""
+    fmt = FORMATS[element]
+    return ((n << fmt.mantissa) + fmt.one_bits).from_bits(element)
+
+
+def scale(value: Value, n: Value) -> Value:
+    """value * 2^n for any n that `reduce` gives: in two steps, so that subnormal results are rounded once."""
+    signed = n - FORMATS[value.element].round_magic_bits
+    half = signed >> 1
+    return value * power_of_two(half, value.element) * power_of_two(signed - half, value.element)
+
+
+def exp(x: Value) -> Value:
+    """e^x; inf above the range, 0 below, subnormal results rounded correctly."""
+    fmt = FORMATS[x.element]
+    r, n = reduce(x.at_most(fmt.exp_max).at_least(fmt.exp_min))
+    return scale(expm1_reduced(r, fmt.exp_tail) + 1.0, n)
+
+
+def sigmoid(x: Value) -> Value:
+    """1 / (1 + e^-x), from e^-|x| so that small results keep their relative accuracy."""
+    z = exp(x.abs() * -1.0)
+    return x.lt(0.0).where(z, 1.0) / (z + 1.0)
+
+
+def tanh(x: Value) -> Value:
+    """t / (t + 2) with t = e^(2|x|) - 1, which is accurate near zero as well."""
+    fmt = FORMATS[x.element]
+    doubled = x.abs().at_most(fmt.tanh_max) * 2.0
+    r, n = reduce(doubled)
+    power = power_of_two(n, x.element)
+    t = power.fma(expm1_reduced(r, fmt.exp_tail), power - 1.0)
+    return (t / (t + 2.0)).copysign(x)

@@ -1,0 +1,184 @@
+"""Where the coefficients of this package come from: `python -m pegbox.codegen.vector_math.fit` prints them.
+
+Minimax polynomials by the exchange algorithm of Remez (1934), with a weight, in 60-digit decimal arithmetic: solve
+for the polynomial whose weighted error alternates on a set of points, move the points to the extrema of the error,
+repeat. The functions to fit are what is left of exp, log, atanh and erf when their leading terms are taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal, getcontext
+from typing import NamedTuple
+
+Function = Callable[[Decimal], Decimal]
+DIGITS = 60
+
+
+class Fit(NamedTuple):
+    """`function` on [lo, hi] by a polynomial of `degree`, minimising weight * |error|."""
+
+    function: Function
+    lo: float
+    hi: float
+    degree: int
+    weight: Function
+
+
+def remez(fit: Fit, *, rounds: int = 12, grid: int = 400) -> tuple[list[Decimal], Decimal]:
+    """Coefficients (lowest first) and the largest weighted error."""
+    points = [_chebyshev(fit, i, fit.degree + 1) for i in range(fit.degree + 2)]
+    samples = [_chebyshev(fit, i, grid) for i in range(grid + 1)]
+    values = [(x, fit.function(x), fit.weight(x)) for x in samples]
+    coefficients: list[Decimal] = []
+    worst = Decimal(0)
+    for _ in range(rounds):
+        coefficients = _alternating(fit, points)
+        errors = [(w * (f - _polynomial(coefficients, x)), x) for x, f, w in values]
+        worst = max(abs(e) for e, _ in errors)
+        points = _extrema(errors, fit.degree + 2)
+    return coefficients, worst
+
+
+def _chebyshev(fit: Fit, i: int, n: int) -> Decimal:
+    """The i-th of n + 1 Chebyshev extrema of the interval; never exactly its middle, where functions are 0/0."""
+    lo, hi = Decimal(fit.lo), Decimal(fit.hi)
+    return (lo + hi) / 2 - (hi - lo) / 2 * _cos(Decimal(i) * _pi() / n) + Decimal("1e-12") * (i * 2 == n)
+
+
+def _alternating(fit: Fit, points: list[Decimal]) -> list[Decimal]:
+    rows = []
+    for i, x in enumerate(points):
+        powers = [x**k if k else Decimal(1) for k in range(fit.degree + 1)]
+        rows.append([*powers, (-1) ** i / fit.weight(x), fit.function(x)])
+    return _solve(rows)[:-1]
+
+
+def _solve(rows: list[list[Decimal]]) -> list[Decimal]:
+    """Gaussian elimination with partial pivoting on an augmented matrix."""
+    n = len(rows)
+    for i in range(n):
+        pivot = max(range(i, n), key=lambda r: abs(rows[r][i]))
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        rows[i] = [v / rows[i][i] for v in rows[i]]
+        for r in range(n):
+            if r != i and rows[r][i]:
+                factor = rows[r][i]
+                rows[r] = [a - factor * b for a, b in zip(rows[r], rows[i], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def _polynomial(coefficients: list[Decimal], x: Decimal) -> Decimal:
+    result = Decimal(0)
+    for c in reversed(coefficients):
+        result = result * x + c
+    return result
+
+
+def _extrema(errors: list[tuple[Decimal, Decimal]], count: int) -> list[Decimal]:
+    """The largest error of each run of one sign; surplus runs at the ends are dropped."""
+    best: list[tuple[Decimal, Decimal]] = []
+    for error, x in errors:
+        if best and (error > 0) == (best[-1][0] > 0):
+            if abs(error) > abs(best[-1][0]):
+                best[-1] = (error, x)
+        else:
+            best.append((error, x))
+    while len(best) > count:
+        best.pop(0 if abs(best[0][0]) < abs(best[-1][0]) else -1)
+    if len(best) < count:
+        raise ArithmeticError(
+            f"the error alternates {len(best)} times instead of {count}: more digits or samples needed"
+        )
+    return [x for _, x in best]
+
+
+def _pi() -> Decimal:
+    # Machin: pi/4 = 4 atan(1/5) - atan(1/239)
+    def atan_inverse(n: int) -> Decimal:
+        return sum((Decimal((-1) ** k) / ((2 * k + 1) * Decimal(n) ** (2 * k + 1)) for k in range(50)), Decimal(0))
+
+    return 4 * (4 * atan_inverse(5) - atan_inverse(239))
+
+
+def _cos(x: Decimal) -> Decimal:
+    term = total = Decimal(1)
+    for k in range(1, 40):
+        term *= -x * x / ((2 * k - 1) * 2 * k)
+        total += term
+    return total
+
+
+def _series(first: int, ratio: Callable[[int], Decimal]) -> Function:
+    """sum over k >= first of ratio(k) * x^(k - first)."""
+    terms = [ratio(k) for k in range(first, first + 90)]
+    return lambda x: _polynomial(terms, x)
+
+
+def _factorial(n: int) -> Decimal:
+    return Decimal(1) if n < 2 else n * _factorial(n - 1)
+
+
+def erf(x: Decimal) -> Decimal:
+    """2/sqrt(pi) * exp(-x^2) * sum of 2^k x^(2k+1) / (2k+1)!!: all terms positive, nothing cancels."""
+    term = total = x
+    k = 0
+    while term > total * Decimal(10) ** -DIGITS:
+        k += 1
+        term *= 2 * x * x / (2 * k + 1)
+        total += term
+    return 2 / _pi().sqrt() * (-x * x).exp() * total
+
+
+def fits() -> dict[str, Fit]:
+    """Every table of `coefficients`: what it approximates, and where."""
+    exp_tail = _series(2, lambda k: 1 / _factorial(k))  # (e^r - 1 - r) / r^2
+    log_tail = _series(3, lambda k: Decimal((-1) ** (k - 1)) / k)  # (log(1 + f) - f + f^2/2) / f^3
+    half_ln2 = 0.34658
+    small = 0.02945  # ((sqrt(2) - 1) / (sqrt(2) + 1))^2
+
+    def atanh_tail(first: int) -> Function:  # atanh(sqrt(z)) / sqrt(z) without its first terms, times 2
+        return _series(first, lambda k: Decimal(2) / (2 * k + 1))
+
+    def erf_small(z: Decimal) -> Decimal:  # erf(x) / x - 1 at z = x^2
+        root = z.sqrt() if z > Decimal("1e-30") else Decimal("1e-15")
+        return erf(root) / root - 1
+
+    def log_erfc(x: Decimal) -> Decimal:
+        return (1 - erf(x)).ln()
+
+    def erfc_over_erf(x: Decimal) -> Decimal:
+        return (1 - erf(x)) / erf(x) + Decimal("1e-12")
+
+    def relative(function: Function) -> Function:
+        return lambda x: 1 / abs(function(x))
+
+    def one(x: Decimal) -> Decimal:
+        return Decimal(1)
+
+    return {
+        "exp_tail_f32": Fit(exp_tail, -half_ln2, half_ln2, 4, relative(exp_tail)),
+        "exp_tail_f64": Fit(exp_tail, -half_ln2, half_ln2, 10, relative(exp_tail)),
+        "exp_tail_pow_f32": Fit(exp_tail, -half_ln2, half_ln2, 6, relative(exp_tail)),
+        "log_tail_f32": Fit(log_tail, -0.33334, 0.33334, 7, lambda f: f * f + Decimal("0.02")),
+        "atanh_tail_f64": Fit(atanh_tail(1), 0, small, 6, one),
+        "atanh_tail_pow_f32": Fit(atanh_tail(1), 0, small, 4, one),
+        "atanh_tail_pow_f64": Fit(atanh_tail(2), 0, small, 8, one),
+        "erf_small_f32": Fit(erf_small, 0, 1, 6, one),
+        "erf_small_f64": Fit(erf_small, 0, 1, 11, one),
+        "log_erfc_f32": Fit(log_erfc, 1, 4, 6, erfc_over_erf),
+        "log_erfc_f64": Fit(log_erfc, 1, 6, 17, erfc_over_erf),
+    }
+
+
+def main() -> None:
+    """Print each table with its largest weighted error."""
+    getcontext().prec = DIGITS
+    for name, fit in fits().items():
+        coefficients, worst = remez(fit)
+        print(f"{name.upper()}: Final = (  # error {float(worst):.1e}")
+        print("".join(f"    {float(c)!r},\n" for c in coefficients) + ")\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""Writing LLVM assembly for functions of numbers as if it were Python arithmetic.
+
+A `Body` collects instructions; a `Value` is one SSA name or constant in it, and its operators append instructions.
+The text is the same for any number of lanes except for the types, so LLVM chooses the registers.
+
+Only instructions that every target lowers without a library call are used: `llvm.fmuladd` becomes a fused operation
+where the hardware has one and two instructions elsewhere, so no algorithm here may rely on the fusion; rounding to
+integers is done by adding a big number because `roundeven` is a call on old x86.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+BITS: Final = {"half": 16, "float": 32, "double": 64, "i16": 16, "i32": 32, "i64": 64, "i1": 1}
+INTEGER_OF: Final = {"float": "i32", "double": "i64"}
+SUFFIX: Final = {"half": "f16", "float": "f32", "double": "f64"}
+
+
+class Body:
+    """The instructions of one function of `lanes`-wide values, and the intrinsics that they call."""
+
+    def __init__(self, lanes: int) -> None:
+        self.lanes = lanes
+        self.lines: list[str] = []
+        self.declares: set[str] = set()
+
+    def type(self, element: str) -> str:
+        return element if self.lanes == 1 else f"<{self.lanes} x {element}>"
+
+    def emit(self, text: str, element: str) -> Value:
+        name = f"%v{len(self.lines)}"
+        self.lines.append(f"  {name} = {text}")
+        return Value(self, name, element)
+
+    def const(self, value: float | int, element: str) -> Value:
+        """The same number in every lane; floats are rounded to the element type."""
+        text = str(int(value)) if element.startswith("i") else _hex(value, element)
+        if self.lanes > 1:
+            text = "<" + ", ".join([f"{element} {text}"] * self.lanes) + ">"
+        return Value(self, text, element)
+
+    def intrinsic(self, name: str, *args: Value) -> Value:
+        """Call `llvm.<name>` on values of one float type."""
+        element = args[0].element
+        mangled = SUFFIX[element] if self.lanes == 1 else f"v{self.lanes}{SUFFIX[element]}"
+        ty = self.type(element)
+        self.declares.add(f"declare {ty} @llvm.{name}.{mangled}({', '.join([ty] * len(args))})")
+        return self.emit(f"call {ty} @llvm.{name}.{mangled}({', '.join(f'{ty} {a.text}' for a in args)})", element)
+
+
+def _hex(value: float, element: str) -> str:
+    # LLVM writes a float constant as the bits of the double that equals it.
+    if element == "float":
+        (value,) = struct.unpack("f", struct.pack("f", value))
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+class Value:
+    """A number per lane. Arithmetic with Python numbers lifts them to constants of the same type.
+
+    Comparisons are methods (`lt`, `eq`, ...): ordered ones, false where a side is NaN, except `ne`.
+    """
+
+    __slots__ = ("body", "element", "text")
+
+    def __init__(self, body: Body, text: str, element: str) -> None:
+        self.body = body
+        self.text = text
+        self.element = element
+
+    @property
+    def is_float(self) -> bool:
+        return not self.element.startswith("i")
+
+    def lift(self, other: Value | float | int) -> Value:
+        return other if isinstance(other, Value) else self.body.const(other, self.element)
+
+    def _op(self, name: str, other: Value | float | int) -> Value:
+        return self.body.emit(
+            f"{name} {self.body.type(self.element)} {self.text}, {self.lift(other).text}", self.element
+        )
+
+    def __add__(self, other: Value | float | int) -> Value:
+        return self._op("fadd" if self.is_float else "add", other)
+
+    def __sub__(self, other: Value | float | int) -> Value:
+        return self._op("fsub" if self.is_float else "sub", other)
+
+    def __rsub__(self, other: float | int) -> Value:
+        return self.lift(other) - self
+
+    def __mul__(self, other: Value | float | int) -> Value:
+        return self._op("fmul" if self.is_float else "mul", other)
+
+    def __truediv__(self, other: Value | float | int) -> Value:
+        return self._op("fdiv", other)
+
+    def __rtruediv__(self, other: float | int) -> Value:
+        return self.lift(other) / self
+
+    def __and__(self, other: Value | int) -> Value:
+        return self._op("and", other)
+
+    def __or__(self, other: Value | int) -> Value:
+        return self._op("or", other)
+
+    def __xor__(self, other: Value | int) -> Value:
+        return self._op("xor", other)
+
+    def __lshift__(self, other: Value | int) -> Value:
+        return self._op("shl", other)
+
+    def __rshift__(self, other: Value | int) -> Value:
+        """Arithmetic shift: the sign is copied."""
+        return self._op("ashr", other)
+
+    def __invert__(self) -> Value:
+        return self ^ (1 if self.element == "i1" else -1)
+
+    def _compare(self, predicate: str, other: Value | float | int) -> Value:
+        return self.body.emit(f"{predicate} {self.body.type(self.element)} {self.text}, {self.lift(other).text}", "i1")
+
+    def lt(self, other: Value | float | int) -> Value:
+        return self._compare("fcmp olt" if self.is_float else "icmp slt", other)
+
+    def gt(self, other: Value | float | int) -> Value:
+        return self._compare("fcmp ogt" if self.is_float else "icmp sgt", other)
+
+    def ge(self, other: Value | float | int) -> Value:
+        return self._compare("fcmp oge" if self.is_float else "icmp sge", other)
+
+    def eq(self, other: Value | float | int) -> Value:
+        return self._compare("fcmp oeq" if self.is_float else "icmp eq", other)
+
+    def is_nan(self) -> Value:
+        return self._compare("fcmp uno", self)
+
+    def where(self, a: Value | float | int, b: Value | float | int) -> Value:
+        """`a` in the lanes where this bool holds, `b` elsewhere; at least one of them is a Value."""
+        model = a if isinstance(a, Value) else b
+        if not isinstance(model, Value):
+            raise TypeError("where needs a Value to know the type")
+        ty = self.body.type(model.element)
+        condition = f"{self.body.type('i1')} {self.text}"
+        return self.body.emit(
+            f"select {condition}, {ty} {model.lift(a).text}, {ty} {model.lift(b).text}", model.element
+        )
+
+    def at_least(self, bound: float) -> Value:
+        """Clamp from below; NaN stays."""
+        return self.lt(bound).where(bound, self)
+
+    def at_most(self, bound: float) -> Value:
+        """Clamp from above; NaN stays."""
+        return self.gt(bound).where(bound, self)
+
+    def fma(self, factor: Value | float, addend: Value | float) -> Value:
+        """`self * factor + addend`, fused where the target does that in one instruction."""
+        return self.body.intrinsic("fmuladd", self, self.lift(factor), self.lift(addend))
+
+    def abs(self) -> Value:
+        return self.body.intrinsic("fabs", self)
+
+    def sqrt(self) -> Value:
+        return self.body.intrinsic("sqrt", self)
+
+    def copysign(self, sign: Value) -> Value:
+        return self.body.intrinsic("copysign", self, sign)
+
+    def _convert(self, op: str, element: str) -> Value:
+        return self.body.emit(f"{op} {self.body.type(self.element)} {self.text} to {self.body.type(element)}", element)
+
+    def bits(self) -> Value:
+        """The representation as an integer of the same width."""
+        return self._convert("bitcast", INTEGER_OF[self.element])
+
+    def from_bits(self, element: str) -> Value:
+        return self._convert("bitcast", element)
+
+    def to_float(self, element: str) -> Value:
+        """Another float type, or the number that a signed integer is."""
+        if not self.is_float:
+            return self._convert("sitofp", element)
+        if element == self.element:
+            return self
+        return self._convert("fpext" if BITS[element] > BITS[self.element] else "fptrunc", element)
+
+
+def horner(x: Value, coefficients: Sequence[float]) -> Value:
+    """The polynomial c[0] + c[1] x + ... ."""
+    result = x.lift(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        result = result.fma(x, c)
+    return result
