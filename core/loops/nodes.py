@@ -74,10 +74,15 @@ class Seq(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If(Stmt):
-    """`then` where the condition holds."""
+    """`then` where the condition holds.
+
+    `guard` marks a condition that only keeps an iteration inside its domain: what the iteration would write where
+    it fails is never read, so that a pass may drop the test wherever memory allows the extra work.
+    """
 
     condition: Expr
     then: Stmt
+    guard: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

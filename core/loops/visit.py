@@ -48,9 +48,9 @@ def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
         case Seq(stmts):
             changed = tuple(change(s) for s in stmts)
             return stmt if all(a is b for a, b in zip(changed, stmts, strict=True)) else seq(*changed)
-        case If(condition, then):
-            new = change(then)
-            return stmt if new is then else If(condition, new)
+        case If():
+            new = change(stmt.then)
+            return stmt if new is stmt.then else If(stmt.condition, new, stmt.guard)
         case Store():
             return stmt
         case BlockRealize(values, block, predicate):
@@ -67,8 +67,8 @@ def map_exprs(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
     """Apply `change` to every whole expression of a statement tree (regions included)."""
     inner = map_children(stmt, lambda s: map_exprs(s, change))
     match inner:
-        case If(condition, then):
-            return If(change(condition), then)
+        case If():
+            return If(change(inner.condition), inner.then, inner.guard)
         case Store(buffer, indices, value):
             return Store(buffer, tuple(map(change, indices)), change(value))
         case BlockRealize(values, block, predicate):

@@ -1,0 +1,21 @@
+"""Lowering: from a scheduled program with blocks to the plain loops that a code generator takes."""
+
+from __future__ import annotations
+
+from pegbox.loops.nodes import Function
+from pegbox.loops.passes.compact import compact_buffers
+from pegbox.loops.passes.flatten import flatten_blocks
+from pegbox.loops.passes.guards import drop_guards
+from pegbox.loops.passes.init import lower_inits
+from pegbox.loops.passes.partition import partition_loops
+
+
+def lower_function(func: Function) -> Function:
+    """All passes in order; the result has no blocks, and every buffer that is no parameter stands in an Alloc.
+
+    Raises:
+        LoweringError: the program is malformed.
+    """
+    for run in (lower_inits, flatten_blocks, compact_buffers, drop_guards, partition_loops):
+        func = run(func)
+    return func

@@ -1,0 +1,128 @@
+"""From the compute graph to the loop IR: one naive nest for each operation, in an order in which they can run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pegbox.compute.graph import post_order
+from pegbox.compute.reducer import Reduce
+from pegbox.compute.tensor import ComputeOp, IterVar, PlaceholderOp, Tensor
+from pegbox.errors import LoweringError
+from pegbox.expr.build import TRUE, ZERO, add, index
+from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
+from pegbox.expr.visit import substitute
+from pegbox.loops.nodes import (
+    Alloc,
+    Block,
+    BlockIter,
+    BlockRealize,
+    For,
+    Function,
+    If,
+    IterKind,
+    Region,
+    Stmt,
+    Store,
+    seq,
+)
+from pegbox.loops.regions import reads_and_writes
+
+
+def function_from_tensors(args: Sequence[Tensor], name: str = "main") -> Function:
+    """The unscheduled program that computes every non-placeholder of `args` from the placeholders.
+
+    Args:
+        args: the function's parameters in call order; inputs and outputs.
+
+    Raises:
+        LoweringError: an input that the computation needs is missing from `args`, nothing is computed, or a tensor
+            stands there twice.
+    """
+    if len({id(t) for t in args}) != len(args):
+        raise LoweringError(f"{name}: a tensor stands twice among the arguments {[t.name for t in args]}")
+    outputs = [t for t in args if isinstance(t.op, ComputeOp)]
+    if not outputs:
+        raise LoweringError(f"{name}: nothing to compute, all of {[t.name for t in args]} are placeholders")
+    order = post_order([t.op for t in outputs])
+    given = {t.buffer for t in args}
+    for op in order:
+        if isinstance(op, PlaceholderOp) and op.outputs[0].buffer not in given:
+            raise LoweringError(
+                f"{name}: {outputs[0].name} needs the input {op.name}, which is not among the arguments"
+            )
+    computed = [op for op in order if isinstance(op, ComputeOp)]
+    allocs = tuple(t.buffer for op in computed for t in op.outputs if t.buffer not in given)
+    names = block_names(computed)
+    body = seq(*(_nest(op, names[op]) for op in computed))
+    return Function(name, tuple(t.buffer for t in args), tuple(t.buffer for t in outputs), body, allocs)
+
+
+def block_names(ops: Sequence[ComputeOp]) -> dict[ComputeOp, str]:
+    """A block name for each operation: its own name, numbered where several share it."""
+    names: dict[ComputeOp, str] = {}
+    taken: set[str] = set()
+    for op in ops:
+        name, count = op.name, 0
+        while name in taken:
+            count += 1
+            name = f"{op.name}_{count}"
+        taken.add(name)
+        names[op] = name
+    return names
+
+
+def _nest(op: ComputeOp, name: str) -> Stmt:
+    axes = (*op.axis, *op.reduce_axis)
+    loops = [Var(iv.name) for iv in axes]
+    body: Stmt = BlockRealize(tuple(loops), block_of(op, name), TRUE)
+    for var, iv in reversed(list(zip(loops, axes, strict=True))):
+        body = For(var, iv.extent, body)
+    return body
+
+
+def block_of(op: ComputeOp, name: str) -> Block:
+    """The block that computes one point of the operation."""
+    axes = (*op.axis, *op.reduce_axis)
+    iters = tuple(BlockIter(Var(f"v{iv.name}"), iv.extent, _kind(iv)) for iv in axes)
+    # Block variables count from zero; a reduce axis may not.
+    values: dict[Var, Expr] = {iv: add(it.var, index(iv.dom.min)) for iv, it in zip(axes, iters, strict=True)}
+    point = tuple(it.var for it in iters[: len(op.axis)])
+    reduce = op.reduce
+    if reduce is None:
+        body = seq(*(Store(t.buffer, point, substitute(e, values)) for t, e in zip(op.outputs, op.body, strict=True)))
+        reads, writes = reads_and_writes(body)
+        return Block(name, iters, reads, writes, body)
+    sources = tuple(substitute(s, values) for s in reduce.sources)
+    update = _update(op, reduce, sources, point)
+    condition = substitute(reduce.condition, values)
+    if not isinstance(condition, Const):
+        update = If(condition, update)
+    identity = reduce.reducer.identity(tuple(s.dtype for s in sources))
+    init = seq(*(Store(t.buffer, point, e) for t, e in zip(op.outputs, identity, strict=True)))
+    reads, writes = reads_and_writes(update)
+    return Block(name, iters, reads, _outputs_only(op, writes), update, init, (("combiner", reduce.reducer.name),))
+
+
+def _kind(iv: IterVar) -> IterKind:
+    return IterKind.REDUCE if iv.kind == "reduce" else IterKind.SPATIAL
+
+
+def _update(op: ComputeOp, reduce: Reduce, sources: tuple[Expr, ...], point: tuple[Expr, ...]) -> Stmt:
+    """Combine the accumulated values with the new ones; several outputs change at once, through temporaries."""
+    buffers = [t.buffer for t in op.outputs]
+    combined = reduce.reducer.combine(tuple(Load(b, point) for b in buffers), sources)
+    if len(buffers) == 1:
+        return Store(buffers[0], point, combined[0])
+    held = [Buffer(f"{b.name}_new", (1,), b.dtype, "local") for b in buffers]
+    stmt = seq(
+        *(Store(h, (ZERO,), value) for h, value in zip(held, combined, strict=True)),
+        *(Store(b, point, Load(h, (ZERO,))) for b, h in zip(buffers, held, strict=True)),
+    )
+    for buffer in reversed(held):
+        stmt = Alloc(buffer, stmt)
+    return stmt
+
+
+def _outputs_only(op: ComputeOp, writes: tuple[Region, ...]) -> tuple[Region, ...]:
+    own = {t.buffer for t in op.outputs}
+    return tuple(region for region in writes if region.buffer in own)

@@ -1,0 +1,164 @@
+"""Intermediate buffers need room only for what is alive at a time: allocate them where they are used, that large."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pegbox.expr.affine import Linear, linear
+from pegbox.expr.bounds import Interval, linear_bounds
+from pegbox.expr.nodes import Buffer, Expr, Load, Var
+from pegbox.expr.simplify import simplified_linear
+from pegbox.expr.visit import free_vars, loads, rewrite
+from pegbox.loops.nodes import Alloc, For, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.visit import children, map_exprs, walk
+
+_SMALL = 64 * 1024  # bytes up to which a buffer may grow beyond its tensor, so that whole tiles fit
+
+
+@dataclass(frozen=True)
+class _Access:
+    """One load or store; `path` leads from the root to the statement it stands in."""
+
+    path: tuple[Stmt, ...]
+    indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class _Placement:
+    """`old` becomes `new`, allocated around `anchor`; `lows` are the lowest indices that its uses have."""
+
+    anchor: Stmt
+    old: Buffer
+    new: Buffer
+    lows: tuple[Linear, ...]
+
+
+def compact_buffers(func: Function) -> Function:
+    """Put each intermediate in an Alloc at the innermost place that holds all its uses, cut to the part used there.
+
+    A buffer may end up a little larger than its tensor: whole tiles, so that their tails can be computed unguarded.
+    """
+    ranges = {s.var: (0, s.extent - 1) for s in walk(func.body) if isinstance(s, For)}
+    accesses: dict[Buffer, list[_Access]] = {b: [] for b in func.allocs}
+    _collect(func.body, (), accesses)
+    placements = [_place(buffer, uses, ranges) for buffer, uses in accesses.items() if uses]
+    return replace(func, body=_apply(func.body, placements, ranges), allocs=())
+
+
+def _collect(stmt: Stmt, path: tuple[Stmt, ...], accesses: dict[Buffer, list[_Access]]) -> None:
+    here = (*path, stmt)
+    exprs: tuple[Expr, ...] = ()
+    match stmt:
+        case Store(buffer, indices, value):
+            if buffer in accesses:
+                accesses[buffer].append(_Access(here, indices))
+            exprs = (*indices, value)
+        case If(condition, _):
+            exprs = (condition,)
+        case _:
+            pass
+    for expr in exprs:
+        for load in loads(expr):
+            if load.buffer in accesses:
+                accesses[load.buffer].append(_Access(here, load.indices))
+    for child in children(stmt):
+        _collect(child, here, accesses)
+
+
+def _place(buffer: Buffer, uses: Sequence[_Access], ranges: dict[Var, Interval]) -> _Placement:
+    common = uses[0].path
+    for use in uses[1:]:
+        depth = 0
+        while depth < min(len(common), len(use.path)) and common[depth] is use.path[depth]:
+            depth += 1
+        common = common[:depth]
+    while len(common) > 1 and _is_vector(common):
+        common = common[:-1]
+    outer = {s.var for s in common[:-1] if isinstance(s, For)}
+    box = [_extent(buffer, d, uses, outer, ranges) for d in range(len(buffer.shape))]
+    shape = tuple(extent for _, extent in box)
+    new = Buffer(buffer.name, shape, buffer.dtype, buffer.scope)
+    return _Placement(common[-1], buffer, new, tuple(lo for lo, _ in box))
+
+
+def _is_vector(path: tuple[Stmt, ...]) -> bool:
+    """Is the end of the path inside a vectorized loop? Allocations stay outside those."""
+    return any(isinstance(s, For) and s.kind.value == "vectorized" for s in path[:-1])
+
+
+def _extent(
+    buffer: Buffer, dim: int, uses: Sequence[_Access], outer: set[Var], ranges: dict[Var, Interval]
+) -> tuple[Linear, int]:
+    """Lowest index (in variables of the loops around) and the number of elements used."""
+    whole = Linear({}, 0), buffer.shape[dim]
+    base: Linear | None = None
+    lo = hi = 0
+    for use in uses:
+        form = linear(use.indices[dim])
+        fixed = Linear({t: c for t, c in form.terms.items() if free_vars(t) <= outer}, 0)
+        rest = Linear({t: c for t, c in form.terms.items() if t not in fixed.terms}, form.const)
+        inner = linear_bounds(rest, ranges)
+        if inner is None or any(free_vars(t) & outer for t in rest.terms):
+            return whole
+        if base is None:
+            base, (lo, hi) = fixed, inner
+        elif fixed.add(base, -1).terms:
+            return whole
+        else:
+            lo, hi = min(lo, inner[0]), max(hi, inner[1])
+    assert base is not None
+    if not base.terms:
+        lo = max(lo, 0)
+    extent = hi - lo + 1
+    if extent > buffer.shape[dim]:
+        row = buffer.nbytes // buffer.shape[dim]
+        if extent * row > max(_SMALL, buffer.nbytes * 5 // 4):
+            return whole
+    return base.add(Linear({}, lo)), extent
+
+
+def _apply(body: Stmt, placements: Sequence[_Placement], ranges: dict[Var, Interval]) -> Stmt:
+    new_buffers = {p.old: (p.new, p.lows) for p in placements}
+    anchors: dict[int, list[Buffer]] = {}
+    for placement in placements:
+        anchors.setdefault(id(placement.anchor), []).append(placement.new)
+
+    def rebase(indices: tuple[Expr, ...], lows: tuple[Linear, ...]) -> tuple[Expr, ...]:
+        return tuple(
+            simplified_linear(i, ranges).add(low, -1).to_expr() if low.terms or low.const else i
+            for i, low in zip(indices, lows, strict=True)
+        )
+
+    def leaf(e: Expr) -> Expr | None:
+        if isinstance(e, Load) and e.buffer in new_buffers:
+            new, lows = new_buffers[e.buffer]
+            return Load(new, rebase(tuple(rewrite(i, leaf) for i in e.indices), lows))
+        return None
+
+    def go(stmt: Stmt) -> Stmt:
+        match stmt:
+            case For():
+                changed: Stmt = stmt.with_body(go(stmt.body))
+            case Seq(stmts):
+                changed = seq(*map(go, stmts))
+            case If(condition, then, guard):
+                changed = If(rewrite(condition, leaf), go(then), guard)
+            case Store():
+                changed = _store(map_exprs(stmt, lambda e: rewrite(e, leaf)))
+            case Alloc(buffer, inner):
+                changed = Alloc(buffer, go(inner))
+            case _:
+                raise TypeError(f"unknown statement {type(stmt).__name__}")
+        for buffer in anchors.get(id(stmt), ()):
+            changed = Alloc(buffer, changed)
+        return changed
+
+    def _store(stmt: Stmt) -> Stmt:
+        assert isinstance(stmt, Store)
+        if stmt.buffer not in new_buffers:
+            return stmt
+        new, lows = new_buffers[stmt.buffer]
+        return Store(new, rebase(stmt.indices, lows), stmt.value)
+
+    return go(body)

@@ -1,0 +1,94 @@
+"""Blocks away: bind their variables, turn predicates into conditions, simplify with the loops' ranges."""
+
+from __future__ import annotations
+
+from pegbox.expr.bounds import Interval
+from pegbox.expr.build import all_of, conjuncts
+from pegbox.expr.nodes import Buffer, Const, Expr, Var
+from pegbox.expr.simplify import simplify
+from pegbox.expr.visit import free_vars, substitute
+from pegbox.loops.nodes import Alloc, Annotation, BlockRealize, For, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.passes.init import reduce_vars
+from pegbox.loops.visit import walk
+
+
+def flatten_blocks(func: Function) -> Function:
+    """Plain loops of the same meaning; loops of one iteration vanish."""
+    return func.with_body(_Flatten(set(func.allocs)).stmt(func.body) or Seq(()))
+
+
+class _Flatten:
+    """One walk: `ranges` of the loops around, `binding` of the block variables in scope."""
+
+    def __init__(self, intermediates: set[Buffer]) -> None:
+        self.intermediates = intermediates
+        self.ranges: dict[Var, Interval] = {}
+        self.binding: dict[Var, Expr] = {}
+
+    def expr(self, expr: Expr) -> Expr:
+        bound = substitute(expr, self.binding) if self.binding else expr
+        return simplify(bound, self.ranges)
+
+    def stmt(self, stmt: Stmt) -> Stmt | None:
+        """The flattened statement, or None if it never runs."""
+        match stmt:
+            case For():
+                return self.loop(stmt)
+            case Seq(stmts):
+                parts = [new for s in stmts if (new := self.stmt(s)) is not None]
+                return seq(*parts) if parts else None
+            case If(condition, then, guard):
+                return self.guarded(self.expr(condition), then, guard)
+            case Store(buffer, indices, value):
+                return Store(buffer, tuple(map(self.expr, indices)), self.expr(value))
+            case Alloc(buffer, body):
+                new = self.stmt(body)
+                return None if new is None else Alloc(buffer, new)
+            case BlockRealize():
+                return self.realize(stmt)
+            case _:
+                raise TypeError(f"unknown statement {type(stmt).__name__}")
+
+    def loop(self, loop: For) -> Stmt | None:
+        self.ranges[loop.var] = (0, loop.extent - 1)
+        body = self.stmt(loop.body)
+        if body is None or loop.extent > 1:
+            return None if body is None else loop.with_body(body)
+        if loop.annotations and isinstance(body, For):
+            # A pragma on a loop that vanishes holds for what was inside it.
+            return For(body.var, body.extent, body.body, body.kind, _merge(loop.annotations, body.annotations))
+        return body
+
+    def guarded(self, condition: Expr, then: Stmt, guard: bool) -> Stmt | None:
+        if isinstance(condition, Const):
+            return self.stmt(then) if condition.value else None
+        body = self.stmt(then)
+        return None if body is None else If(condition, body, guard)
+
+    def realize(self, realize: BlockRealize) -> Stmt | None:
+        block = realize.block
+        conditions = [simplify(c, self.ranges) for c in conjuncts(realize.predicate)]
+        outer = self.binding
+        self.binding = {
+            it.var: simplify(value, self.ranges) for it, value in zip(block.iters, realize.values, strict=True)
+        }
+        body = self.stmt(block.body)
+        self.binding = outer
+        if body is None:
+            return None
+        reducing = reduce_vars(realize)
+        private = all(s.buffer in self.intermediates for s in walk(block.body) if isinstance(s, Store))
+        for guard in (True, False):
+            own = [c for c in conditions if (private and not free_vars(c) & reducing) is guard]
+            condition = all_of(own)
+            if isinstance(condition, Const):
+                if not condition.value:
+                    return None
+            else:
+                body = If(condition, body, guard)
+        return body
+
+
+def _merge(outer: tuple[Annotation, ...], inner: tuple[Annotation, ...]) -> tuple[Annotation, ...]:
+    known = {key for key, _ in inner}
+    return (*inner, *((key, value) for key, value in outer if key not in known))

@@ -1,0 +1,64 @@
+"""Guards that memory does not need are dropped: computing a little too much is cheaper than testing every lane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pegbox.expr.bounds import Ranges, bounds
+from pegbox.expr.build import all_of, conjuncts
+from pegbox.expr.nodes import Buffer, Const, Expr, Load, Select, Var
+from pegbox.expr.visit import children as operands
+from pegbox.expr.visit import free_vars
+from pegbox.loops.nodes import For, Function, If, Stmt, Store
+from pegbox.loops.visit import map_children, walk
+
+
+def drop_guards(func: Function) -> Function:
+    """Remove the conditions of guards (`If.guard`) under which every access stays inside its buffer anyway."""
+    ranges = {s.var: (0, s.extent - 1) for s in walk(func.body) if isinstance(s, For)}
+
+    def go(stmt: Stmt) -> Stmt:
+        inner = map_children(stmt, go)
+        if not isinstance(inner, If) or not inner.guard:
+            return inner
+        needed = set().union(*(free_vars(e) for e in _escaping(inner.then, ranges)))
+        kept = all_of([c for c in conjuncts(inner.condition) if free_vars(c) & needed])
+        return inner.then if isinstance(kept, Const) else If(kept, inner.then, guard=True)
+
+    return func.with_body(go(func.body))
+
+
+def _escaping(stmt: Stmt, ranges: Ranges) -> Iterator[Expr]:
+    """Index expressions that the loops' ranges alone do not keep inside their buffer."""
+    for node in walk(stmt):
+        if isinstance(node, Store):
+            yield from _outside(node.buffer, node.indices, ranges)
+            yield from _expr_escapes(node.value, ranges)
+        elif isinstance(node, If):
+            yield from _expr_escapes(node.condition, ranges)
+
+
+def _expr_escapes(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
+    match expr:
+        case Load(buffer, indices):
+            yield from _outside(buffer, indices, ranges)
+        case Select():
+            # Its own condition protects the loads, however they look; keep to what is simple here.
+            yield from (v for v in free_vars(expr) if not _is_free(v, ranges))
+            return
+        case _:
+            pass
+    for operand in operands(expr):
+        yield from _expr_escapes(operand, ranges)
+
+
+def _is_free(var: Var, ranges: Ranges) -> bool:
+    known = ranges.get(var)
+    return known is not None and known[0] == known[1]
+
+
+def _outside(buffer: Buffer, indices: tuple[Expr, ...], ranges: Ranges) -> Iterator[Expr]:
+    for index, extent in zip(indices, buffer.shape, strict=True):
+        between = bounds(index, ranges)
+        if between is None or between[0] < 0 or between[1] >= extent:
+            yield index

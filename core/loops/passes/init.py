@@ -1,0 +1,102 @@
+"""Reductions start somewhere: place each block's init before the outermost loop that reduces."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pegbox.expr.build import all_of, conjuncts
+from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.visit import free_vars, substitute
+from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, If, IterKind, Seq, Stmt, seq
+from pegbox.loops.visit import map_children, substitute_vars, walk
+
+
+def lower_inits(func: Function) -> Function:
+    """Split every `init` off into a nest of its own, over the spatial loops inside the outermost reduce loop."""
+    for realize in [node for node in walk(func.body) if isinstance(node, BlockRealize)]:
+        if realize.block.init is not None:
+            func = func.with_body(_split(func.body, realize))
+    return func
+
+
+def reduce_vars(realize: BlockRealize) -> set[Var]:
+    """The loop variables that a block's reduce iterations are bound to."""
+    found: set[Var] = set()
+    for it, value in zip(realize.block.iters, realize.values, strict=True):
+        if it.is_reduce:
+            found |= free_vars(value)
+    return found
+
+
+def _split(body: Stmt, realize: BlockRealize) -> Stmt:
+    path = path_to(body, realize)
+    loops = [node for node in path if isinstance(node, For)]
+    reducing = reduce_vars(realize)
+    first = next((i for i, loop in enumerate(loops) if loop.var in reducing), None)
+    anchor: Stmt = realize if first is None else loops[first]
+    inner = [] if first is None else loops[first:]
+    nest = init_nest(realize, [loop for loop in inner if loop.var not in reducing])
+    plain = BlockRealize(realize.values, replace(realize.block, init=None), realize.predicate)
+    return _replace(body, path, anchor, realize, plain, nest)
+
+
+def path_to(body: Stmt, target: Stmt) -> list[Stmt]:
+    """The statements from `body` down to `target`, both included."""
+
+    def find(stmt: Stmt) -> list[Stmt] | None:
+        if stmt is target:
+            return [stmt]
+        below: tuple[Stmt, ...]
+        match stmt:
+            case Seq(stmts):
+                below = stmts
+            case For() | If():
+                below = (stmt.body if isinstance(stmt, For) else stmt.then,)
+            case _:
+                below = ()
+        for child in below:
+            if (found := find(child)) is not None:
+                return [stmt, *found]
+        return None
+
+    return find(body) or []
+
+
+def init_nest(realize: BlockRealize, loops: list[For]) -> Stmt:
+    """The init block under fresh copies of `loops`; conditions on reduce variables do not concern it."""
+    block = realize.block
+    assert block.init is not None
+    reducing = reduce_vars(realize)
+    keep = [(it, value) for it, value in zip(block.iters, realize.values, strict=True) if not it.is_reduce]
+    fresh = {loop.var: loop.var.copy() for loop in loops}
+    mapping: dict[Var, Expr] = {old: new for old, new in fresh.items()}  # noqa: C416  (widens the value type)
+    iter_vars = {it.var: it.var.copy() for it, _ in keep}
+    renamed: dict[Var, Expr] = {old: new for old, new in iter_vars.items()}  # noqa: C416
+    predicate = all_of([substitute(c, mapping) for c in conjuncts(realize.predicate) if not free_vars(c) & reducing])
+    init_block = Block(
+        name=f"{block.name}_init",
+        iters=tuple(replace(it, var=iter_vars[it.var], kind=IterKind.SPATIAL) for it, _ in keep),
+        reads=(),
+        writes=tuple(
+            replace(w, box=tuple((substitute(lo, renamed), extent) for lo, extent in w.box)) for w in block.writes
+        ),
+        body=substitute_vars(block.init, renamed),
+    )
+    nest: Stmt = BlockRealize(tuple(substitute(value, mapping) for _, value in keep), init_block, predicate)
+    for loop in reversed(loops):
+        # Threads are started for the update, not for its small init.
+        kind = ForKind.SERIAL if loop.kind is ForKind.PARALLEL else loop.kind
+        nest = For(fresh[loop.var], loop.extent, nest, kind, loop.annotations)
+    return nest
+
+
+def _replace(body: Stmt, path: list[Stmt], anchor: Stmt, old: Stmt, new: Stmt, nest: Stmt) -> Stmt:
+    on_path = {id(node) for node in path}
+
+    def go(stmt: Stmt) -> Stmt:
+        if id(stmt) not in on_path:
+            return stmt
+        changed = new if stmt is old else map_children(stmt, go)
+        return seq(nest, changed) if stmt is anchor else changed
+
+    return go(body)
