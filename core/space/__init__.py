@@ -1,0 +1,28 @@
+"""Configuration spaces: knobs, constraints between them, and configs. They know no IR and no schedule."""
+
+from pegbox.space.annotate import AnnotateKnob
+from pegbox.space.config import Config
+from pegbox.space.digits import Digits
+from pegbox.space.entities import AnnotateEntity, Entity, OtherEntity, ReorderEntity, SplitEntity
+from pegbox.space.knob import Condition, Knob
+from pegbox.space.option import OptionKnob
+from pegbox.space.reorder import ReorderKnob
+from pegbox.space.space import ConfigSpace
+from pegbox.space.split import SplitKnob
+
+__all__ = [
+    "AnnotateEntity",
+    "AnnotateKnob",
+    "Condition",
+    "Config",
+    "ConfigSpace",
+    "Digits",
+    "Entity",
+    "Knob",
+    "OptionKnob",
+    "OtherEntity",
+    "ReorderEntity",
+    "ReorderKnob",
+    "SplitEntity",
+    "SplitKnob",
+]

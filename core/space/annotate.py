@@ -1,0 +1,160 @@
+"""Annotate knobs: what to do with each of a list of axes. Policies follow AutoTVM's `define_annotate`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from pegbox.errors import SpaceError
+from pegbox.space.entities import AnnotateEntity
+from pegbox.space.knob import Condition, Floats, Knob, near_names, one_hot, preview, refuse_too_many, require_values
+from pegbox.space.reorder import checked_axes
+
+Marks: TypeAlias = tuple[str, ...] | tuple[int, ...]
+
+WORDS = ("try", "none", "unroll", "vec")
+_BLOCKS = ("blockIdx.z", "blockIdx.y", "blockIdx.x")
+_THREADS = ("threadIdx.z", "threadIdx.y", "threadIdx.x")
+ANNOTATIONS = ("none", "unroll", "vec", "parallel", "fuse", "vthread", *_BLOCKS, *_THREADS)
+POLICIES = (
+    "none",
+    "unroll",
+    "vec",
+    "try_unroll",
+    "try_vec",
+    "try_unroll_vec",
+    "unroll_vec",
+    "bind_gpu",
+    "bind_gpu_virtual",
+    "locate_cache",
+    "candidate",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class AnnotateKnob(Knob):
+    """Annotations of the named axes, outermost first."""
+
+    kind: ClassVar[str] = "annotate"
+    tag: ClassVar[str] = "an"
+    axes: tuple[str, ...]
+    choices: tuple[AnnotateEntity, ...] = field(repr=False)
+    policy: str = "none"
+
+    @property
+    def entities(self) -> tuple[AnnotateEntity, ...]:
+        return self.choices
+
+    def content(self) -> list[Any]:
+        return [list(self.axes), [list(choice.marks) for choice in self.choices]]
+
+    def features(self) -> tuple[list[str], Floats]:
+        """One-hot per axis over the annotations that occur on it; under `locate_cache` one flag per axis."""
+        if self.policy == "locate_cache":
+            flags = [[float(i in choice.marks) for i in range(len(self.axes))] for choice in self.choices]
+            return [f"{self.name}.at[{axis}]" for axis in self.axes], np.array(flags)
+        names: list[str] = []
+        tables: list[Floats] = []
+        for axis, column in zip(self.axes, zip(*(c.marks for c in self.choices), strict=True), strict=True):
+            seen = list(dict.fromkeys(column))
+            names += [f"{self.name}[{axis}]={mark}" for mark in seen]
+            tables.append(one_hot([seen.index(mark) for mark in column], len(seen)))
+        return names, np.column_stack(tables)
+
+    def coordinates(self) -> Floats:
+        return self.features()[1]
+
+    def lookup_key(self, value: Any) -> Marks:
+        return tuple(value)
+
+    def detail(self) -> str:
+        shown = preview([" ".join(map(str, choice.marks)) for choice in self.choices], limit=3)
+        return f"{self.policy}: {shown}"
+
+
+def annotate_knob(
+    name: str,
+    axes: Sequence[str],
+    policy: str,
+    *,
+    candidate: Sequence[Sequence[str]] | None = None,
+    num_anchor: int | None = None,
+    when: Condition | None = None,
+) -> AnnotateKnob:
+    """Make an annotate knob; see `ConfigSpace.define_annotate` for the arguments.
+
+    Raises:
+        SpaceError: an unknown policy or annotation, or an argument that the policy does not take.
+    """
+    names = checked_axes("annotate", name, axes)
+    for argument, value, owner in (
+        ("candidate", candidate, "candidate"),
+        ("num_anchor", num_anchor, "locate_cache"),
+    ):
+        if (value is not None) != (policy == owner):
+            raise SpaceError(f"annotate knob {name!r}: policy {owner!r} and the argument {argument}= go together")
+    rows: Sequence[Marks]
+    match policy:
+        case "bind_gpu" | "bind_gpu_virtual":
+            rows = [_bound(name, len(names), virtual=policy == "bind_gpu_virtual")]
+        case "locate_cache":
+            assert num_anchor is not None
+            rows = _anchors(name, len(names), num_anchor)
+        case "candidate":
+            assert candidate is not None
+            rows = [_candidate(name, names, row) for row in candidate]
+        case _:
+            rows = _combinations(name, len(names), policy)
+    choices = tuple(AnnotateEntity(row) for row in dict.fromkeys(rows))
+    require_values(name, choices, "candidate= is empty")
+    return AnnotateKnob(name, names, choices, policy, when=when)
+
+
+def _combinations(name: str, count: int, policy: str) -> list[tuple[str, ...]]:
+    """Each axis takes one of the policy's words ("try" is "none"), at most one axis is vectorized."""
+    words = policy.split("_")
+    if not set(words) <= set(WORDS):
+        raise SpaceError(f"annotate knob {name!r}: unknown policy {policy!r}{near_names(policy, POLICIES)}")
+    marks = list(dict.fromkeys("none" if word == "try" else word for word in words))
+    if marks == ["vec"]:
+        # Only one loop can be vectorized, so the others must be left alone: one choice per axis, innermost first.
+        return [tuple("vec" if i == axis else "none" for i in range(count)) for axis in reversed(range(count))]
+    plain = [mark for mark in marks if mark != "vec"]
+    total = len(plain) ** count + ("vec" in marks) * count * len(plain) ** (count - 1)
+    refuse_too_many(name, max(total, len(marks) ** count), "annotate fewer axes, or use the policy 'candidate'")
+    return [row for row in itertools.product(marks, repeat=count) if row.count("vec") <= 1]
+
+
+def _bound(name: str, count: int, *, virtual: bool) -> tuple[str, ...]:
+    """Bind the innermost axes to a GPU's block and thread indices and fuse what is further out."""
+    threads = ("vthread",) if virtual else ()
+    per_dimension = 3 if virtual else 2
+    dimensions = min(3, count // per_dimension)
+    if dimensions == 0:
+        raise SpaceError(f"annotate knob {name!r}: binding to a GPU needs at least {per_dimension} axes, got {count}")
+    bound = _BLOCKS[-dimensions:] + threads * dimensions + _THREADS[-dimensions:]
+    return ("fuse",) * (count - len(bound)) + bound
+
+
+def _anchors(name: str, count: int, num_anchor: int) -> list[tuple[int, ...]]:
+    if not 1 <= num_anchor <= count:
+        raise SpaceError(
+            f"annotate knob {name!r}: num_anchor is {num_anchor}, but there are {count} axes to choose from"
+        )
+    refuse_too_many(name, math.comb(count, num_anchor), "use fewer axes")
+    return list(itertools.combinations(range(count), num_anchor))
+
+
+def _candidate(name: str, axes: tuple[str, ...], row: Sequence[str]) -> tuple[str, ...]:
+    marks = tuple(row)
+    if isinstance(row, str) or len(marks) != len(axes):
+        raise SpaceError(f"annotate knob {name!r}: candidate {row!r} must hold one annotation for each of {list(axes)}")
+    for mark in marks:
+        if mark not in ANNOTATIONS:
+            raise SpaceError(f"annotate knob {name!r}: unknown annotation {mark!r}{near_names(mark, ANNOTATIONS)}")
+    return marks

@@ -1,0 +1,84 @@
+"""Config: one point of a space, as a vector of digits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pegbox.errors import SpaceError
+from pegbox.space.digits import index_of
+from pegbox.space.entities import Entity
+from pegbox.space.knob import near_names
+
+if TYPE_CHECKING:
+    from pegbox.space.space import ConfigSpace
+
+
+class Config:
+    """One choice per knob. Made by a space (`space.get`, `space.config`, `space.from_json`), always canonical.
+
+    Two configs are equal when their digits and the fingerprints of their spaces are.
+    """
+
+    __slots__ = ("digits", "space")
+
+    def __init__(self, space: ConfigSpace, digits: tuple[int, ...]) -> None:
+        self.space = space
+        self.digits = digits
+
+    @property
+    def index(self) -> int:
+        """Number of this config in its space, a Python int of any size."""
+        lengths = [len(knob) for knob in self.space.knobs.values()]
+        # Knobs that were declared after this config was made have no digit here.
+        return index_of(self.digits, lengths[: len(self.digits)])
+
+    def __getitem__(self, name: str) -> Any:
+        """The entity chosen for a knob; its type depends on the knob: `.size`, `.val`, `.perm` or `.anns`.
+
+        A knob that does not exist in this config (its condition does not hold) gives its first entity.
+
+        Raises:
+            SpaceError: the space has no such knob.
+        """
+        position = self.space.positions.get(name)
+        if position is None or position >= len(self.digits):
+            raise SpaceError(f"no knob {name!r} in this config{near_names(name, self.space.knobs)}")
+        return self.space.knobs[name].entities[self.digits[position]]
+
+    def __contains__(self, name: object) -> bool:
+        return self.space.positions.get(str(name), len(self.digits)) < len(self.digits)
+
+    def exists(self, name: str) -> bool:
+        """Whether the knob's condition holds here; knobs without a condition always exist."""
+        if name not in self:
+            raise SpaceError(f"no knob {name!r} in this config{near_names(name, self.space.knobs)}")
+        return self.space.exists(self, name)
+
+    def items(self) -> Iterator[tuple[str, Entity]]:
+        """Name and entity of every knob that exists in this config, in declaration order."""
+        for name in self.space.knobs:
+            if name in self and self.exists(name):
+                yield name, self[name]
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"index": ..., "entity": [[name, "sp" | "ot" | "re" | "an", value], ...]}`, as AutoTVM writes it.
+
+        Knobs that do not exist in this config are left out.
+        """
+        return {"index": self.index, "entity": [[name, entity.tag, entity.value()] for name, entity in self.items()]}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Config):
+            return NotImplemented
+        same_space = self.space is other.space or self.space.fingerprint == other.space.fingerprint
+        return same_space and self.digits == other.digits
+
+    def __hash__(self) -> int:
+        return hash(self.digits)
+
+    def __str__(self) -> str:
+        return f"#{self.index} " + ", ".join(f"{name}={entity}" for name, entity in self.items())
+
+    def __repr__(self) -> str:
+        return f"<Config {self}>"

@@ -1,0 +1,165 @@
+"""Constraints: predicates over the entities of some knobs, asked once per distinct combination of their digits."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegbox.errors import SpaceError
+from pegbox.space.config import Config
+from pegbox.space.digits import Digits, Mask, digits_of, strides
+
+if TYPE_CHECKING:
+    from pegbox.space.space import ConfigSpace
+
+TABLE_LIMIT = 1 << 16
+CACHE_LIMIT = 1 << 20
+
+UNKNOWN, HOLDS, FAILS = np.int8(0), np.int8(1), np.int8(2)
+
+
+class Constraint:
+    """A predicate, the knobs it reads, and the message that tells a person what it demands."""
+
+    __slots__ = ("message", "predicate", "reads")
+
+    def __init__(self, predicate: Callable[[Config], bool], reads: tuple[str, ...], message: str) -> None:
+        self.predicate = predicate
+        self.reads = reads
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.message} (reads {', '.join(self.reads)})"
+
+    def __deepcopy__(self, memo: object) -> Constraint:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Lambdas do not pickle, yet a Config must travel between processes: its predicates then stay behind.
+        try:
+            pickle.dumps(self.predicate)
+        except Exception:
+            return Constraint, (LeftBehind(self.message), self.reads, self.message)
+        return Constraint, (self.predicate, self.reads, self.message)
+
+
+class LeftBehind:
+    """Stands for a predicate that could not be pickled; asking it is an error rather than a guess."""
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+    def __call__(self, config: Config) -> bool:
+        raise SpaceError(
+            f"constraint {self.message!r} cannot be checked in this process: its predicate does not pickle; "
+            "use a function of a module instead of a lambda or a nested function"
+        )
+
+
+class DoesNotExist(Exception):
+    """A predicate asked for a knob that does not exist in this config, so the constraint says nothing about it."""
+
+
+class Probe(Config):
+    """The config as a predicate sees it: only the knobs it declared that it reads."""
+
+    __slots__ = ("_active", "_constraint")
+
+    def __init__(
+        self, space: ConfigSpace, digits: tuple[int, ...], constraint: Constraint, active: Sequence[bool]
+    ) -> None:
+        super().__init__(space, digits)
+        self._constraint = constraint
+        self._active = active
+
+    def __getitem__(self, name: str) -> Any:
+        if not self.exists(name):
+            raise DoesNotExist(name)
+        return super().__getitem__(name)
+
+    def exists(self, name: str) -> bool:
+        reads = self._constraint.reads
+        if name not in reads:
+            raise SpaceError(
+                f"constraint {self._constraint.message!r} uses knob {name!r} but declares reads={reads}; "
+                "list every knob that it uses"
+            )
+        return self._active[reads.index(name)]
+
+
+class BoundConstraint:
+    """A constraint tied to the columns of a space, with the answers it gave so far.
+
+    Caches decide how fast an answer comes, never which: sampling stays a function of the space and the seed.
+    """
+
+    def __init__(self, space: ConfigSpace, constraint: Constraint, columns: tuple[int, ...], parents: set[int]) -> None:
+        self.space = space
+        self.constraint = constraint
+        self.columns = columns
+        self.needs = frozenset(columns) | frozenset(parents)
+        self.lengths = tuple(len(knob) for knob in space.knobs.values())
+        # A knob that does not exist counts as digit 0 of its own, one before its real digits.
+        self.radices = tuple(self.lengths[column] + 1 for column in columns)
+        size = math.prod(self.radices)
+        self._strides = strides(self.radices) if size < 1 << 62 else None
+        self._table = np.full(size, UNKNOWN, dtype=np.int8) if size <= TABLE_LIMIT else None
+        self._answers: dict[int | tuple[int, ...], bool] = {}
+
+    def holds(self, digits: Digits, active: Mask) -> Mask:
+        """One answer per row; `active` tells which knobs exist in it."""
+        columns = list(self.columns)
+        shifted: Digits = np.where(active[:, columns], digits[:, columns] + 1, 0)
+        if self._strides is None:
+            return self._by_rows(shifted)
+        keys = np.asarray(shifted @ self._strides, dtype=np.int64)
+        return self._by_keys(keys) if self._table is None else self._by_table(keys, self._table)
+
+    def _by_table(self, keys: Digits, table: NDArray[np.int8]) -> Mask:
+        answers = table[keys]
+        unknown = answers == UNKNOWN
+        if unknown.any():
+            for key in np.unique(keys[unknown]).tolist():
+                table[key] = HOLDS if self._ask(digits_of(key, self.radices)) else FAILS
+            answers = table[keys]
+        return np.asarray(answers == HOLDS)
+
+    def _by_keys(self, keys: Digits) -> Mask:
+        distinct, inverse = np.unique(keys, return_inverse=True)
+        answers = [self._remembered(key) for key in distinct.tolist()]
+        return np.array(answers, dtype=np.bool_)[inverse.reshape(-1)]
+
+    def _by_rows(self, shifted: Digits) -> Mask:
+        rows = map(tuple, shifted.tolist())
+        return np.fromiter((self._remembered(row) for row in rows), dtype=np.bool_, count=len(shifted))
+
+    def _remembered(self, key: int | tuple[int, ...]) -> bool:
+        answer = self._answers.get(key)
+        if answer is None:
+            if len(self._answers) >= CACHE_LIMIT:
+                self._answers.clear()
+            answer = self._ask(key if isinstance(key, tuple) else digits_of(key, self.radices))
+            self._answers[key] = answer
+        return answer
+
+    def _ask(self, shifted: tuple[int, ...]) -> bool:
+        digits = [0] * len(self.lengths)
+        for column, digit in zip(self.columns, shifted, strict=True):
+            digits[column] = max(0, digit - 1)
+        probe = Probe(self.space, tuple(digits), self.constraint, [digit > 0 for digit in shifted])
+        try:
+            return bool(self.constraint.predicate(probe))
+        except DoesNotExist:
+            return True
+        except SpaceError:
+            raise
+        except Exception as error:
+            seen = ", ".join(f"{name}={probe[name]}" for name in self.constraint.reads if probe.exists(name))
+            raise SpaceError(
+                f"constraint {self.constraint.message!r} raised {type(error).__name__} at {seen}: {error}"
+            ) from error

@@ -1,0 +1,173 @@
+"""Enumeration: backtracking over columns, one column at a time, on whole blocks of partial rows.
+
+One search serves counting, iterating in index order, and finding valid configs where they are too rare for
+rejection: it is complete, so that finding nothing proves that nothing is there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pegbox.space.digits import Digits
+from pegbox.space.structure import Check, Component, Structure, grouped
+
+BLOCK = 4096
+
+
+class OutOfBudget(Exception):
+    """The search looked at more partial rows than it was allowed to."""
+
+
+@dataclass
+class Search:
+    """A search over `order`, the remaining columns of `base` staying as they are.
+
+    `block` is how many partial rows are extended at once: small blocks reach complete rows sooner, large ones
+    share more work. With `rng` the rows come in random order, else in ascending order of the columns in `order`,
+    the first being the most significant. `budget` bounds the partial rows looked at.
+    """
+
+    structure: Structure
+    order: Sequence[int]
+    checks: Collection[Check]
+    base: Digits
+    rng: np.random.Generator | None = None
+    block: int = BLOCK
+    budget: float = math.inf
+
+    def blocks(self) -> Iterator[Digits]:
+        """Complete rows of full width that pass every check, block by block.
+
+        Raises:
+            OutOfBudget: more than `budget` partial rows were looked at.
+        """
+        columns = set(self.order)
+        self._due: list[list[Check]] = []
+        for depth in range(len(self.order)):
+            missing_before, missing_after = columns - set(self.order[:depth]), columns - set(self.order[: depth + 1])
+            self._due.append([c for c in self.checks if c.needs & missing_before and not c.needs & missing_after])
+        rows = self.base.reshape(1, -1)
+        for check in self.checks:
+            if not check.needs & columns:
+                rows = rows[check.passes(rows)]
+        if len(rows):
+            yield from self._extend(rows, 0)
+
+    def _extend(self, rows: Digits, depth: int) -> Iterator[Digits]:
+        if depth == len(self.order):
+            yield rows
+            return
+        length = self.structure.lengths[self.order[depth]]
+        step = max(1, self.block // length)
+        for start in range(0, len(rows), step):
+            grown = self._grow(rows[start : start + step], depth, length)
+            if len(grown):
+                yield from self._extend(grown, depth + 1)
+
+    def _grow(self, rows: Digits, depth: int, length: int) -> Digits:
+        """Every row with every digit of the next column, as far as the checks that are now due allow."""
+        self.budget -= len(rows) * length
+        if self.budget < 0:
+            raise OutOfBudget
+        grown = np.repeat(rows, length, axis=0)
+        grown[:, self.order[depth]] = np.tile(np.arange(length, dtype=np.int64), len(rows))
+        for check in self._due[depth]:
+            grown = grown[check.passes(grown)]
+        return grown if self.rng is None else self.rng.permutation(grown)
+
+
+def search_order(structure: Structure, component: Component) -> list[int]:
+    """Columns in the order in which checks become due soonest, small knobs first."""
+    order: list[int] = []
+    pending = [set(check.needs) for check in component.checks]
+    while pending:
+        cheapest = min(pending, key=lambda needs: math.prod(structure.lengths[c] for c in needs))
+        order += sorted(cheapest, key=lambda column: structure.lengths[column])
+        pending = [rest for needs in pending if (rest := needs - cheapest)]
+    return order + [column for column in component.columns if column not in order]
+
+
+def enumerated(structure: Structure, component: Component, budget: int) -> Digits | None:
+    """All valid canonical rows of a component, of full width with zeros elsewhere; None past the budget."""
+    key = (*component.columns, budget)
+    if key not in structure.tables:
+        base = np.zeros(len(structure.knobs), dtype=np.int64)
+        order = search_order(structure, component)
+        structure.tables[key] = _collect(Search(structure, order, component.checks, base, budget=budget))
+    return structure.tables[key]
+
+
+def _collect(search: Search) -> Digits | None:
+    try:
+        blocks = list(search.blocks())
+    except OutOfBudget:
+        return None
+    return np.concatenate(blocks) if blocks else search.base.reshape(1, -1)[:0]
+
+
+def in_index_order(structure: Structure) -> Iterator[Digits]:
+    """All valid canonical rows of the space, lazily, in ascending index order."""
+    checks = [check for component in structure.components for check in component.checks]
+    base = np.zeros(len(structure.knobs), dtype=np.int64)
+    return Search(structure, range(len(structure.knobs))[::-1], checks, base).blocks()
+
+
+def count_valid(structure: Structure, budget: int) -> int | None:
+    """Number of valid canonical configs; None where counting would look at more than `budget` partial rows."""
+    total = 1
+    for component in structure.components:
+        count = _count(structure, component, budget)
+        if count is None:
+            return None
+        total *= count
+    return total
+
+
+def _count(structure: Structure, component: Component, budget: int) -> int | None:
+    if component.free:
+        return math.prod(structure.lengths[column] for column in component.columns)
+    rows = enumerated(structure, component, budget)
+    if rows is not None:
+        return len(rows)
+    return _count_by_gates(structure, component, budget) if component.gates else None
+
+
+def _count_by_gates(structure: Structure, component: Component, budget: int) -> int | None:
+    """Sum over the digits of the knobs that decide about others: under each, the rest may fall apart."""
+    base = np.zeros(len(structure.knobs), dtype=np.int64)
+    gates = frozenset(component.gates)
+    settled = [check for check in component.checks if check.needs <= gates]
+    outer = Search(structure, component.gates, settled, base, block=256, budget=budget)
+    total = 0
+    try:
+        for block in outer.blocks():
+            for row in block:
+                count, outer.budget = _count_under(structure, component, row, outer.budget)
+                total += count
+    except OutOfBudget:
+        return None
+    return total
+
+
+def _count_under(structure: Structure, component: Component, row: Digits, budget: float) -> tuple[int, float]:
+    """Number of ways to fill the other columns under the gates of `row`, and what is left of the budget."""
+    active = structure.active(row.reshape(1, -1))[0]
+    free = [c for c in component.columns if active[c] and c not in component.gates]
+    # A free column exists under these gates: the check that pins it to 0 where it does not cannot fail.
+    checks = [check for check in component.checks if check.pins not in free]
+    total = 1
+    for columns in grouped(free, [set(check.needs) & set(free) for check in checks]):
+        inside = [check for check in checks if check.needs & set(columns)]
+        if not inside:
+            total *= math.prod(structure.lengths[column] for column in columns)
+            continue
+        search = Search(structure, columns, inside, row, budget=budget)
+        total *= sum(len(block) for block in search.blocks())
+        budget = search.budget
+    fixed = [check for check in checks if not check.needs & set(free)]
+    holds = all(check.passes(row.reshape(1, -1))[0] for check in fixed)
+    return (total if holds else 0), budget - 1

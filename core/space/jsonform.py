@@ -1,0 +1,85 @@
+"""Reading a config back from its JSON form, and refusing one that comes from another space."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pegbox.errors import SpaceError
+from pegbox.space.config import Config
+from pegbox.space.knob import Knob
+
+if TYPE_CHECKING:
+    from pegbox.space.space import ConfigSpace
+
+
+def config_from_json(space: ConfigSpace, form: object) -> Config:
+    """The config that `form` describes by its index, its entities (matched by name), or both.
+
+    Raises:
+        SpaceError: it is malformed, belongs to another space, or index and entities disagree.
+    """
+    if not isinstance(form, Mapping) or ("index" not in form and "entity" not in form):
+        raise SpaceError(f"a config in JSON is an object with 'index' or 'entity' or both, got {form!r}")
+    index, entities = form.get("index"), form.get("entity")
+    by_entity = None if entities is None else _by_entities(space, entities)
+    if index is None:
+        if by_entity is None:
+            raise SpaceError(f"a config in JSON needs 'index' or 'entity' or both, got {form!r}")
+        return by_entity
+    if by_entity is None:
+        return _by_index(space, index)
+    if isinstance(index, int) and not isinstance(index, bool) and 0 <= index < space.size:
+        by_index = space.get(index)
+        if by_index == by_entity:
+            return by_entity
+        raise _foreign(space, f"its index names {by_index} but its entities name {by_entity}")
+    raise _foreign(space, f"its index {index!r} is not one of {space.size:,} but its entities name {by_entity}")
+
+
+def _by_index(space: ConfigSpace, index: object) -> Config:
+    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < space.size:
+        raise _foreign(space, f"its index {index!r} is not one of 0 to {space.size - 1}")
+    return space.get(index)
+
+
+def _by_entities(space: ConfigSpace, entities: object) -> Config:
+    named = _named(space, entities)
+    unknown = [name for name in named if name not in space.knobs]
+    if unknown:
+        raise _foreign(space, f"it names knobs that the space does not have: {', '.join(map(repr, unknown))}")
+    digits = [_digit(space, knob, *named[name]) if name in named else 0 for name, knob in space.knobs.items()]
+    config = space.config(digits)
+    missing = [name for name in space.knobs if name not in named and config.exists(name)]
+    if missing:
+        raise _foreign(space, f"it says nothing about the knobs {', '.join(map(repr, missing))}")
+    return config
+
+
+def _named(space: ConfigSpace, entities: object) -> dict[str, tuple[str, Any]]:
+    """Tag and value by knob name."""
+    if not isinstance(entities, (list, tuple)):
+        raise _foreign(space, f"its 'entity' is no list: {entities!r}")
+    named: dict[str, tuple[str, Any]] = {}
+    for entity in entities:
+        match entity:
+            case [str(name), str(tag), value] if name not in named:
+                named[name] = tag, value
+            case [str(name), str(), _]:
+                raise _foreign(space, f"it names the knob {name!r} twice")
+            case _:
+                raise _foreign(space, f"an entity is [name, tag, value], got {entity!r}")
+    return named
+
+
+def _digit(space: ConfigSpace, knob: Knob, tag: str, value: Any) -> int:
+    if tag != knob.tag:
+        raise _foreign(space, f"knob {knob.name!r} has tag {tag!r} there, {knob.tag!r} here")
+    digit = knob.find(value)
+    if digit is None:
+        raise _foreign(space, f"{knob.name!r} is {value!r} there, which is no value of {knob}")
+    return digit
+
+
+def _foreign(space: ConfigSpace, why: str) -> SpaceError:
+    return SpaceError(f"the config does not belong to this space: {why}\nthis space is\n{space}")

@@ -1,0 +1,133 @@
+"""What all knobs share: a name, a tuple of entities, a condition, and how its values look as numbers."""
+
+from __future__ import annotations
+
+import difflib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegbox.errors import SpaceError
+from pegbox.space.entities import Entity
+
+Floats: TypeAlias = NDArray[np.float64]
+
+MAX_VALUES = 1 << 20
+"""A knob lists its values; past a million the list itself becomes the problem."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The knob exists only where each named parent has one of the digits listed for it."""
+
+    parents: tuple[tuple[str, tuple[int, ...]], ...]
+    text: str = field(compare=False, default="")
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, eq=False)
+class Knob(ABC):
+    """One choice of a space. Two knobs are equal when they offer the same values under the same condition."""
+
+    kind: ClassVar[str]
+    tag: ClassVar[str]
+
+    name: str
+    when: Condition | None = field(default=None, kw_only=True)
+
+    @property
+    @abstractmethod
+    def entities(self) -> tuple[Entity, ...]:
+        """The values, by digit."""
+
+    @abstractmethod
+    def content(self) -> list[Any]:
+        """What decides the meaning of a digit, as JSON: the fingerprint of a space is made of these."""
+
+    @abstractmethod
+    def features(self) -> tuple[list[str], Floats]:
+        """Names of the features, and a table of shape (len(self), number of features) for cost models."""
+
+    @abstractmethod
+    def coordinates(self) -> Floats | None:
+        """Table of shape (len(self), d) whose L1 distance says how close two values are; None: all alike."""
+
+    @abstractmethod
+    def lookup_key(self, value: Any) -> Any:
+        """The hashable form under which `digits_by_key` finds a value read from JSON or from `when=`."""
+
+    @abstractmethod
+    def detail(self) -> str:
+        """One phrase for people that tells what the knob chooses from."""
+
+    def __len__(self) -> int:
+        return len(self.entities)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Knob):
+            return NotImplemented
+        return self.description() == other.description()
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.name, len(self)))
+
+    def description(self) -> list[Any]:
+        """Kind, name, content and condition as JSON."""
+        parents = None if self.when is None else [[name, list(digits)] for name, digits in self.when.parents]
+        return [self.kind, self.name, self.content(), parents]
+
+    @cached_property
+    def digits_by_key(self) -> dict[Any, int]:
+        return {self.lookup_key(entity.value()): digit for digit, entity in enumerate(self.entities)}
+
+    def find(self, value: Any) -> int | None:
+        """Digit of a value (as JSON gives it or as a template wrote it), or None when the knob does not offer it."""
+        try:
+            return self.digits_by_key.get(self.lookup_key(value))
+        except (TypeError, ValueError):
+            return None
+
+    def __str__(self) -> str:
+        when = f", when {self.when}" if self.when else ""
+        return f"{self.kind} {self.name!r} ({len(self)}: {self.detail()}{when})"
+
+
+def preview(items: Sequence[object], *, limit: int = 6) -> str:
+    """The first items and the last, for people."""
+    shown = [str(item) for item in items]
+    if len(shown) > limit:
+        shown = [*shown[: limit - 1], "…", shown[-1]]
+    return ", ".join(shown)
+
+
+def near_names(name: object, known: Iterable[str]) -> str:
+    """ "; did you mean 'x'?" or the whole list: the last part of an error about an unknown name."""
+    names = list(known)
+    close = difflib.get_close_matches(str(name), names, n=3)
+    hint = f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
+    listing = ", ".join(names) if names else "none"
+    return f"{hint} (known: {listing})"
+
+
+def require_values(name: str, entities: Sequence[Entity], why: str) -> None:
+    """A knob without values makes the whole space empty: refuse it where it is declared."""
+    if not entities:
+        raise SpaceError(f"knob {name!r} has no candidates: {why}")
+
+
+def refuse_too_many(name: str, count: int, remedy: str) -> None:
+    if count > MAX_VALUES:
+        raise SpaceError(f"knob {name!r} would have {count:,} values, more than {MAX_VALUES:,}: {remedy}")
+
+
+def one_hot(choices: Sequence[int], count: int) -> Floats:
+    table = np.zeros((len(choices), count))
+    table[np.arange(len(choices)), list(choices)] = 1.0
+    return table

@@ -1,0 +1,128 @@
+"""Option knobs: one value out of a list (`define_knob`)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pegbox.errors import SpaceError
+from pegbox.space.entities import OtherEntity
+from pegbox.space.knob import Condition, Floats, Knob, one_hot, preview, require_values
+
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, eq=False)
+class OptionKnob(Knob):
+    """One of several values: numbers, strings, booleans, None, or lists of them."""
+
+    kind: ClassVar[str] = "option"
+    tag: ClassVar[str] = "ot"
+    choices: tuple[OtherEntity, ...] = field(repr=False)
+
+    @property
+    def entities(self) -> tuple[OtherEntity, ...]:
+        return self.choices
+
+    def content(self) -> list[Any]:
+        return [choice.key for choice in self.choices]
+
+    def features(self) -> tuple[list[str], Floats]:
+        numbers = self._numbers()
+        if numbers is None:
+            return self._categories()
+        names, columns = [], []
+        for i in range(numbers.shape[1]):
+            label = self.name if numbers.shape[1] == 1 else f"{self.name}[{i}]"
+            names.append(label)
+            columns.append(numbers[:, i])
+            if self._positive_ints(numbers[:, i]):
+                names.append(f"{label}.log2")
+                columns.append(np.log2(numbers[:, i]))
+        return names, np.column_stack(columns)
+
+    def coordinates(self) -> Floats | None:
+        """Ranks rather than values: from 16, both 8 and 64 are next in [4, 8, 16, 64]."""
+        numbers = self._numbers()
+        if numbers is None:
+            return None
+        ranks = [np.unique(numbers[:, i], return_inverse=True)[1].reshape(-1) for i in range(numbers.shape[1])]
+        return np.column_stack(ranks).astype(np.float64)
+
+    def _numbers(self) -> Floats | None:
+        """Values as a table when all are numbers, or tuples of numbers of one length."""
+        rows = [c.raw if isinstance(c.raw, (list, tuple)) else (c.raw,) for c in self.choices]
+        if len({len(row) for row in rows}) != 1 or not rows[0]:
+            return None
+        if not all(isinstance(value, (bool, int, float)) for row in rows for value in row):
+            return None
+        return np.array([[_as_float(value) for value in row] for row in rows])
+
+    def _positive_ints(self, column: Floats) -> bool:
+        return all(type(c.raw) is not bool for c in self.choices) and bool(
+            np.all((column > 0) & (column == np.floor(column)))
+        )
+
+    def _categories(self) -> tuple[list[str], Floats]:
+        names = [f"{self.name}={choice}" for choice in self.choices]
+        return names, one_hot(range(len(self)), len(self))
+
+    def lookup_key(self, value: Any) -> object:
+        return value_key(value)
+
+    def detail(self) -> str:
+        return preview(self.choices)
+
+
+def _as_float(value: float) -> float:
+    # Features are float32: a value past its range is as good as the largest.
+    return float(min(max(value, -_FLOAT32_MAX), _FLOAT32_MAX))
+
+
+def option_knob(name: str, candidates: Iterable[Any], *, when: Condition | None = None) -> OptionKnob:
+    """Make an option knob; candidates listed twice count once.
+
+    Raises:
+        SpaceError: there are no candidates, or one is not a JSON value.
+    """
+    if isinstance(candidates, (str, bytes)):
+        raise SpaceError(f"knob {name!r}: candidates must be a list of values, got the text {candidates!r}")
+    by_key: dict[str, OtherEntity] = {}
+    for candidate in candidates:
+        value = plain_value(name, candidate)
+        by_key.setdefault(value_key(value), OtherEntity(value_key(value), value))
+    choices = tuple(by_key.values())
+    require_values(name, choices, "give at least one")
+    return OptionKnob(name, choices, when=when)
+
+
+def plain_value(name: str, value: Any) -> Any:
+    """The value as plain Python data (NumPy scalars become Python's); refuse what JSON cannot carry."""
+    match value:
+        case np.bool_() | np.integer() | np.floating():
+            return plain_value(name, value.item())
+        case float() if not math.isfinite(value):
+            raise SpaceError(f"knob {name!r}: candidate {value!r} cannot be written as JSON; use a finite number")
+        case None | bool() | int() | float() | str():
+            return value
+        case tuple():
+            return tuple(plain_value(name, item) for item in value)
+        case list():
+            return [plain_value(name, item) for item in value]
+        case dict() if all(isinstance(key, str) for key in value):
+            return {key: plain_value(name, item) for key, item in value.items()}
+        case _:
+            raise SpaceError(
+                f"knob {name!r}: candidate {value!r} of type {type(value).__name__} cannot be written as JSON; "
+                "use numbers, text, booleans, None, or lists of them"
+            )
+
+
+def value_key(value: Any) -> str:
+    """JSON text of a value: equal for (8, 4) and [8, 4], different for 1, 1.0 and True."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,400 @@
+"""ConfigSpace: the knobs of a template, the constraints between them, and every config they spell."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegbox.errors import SpaceError
+from pegbox.space import enumeration, sampling, variation
+from pegbox.space.annotate import annotate_knob
+from pegbox.space.config import Config
+from pegbox.space.constraint import Constraint
+from pegbox.space.digits import Digits, Mask, checked_rows, digits_of
+from pegbox.space.encoding import Encoder, encoder
+from pegbox.space.entities import SplitEntity
+from pegbox.space.jsonform import config_from_json
+from pegbox.space.knob import Condition, Knob, near_names
+from pegbox.space.option import option_knob
+from pegbox.space.printing import space_text
+from pegbox.space.reorder import Chains, reorder_knob
+from pegbox.space.split import split_knob
+from pegbox.space.structure import Structure
+
+COUNT_BUDGET = 1 << 20
+
+
+class ConfigSpace:
+    """Declare knobs with the `define_*` methods; then list, sample, walk, encode and store configs.
+
+    Knobs keep their declaration order, and the first varies fastest in the index. Declaring a knob again with equal
+    content changes nothing, with other content it is an error. See docs/spaces.md for the policies.
+    """
+
+    def __init__(self) -> None:
+        self.knobs: dict[str, Knob] = {}
+        self.positions: dict[str, int] = {}
+        self.constraints: list[Constraint] = []
+        self._structure: Structure | None = None
+        self._encoder: Encoder | None = None
+        self._fingerprint: str | None = None
+
+    # Declaring ---------------------------------------------------------------------------------------------------
+
+    def define_split(
+        self,
+        name: str,
+        axis: int,
+        policy: str = "factors",
+        *,
+        num_outputs: int | None = None,
+        max_factor: int | None = None,
+        filter: Callable[[SplitEntity], bool] | None = None,
+        no_tail: bool | None = None,
+        candidate: Sequence[Sequence[int]] | None = None,
+        when: Mapping[str, Any] | None = None,
+    ) -> tuple[str, ...]:
+        """Declare how to split an axis of `axis` iterations into `num_outputs` loops, the outermost inferred.
+
+        Args:
+            policy: "factors" (divisors), "power2" (powers of two up to the extent), "verbose" (both), "candidate".
+            num_outputs: number of loops, 2 by default; under "candidate" the length of the candidates.
+            max_factor: the largest factor of any loop but the outermost.
+            filter: keeps the splits for which it is true; it gets the entity (`e.size[-1] <= 64`).
+            no_tail: whether the factors must divide the extent; by default only under "factors".
+            candidate: for policy "candidate", lists of extents whose first may be -1.
+            when: `{knob: value}` or `{knob: (value, ...)}`; the knob exists only under these values.
+
+        Returns:
+            Names for the resulting loops, usable as axes of `define_reorder` and `define_annotate`.
+
+        Raises:
+            SpaceError: an argument is out of its domain, no split is left, or the name is taken by another knob.
+        """
+        knob = split_knob(
+            name,
+            axis,
+            policy,
+            num_outputs=num_outputs,
+            max_factor=max_factor,
+            filter=filter,
+            no_tail=no_tail,
+            candidate=candidate,
+            when=self._condition(name, when),
+        )
+        self._add(knob)
+        return tuple(f"{name}.{i}" for i in range(knob.num_outputs))
+
+    def define_knob(self, name: str, candidates: Iterable[Any], *, when: Mapping[str, Any] | None = None) -> None:
+        """Declare a choice of one value out of `candidates`: numbers, text, booleans, None, or lists of them.
+
+        Raises:
+            SpaceError: no candidates, a value that JSON cannot carry, or the name is taken by another knob.
+        """
+        self._add(option_knob(name, candidates, when=self._condition(name, when)))
+
+    def define_reorder(
+        self,
+        name: str,
+        axes: Sequence[str],
+        policy: str,
+        *,
+        candidate: Sequence[Sequence[str | int]] | None = None,
+        interval: tuple[int, int] | None = None,
+        spatial: Chains | None = None,
+        reduce: Chains | None = None,
+        when: Mapping[str, Any] | None = None,
+    ) -> tuple[str, ...]:
+        """Declare in which order to put the named axes.
+
+        Args:
+            policy: "identity", "all", "interval_all" (or "interval"), "interleave", "interleave_cuda", "candidate".
+            candidate: for "candidate", lists of all axes, by name or position.
+            interval: for "interval_all", (begin, end): only these axes change places.
+            spatial, reduce: for "interleave", chains of axes, outermost first. The spatial chains without their last
+                axes are merged in all ways that keep each chain's order; inside of them the last spatial axes and the
+                reduction chains are. "interleave_cuda" keeps the last spatial axes innermost, as listed.
+            when: as for `define_split`.
+
+        Returns:
+            Names for the positions of the new order.
+
+        Raises:
+            SpaceError: an argument is out of its domain, or the name is taken by another knob.
+        """
+        knob = reorder_knob(
+            name,
+            axes,
+            policy,
+            candidate=candidate,
+            interval=interval,
+            spatial=spatial,
+            reduce=reduce,
+            when=self._condition(name, when),
+        )
+        self._add(knob)
+        return tuple(f"{name}.{i}" for i in range(len(knob.axes)))
+
+    def define_annotate(
+        self,
+        name: str,
+        axes: Sequence[str],
+        policy: str,
+        *,
+        candidate: Sequence[Sequence[str]] | None = None,
+        num_anchor: int | None = None,
+        when: Mapping[str, Any] | None = None,
+    ) -> tuple[str, ...]:
+        """Declare how to annotate each of the named axes.
+
+        Args:
+            policy: words of "none" (or "try"), "unroll" and "vec" joined by "_": each axis takes one, at most one is
+                "vec". Or "bind_gpu", "bind_gpu_virtual", "locate_cache", "candidate".
+            candidate: for "candidate", lists of one annotation per axis.
+            num_anchor: for "locate_cache", how many of the axes to choose.
+            when: as for `define_split`.
+
+        Returns:
+            Names for the annotated axes.
+
+        Raises:
+            SpaceError: an argument is out of its domain, or the name is taken by another knob.
+        """
+        when_ = self._condition(name, when)
+        knob = annotate_knob(name, axes, policy, candidate=candidate, num_anchor=num_anchor, when=when_)
+        self._add(knob)
+        return tuple(f"{name}.{i}" for i in range(len(knob.axes)))
+
+    def add_constraint(self, predicate: Callable[[Config], bool], *, reads: Sequence[str], message: str) -> None:
+        """Demand that `predicate(config)` is true; it may use only the knobs named in `reads`.
+
+        The predicate must depend on nothing else: it is asked once per combination of these knobs. Where it asks for
+        a knob that does not exist in a config, the constraint demands nothing there.
+
+        Args:
+            message: what is demanded, for people: "the tile fits in L1".
+
+        Raises:
+            SpaceError: `reads` is empty or names an unknown knob.
+        """
+        names = (reads,) if isinstance(reads, str) else tuple(dict.fromkeys(reads))
+        if not names:
+            raise SpaceError(f"constraint {message!r} reads no knob; name those that it uses in reads=")
+        for name in names:
+            if name not in self.knobs:
+                raise SpaceError(f"constraint {message!r} reads {name!r}, no such knob{near_names(name, self.knobs)}")
+        if not any(c.predicate is predicate and c.reads == names for c in self.constraints):
+            self.constraints.append(Constraint(predicate, names, message))
+            self._structure = None
+
+    def _add(self, knob: Knob) -> None:
+        if not isinstance(knob.name, str) or not knob.name:
+            raise SpaceError(f"a knob's name is a text that is not empty, got {knob.name!r}")
+        known = self.knobs.get(knob.name)
+        if known is None:
+            self.positions[knob.name] = len(self.knobs)
+            self.knobs[knob.name] = knob
+            self._structure = self._encoder = self._fingerprint = None
+        elif known != knob:
+            raise SpaceError(f"knob {knob.name!r} is declared twice with different content:\n  {known}\n  {knob}")
+
+    def _condition(self, name: str, when: Mapping[str, Any] | None) -> Condition | None:
+        if not when:
+            return None
+        parents, texts = [], []
+        for parent, wanted in when.items():
+            if parent not in self.knobs:
+                known = near_names(parent, self.knobs)
+                raise SpaceError(f"knob {name!r} depends on {parent!r}, which is not declared before it{known}")
+            digits = self._digits_of_values(name, self.knobs[parent], wanted)
+            parents.append((parent, tuple(sorted(digits))))
+            texts.append(f"{parent} is " + " or ".join(str(self.knobs[parent].entities[d]) for d in digits))
+        return Condition(tuple(parents), " and ".join(texts))
+
+    def _digits_of_values(self, name: str, parent: Knob, wanted: Any) -> list[int]:
+        """Digits of one value, or of several in a tuple, list or set; a tuple that is itself a value is one."""
+        digit = parent.find(wanted)
+        if digit is not None:
+            return [digit]
+        values = wanted if isinstance(wanted, (tuple, list, set, frozenset)) and wanted else [wanted]
+        digits = []
+        for value in values:
+            digit = parent.find(value)
+            if digit is None:
+                raise SpaceError(
+                    f"knob {name!r} depends on {parent.name!r} being {value!r}, which is no value of {parent}"
+                )
+            digits.append(digit)
+        return list(dict.fromkeys(digits))
+
+    # One config at a time -----------------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """Product of the lengths of all knobs, exact at any size. `num_valid` counts what constraints leave."""
+        return math.prod(len(knob) for knob in self.knobs.values())
+
+    def __len__(self) -> int:
+        if self.size > sys.maxsize:
+            raise OverflowError(f"the space has {self.size} points, more than len() can return; use space.size")
+        return self.size
+
+    def __bool__(self) -> bool:
+        return True
+
+    def num_valid(self) -> int | None:
+        """Number of valid canonical configs; None where counting would mean looking at more than a million rows."""
+        return enumeration.count_valid(self.structure, COUNT_BUDGET)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over kinds, names, contents and conditions of the knobs: equal where indices mean the same."""
+        if self._fingerprint is None:
+            description = [knob.description() for knob in self.knobs.values()]
+            text = json.dumps(description, sort_keys=True, separators=(",", ":"))
+            self._fingerprint = hashlib.sha256(text.encode()).hexdigest()
+        return self._fingerprint
+
+    def get(self, index: int) -> Config:
+        """The config of an index in [0, size).
+
+        Digits of knobs that do not exist in it are set to 0, so that its own index may be smaller.
+
+        Raises:
+            SpaceError: the index is outside the space.
+        """
+        if isinstance(index, bool) or not isinstance(index, (int, np.integer)) or not 0 <= index < self.size:
+            raise SpaceError(f"index {index!r} is outside the space: it has {self.size:,} points, counted from 0")
+        return self.config(digits_of(int(index), [len(knob) for knob in self.knobs.values()]))
+
+    def config(self, digits: Sequence[int] | Digits) -> Config:
+        """The config of one digit per knob, made canonical. Constraints are not asked; see `violated`.
+
+        Raises:
+            SpaceError: too few or too many digits, or one outside its knob.
+        """
+        row = tuple(int(digit) for digit in digits)
+        if len(row) != len(self.knobs):
+            raise SpaceError(f"expected {len(self.knobs)} digits, one per knob, got {len(row)}: {list(row)}")
+        for digit, knob in zip(row, self.knobs.values(), strict=True):
+            if not 0 <= digit < len(knob):
+                raise SpaceError(f"digit {digit} is outside {knob}")
+        if self.structure.conditions:
+            row = tuple(self.structure.canonical(np.array([row], dtype=np.int64))[0].tolist())
+        return Config(self, row)
+
+    def from_json(self, form: object) -> Config:
+        """The config that `Config.to_json` wrote; `index` or `entity` may be missing, then the other decides.
+
+        Raises:
+            SpaceError: it belongs to another space, or its index and its entities disagree.
+        """
+        return config_from_json(self, form)
+
+    def exists(self, config: Config, name: str) -> bool:
+        """Whether a knob exists in a config; `config.exists(name)` is the usual spelling."""
+        when = self.knobs[name].when
+        return when is None or all(
+            config.digits[self.positions[parent]] in digits and self.exists(config, parent)
+            for parent, digits in when.parents
+        )
+
+    def violated(self, config: Config) -> tuple[str, ...]:
+        """Messages of the constraints that a config breaks; empty for a valid one."""
+        structure = self.structure
+        row = self._rows([config.digits])
+        bound = structure.constraints
+        return tuple(b.constraint.message for b in bound if not structure.holds(row, [b])[0])
+
+    def iterate(self) -> Iterator[Config]:
+        """All valid canonical configs in the order of their indices, made as they are asked for."""
+        for block in enumeration.in_index_order(self.structure):
+            for row in block.tolist():
+                yield Config(self, tuple(row))
+
+    # Whole arrays of digits, int64 of shape (configs, knobs) --------------------------------------------------------
+
+    def sample(self, n: int, rng: np.random.Generator) -> Digits:
+        """`n` random configs: valid, canonical, all different; fewer rows only where the space has fewer.
+
+        Raises:
+            SpaceError: the space has no valid config (or none was found after millions of tries).
+        """
+        return sampling.sample(self.structure, n, rng)
+
+    def neighbors(self, digits: Digits, rng: np.random.Generator) -> Digits:
+        """One random valid neighbour per row: one knob moved, mostly to one of its closest values."""
+        return variation.neighbors(self.structure, self._rows(digits), rng)
+
+    def crossover(self, a: Digits, b: Digits, rng: np.random.Generator) -> Digits:
+        """One child per pair of rows: every knob comes from one of the parents, repaired to a valid config."""
+        rows_a, rows_b = self._rows(a), self._rows(b)
+        if rows_a.shape != rows_b.shape:
+            raise SpaceError(f"crossover pairs rows, but got {len(rows_a)} and {len(rows_b)} of them")
+        return variation.crossover(self.structure, rows_a, rows_b, rng)
+
+    def canonical(self, digits: Digits) -> Digits:
+        """The rows with digits of knobs that do not exist set to 0."""
+        return self.structure.canonical(self._rows(digits))
+
+    def is_valid(self, digits: Digits) -> Mask:
+        """Which rows lie inside the space and satisfy its constraints."""
+        rows = checked_rows(digits, len(self.knobs))
+        inside = self._inside(rows)
+        inside[inside] = self.structure.holds(rows[inside])
+        return inside
+
+    def encode(self, digits: Digits) -> NDArray[np.float32]:
+        """Features for cost models, float32 of shape (configs, len(feature_names))."""
+        return self._features().encode(self.structure, self._rows(digits))
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """What each column of `encode` means."""
+        return self._features().names
+
+    # Inside ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def structure(self) -> Structure:
+        """What the array operations work on; for the modules of this package."""
+        if self._structure is None:
+            self._structure = Structure(self)
+        return self._structure
+
+    def _features(self) -> Encoder:
+        if self._encoder is None:
+            self._encoder = encoder(self.structure)
+        return self._encoder
+
+    def _inside(self, rows: Digits) -> Mask:
+        return np.asarray(((rows >= 0) & (rows < self.structure.sizes)).all(axis=1))
+
+    def _rows(self, digits: object) -> Digits:
+        rows = checked_rows(digits, len(self.knobs))
+        outside = np.flatnonzero(~self._inside(rows))
+        if len(outside):
+            raise SpaceError(f"row {outside[0]} of the digits is outside the space: {rows[outside[0]].tolist()}")
+        return rows
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was computed from the declaration is computed again where it is needed.
+        return {"knobs": self.knobs, "constraints": self.constraints}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__()  # type: ignore[misc]
+        self.knobs, self.constraints = state["knobs"], state["constraints"]
+        self.positions = {name: position for position, name in enumerate(self.knobs)}
+
+    def __str__(self) -> str:
+        return space_text(self)
+
+    def __repr__(self) -> str:
+        return f"<ConfigSpace of {len(self.knobs)} knobs, {self.size} points>"

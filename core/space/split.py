@@ -1,0 +1,207 @@
+"""Split knobs: into which extents an axis is split. Policies and counts follow AutoTVM's `define_split`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pegbox.errors import SpaceError
+from pegbox.space.entities import SplitEntity
+from pegbox.space.knob import Condition, Floats, Knob, near_names, preview, refuse_too_many, require_values
+
+POLICIES = ("factors", "power2", "verbose", "candidate")
+MAX_EXTENT = 1 << 40
+
+
+@dataclass(frozen=True, eq=False)
+class SplitKnob(Knob):
+    """Ways to split an axis of `extent` iterations; the outermost extent is inferred, rounded up."""
+
+    kind: ClassVar[str] = "split"
+    tag: ClassVar[str] = "sp"
+    extent: int
+    choices: tuple[SplitEntity, ...] = field(repr=False)
+    policy: str = "factors"
+
+    @property
+    def entities(self) -> tuple[SplitEntity, ...]:
+        return self.choices
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.choices[0].sizes)
+
+    def content(self) -> list[Any]:
+        return [self.extent, [list(choice.sizes) for choice in self.choices]]
+
+    def features(self) -> tuple[list[str], Floats]:
+        return [f"{self.name}.log2[{i}]" for i in range(self.num_outputs)], self._log_sizes()
+
+    def coordinates(self) -> Floats:
+        return self._log_sizes()
+
+    def _log_sizes(self) -> Floats:
+        inner = np.array([choice.sizes[1:] for choice in self.choices], dtype=np.float64).reshape(len(self), -1)
+        outer = np.ceil(self.extent / inner.prod(axis=1))
+        return np.asarray(np.log2(np.column_stack([outer, inner])))
+
+    def lookup_key(self, value: Any) -> tuple[int, ...]:
+        """Inner extents; a list whose outermost extent is neither -1 nor the inferred one has no key."""
+        sizes = tuple(value)
+        if not sizes or not all(type(size) is int for size in sizes):
+            raise ValueError(f"{value!r} is no list of extents")
+        outer, inner = sizes[0], sizes[1:]
+        if outer not in (-1, inferred_outer(self.extent, inner)):
+            raise ValueError(f"outermost extent {outer} does not fit {inner} in an axis of {self.extent}")
+        return inner
+
+    def detail(self) -> str:
+        return f"{self.extent} into {self.num_outputs}, {self.policy}: {preview(self.choices, limit=4)}"
+
+
+def inferred_outer(extent: int, inner: Sequence[int]) -> int:
+    """Extent of the outermost loop: enough tiles to cover the axis."""
+    return -(-extent // math.prod(inner))
+
+
+def split_knob(
+    name: str,
+    axis: int,
+    policy: str,
+    *,
+    num_outputs: int | None = None,
+    max_factor: int | None = None,
+    filter: Callable[[SplitEntity], bool] | None = None,
+    no_tail: bool | None = None,
+    candidate: Sequence[Sequence[int]] | None = None,
+    when: Condition | None = None,
+) -> SplitKnob:
+    """Make a split knob; see `ConfigSpace.define_split` for the arguments.
+
+    Raises:
+        SpaceError: an argument is out of its domain, or nothing is left to choose from.
+    """
+    extent = _checked_extent(name, axis)
+    _check_arguments(name, policy, num_outputs, max_factor, candidate)
+    if candidate is not None:
+        choices = _candidates(name, extent, candidate, num_outputs, max_factor, bool(no_tail))
+    else:
+        tails = policy != "factors" if no_tail is None else not no_tail
+        outputs = 2 if num_outputs is None else num_outputs
+        choices = generated(extent, policy, outputs, min(extent, max_factor or extent), tails)
+        refuse_too_many(name, len(choices), "give max_factor, fewer outputs, or the policy 'candidate'")
+    if filter is not None:
+        choices = tuple(choice for choice in choices if filter(choice))
+    require_values(name, choices, f"no split of {extent} is left under policy {policy!r}; loosen filter or no_tail")
+    return SplitKnob(name, extent, choices, policy, when=when)
+
+
+def _checked_extent(name: str, axis: object) -> int:
+    if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
+        raise SpaceError(f"split knob {name!r}: the axis must be its extent as an int, got {axis!r}")
+    if not 1 <= axis <= MAX_EXTENT:
+        raise SpaceError(f"split knob {name!r}: the axis has extent {axis}; splits need 1 to 2**40 iterations")
+    return int(axis)
+
+
+def _check_arguments(
+    name: str, policy: str, num_outputs: int | None, max_factor: int | None, candidate: object | None
+) -> None:
+    if policy not in POLICIES:
+        raise SpaceError(f"split knob {name!r}: unknown policy {policy!r}{near_names(policy, POLICIES)}")
+    if (policy == "candidate") != (candidate is not None):
+        raise SpaceError(f"split knob {name!r}: policy 'candidate' and the argument candidate= go together")
+    if num_outputs is not None and num_outputs < 1:
+        raise SpaceError(f"split knob {name!r}: num_outputs is {num_outputs}; a split has at least one output")
+    if max_factor is not None and max_factor < 1:
+        raise SpaceError(f"split knob {name!r}: max_factor is {max_factor}; a factor is at least 1")
+
+
+@lru_cache(maxsize=512)
+def generated(extent: int, policy: str, num_outputs: int, max_factor: int, tails: bool) -> tuple[SplitEntity, ...]:
+    """All splits under a policy, in AutoTVM's order (the factor next to the inferred one varies fastest).
+
+    Cached because a template declares the same space again for every candidate that it builds.
+    """
+    factors = [f for f in _factor_set(extent, policy) if f <= max_factor]
+    stacks: list[tuple[int, ...]] = [()]
+    products = [1]
+    for _ in range(num_outputs - 1):
+        grown = [
+            ((*stack, factor), product * factor)
+            for stack, product in zip(stacks, products, strict=True)
+            for factor in factors
+            # Products only grow, and a divisor's factors are divisors: what fails here fails for ever.
+            if product * factor <= extent and (tails or extent % (product * factor) == 0)
+        ]
+        stacks, products = [stack for stack, _ in grown], [product for _, product in grown]
+        refuse_too_many(f"split of {extent}", len(stacks), "give max_factor, fewer outputs, or the policy 'candidate'")
+    return tuple(SplitEntity((-1, *reversed(stack))) for stack in stacks)
+
+
+def _factor_set(extent: int, policy: str) -> list[int]:
+    match policy:
+        case "factors":
+            return divisors(extent)
+        case "power2":
+            return powers_of_two(extent)
+        case "verbose":
+            return sorted({*divisors(extent), *powers_of_two(extent)})
+        case _:
+            raise AssertionError(f"policy {policy!r} generates nothing")
+
+
+def divisors(n: int) -> list[int]:
+    """All divisors, ascending."""
+    tries = np.arange(1, math.isqrt(n) + 1)
+    small = tries[n % tries == 0].tolist()
+    return sorted({*small, *(n // d for d in small)})
+
+
+def powers_of_two(n: int) -> list[int]:
+    """1, 2, 4, ... up to n."""
+    return [1 << bit for bit in range(n.bit_length())]
+
+
+def _candidates(
+    name: str,
+    extent: int,
+    candidate: Sequence[Sequence[int]],
+    num_outputs: int | None,
+    max_factor: int | None,
+    no_tail: bool,
+) -> tuple[SplitEntity, ...]:
+    """The listed splits, checked, each meaning once."""
+    rows = [_checked_candidate(name, extent, row) for row in candidate]
+    outputs = num_outputs if num_outputs is not None else len(rows[0].sizes) if rows else 0
+    by_inner: dict[tuple[int, ...], SplitEntity] = {}
+    for row in rows:
+        if len(row.sizes) != outputs:
+            raise SpaceError(f"split knob {name!r}: candidate {row} has {len(row.sizes)} extents, expected {outputs}")
+        inner = row.sizes[1:]
+        fits = max_factor is None or max(inner, default=1) <= max_factor
+        if fits and not (no_tail and extent % math.prod(inner)):
+            by_inner.setdefault(inner, row)
+    return tuple(by_inner.values())
+
+
+def _checked_candidate(name: str, extent: int, row: Sequence[int]) -> SplitEntity:
+    try:
+        sizes = tuple(int(size) for size in row)
+    except (TypeError, ValueError) as error:
+        raise SpaceError(f"split knob {name!r}: candidate {row!r} is no list of extents") from error
+    if not sizes or any(size < 1 for size in sizes[1:]) or sizes[0] == 0 or sizes[0] < -1:
+        raise SpaceError(
+            f"split knob {name!r}: candidate {list(sizes)}: extents are positive, only the first may be -1"
+        )
+    if sizes[0] not in (-1, outer := inferred_outer(extent, sizes[1:])):
+        raise SpaceError(
+            f"split knob {name!r}: candidate {list(sizes)} does not cover an axis of {extent}: "
+            f"its outermost extent would be {outer}; write -1 to have it inferred"
+        )
+    return SplitEntity(sizes)

@@ -1,0 +1,152 @@
+"""Structure: a snapshot of a space in the form that array operations need.
+
+It knows which knobs exist in a row of digits, which constraints hold, and into which independent components the
+knobs fall: knobs that no constraint and no condition ties together never have to be looked at together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pegbox.space.constraint import BoundConstraint
+from pegbox.space.digits import Digits, Mask
+from pegbox.space.knob import Floats, Knob
+
+if TYPE_CHECKING:
+    from pegbox.space.space import ConfigSpace
+
+
+@dataclass(frozen=True)
+class Check:
+    """A question about rows that can be asked once all `needs` columns have their digits."""
+
+    needs: frozenset[int]
+    passes: Callable[[Digits], Mask]
+    pins: int | None = None
+    """The column that this check holds at 0 where its knob does not exist."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """Columns tied together by constraints or conditions, and what has to hold for them."""
+
+    columns: tuple[int, ...]
+    constraints: tuple[BoundConstraint, ...]
+    checks: tuple[Check, ...]
+    gates: tuple[int, ...]
+    """Columns that decide whether others exist."""
+
+    @cached_property
+    def column_array(self) -> Digits:
+        return np.array(self.columns, dtype=np.int64)
+
+    @property
+    def free(self) -> bool:
+        """Every combination of digits is a valid canonical config."""
+        return not self.checks
+
+
+@dataclass
+class Structure:
+    """See the module. Made anew whenever a knob or a constraint is added to the space."""
+
+    space: ConfigSpace
+    knobs: tuple[Knob, ...] = field(init=False)
+    lengths: tuple[int, ...] = field(init=False)
+    tables: dict[tuple[int, ...], Digits | None] = field(default_factory=dict, init=False)
+    nearest: dict[int, Digits] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.knobs = tuple(self.space.knobs.values())
+        self.lengths = tuple(len(knob) for knob in self.knobs)
+        self.sizes = np.array(self.lengths, dtype=np.int64)
+        positions = self.space.positions
+        self.conditions: dict[int, list[tuple[int, Mask]]] = {
+            column: [(positions[parent], self._allowed(positions[parent], digits)) for parent, digits in when.parents]
+            for column, knob in enumerate(self.knobs)
+            if (when := knob.when) is not None
+        }
+        self.ancestors = self._ancestors()
+        self.constraints = tuple(self._bound())
+        self.components = tuple(self._components())
+
+    @cached_property
+    def coordinates(self) -> list[Floats | None]:
+        """Per knob, where its values lie relative to each other; see `Knob.coordinates`."""
+        return [knob.coordinates() for knob in self.knobs]
+
+    def _allowed(self, parent: int, digits: Iterable[int]) -> Mask:
+        mask = np.zeros(self.lengths[parent], dtype=np.bool_)
+        mask[list(digits)] = True
+        return mask
+
+    def _ancestors(self) -> list[frozenset[int]]:
+        found: list[frozenset[int]] = []
+        for column in range(len(self.knobs)):
+            parents = [parent for parent, _ in self.conditions.get(column, ())]
+            found.append(frozenset(parents).union(*(found[parent] for parent in parents)))
+        return found
+
+    def _bound(self) -> Iterator[BoundConstraint]:
+        for constraint in self.space.constraints:
+            columns = tuple(self.space.positions[name] for name in constraint.reads)
+            parents = {ancestor for column in columns for ancestor in self.ancestors[column]}
+            yield BoundConstraint(self.space, constraint, columns, parents)
+
+    def _components(self) -> Iterator[Component]:
+        ties = [set(constraint.needs) for constraint in self.constraints]
+        ties += [{column, *(parent for parent, _ in parents)} for column, parents in self.conditions.items()]
+        for columns in grouped(range(len(self.knobs)), ties):
+            inside = set(columns)
+            constraints = tuple(c for c in self.constraints if c.needs & inside)
+            gates = {parent for column in columns for parent, _ in self.conditions.get(column, ())}
+            checks = [Check(c.needs, self.asks(c)) for c in constraints]
+            checks += [
+                Check(self.ancestors[column] | {column}, self.pinned(column), column)
+                for column in columns
+                if column in self.conditions
+            ]
+            yield Component(tuple(columns), constraints, tuple(checks), tuple(sorted(gates)))
+
+    def asks(self, constraint: BoundConstraint) -> Callable[[Digits], Mask]:
+        return lambda rows: constraint.holds(rows, self.active(rows))
+
+    def pinned(self, column: int) -> Callable[[Digits], Mask]:
+        """A knob that does not exist has digit 0."""
+        return lambda rows: self.active(rows)[:, column] | (rows[:, column] == 0)
+
+    def active(self, digits: Digits) -> Mask:
+        """Which knobs exist, of the shape of `digits`; a knob exists where its parents do and have the right digit."""
+        active = np.ones(digits.shape, dtype=np.bool_)
+        for column, parents in self.conditions.items():
+            for parent, allowed in parents:
+                active[:, column] &= active[:, parent] & allowed[digits[:, parent]]
+        return active
+
+    def canonical(self, digits: Digits) -> Digits:
+        """Rows with the digits of knobs that do not exist set to 0."""
+        return np.where(self.active(digits), digits, 0) if self.conditions else digits
+
+    def holds(self, digits: Digits, constraints: Iterable[BoundConstraint] | None = None) -> Mask:
+        """Which rows satisfy the constraints (all of the space's by default)."""
+        passing = np.ones(len(digits), dtype=np.bool_)
+        active = self.active(digits)
+        for constraint in self.constraints if constraints is None else constraints:
+            left = np.flatnonzero(passing)
+            passing[left] = constraint.holds(digits[left], active[left])
+        return passing
+
+
+def grouped(items: Iterable[int], ties: Iterable[set[int]]) -> list[list[int]]:
+    """The finest grouping of the items in which every tie lies inside one group; groups and members ascending."""
+    groups = {item: [item] for item in items}
+    for tie in ties:
+        merged = sorted({member for item in tie for member in groups[item]})
+        for member in merged:
+            groups[member] = merged
+    return [group for item, group in groups.items() if group[0] == item]

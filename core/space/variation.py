@@ -1,0 +1,144 @@
+"""Variation: new configs out of old ones, for tuners that walk a space. Whole arrays at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pegbox.space.digits import Digits, Mask
+from pegbox.space.knob import Floats
+from pegbox.space.sampling import draw, redraw
+from pegbox.space.structure import Structure
+
+NEAREST = 8
+NEAR_SHARE = 0.75
+TABLE_LIMIT = 2048
+TRIES = 16
+
+
+def neighbors(structure: Structure, digits: Digits, rng: np.random.Generator) -> Digits:
+    """One random valid neighbour per row: one knob that exists is moved, mostly to one of its closest values.
+
+    Knobs that come to exist by the move get random values. Where no single move is valid, the knobs of one
+    component are drawn anew; a row comes back unchanged only where the space has nothing else.
+    """
+    rows = structure.canonical(digits)
+    result = rows.copy()
+    movable = structure.active(rows) & (structure.sizes > 1)
+    pending = np.flatnonzero(movable.any(axis=1))
+    for _ in range(TRIES):
+        if not len(pending):
+            break
+        moved = _moved(structure, rows[pending], movable[pending], rng)
+        valid = structure.holds(moved)
+        result[pending[valid]] = moved[valid]
+        pending = pending[~valid]
+    for i in pending:
+        result[i] = _any_move(structure, rows[i], rng)
+    return np.asarray(result)
+
+
+def _moved(structure: Structure, rows: Digits, movable: Mask, rng: np.random.Generator) -> Digits:
+    """Every row with one random movable knob moved."""
+    chosen = np.where(movable, rng.random(rows.shape), -1.0).argmax(axis=1)
+    moved = rows.copy()
+    for column in np.unique(chosen).tolist():
+        group = np.flatnonzero(chosen == column)
+        moved[group, column] = _step(structure, column, rows[group, column], rng)
+    return _awakened(structure, rows, moved, rng)
+
+
+def _awakened(structure: Structure, before: Digits, after: Digits, rng: np.random.Generator) -> Digits:
+    """Knobs that did not exist before start at a random value: always starting at the first would be a bias."""
+    if not structure.conditions:
+        return after
+    fresh = rng.integers(0, structure.sizes, size=after.shape, dtype=np.int64)
+    return structure.canonical(np.where(structure.active(before), after, fresh))
+
+
+def _step(structure: Structure, column: int, digits: Digits, rng: np.random.Generator) -> Digits:
+    """Another digit for each digit of one knob: near ones for the larger share."""
+    length = structure.lengths[column]
+    other = rng.integers(0, length - 1, len(digits), dtype=np.int64)
+    other += other >= digits
+    coordinates = structure.coordinates[column]
+    if coordinates is None or length <= 2:
+        return other
+    near = _near(structure, column, coordinates, digits, rng)
+    return np.where(rng.random(len(digits)) < NEAR_SHARE, near, other)
+
+
+def _near(structure: Structure, column: int, coordinates: Floats, digits: Digits, rng: np.random.Generator) -> Digits:
+    if len(coordinates) <= TABLE_LIMIT:
+        if column not in structure.nearest:
+            structure.nearest[column] = nearest(coordinates)
+        table = structure.nearest[column]
+        return table[digits, rng.integers(0, table.shape[1], len(digits))]
+    # A large knob has no table: the closest of a few dozen random values is close enough.
+    others = rng.integers(0, len(coordinates) - 1, (len(digits), 64), dtype=np.int64)
+    others += others >= digits[:, None]
+    distance = np.abs(coordinates[others] - coordinates[digits][:, None]).sum(axis=2)
+    return np.asarray(others[np.arange(len(digits)), distance.argmin(axis=1)])
+
+
+def nearest(coordinates: Floats) -> Digits:
+    """Table of shape (n, min(8, n - 1)): the digits whose values are closest to each digit's, itself left out."""
+    n = len(coordinates)
+    count = min(NEAREST, n - 1)
+    # Ties are broken by a fixed jitter per pair: argpartition alone would prefer small digits.
+    jitter = np.random.default_rng(n)
+    table = np.empty((n, count), dtype=np.int64)
+    for start in range(0, n, 128):
+        block = coordinates[start : start + 128]
+        distance = np.abs(block[:, None] - coordinates[None]).sum(axis=2)
+        distance += jitter.random(distance.shape) * 1e-6
+        distance[np.arange(len(block)), np.arange(start, start + len(block))] = np.inf
+        table[start : start + 128] = np.argpartition(distance, count - 1, axis=1)[:, :count]
+    return table
+
+
+def _any_move(structure: Structure, row: Digits, rng: np.random.Generator) -> Digits:
+    """A random one of all valid single moves of a row; a partly redrawn row where there is none."""
+    active = structure.active(row.reshape(1, -1))[0]
+    columns = [c for c in range(len(row)) if active[c] for _ in range(structure.lengths[c])]
+    digits = [d for c in range(len(row)) if active[c] for d in range(structure.lengths[c])]
+    moves = np.repeat(row.reshape(1, -1), len(columns), axis=0)
+    moves[np.arange(len(moves)), columns] = digits
+    moves = moves[(moves != row).any(axis=1)]
+    moves = _awakened(structure, np.repeat(row.reshape(1, -1), len(moves), axis=0), moves, rng)
+    moves = moves[structure.holds(moves)]
+    return moves[rng.integers(0, len(moves))] if len(moves) else _redrawn(structure, row, rng)
+
+
+def _redrawn(structure: Structure, row: Digits, rng: np.random.Generator) -> Digits:
+    """The row with one component drawn anew, or a new row where that changes nothing."""
+    tied = [component for component in structure.components if component.constraints]
+    for i in rng.integers(0, len(tied), TRIES).tolist() if tied else ():
+        fresh = row.reshape(1, -1).copy()
+        redraw(structure, tied[i], fresh, np.array([0]), rng)
+        if (fresh[0] != row).any() and structure.holds(fresh)[0]:
+            return np.asarray(fresh[0])
+    return np.asarray(draw(structure, 1, rng)[0])
+
+
+def crossover(structure: Structure, a: Digits, b: Digits, rng: np.random.Generator) -> Digits:
+    """Uniform crossover per knob (Syswerda 1989), repaired: each row takes every knob from one of its parents.
+
+    Where the mixed knobs of a component break a constraint, the whole component comes from one parent, which is
+    valid when the parents are.
+    """
+    a, b = structure.canonical(a), structure.canonical(b)
+    in_a, in_b = structure.active(a), structure.active(b)
+    # A knob that exists in one parent only has no value to inherit from the other.
+    from_b = np.where(in_a == in_b, rng.random(a.shape) < 0.5, in_b)
+    children = structure.canonical(np.where(from_b, b, a))
+    coin = rng.random((len(a), 1)) < 0.5
+    for component in structure.components:
+        if not component.constraints:
+            continue
+        columns = component.column_array
+        for parents in (np.where(coin, a, b), np.where(coin, b, a)):
+            broken = np.flatnonzero(~structure.holds(children, component.constraints))
+            children[np.ix_(broken, columns)] = parents[np.ix_(broken, columns)]
+        broken = np.flatnonzero(~structure.holds(children, component.constraints))
+        redraw(structure, component, children, broken, rng)
+    return children
