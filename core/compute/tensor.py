@@ -152,7 +152,14 @@ class ComputeOp(Operation):
             Tensor(self, i, Buffer(label, shape, expr.dtype))
             for i, (label, expr) in enumerate(zip(names, body, strict=True))
         )
-        self._inputs = tuple(owner(b) for b in dict.fromkeys(_buffers(body)))
+        self._inputs = tuple(owner(b) for b in dict.fromkeys(read_buffers(body)))
+
+    def rebuilt(self, body: tuple[Expr, ...]) -> ComputeOp:
+        """Another way to compute the same outputs (the very same tensors): for rewrites of the graph."""
+        op = ComputeOp.__new__(ComputeOp)
+        op.name, op._axis, op.body, op.attrs, op.outputs = self.name, self._axis, body, self.attrs, self.outputs
+        op._inputs = tuple(owner(b) for b in dict.fromkeys(read_buffers(body)))
+        return op
 
     @property
     def axis(self) -> tuple[IterVar, ...]:
@@ -185,7 +192,8 @@ def owner(buffer: Buffer) -> Tensor:
     return buffer.owner
 
 
-def _buffers(body: tuple[Expr, ...]) -> list[Buffer]:
+def read_buffers(body: tuple[Expr, ...]) -> list[Buffer]:
+    """The buffers that a computation's expressions read, once for each load."""
     found: list[Buffer] = []
     for expr in body:
         parts = (*expr.sources, expr.condition) if isinstance(expr, Reduce) else (expr,)

@@ -51,10 +51,17 @@ def function_from_tensors(args: Sequence[Tensor], name: str = "main") -> Functio
                 f"{name}: {outputs[0].name} needs the input {op.name}, which is not among the arguments"
             )
     computed = [op for op in order if isinstance(op, ComputeOp)]
-    allocs = tuple(t.buffer for op in computed for t in op.outputs if t.buffer not in given)
-    names = block_names(computed)
-    body = seq(*(_nest(op, names[op]) for op in computed))
-    return Function(name, tuple(t.buffer for t in args), tuple(t.buffer for t in outputs), body, allocs)
+    return function_from_ops(computed, [t.buffer for t in args], [t.buffer for t in outputs], name)
+
+
+def function_from_ops(
+    ops: Sequence[ComputeOp], params: Sequence[Buffer], outputs: Sequence[Buffer], name: str = "main"
+) -> Function:
+    """The unscheduled program that runs `ops` in the given order; blocks are named by `block_names`."""
+    allocs = tuple(t.buffer for op in ops for t in op.outputs if t.buffer not in params)
+    names = block_names(ops)
+    body = seq(*(_nest(op, names[op]) for op in ops))
+    return Function(name, tuple(params), tuple(outputs), body, allocs)
 
 
 def block_names(ops: Sequence[ComputeOp]) -> dict[ComputeOp, str]:

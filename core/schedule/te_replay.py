@@ -1,0 +1,109 @@
+"""From a TE schedule to a scheduled program: replay the stages' relations on the loop IR.
+
+Stages go from the outputs back to the inputs. A stage that is attached is first moved to its consumer's loop, which
+gives it one loop per axis, over the region that is needed there; then its own splits, orders and annotations apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pegbox.compute.tensor import IterVar, Tensor
+from pegbox.errors import ScheduleError
+from pegbox.expr.nodes import Buffer
+from pegbox.loops.from_compute import block_names, function_from_ops
+from pegbox.loops.nodes import ForKind, Function
+from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
+from pegbox.schedule.stage import At, FuseRelation, Inline, SplitRelation, Stage
+from pegbox.schedule.te_schedule import TESchedule
+
+
+def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> Schedule:
+    """A `tir.Schedule` on which everything that the TE schedule says has been done.
+
+    Args:
+        args: the function's parameters in call order; placeholders and outputs.
+
+    Raises:
+        ScheduleError: an output or input is missing from `args`, or a relation is not legal.
+    """
+    ops = [stage.op for stage in schedule.stages]
+    sch = Schedule(function_from_ops(ops, [t.buffer for t in args], _outputs(schedule, args), name))
+    names = {id(op): label for op, label in block_names(ops).items()}
+    blocks = {id(stage): sch.get_block(names[id(stage.op)]) for stage in schedule.stages}
+    for stage in schedule.stages:
+        if isinstance(stage.attach, Inline):
+            sch.compute_inline(blocks[id(stage)])
+    loops: dict[int, dict[IterVar, LoopRef]] = {}
+    for stage in reversed(schedule.stages):
+        if not isinstance(stage.attach, Inline):
+            loops[id(stage)] = _stage(sch, stage, blocks[id(stage)], loops)
+    return sch
+
+
+def _outputs(schedule: TESchedule, args: Sequence[Tensor]) -> list[Buffer]:
+    given = {t.buffer for t in args}
+    for tensor in schedule.placeholders:
+        if tensor.buffer not in given:
+            raise ScheduleError(f"the input {tensor.name} is missing from the arguments {[t.name for t in args]}")
+    made = {t.buffer for stage in schedule.stages for t in stage.op.outputs}
+    for stage in schedule.stages:
+        for tensor in stage.op.outputs:
+            if stage.is_output and tensor.buffer not in given:
+                raise ScheduleError(f"the output {tensor.name} is missing from the arguments {[t.name for t in args]}")
+    return [t.buffer for t in args if t.buffer in made]
+
+
+def _stage(
+    sch: Schedule, stage: Stage, block: BlockRef, placed: Mapping[int, Mapping[IterVar, LoopRef]]
+) -> dict[IterVar, LoopRef]:
+    """Place one stage and give it its loops; returns the loops by iteration variable."""
+    if isinstance(stage.attach, At):
+        parent = placed.get(id(stage.attach.stage), {})
+        if stage.attach.loop not in parent:
+            raise ScheduleError(
+                f"compute_at: {stage.op.name} is attached to {stage.attach.loop.name} of {stage.attach.stage.op.name}, "
+                "which is not one of its loops any more or is inlined"
+            )
+        sch.compute_at(block, parent[stage.attach.loop])
+    axes = [*stage.op.axis, *stage.op.reduce_axis]
+    own = sch.get_loops(block)
+    live = dict(zip(axes, own[len(own) - len(axes) :], strict=True))
+    for relation in stage.relations:
+        match relation:
+            case SplitRelation(parent, outer, inner, factor, nparts):
+                loop = live.pop(parent)
+                extent = sch.extent(loop)
+                # A region may be smaller than the axis: a factor beyond it would only make empty iterations.
+                factors = [None, min(factor, extent)] if factor is not None else [min(nparts or 1, extent), None]
+                live[outer], live[inner] = sch.split(loop, factors=factors)
+            case FuseRelation(outer, inner, fused):
+                live[fused] = sch.fuse(live.pop(outer), live.pop(inner))
+            case _:
+                raise TypeError(f"unknown relation {relation!r}")
+    order = [live[iv] for iv in stage.leaf_iter_vars]
+    if len(order) > 1:
+        sch.reorder(*order)
+    _annotate(sch, stage, live)
+    return live
+
+
+def _annotate(sch: Schedule, stage: Stage, live: Mapping[IterVar, LoopRef]) -> None:
+    for iv, kind in stage.kinds.items():
+        match kind:
+            case ForKind.VECTORIZED:
+                sch.vectorize(live[iv])
+            case ForKind.UNROLLED:
+                sch.unroll(live[iv])
+            case ForKind.PARALLEL:
+                sch.parallel(live[iv])
+            case _:
+                raise TypeError(f"unknown loop kind {kind!r}")
+    for iv, pragmas in stage.pragmas.items():
+        for name, value in pragmas.items():
+            sch.annotate(live[iv], f"pragma_{name}", value)
+
+
+def lower_te(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> Function:
+    """The scheduled program (with blocks) that a TE schedule stands for."""
+    return replay(schedule, args, name).func
