@@ -23,7 +23,7 @@ import pluggy
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-    from pegbox.measure import Runner
+    from pegbox.measure import RunnerFactory
     from pegbox.search import CostModel, Tuner
 
 PROJECT = "pegbox"
@@ -55,11 +55,11 @@ def pegbox_register_cost_models() -> Mapping[str, Callable[..., CostModel] | str
 
 
 @hookspec
-def pegbox_register_runners() -> Mapping[str, Callable[..., Runner] | str]:
+def pegbox_register_runners() -> Mapping[str, RunnerFactory | str]:
     """Runners by name. Called once per process, when any name is first looked up or listed.
 
-    A runner takes compiled candidates and times them (`pegbox.measure.Runner`). The object is a factory, called
-    when a tuning run opens its measurer.
+    A runner takes compiled candidates and times them (`pegbox.measure.Runner`). The object is a factory
+    (`pegbox.measure.RunnerFactory`), called once when a tuning run starts to measure.
     """
     raise NotImplementedError
 

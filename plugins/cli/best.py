@@ -1,0 +1,29 @@
+"""`pegbox best`: the fastest configurations in a records file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pegbox.plugins.cli import exits
+
+_EPILOG = f"""\
+examples:
+  pegbox best matmul-1024x1024x1024.jsonl
+  pegbox best all-my-records.jsonl --json
+
+A file may hold records of several tasks; each has its line.
+{exits.EXPLAINED}
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Print the fastest configuration of each task in a records file"""
+    parser.epilog = _EPILOG
+    parser.add_argument("file", type=Path, metavar="FILE", help="a records file, as 'pegbox tune' writes it")
+    parser.add_argument("--json", action="store_true", help="print a JSON list")
+    parser.set_defaults(run=run)
+
+
+def run(namespace: argparse.Namespace) -> int:
+    raise exits.NothingFound("x")

@@ -1,0 +1,140 @@
+"""Finding commands, help, and the way from errors to exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import pegbox as pb
+from pegbox.errors import PegboxError
+from pegbox.hooks import registry
+from pegbox.plugins.cli.exits import NothingFound
+
+COMMANDS = ("best", "build", "plugins", "show", "templates", "tune")
+
+
+@pytest.fixture
+def command(request: pytest.FixtureRequest) -> Callable[[Callable[[Any], int]], str]:
+    """Registers a command for the length of one test and gives its name."""
+
+    def register(run: Callable[[Any], int]) -> str:
+        def configure(parser: Any) -> None:
+            """A command of the tests"""
+            parser.add_argument("words", nargs="*")
+            parser.set_defaults(run=run)
+
+        registry.register("cli_command", "of-tests", configure, owner="tests")
+        request.addfinalizer(lambda: registry.unregister("cli_command", "of-tests", owner="tests"))
+        return "of-tests"
+
+    return register
+
+
+def test_help_lists_every_command_with_its_first_line(pegbox: Any) -> None:
+    ran = pegbox("--help")
+    assert ran.code == 0
+    for name in COMMANDS:
+        summary = registry.get("cli_command", name).__doc__.partition("\n")[0]
+        assert f"{name:<12}{summary}" in ran.out
+    assert "exit codes:" in ran.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_teaches_by_examples(pegbox: Any, name: str) -> None:
+    ran = pegbox(name, "--help")
+    assert ran.code == 0
+    assert "examples:" in ran.out
+    assert f"  pegbox {name}" in ran.out
+    assert "exit codes:" in ran.out
+
+
+def test_no_command_is_bad_usage_and_shows_the_help(pegbox: Any) -> None:
+    ran = pegbox()
+    assert ran.code == 2
+    assert "commands:" in ran.err
+
+
+def test_version(pegbox: Any) -> None:
+    assert pegbox("--version").out == f"pegbox {pb.__version__}\n"
+
+
+def test_unknown_command_shows_the_near_ones(pegbox: Any) -> None:
+    ran = pegbox("tuen", "matmul")
+    assert ran.code == 2
+    assert "did you mean 'tune'?" in ran.err
+
+
+@pytest.mark.parametrize("words", [["tune"], ["tune", "matmul", "--no-such-option"], ["show", "m", "--emit", "poem"]])
+def test_bad_usage(pegbox: Any, words: list[str]) -> None:
+    ran = pegbox(*words)
+    assert ran.code == 2
+    assert ran.err.startswith(f"usage: pegbox {words[0]}")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (PegboxError("tile 7 does not fit"), 2, "pegbox of-tests: error: tile 7 does not fit\n"),
+        (PermissionError(13, "Permission denied", "a.jsonl"), 2, "Permission denied: 'a.jsonl'"),
+        (NothingFound("no valid record"), 1, "pegbox of-tests: error: no valid record\n"),
+        (KeyboardInterrupt(), 130, ""),
+        (ZeroDivisionError("oops"), 3, "ZeroDivisionError: oops"),
+        (SystemExit(7), 7, ""),
+    ],
+)
+def test_errors_become_messages_and_exit_codes(
+    pegbox: Any, command: Any, error: BaseException, code: int, said: str
+) -> None:
+    def fail(_: object) -> int:
+        raise error
+
+    ran = pegbox(command(fail))
+    assert ran.code == code
+    assert said in ran.err
+    assert ("Traceback" in ran.err) == (code == 3)
+
+
+def test_traceback_shows_where_an_error_was_raised(pegbox: Any, command: Any) -> None:
+    def fail_here(_: object) -> int:
+        raise PegboxError("bad")
+
+    ran = pegbox(command(fail_here), "--traceback")
+    assert ran.code == 2
+    assert "in fail_here" in ran.err
+
+
+def test_options_may_stand_between_arguments(pegbox: Any, command: Any) -> None:
+    seen = []
+
+    def note(namespace: Any) -> int:
+        seen.append((namespace.words, namespace.traceback))
+        return 0
+
+    assert pegbox(command(note), "64", "--traceback", "dtype=float64").code == 0
+    assert seen == [(["64", "dtype=float64"], True)]
+
+
+def test_a_command_that_cannot_be_imported_leaves_the_help_of_the_others(pegbox: Any, request: Any) -> None:
+    registry.register("cli_command", "broken", "no_such_module_at_all:configure", owner="tests")
+    request.addfinalizer(lambda: registry.unregister("cli_command", "broken", owner="tests"))
+    ran = pegbox("--help")
+    assert ran.code == 0
+    assert "(unusable: " in ran.out
+    assert "tune        Search" in ran.out
+    assert pegbox("broken").code == 2
+
+
+def test_python_dash_m_is_the_same_command() -> None:
+    ran = subprocess.run([sys.executable, "-m", "pegbox", "tuen"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "did you mean 'tune'?" in ran.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    shell = f"{sys.executable} -m pegbox --help | true"
+    ran = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True)
+    assert ran.stderr == ""

@@ -1,0 +1,164 @@
+"""What each command asks of the API, prints and returns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pegbox.hooks import registry
+
+
+@pytest.fixture
+def register(request: pytest.FixtureRequest) -> Callable[[str, str, object], None]:
+    """Registers a name for the length of one test."""
+
+    def add(kind: str, name: str, target: object) -> None:
+        registry.register(kind, name, target, owner="tests")
+        request.addfinalizer(lambda: registry.unregister(kind, name, owner="tests"))
+
+    return add
+
+
+def test_tune_passes_only_what_was_given(pegbox: Any, api: Any) -> None:
+    ran = pegbox("tune", "matmul", "64", "32", "dtype=float64")
+    assert ran.code == 0
+    assert api.calls["create_task"] == {
+        "template": "matmul",
+        "args": (64, 32),
+        "kwargs": {"dtype": "float64"},
+        "target": "llvm",
+    }
+    records = Path("matmul-64x32-dtype=float64.jsonl")
+    assert api.calls["tune"] == {"records": records, "resume": False, "progress": True}
+    assert "the table\n" in ran.out
+    assert f"pegbox build matmul 64 32 dtype=float64 --records {records} --out kernel.so" in ran.out
+
+
+def test_tune_passes_every_option(pegbox: Any, api: Any) -> None:
+    words = "tune t.py:f --target llvm --tuner xgb:plan_size=32 --trials 9 --budget 1m --records a/b.jsonl --resume "
+    words += "--early-stopping 5 --seed 3 --runner local --timeout 2s --quiet"
+    ran = pegbox(*words.split())
+    assert ran.code == 0
+    assert api.calls["create_task"]["template"] == "t.py:f"
+    assert api.calls["tune"] == {
+        "tuner": "xgb:plan_size=32",
+        "trials": 9,
+        "budget": 60.0,
+        "records": Path("a/b.jsonl"),
+        "resume": True,
+        "early_stopping": 5,
+        "seed": 3,
+        "runner": "local",
+        "timeout": 2.0,
+        "progress": False,
+    }
+
+
+def test_a_budget_alone_leaves_the_trials_unbounded(pegbox: Any, api: Any) -> None:
+    pegbox("tune", "matmul", "--budget", "60s")
+    assert api.calls["tune"]["trials"] is None
+
+
+def test_tune_without_records(pegbox: Any, api: Any) -> None:
+    ran = pegbox("tune", "matmul", "--no-records")
+    assert api.calls["tune"]["records"] is None
+    assert "records" not in ran.out
+    for contradiction in (["--resume"], ["--records", "a.jsonl"]):
+        assert pegbox("tune", "matmul", "--no-records", *contradiction).code == 2
+
+
+def test_tune_that_finds_nothing_valid_exits_with_one(pegbox: Any, api: Any) -> None:
+    api.best = None
+    ran = pegbox("tune", "matmul")
+    assert ran.code == 1
+    assert "the table" in ran.out
+    assert "none of the 3 trials gave a valid kernel" in ran.err
+
+
+def test_show_prints_the_space(pegbox: Any, api: Any) -> None:
+    assert pegbox("show", "matmul", "64").out == "the space\n"
+    assert pegbox("show", "matmul", "64", "--config", "2").out == "the space\nconfig 2\n"
+
+
+@pytest.mark.parametrize(
+    ("emit", "printed"),
+    [
+        ("schedule", "schedule of config 1"),
+        ("ir", "loops of config 1"),
+        ("ll", "ll of config 1"),
+        ("asm", "asm of config 1"),
+    ],
+)
+def test_show_takes_the_first_valid_config_unless_one_is_named(pegbox: Any, api: Any, emit: str, printed: str) -> None:
+    assert pegbox("show", "matmul", "--emit", emit).out == f"{printed}\n"
+    assert pegbox("show", "matmul", "--emit", emit, "--config", "4").out == f"{printed[:-1]}4\n"
+
+
+def test_a_config_outside_the_space_is_bad_input(pegbox: Any, api: Any) -> None:
+    ran = pegbox("show", "matmul", "--emit", "ir", "--config", "6")
+    assert ran.code == 2
+    assert "index 6 is outside" in ran.err
+
+
+def test_a_space_without_a_valid_config_exits_with_one(pegbox: Any, api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api.space, "iterate", lambda: iter(()), raising=False)
+    ran = pegbox("show", "matmul", "--emit", "ir")
+    assert ran.code == 1
+    assert "no valid configuration" in ran.err
+
+
+def test_build_names_what_it_wrote(pegbox: Any, api: Any) -> None:
+    ran = pegbox("build", "matmul", "64", "--config", "3", "--out", "k.so")
+    assert ran.code == 0
+    assert api.calls["export"] == {"config": "config 3", "path": Path("k.so"), "header": True}
+    assert ran.out == "wrote k.so and k.h\n"
+    assert pegbox("build", "matmul", "64", "--out", "k.o", "--no-header").out == "wrote k.o\n"
+    assert api.calls["export"] == {"config": "config 1", "path": Path("k.o"), "header": False}
+
+
+def test_build_refuses_other_suffixes(pegbox: Any, api: Any) -> None:
+    ran = pegbox("build", "matmul", "--out", "kernel.exe")
+    assert ran.code == 2
+    assert "'kernel.exe' ends in neither .so" in ran.err
+    assert api.calls == {}
+
+
+def test_config_and_records_exclude_each_other(pegbox: Any, api: Any) -> None:
+    ran = pegbox("build", "matmul", "--out", "k.so", "--config", "3", "--records", "a.jsonl")
+    assert ran.code == 2
+    assert "--config" in ran.err
+    assert "--records" in ran.err
+
+
+def test_templates_shows_arguments_description_and_owner(pegbox: Any, register: Any) -> None:
+    def scale(cfg: Any, N: int, dtype: str = "float32") -> None:
+        """y = 2 x for a vector.
+
+        And more.
+        """
+
+    register("template", "of-tests", scale)
+    register("template", "of-tests-broken", "no_such_module_at_all:scale")
+    ran = pegbox("templates")
+    assert ran.code == 0
+    assert "of-tests(N, dtype='float32')\n    y = 2 x for a vector.\n    from tests\n" in ran.out
+    assert "ModuleNotFoundError" in ran.out
+    found = {template["name"]: template for template in json.loads(pegbox("templates", "--json").out)}
+    assert found["of-tests"]["summary"] == "y = 2 x for a vector."
+    assert found["of-tests"]["error"] is None
+    assert "ModuleNotFoundError" in found["of-tests-broken"]["error"]
+
+
+def test_plugins_lists_the_built_ins(pegbox: Any) -> None:
+    ran = pegbox("plugins")
+    assert ran.code == 0
+    assert "tuner: ga, grid, random, xgb" in ran.out
+    (tuners,) = (plugin for plugin in json.loads(pegbox("plugins", "--json").out) if plugin["name"] == "pegbox.tuners")
+    assert tuners["source"] == "built in"
+    assert tuners["enabled"] is True
+    assert tuners["problems"] == []
+    assert "xgb" in tuners["provides"]["tuner"]

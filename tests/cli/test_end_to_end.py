@@ -1,0 +1,147 @@
+"""The main job as a user runs it: separate processes, real measuring, on a matrix so small that it takes seconds."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MATMUL = ("matmul", "64", "64", "64")
+TEMPLATES = '''
+import pegbox as pb
+from pegbox import te
+
+@pb.template("twice")
+def twice(cfg, N):
+    """y = 2 x"""
+    x = te.placeholder((N,), name="x")
+    y = te.compute((N,), lambda i: x[i] * 2.0, name="y")
+    s = te.create_schedule(y.op)
+    (axis,) = s[y].op.axis
+    cfg.define_split("tile", axis, num_outputs=2)
+    cfg["tile"].apply(s, y, axis)
+    return s, [x, y]
+
+def raises(cfg, N):
+    raise ZeroDivisionError("in the template")
+
+def returns_nothing(cfg, N):
+    pass
+'''
+
+
+def pegbox(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pegbox", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the records of four trials of a small matmul."""
+    folder = tmp_path_factory.mktemp("tuned")
+    (folder / "mine.py").write_text(TEMPLATES)
+    ran = pegbox("tune", *MATMUL, "--tuner", "random", "--trials", "4", "--seed", "1", cwd=folder)
+    assert ran.returncode == 0, ran.stderr
+    assert "records: matmul-64x64x64.jsonl" in ran.stdout
+    return folder
+
+
+def test_tune_writes_one_json_line_per_trial(tuned: Path) -> None:
+    lines = (tuned / "matmul-64x64x64.jsonl").read_text().splitlines()
+    assert len(lines) >= 4
+    assert all(len(json.loads(line)["result"]) == 4 for line in lines)
+
+
+def test_resume_measures_nothing_twice(tuned: Path, tmp_path: Path) -> None:
+    records = tmp_path / "copy.jsonl"
+    records.write_bytes((tuned / "matmul-64x64x64.jsonl").read_bytes())
+    words = ("--tuner", "random", "--trials", "8", "--seed", "1", "--resume", "--records", str(records))
+    ran = pegbox("tune", *MATMUL, *words, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    indices = {json.loads(line)["config"]["index"] for line in records.read_text().splitlines()}
+    assert len(indices) == 8
+
+
+def test_best_prints_the_fastest(tuned: Path) -> None:
+    ran = pegbox("best", "matmul-64x64x64.jsonl", cwd=tuned)
+    assert ran.returncode == 0, ran.stderr
+    assert "matmul" in ran.stdout
+    (found,) = json.loads(pegbox("best", "matmul-64x64x64.jsonl", "--json", cwd=tuned).stdout)
+    costs = [
+        min(record["result"][0])
+        for record in map(json.loads, (tuned / "matmul-64x64x64.jsonl").read_text().splitlines())
+        if record["result"][1] == 0
+    ]
+    assert found["cost"] >= min(costs)
+    assert found["trials"] >= 4
+
+
+@pytest.mark.parametrize(
+    ("emit", "contained"), [("space", "tile"), ("schedule", ""), ("ir", "for"), ("ll", "define"), ("asm", "ret")]
+)
+def test_show_prints_every_stage_of_a_candidate(tuned: Path, emit: str, contained: str) -> None:
+    ran = pegbox("show", *MATMUL, "--emit", emit, "--records", "matmul-64x64x64.jsonl", cwd=tuned)
+    assert ran.returncode == 0, ran.stderr
+    assert contained in ran.stdout
+    assert len(ran.stdout.strip().splitlines()) > 1
+
+
+def test_built_library_can_be_called_through_its_header(tuned: Path) -> None:
+    ran = pegbox("build", *MATMUL, "--records", "matmul-64x64x64.jsonl", "--out", "matmul.so", cwd=tuned)
+    assert ran.returncode == 0, ran.stderr
+    header = (tuned / "matmul.h").read_text()
+    assert "matmul" in header
+    ctypes.CDLL(str(tuned / "matmul.so"))
+
+
+def test_built_object_is_an_object_file(tuned: Path) -> None:
+    ran = pegbox("build", *MATMUL, "--out", "matmul.o", "--no-header", cwd=tuned)
+    assert ran.returncode == 0, ran.stderr
+    assert (tuned / "matmul.o").read_bytes()[:4] == b"\x7fELF"
+
+
+def test_template_in_a_file_is_tuned_by_its_path(tuned: Path, tmp_path: Path) -> None:
+    records = str(tmp_path / "twice.jsonl")
+    ran = pegbox("tune", "mine.py:twice", "4096", "--trials", "3", "--tuner", "grid", "--records", records, cwd=tuned)
+    assert ran.returncode == 0, ran.stderr
+    found = [json.loads(line) for line in Path(records).read_text().splitlines()]
+    assert [record["result"][1] for record in found[:3]] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("tune", "matmull", "64", "64", "64"), "matmul"),
+        (("tune", *MATMUL, "--tuner", "xbg"), "xgb"),
+        (("tune", *MATMUL, "--tuner", "xgb:plan_sice=3"), "plan_size"),
+        (("tune", *MATMUL, "--runner", "locale"), "local"),
+        (("tune", *MATMUL, "--target", "llvm -mcpu=no-such-cpu"), "no-such-cpu"),
+        (("tune", "matmul", "64"), "matmul"),
+        (("tune", "matmul", "64", "64", "sixtyfour"), "sixtyfour"),
+        (("tune", "mine.py:raises", "64"), "in the template"),
+        (("tune", "mine.py:returns_nothing", "64"), "returns_nothing"),
+        (("tune", "mine.py:absent", "64"), "twice"),
+        (("tune", "absent.py:f", "64"), "absent.py"),
+        (("best", "absent.jsonl"), "absent.jsonl"),
+        (("build", *MATMUL, "--records", "absent.jsonl", "--out", "k.so"), "absent.jsonl"),
+        (("show", *MATMUL, "--emit", "ir", "--config", "9" * 30), "9" * 30),
+        (("tune", *MATMUL, "--records", "/no/such/folder/a.jsonl", "--trials", "1"), "/no/such/folder"),
+    ],
+)
+def test_bad_input_is_told_without_a_traceback(tuned: Path, words: tuple[str, ...], said: str) -> None:
+    ran = pegbox(*words, cwd=tuned)
+    assert ran.returncode == 2, ran.stderr
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_records_without_a_valid_trial_exit_with_one(tuned: Path, tmp_path: Path) -> None:
+    record = json.loads((tuned / "matmul-64x64x64.jsonl").read_text().splitlines()[0])
+    record["result"] = [[1e9], 4, *record["result"][2:]]
+    (tmp_path / "failed.jsonl").write_text(json.dumps(record) + "\n")
+    assert pegbox("best", "failed.jsonl", cwd=tmp_path).returncode == 1
+    assert pegbox("build", *MATMUL, "--records", "failed.jsonl", "--out", "k.so", cwd=tmp_path).returncode == 1

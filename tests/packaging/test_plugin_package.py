@@ -1,0 +1,72 @@
+"""A third party's package, installed the way users install one, is found by its names."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "plugin_package"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package installed by pip, without a network, from a copy (building leaves files behind)."""
+    copy = tmp_path_factory.mktemp("plugin") / "package"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
+    target = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*command, "--target", target, copy], check=True, timeout=300)
+    return target
+
+
+def pegbox(*words: str, site: Path, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(site), **environ}
+    command = [sys.executable, "-m", "pegbox", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, check=False, timeout=300)
+
+
+def test_plugin_is_listed_with_what_it_brings(site: Path, tmp_path: Path) -> None:
+    ran = pegbox("plugins", "--json", site=site, cwd=tmp_path)
+    (acme,) = (plugin for plugin in json.loads(ran.stdout) if plugin["name"] == "acme")
+    assert acme["source"] == "pegbox-acme 0.3"
+    assert acme["problems"] == []
+    assert acme["provides"] == {"tuner": ["acme_walk"], "template": ["acme_scale"], "cli_command": ["acme-hello"]}
+
+
+def test_plugin_can_be_disabled(site: Path, tmp_path: Path) -> None:
+    ran = pegbox("acme-hello", "there", site=site, cwd=tmp_path, PEGBOX_DISABLE_PLUGINS="pegbox-acme")
+    assert ran.returncode == 2
+    assert "there is no cli command 'acme-hello'" in ran.stderr
+
+
+def test_command_of_a_plugin_runs(site: Path, tmp_path: Path) -> None:
+    ran = pegbox("acme-hello", "there", site=site, cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (0, "hello there\n")
+    assert "acme-hello  Greet" in pegbox("--help", site=site, cwd=tmp_path).stdout
+
+
+def test_without_the_package_its_names_are_unknown(tmp_path: Path) -> None:
+    ran = pegbox("tune", "matmul", "64", "64", "64", "--tuner", "acme_walk", site=tmp_path, cwd=tmp_path)
+    assert ran.returncode == 2
+    assert "acme_walk" in ran.stderr
+
+
+def test_template_of_a_plugin_is_listed(site: Path, tmp_path: Path) -> None:
+    ran = pegbox("templates", site=site, cwd=tmp_path)
+    assert "acme_scale(N, dtype='float32')" in ran.stdout
+
+
+@pytest.mark.parametrize("task", [("acme_scale", "4096"), ("matmul", "64", "64", "64")])
+def test_tuner_of_a_plugin_tunes(site: Path, tmp_path: Path, task: tuple[str, ...]) -> None:
+    words = ("--tuner", "acme_walk:fresh=0.5", "--trials", "4", "--records", "acme.jsonl")
+    ran = pegbox("tune", *task, *words, site=site, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    records = [json.loads(line) for line in (tmp_path / "acme.jsonl").read_text().splitlines()]
+    assert len({record["config"]["index"] for record in records}) == 4
+    assert "acme_walk" in ran.stdout
