@@ -16,7 +16,7 @@ numbers behave as in NumPy; no floating-point exception flags are promised.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from typing import Final
 
 from pegbox.codegen.vector_math.error_function import erf
