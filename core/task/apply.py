@@ -1,0 +1,103 @@
+"""The seam between knobs, which know no schedule, and schedules: `cfg["tile"].apply(s, C, y)`.
+
+A template's `cfg["tile"]` is the entity itself, wrapped in one of the handles below; everything but `apply` is the
+entity's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pegbox.errors import TemplateError
+from pegbox.schedule.schedule import Schedule
+from pegbox.space.entities import AnnotateEntity, OtherEntity, ReorderEntity, SplitEntity
+
+
+class Handle:
+    """An entity in the hands of a template."""
+
+    def __init__(self, entity: Any) -> None:
+        self._entity = entity
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._entity, name)
+
+    def __repr__(self) -> str:
+        return str(self._entity)
+
+
+class SplitHandle(Handle):
+    def apply(self, sch: Any, op: Any, axis: Any) -> list[Any]:
+        """Split `axis` into as many loops as the knob has outputs; returns them outermost first.
+
+        On a TE schedule `op` is the tensor or operation; on a `tir.Schedule` it is not looked at and `axis` is a loop.
+        """
+        size = self._entity.size
+        if isinstance(sch, Schedule):
+            return list(sch.split(axis, factors=[None, *size[1:]])) if len(size) > 1 else [axis]
+        loops = []
+        for position in range(1, len(size)):
+            outer, axis = sch[op].split(axis, factor=math.prod(size[position:]))
+            loops.append(outer)
+        return [*loops, axis]
+
+
+class ReorderHandle(Handle):
+    def apply(self, sch: Any, op: Any, axes: Sequence[Any]) -> list[Any]:
+        """Put the loops in the knob's order; returns them in that order.
+
+        Raises:
+            TemplateError: another number of loops than the knob was declared with.
+        """
+        perm = self._entity.perm
+        if len(axes) != len(perm):
+            raise TemplateError(f"reorder knob of {len(perm)} axes applied to {len(axes)} loops")
+        ordered = [axes[i] for i in perm]
+        if isinstance(sch, Schedule):
+            sch.reorder(*ordered)
+        else:
+            sch[op].reorder(*ordered)
+        return ordered
+
+
+class AnnotateHandle(Handle):
+    def apply(self, sch: Any, op: Any, axes: Sequence[Any]) -> list[Any]:
+        """Annotate each loop as the knob says: "none", "unroll" or "vec".
+
+        Raises:
+            TemplateError: another number of loops than declared, or an annotation for another kind of target.
+        """
+        anns = self._entity.anns
+        if len(axes) != len(anns):
+            raise TemplateError(f"annotate knob of {len(anns)} axes applied to {len(axes)} loops")
+        stage = sch if isinstance(sch, Schedule) else sch[op]
+        for axis, ann in zip(axes, anns, strict=True):
+            match ann:
+                case "none" | None:
+                    pass
+                case "unroll":
+                    stage.unroll(axis)
+                case "vec":
+                    stage.vectorize(axis)
+                case _:
+                    raise TemplateError(
+                        f"annotation {ann!r} means nothing on a CPU; apply() takes none, unroll and vec"
+                    )
+        return list(axes)
+
+
+def handle(entity: Any) -> Any:
+    """The entity with an `apply` where its kind has one."""
+    match entity:
+        case SplitEntity():
+            return SplitHandle(entity)
+        case ReorderEntity():
+            return ReorderHandle(entity)
+        case AnnotateEntity():
+            return AnnotateHandle(entity)
+        case OtherEntity():
+            return entity
+        case _:
+            raise TypeError(f"unknown entity {entity!r}")

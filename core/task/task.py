@@ -1,0 +1,149 @@
+"""A task: one template at one set of arguments on one target. What tuners search and builders build."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pegbox.codegen.program import ArgSpec, Program
+from pegbox.codegen.target import Target
+from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
+from pegbox.errors import TemplateError
+from pegbox.loops.nodes import Function
+from pegbox.loops.passes import lower_function
+from pegbox.schedule.schedule import Schedule
+from pegbox.schedule.te_replay import replay
+from pegbox.schedule.te_schedule import TESchedule
+from pegbox.space import Config, ConfigSpace
+from pegbox.task.config_view import ApplyingConfig, DeclaringConfig, TemplateConfig
+from pegbox.task.flop import count_flop
+from pegbox.task.template import Template, find_template
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Task:
+    """`task.space` is searched; `task.lower(config)` makes the program of one point of it.
+
+    Attributes:
+        name: the template's name.
+        args, kwargs: what the template is called with.
+        target: where the program runs.
+        workload: (name, arguments by name), JSON-able: two tasks of one workload compute the same.
+    """
+
+    def __init__(self, template: Template, args: Sequence[Any], kwargs: Mapping[str, Any], target: Target) -> None:
+        self.template = template
+        self.args = tuple(args)
+        self.kwargs = dict(kwargs)
+        self.target = target
+        self.workload: tuple[str, dict[str, Any]] = (template.name, template.bind(args, kwargs))
+        declaring = DeclaringConfig()
+        _, self._tensors = self._run(declaring)
+        self.space: ConfigSpace = declaring.space
+
+    @property
+    def name(self) -> str:
+        return self.template.name
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{k}={v!r}" for k, v in self.workload[1].items())
+        return f"Task({self.name}({arguments}), target={str(self.target)!r}, {self.space.size} configurations)"
+
+    @cached_property
+    def flop(self) -> float:
+        """Arithmetic operations of one call."""
+        return count_flop(self.outputs)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The kernel's arguments in call order, as the declaring run made them."""
+        return self._tensors
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        return tuple(t for t in self._tensors if isinstance(t.op, ComputeOp))
+
+    def arguments(self) -> tuple[ArgSpec, ...]:
+        """Name, shape, dtype and direction of each argument, in call order."""
+        return tuple(
+            ArgSpec(t.name, t.shape, t.dtype, is_output=not isinstance(t.op, PlaceholderOp)) for t in self._tensors
+        )
+
+    def reference(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """What NumPy makes of the inputs (in call order): the outputs in call order."""
+        from pegbox.compute.reference import evaluate  # NumPy is needed only here
+
+        given = [t for t in self._tensors if isinstance(t.op, PlaceholderOp)]
+        return evaluate(self.outputs, dict(zip(given, inputs, strict=True)))
+
+    def schedule(self, config: Config) -> Schedule:
+        """The scheduled program of one configuration.
+
+        Raises:
+            InvalidConfig: the template refuses the configuration.
+            ScheduleError: the schedule is not legal.
+        """
+        made, tensors = self._run(ApplyingConfig(config))
+        return made if isinstance(made, Schedule) else replay(made, tensors, self.symbol)
+
+    def lowered(self, config: Config) -> Function:
+        """The plain loops of one configuration."""
+        return lower_function(self.schedule(config).func)
+
+    def lower(self, config: Config) -> Program:
+        """The LLVM assembly of one configuration, with what is needed to compile and call it."""
+        from pegbox.codegen.emit import emit  # kept out of `import pegbox`
+
+        return emit(self.lowered(config), self.target)
+
+    def show_schedule(self, config: Config) -> str:
+        """The schedule's primitives as Python, then the program that they make, with its blocks."""
+        sch = self.schedule(config)
+        return f"{sch.trace}\n\n{sch.func}"
+
+    def show_ir(self, config: Config) -> str:
+        """The plain loops as text."""
+        return str(self.lowered(config))
+
+    @property
+    def symbol(self) -> str:
+        """The kernel's name in object code."""
+        return re.sub(r"\W", "_", self.name)
+
+    def _run(self, cfg: TemplateConfig) -> tuple[TESchedule | Schedule, tuple[Tensor, ...]]:
+        made = self.template(cfg, *self.args, **self.kwargs)
+        if isinstance(made, Schedule):
+            made = (made, [buffer.owner for buffer in made.func.params])
+        if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[0], TESchedule | Schedule):
+            raise TemplateError(
+                f"template {self.name} returned {made!r}; return (s, [A, B, C]): the schedule and the arguments' tensors"
+            )
+        tensors = tuple(made[1])
+        for tensor in tensors:
+            if not isinstance(tensor, Tensor):
+                raise TemplateError(f"template {self.name}: argument {tensor!r} is no tensor")
+        return made[0], tensors
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Task, (self.template, self.args, self.kwargs, self.target)
+
+
+def create_task(
+    template: object,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    target: str | Target = "llvm",
+) -> Task:
+    """A task from a template (a name, "file.py:name", or the function itself) at `args`.
+
+    Raises:
+        UnknownName, PluginError, TemplateError: the template is not found or does not take the arguments.
+        TargetError: a malformed target.
+    """
+    resolved = target if isinstance(target, Target) else Target(target)
+    return Task(find_template(template), args, kwargs or {}, resolved)
