@@ -50,7 +50,7 @@ def _describe(name: str) -> dict[str, Any]:
         template = registry.get("template", name)
     except PegboxError as error:
         return {**described, "error": str(error)}
-    summary = (inspect.getdoc(template) or "").partition("\n")[0]
+    summary = (inspect.getdoc(inspect.unwrap(template)) or "").partition("\n")[0]
     return {**described, "signature": _signature(template), "summary": summary}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pegbox.hooks import registry
+from pegbox.task.template import Template
 
 
 @pytest.fixture
@@ -134,14 +135,15 @@ def test_config_and_records_exclude_each_other(pegbox: Any, api: Any) -> None:
     assert "--records" in ran.err
 
 
-def test_templates_shows_arguments_description_and_owner(pegbox: Any, register: Any) -> None:
+@pytest.mark.parametrize("wrap", [lambda function: function, lambda function: Template("of-tests", function)])
+def test_templates_shows_arguments_description_and_owner(pegbox: Any, register: Any, wrap: Any) -> None:
     def scale(cfg: Any, N: int, dtype: str = "float32") -> None:
         """y = 2 x for a vector.
 
         And more.
         """
 
-    register("template", "of-tests", scale)
+    register("template", "of-tests", wrap(scale))
     register("template", "of-tests-broken", "no_such_module_at_all:scale")
     ran = pegbox("templates")
     assert ran.code == 0

@@ -45,6 +45,21 @@ def test_plugin_can_be_disabled(site: Path, tmp_path: Path) -> None:
     assert "there is no cli command 'acme-hello'" in ran.stderr
 
 
+def test_a_plugin_that_fails_on_import_is_shown_and_hurts_nobody(tmp_path: Path) -> None:
+    (tmp_path / "fails_on_import.py").write_text("raise RuntimeError('needs a licence')\n")
+    info = tmp_path / "pegbox_broken-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: pegbox-broken\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[pegbox]\nbroken = fails_on_import\n")
+    ran = pegbox("plugins", site=tmp_path, cwd=tmp_path)
+    assert ran.returncode == 0
+    assert "ERROR import: RuntimeError: needs a licence" in ran.stdout
+    assert "tuner: ga, grid, random, xgb" in ran.stdout
+    strict = pegbox("plugins", site=tmp_path, cwd=tmp_path, PEGBOX_STRICT_PLUGINS="1")
+    assert strict.returncode == 2
+    assert "plugin broken (pegbox-broken 1.0) failed, import: RuntimeError: needs a licence" in strict.stderr
+
+
 def test_command_of_a_plugin_runs(site: Path, tmp_path: Path) -> None:
     ran = pegbox("acme-hello", "there", site=site, cwd=tmp_path)
     assert (ran.returncode, ran.stdout) == (0, "hello there\n")
