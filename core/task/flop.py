@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 
 from pegbox.compute.graph import post_order
-from pegbox.compute.reducer import Reduce
 from pegbox.compute.tensor import ComputeOp, Tensor
+from pegbox.expr.dtypes import INDEX
 from pegbox.expr.nodes import Binary, Call, Expr, Load
-from pegbox.expr.visit import children
+from pegbox.expr.visit import children, loads
 
 
 def count_flop(outputs: Sequence[Tensor]) -> float:
@@ -50,6 +50,8 @@ class _Slot(Expr):
 def _element(expr: Expr) -> int:
     match expr:
         case Load() | _Slot():
+            return 0
+        case Binary() if expr.dtype == INDEX and not any(loads(expr)):
             return 0
         case Binary() | Call():
             return 1 + sum(map(_element, children(expr)))

@@ -120,7 +120,7 @@ class Task:
             made = (made, [buffer.owner for buffer in made.func.params])
         if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[0], TESchedule | Schedule):
             raise TemplateError(
-                f"template {self.name} returned {made!r}; return (s, [A, B, C]): the schedule and the arguments' tensors"
+                f"template {self.name} returned {made!r}; return (s, [A, B, C]): the schedule and the arguments"
             )
         tensors = tuple(made[1])
         for tensor in tensors:

@@ -1,0 +1,184 @@
+"""The schedule space that the matrix products share.
+
+Three ways to multiply, of which the tuner picks one (`layout`):
+
+- "packed": B, and A if that pays, are first copied into panels that the innermost loops read contiguously (Goto and
+  van de Geijn, "Anatomy of high-performance matrix multiplication", 2008). For products with reuse.
+- "direct": the same register tile on B as it lies. For products so small that packing costs more than it gives.
+- "stream": the reduction outermost, rows of B streamed once, C accumulated in place. For vector × matrix, where
+  memory is the limit.
+
+A register tile is `mr` rows of `nr` columns, nr a multiple of the vector length; it is accumulated in registers over
+the whole reduction and written once. Tiles need not divide the matrices: panels are padded with zeros, and what is
+left of A's rows is peeled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pegbox import te
+from pegbox.compute.tensor import Tensor
+from pegbox.expr.dtypes import nbytes
+
+_VECTOR_BYTES = 64  # panels are laid out for the widest vectors; narrower ones take two or four of them
+_REGISTERS = 28  # of 32: the rest hold a row of B and a broadcast element of A
+
+
+def declare(cfg: Any, m: int, k: int, n: int, dtype: str) -> None:
+    """The knobs of a product of (m × k) and (k × n)."""
+    lanes = _VECTOR_BYTES // nbytes(dtype)
+    narrow = max(1, -(-n // lanes))
+    layouts = ["packed", "direct", "stream"] if m > 1 else ["direct", "stream"]
+    cfg.define_knob("layout", layouts)
+    rows = [r for r in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 24) if r <= m]
+    cfg.define_knob("mr", rows)
+    cfg.define_knob("nr", [v * lanes for v in (1, 2, 3, 4, 6, 8, 16) if v <= narrow or v == 1])
+    cfg.define_knob("lanes", [lanes // 2, lanes] if lanes > 1 else [lanes])
+    cfg.add_constraint(
+        lambda c: c["mr"].val * (c["nr"].val // lanes) <= _REGISTERS,
+        reads=("mr", "nr"),
+        message=f"the register tile needs more than {_REGISTERS} vector registers",
+    )
+    if m * n >= 16:
+        cfg.add_constraint(
+            lambda c: c["mr"].val * (c["nr"].val // lanes) >= min(4, m * narrow),
+            reads=("mr", "nr"),
+            message="the register tile is too small to hide the latency of its additions",
+        )
+    tiled = {"layout": [x for x in layouts if x != "stream"]}
+    cfg.define_knob("order", ["yx", "xy"], when=tiled)
+    cfg.define_knob("y_tiles", _powers(m), when=tiled)
+    cfg.define_knob("x_tiles", _powers(-(-n // lanes)), when=tiled)
+    if "packed" in layouts:
+        cfg.define_knob("pack_a", [False, True], when={"layout": "packed"})
+        cfg.define_knob("pack_b_at", ["root", "panel"], when={"layout": "packed"})
+    cfg.define_knob("unroll_k", [1, 2, 4, 8, 16])
+
+
+def _powers(extent: int) -> list[int]:
+    """Block sizes, in tiles."""
+    return [p for p in (1, 2, 4, 8, 16, 32, 64) if p == 1 or p < extent]
+
+
+def product(cfg: Any, lead: Sequence[int], m: int, k: int, n: int, dtype: str) -> tuple[Any, list[Tensor]]:
+    """Compute and schedule C = A · B over the leading axes `lead`, as the configuration says."""
+    a = te.placeholder((*lead, m, k), name="A", dtype=dtype)
+    b = te.placeholder((*lead, k, n), name="B", dtype=dtype)
+    layout, mr, nr = cfg["layout"].val, cfg["mr"].val, cfg["nr"].val
+    kk = te.reduce_axis((0, k), name="k")
+    packed_a = packed_b = None
+    if layout == "packed":
+        packed_b = _pack_b(b, lead, k, n, nr)
+        if cfg["pack_a"].val:
+            packed_a = _pack_a(a, lead, m, k, mr)
+
+    def element(*at: Any) -> Any:
+        *batch, i, j = at
+        left = a[(*batch, i, kk)] if packed_a is None else packed_a[(*batch, i // mr, kk, i % mr)]
+        right = b[(*batch, kk, j)] if packed_b is None else packed_b[(*batch, j // nr, kk, j % nr)]
+        return te.sum(left * right, axis=kk)
+
+    c = te.compute((*lead, m, n), element, name="C")
+    s = te.create_schedule(c.op)
+    if layout == "stream":
+        _schedule_stream(cfg, s, c)
+    else:
+        _schedule_tiled(cfg, s, c, packed_a, packed_b)
+    return s, [a, b, c]
+
+
+def _pack_b(b: Tensor, lead: Sequence[int], k: int, n: int, nr: int) -> Tensor:
+    """Panels of nr columns: [n / nr][k][nr], zeros beyond the last column."""
+    zero = te.const(0, b.dtype)
+
+    def element(*at: Any) -> Any:
+        *batch, x, row, z = at
+        return te.if_then_else(x * nr + z < n, b[(*batch, row, x * nr + z)], zero)
+
+    packed: Tensor = te.compute((*lead, -(-n // nr), k, nr), element, name="B_packed")
+    return packed
+
+
+def _pack_a(a: Tensor, lead: Sequence[int], m: int, k: int, mr: int) -> Tensor:
+    """Panels of mr rows: [m / mr][k][mr], zeros beyond the last row."""
+    zero = te.const(0, a.dtype)
+
+    def element(*at: Any) -> Any:
+        *batch, y, column, z = at
+        return te.if_then_else(y * mr + z < m, a[(*batch, y * mr + z, column)], zero)
+
+    packed: Tensor = te.compute((*lead, -(-m // mr), k, mr), element, name="A_packed")
+    return packed
+
+
+def _schedule_tiled(cfg: Any, s: Any, c: Tensor, packed_a: Tensor | None, packed_b: Tensor | None) -> None:
+    """Blocks of tiles of registers: (batch, block, block, tile, tile), the tile accumulated in a buffer of its own."""
+    mr, nr, lanes = cfg["mr"].val, cfg["nr"].val, cfg["lanes"].val
+    tile = s.cache_write(c, "local")
+    *lead, y, x = s[c].op.axis
+    yt, yi = s[c].split(y, factor=mr)
+    xt, xi = s[c].split(x, factor=nr)
+    yo, ym = s[c].split(yt, factor=cfg["y_tiles"].val)
+    xo, xm = s[c].split(xt, factor=cfg["x_tiles"].val)
+    # Within a block the operand that the outer loop names stays, the other one streams past it.
+    outer = [yo, xo] if cfg["order"].val == "yx" else [xo, yo]
+    inner = [xm, ym] if cfg["order"].val == "yx" else [ym, xm]
+    xv, xl = s[c].split(xi, factor=lanes)
+    s[c].reorder(*lead, *outer, *inner, yi, xv, xl)
+    s[c].vectorize(xl)
+    s[c].unroll(xv)
+    s[c].unroll(yi)
+    s[c].parallel(s[c].fuse(*lead, outer[0]) if lead else outer[0])
+    s[tile].compute_at(s[c], inner[1])
+    _schedule_tile(cfg, s, tile, lanes)
+    if packed_b is not None:
+        whole = cfg["pack_b_at"].val == "root" or cfg["order"].val == "yx"
+        _schedule_pack(s, packed_b, None if whole else (s[c], outer[0]), lanes, parallel=bool(whole))
+    if packed_a is not None:
+        whole = cfg["order"].val == "xy"
+        _schedule_pack(s, packed_a, None if whole else (s[c], outer[0]), 1, parallel=whole)
+
+
+def _schedule_tile(cfg: Any, s: Any, tile: Tensor, lanes: int) -> None:
+    *lead, y, x = s[tile].op.axis
+    (k,) = s[tile].op.reduce_axis
+    xv, xl = s[tile].split(x, factor=lanes)
+    ko, ki = s[tile].split(k, factor=cfg["unroll_k"].val)
+    s[tile].reorder(*lead, ko, ki, y, xv, xl)
+    s[tile].vectorize(xl)
+    for loop in (ki, y, xv):
+        s[tile].unroll(loop)
+
+
+def _schedule_pack(s: Any, packed: Tensor, at: tuple[Any, Any] | None, lanes: int, *, parallel: bool) -> None:
+    """Copy panel by panel, at the root or inside a loop; lanes > 1 copies vectors."""
+    *_, panel, _, z = s[packed].op.axis
+    if at is not None:
+        s[packed].compute_at(*at)
+    elif parallel:
+        s[packed].parallel(panel)
+    if lanes > 1:
+        zv, zl = s[packed].split(z, factor=lanes)
+        s[packed].unroll(zv)
+        s[packed].vectorize(zl)
+    else:
+        s[packed].unroll(z)
+
+
+def _schedule_stream(cfg: Any, s: Any, c: Tensor) -> None:
+    """Few rows of B at a time pass through C: (batch, y, k block, x, k, rows, lanes)."""
+    mr, nr, lanes = cfg["mr"].val, cfg["nr"].val, cfg["lanes"].val
+    *lead, y, x = s[c].op.axis
+    (k,) = s[c].op.reduce_axis
+    yo, yi = s[c].split(y, factor=mr)
+    xo, xi = s[c].split(x, factor=nr)
+    xv, xl = s[c].split(xi, factor=lanes)
+    ko, ki = s[c].split(k, factor=cfg["unroll_k"].val)
+    s[c].reorder(*lead, yo, ko, xo, ki, yi, xv, xl)
+    s[c].vectorize(xl)
+    for loop in (ki, yi, xv):
+        s[c].unroll(loop)
+    if lead:
+        s[c].parallel(s[c].fuse(*lead, yo))
