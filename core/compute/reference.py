@@ -1,0 +1,89 @@
+"""The NumPy reference: what a compute graph means, for checking what kernels compute.
+
+Whole arrays at a time, in blocks that bound the memory (about 256 MiB), never a Python loop over elements.
+
+How exact it is, which is how far a correct kernel may be from it:
+- Integers wrap around as on the machine; they, booleans, minima, maxima and everything without rounding are exact.
+- Elementwise float operations round in their own type, as kernels do; intrinsics are computed in float64 and rounded
+  once, so a kernel may differ by the errors of its own functions (a few units in the last place).
+- Sums of products of float32 go through BLAS in float32, those of float16 in float32 with one rounding at the end;
+  every other sum of floats is accumulated in float64. A kernel that adds n terms in another order in a type of unit
+  roundoff u differs by at most about n u times the sum of the terms' magnitudes, and typically sqrt(n) u times it;
+  compare with a tolerance relative to the largest output rather than to each.
+- Float to integer casts of values that the integer type lacks are left open, as in C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegbox.compute.graph import post_order
+from pegbox.compute.reference_contract import contract_grid, factors
+from pegbox.compute.reference_grid import Evaluator, Grid
+from pegbox.compute.reference_reduce import CHUNK, reduce_grid
+from pegbox.compute.tensor import ComputeOp, IterVar, Tensor
+from pegbox.errors import ArgumentError, ComputeError
+from pegbox.expr.nodes import Buffer
+
+Array = NDArray[Any]
+
+
+def evaluate(outputs: Sequence[Tensor], inputs: Mapping[Tensor, Array]) -> list[Array]:
+    """The values of `outputs`, given those of the placeholders (or of any other tensors on the way).
+
+    Raises:
+        ArgumentError: an input is missing, or has another shape or dtype than its tensor.
+        ComputeError: an element outside a tensor is read.
+    """
+    arrays: dict[Buffer, Array] = {}
+    for tensor, array in inputs.items():
+        arrays[tensor.buffer] = _checked(tensor, array)
+    with np.errstate(all="ignore"):
+        for op in post_order([t.op for t in outputs]):
+            if all(t.buffer in arrays for t in op.outputs):
+                continue
+            if not isinstance(op, ComputeOp):
+                raise ArgumentError(f"no array for input {op.outputs[0]!r}; given are {[t.name for t in inputs]}")
+            results = _run(op, arrays)
+            for tensor, result in zip(op.outputs, results, strict=True):
+                arrays.setdefault(tensor.buffer, result)
+    return [arrays[t.buffer] for t in outputs]
+
+
+def _checked(tensor: Tensor, array: Array) -> Array:
+    if not isinstance(array, np.ndarray) or array.shape != tensor.shape or str(array.dtype) != tensor.dtype:
+        got = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise ArgumentError(f"input {tensor.name} is {got}; expected an array {tensor.dtype}{list(tensor.shape)}")
+    return array
+
+
+def _run(op: ComputeOp, arrays: Mapping[Buffer, Array]) -> list[Array]:
+    out = [np.empty(t.shape, t.dtype) for t in op.outputs]
+    spatial = _grid(op.axis)
+    reduce = op.reduce
+    if reduce is None:
+        _elementwise(op, spatial, arrays, out)
+        return out
+    reduced = _grid(reduce.axes)
+    pair = factors(reduce, spatial.variables + reduced.variables)
+    if pair is None or not contract_grid(pair, reduced, spatial, arrays, out[0]):
+        reduce_grid(reduce, spatial, arrays, out)
+    return out
+
+
+def _grid(axes: Sequence[IterVar]) -> Grid:
+    return Grid(tuple(axes), tuple((iv.dom.min, iv.dom.min + iv.dom.extent) for iv in axes))
+
+
+def _elementwise(op: ComputeOp, spatial: Grid, arrays: Mapping[Buffer, Array], out: list[Array]) -> None:
+    for block in spatial.blocks(CHUNK):
+        evaluator = Evaluator(block, arrays)
+        where = tuple(slice(first, stop) for first, stop in block.ranges)
+        for array, expr in zip(out, op.body, strict=True):
+            if expr.dtype != str(array.dtype):
+                raise ComputeError(f"{op.name}: body {expr} has dtype {expr.dtype}, its tensor {array.dtype}")
+            array[where] = evaluator.value(expr)

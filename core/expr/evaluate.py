@@ -1,0 +1,134 @@
+"""The value of one expression, computed slowly and plainly in Python: what every other evaluation is held against.
+
+Numbers behave as on the machine: integers wrap around at the width of their type, floats are rounded to their type
+after every operation, `//` and `%` round towards minus infinity, casts are C's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegbox.errors import ExprError
+from pegbox.expr import dtypes
+from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
+
+Number = int | float | bool
+Arrays = Mapping[Buffer, NDArray[Any]]
+
+
+def evaluate(expr: Expr, values: Mapping[Var, Number], buffers: Arrays | None = None) -> Number:
+    """The value of `expr` as a Python bool, int or float.
+
+    Only the chosen side of a select is evaluated; `and` and `or` stop at the first operand that decides.
+
+    Raises:
+        ExprError: a variable or a buffer has no value, or an index is out of its buffer.
+        ZeroDivisionError: an integer division by zero.
+    """
+    with np.errstate(all="ignore"):
+        return _value(expr, values, buffers or {})
+
+
+def _value(expr: Expr, values: Mapping[Var, Number], buffers: Arrays) -> Number:
+    match expr:
+        case Const():
+            return to_dtype(expr.value, expr.dtype)
+        case Var():
+            if expr not in values:
+                raise ExprError(f"variable {expr.name} has no value; given are {[v.name for v in values]}")
+            return to_dtype(values[expr], expr.dtype)
+        case Binary(op, a, b):
+            return to_dtype(_BINARY[op](_value(a, values, buffers), _value(b, values, buffers)), expr.dtype)
+        case Compare(op, a, b):
+            return _COMPARE[op](_value(a, values, buffers), _value(b, values, buffers))
+        case Logic("and", a, b):
+            return bool(_value(a, values, buffers) and _value(b, values, buffers))
+        case Logic("or", a, b):
+            return bool(_value(a, values, buffers) or _value(b, values, buffers))
+        case Not(a):
+            return not _value(a, values, buffers)
+        case Select(cond, a, b):
+            return _value(a if _value(cond, values, buffers) else b, values, buffers)
+        case Cast(dtype, a):
+            return to_dtype(_value(a, values, buffers), dtype)
+        case Call(name, args):
+            return to_dtype(_CALLS[name](*(_value(a, values, buffers) for a in args)), expr.dtype)
+        case Load(buffer, indices):
+            return _element(buffer, tuple(int(_value(i, values, buffers)) for i in indices), buffers)
+        case _:
+            raise TypeError(f"unknown expression node {type(expr).__name__}")
+
+
+def to_dtype(value: Number, dtype: str) -> Number:
+    """Convert as C does. Floats without an integer counterpart become the lowest integer, as x86 does it."""
+    if dtype == "bool":
+        return bool(value != 0)
+    if dtypes.is_float(dtype):
+        return value if dtype == "float64" and isinstance(value, float) else float(np.dtype(dtype).type(value))
+    if isinstance(value, float) and not math.isfinite(value):
+        return int(dtypes.value_range(dtype)[0])
+    return dtypes.wrap(int(value), dtype)
+
+
+def _element(buffer: Buffer, indices: tuple[int, ...], buffers: Arrays) -> Number:
+    if buffer not in buffers:
+        raise ExprError(f"buffer {buffer.name} has no values; given are {[b.name for b in buffers]}")
+    if any(not 0 <= i < n for i, n in zip(indices, buffer.shape, strict=True)):
+        raise ExprError(f"{buffer.name}{list(indices)} is out of its shape {list(buffer.shape)}")
+    value: Number = buffers[buffer][indices].item()
+    return value
+
+
+def _divide(a: float, b: float) -> float:
+    return float(np.float64(a) / np.float64(b))
+
+
+def _extremum(choose: Callable[[Number, Number], Number]) -> Callable[[Number, Number], Number]:
+    # NaN wins, as in NumPy.
+    return lambda a, b: math.nan if math.isnan(a) or math.isnan(b) else choose(a, b)
+
+
+def _numpy(function: Callable[..., Any]) -> Callable[..., float]:
+    # np.float64 instead of the math module: infinities and NaN instead of exceptions.
+    return lambda *args: float(function(*(np.float64(a) for a in args)))
+
+
+_BINARY: dict[str, Callable[[Any, Any], Number]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": _divide,
+    "floordiv": lambda a, b: a // b,
+    "floormod": lambda a, b: a % b,
+    "min": _extremum(min),
+    "max": _extremum(max),
+}
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+}
+
+_CALLS: dict[str, Callable[..., Number]] = {
+    "exp": _numpy(np.exp),
+    "log": _numpy(np.log),
+    "sqrt": _numpy(np.sqrt),
+    "rsqrt": _numpy(lambda x: 1 / np.sqrt(x)),
+    "tanh": _numpy(np.tanh),
+    "sigmoid": _numpy(lambda x: 1 / (1 + np.exp(-x)) if x >= 0 else np.exp(x) / (1 + np.exp(x))),
+    "erf": math.erf,
+    "pow": _numpy(np.power),
+    "abs": abs,
+    "floor": _numpy(np.floor),
+    "ceil": _numpy(np.ceil),
+    "round": _numpy(np.rint),
+}
