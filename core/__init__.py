@@ -1,4 +1,19 @@
-"""pegbox: a tuner plugin framework for tensor operators."""
+"""pegbox: a tuner plugin framework for tensor operators.
+
+    import pegbox as pb
+    from pegbox import te, tir
+
+    task = pb.create_task("matmul", args=(1024, 1024, 1024))
+    result = pb.tune(task, tuner="xgb", trials=64)
+    func = pb.build(task, config=result.best.config)
+
+Names are imported when they are first used, so that `import pegbox` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if __name__ != "pegbox":
     raise ImportError(
@@ -7,3 +22,67 @@ if __name__ != "pegbox":
     )
 
 __version__ = "0.1.0"
+
+_HOME = {
+    "ConfigSpace": "pegbox.space",
+    "Config": "pegbox.space",
+    "Task": "pegbox.task.task",
+    "create_task": "pegbox.task.task",
+    "template": "pegbox.task.template",
+    "Target": "pegbox.codegen.target",
+    "tune": "pegbox.api",
+    "build": "pegbox.api",
+    "lower": "pegbox.api",
+    "export": "pegbox.api",
+    "compare": "pegbox.api",
+    "apply_history_best": "pegbox.records.apply",
+    "Journal": "pegbox.records.journal",
+    "hookimpl": "pegbox.hooks",
+}
+_MODULES = ("api", "errors", "te", "tir")
+
+__all__ = [
+    "Config",
+    "ConfigSpace",
+    "Journal",
+    "Target",
+    "Task",
+    "api",
+    "apply_history_best",
+    "build",
+    "compare",
+    "create_task",
+    "errors",
+    "export",
+    "hookimpl",
+    "lower",
+    "te",
+    "template",
+    "tir",
+    "tune",
+]
+
+if TYPE_CHECKING:
+    from pegbox import api, errors, te, tir
+    from pegbox.api import build, compare, export, lower, tune
+    from pegbox.codegen.target import Target
+    from pegbox.hooks import hookimpl
+    from pegbox.records.apply import apply_history_best
+    from pegbox.records.journal import Journal
+    from pegbox.space import Config, ConfigSpace
+    from pegbox.task.task import Task, create_task
+    from pegbox.task.template import template
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"pegbox.{name}")
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'pegbox' has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pegbox.task.template import template
+import pegbox as pb
 from pegbox.templates import gemm
 
 
-@template("batch_matmul")
+@pb.template("batch_matmul")
 def batch_matmul(cfg: Any, batch: int, M: int, K: int, N: int, dtype: str = "float32") -> Any:
     """C[b, M, N] = A[b, M, K] · B[b, K, N] for each b of the batch, row-major."""
     gemm.declare(cfg, M, K, N, dtype)

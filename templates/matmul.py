@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pegbox.task.template import template
+import pegbox as pb
 from pegbox.templates import gemm
 
 
-@template("matmul")
+@pb.template("matmul")
 def matmul(cfg: Any, M: int, K: int, N: int, dtype: str = "float32") -> Any:
     """C[M, N] = A[M, K] · B[K, N], row-major, any shape; float32 or float64 (other types run, untuned for them)."""
     gemm.declare(cfg, M, K, N, dtype)

@@ -1,0 +1,252 @@
+"""Where names become objects: create_task, tune, build, lower, export, compare."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pegbox.compute.tensor import Tensor
+from pegbox.errors import ArgumentError
+from pegbox.loops.nodes import Function
+from pegbox.loops.passes import lower_function
+from pegbox.measure.local import LocalMeasurer
+from pegbox.measure.result import Result
+from pegbox.records.apply import current_history
+from pegbox.records.history import load_history
+from pegbox.records.journal import Journal
+from pegbox.records.record import Record
+from pegbox.schedule.schedule import Schedule
+from pegbox.schedule.te_replay import replay
+from pegbox.schedule.te_schedule import TESchedule
+from pegbox.search.callbacks import Callback, CallbackLike
+from pegbox.search.compare import compare as compare_tuners
+from pegbox.search.comparison import Comparison
+from pegbox.search.create import make_tuner
+from pegbox.search.loop import run
+from pegbox.search.outcome import Trial, TuneResult
+from pegbox.search.progress import progress as progress_callback
+from pegbox.search.protocols import TunerFactory
+from pegbox.search.state import SearchState
+from pegbox.space import Config
+from pegbox.task.task import Task, create_task
+
+if TYPE_CHECKING:
+    from pegbox.codegen.kernel import Kernel
+    from pegbox.codegen.target import Target
+    from pegbox.measure.runner import RunnerFactory
+
+__all__ = ["build", "compare", "create_task", "export", "lower", "tune"]
+
+
+class _Recorder(Callback):
+    """Appends every trial to the journal before anything else sees it."""
+
+    essential = True
+
+    def __init__(self, journal: Journal, task: Task, tuner: str, seed: int) -> None:
+        self.journal = journal
+        self.task = task
+        self.tuner = tuner
+        self.seed = seed
+
+    def on_trial(self, trial: Trial, state: SearchState) -> None:
+        self._append(trial, remeasured=False)
+
+    def on_remeasured(self, trial: Trial, state: SearchState) -> None:
+        self._append(trial, remeasured=True)
+
+    def _append(self, trial: Trial, *, remeasured: bool) -> None:
+        record = Record.of(
+            self.task, trial.config, trial.result, tuner=self.tuner, seed=self.seed, remeasured=remeasured
+        )
+        self.journal.append(record)
+
+
+def tune(
+    task: Task,
+    *,
+    tuner: str | TunerFactory = "xgb",
+    trials: int | None = 200,
+    budget: float | str | None = None,
+    early_stopping: int | None = None,
+    records: str | os.PathLike[str] | Journal | None = None,
+    resume: bool = False,
+    seed: int = 0,
+    runner: str | RunnerFactory = "local",
+    timeout: float = 10.0,
+    batch_size: int | None = None,
+    callbacks: Iterable[CallbackLike] = (),
+    progress: bool = True,
+    measure_options: Mapping[str, Any] | None = None,
+) -> TuneResult:
+    """Search the task's space for the fastest configuration.
+
+    Args:
+        tuner: a name, with options if any ("xgb:plan_size=32"), "file.py:Class", or a factory.
+        trials: new measurements at most; None when only the budget limits.
+        budget: seconds, or text such as "60s", "5m", "1h".
+        early_stopping: end after that many trials without improvement.
+        records: a file to which every trial is appended at once.
+        resume: start from what the file holds of this task; no configuration in it is measured again. `trials` then
+            counts those too, so that repeating the command finishes the run.
+        seed: of the tuner and of the random inputs.
+        runner: the name of a runner plugin, or a factory.
+        timeout: seconds that one trial may run.
+        progress: show a live line on a terminal, one line a batch otherwise (on standard error).
+        measure_options: further keyword arguments of `LocalMeasurer`.
+
+    Ctrl-C ends the search early: the result holds everything measured, with `stopped_because="interrupted"`.
+
+    Raises:
+        ArgumentError: an option outside its domain, or `resume` without `records`.
+        UnknownName, PluginError: no such tuner or runner.
+        RecordError: the file is damaged, or its records of this workload are of another space or target.
+        TuningError: a tuner, the records or the measuring broke; what was measured is in its `result`.
+    """
+    seconds = parse_budget(budget)
+    searcher = make_tuner(tuner, task.space, seed=seed)
+    name = tuner if isinstance(tuner, str) else getattr(tuner, "__name__", type(searcher).__name__)
+    journal = None if records is None else records if isinstance(records, Journal) else Journal(records)
+    history: list[tuple[Config, Result]] = []
+    if resume:
+        if journal is None:
+            raise ArgumentError("resume=True needs records: name the file that the earlier run wrote")
+        history = list(zip(*load_history(journal, task), strict=True)) if journal.path.exists() else []
+        trials = None if trials is None else max(trials - len(history), 0)
+    hearers: list[CallbackLike] = []
+    if journal is not None:
+        journal.check_writable()
+        hearers.append(_Recorder(journal, task, name, seed))
+    if progress:
+        hearers.append(progress_callback())
+    best = min((result.cost for _, result in history), default=math.inf)
+    options: dict[str, Any] = {"runner": runner, "seed": seed, "timeout": timeout, "best": best}
+    with LocalMeasurer(task, **options, **(measure_options or {})) as measurer:
+        return run(
+            searcher,
+            measurer,
+            trials=trials,
+            budget_seconds=seconds,
+            early_stopping=early_stopping,
+            batch_size=batch_size,
+            callbacks=[*hearers, *callbacks],
+            history=history,
+            space=task.space,
+            flop=task.flop,
+            name=name,
+        )
+
+
+def parse_budget(budget: float | str | None) -> float | None:
+    """Seconds from a number or from text such as "90", "60s", "1.5m" or "1h".
+
+    Raises:
+        ArgumentError: neither.
+    """
+    if budget is None or isinstance(budget, int | float):
+        return None if budget is None else float(budget)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|)\s*", budget)
+    if match is None:
+        raise ArgumentError(f"budget {budget!r}: write seconds, or a number with s, m or h, as in 60s, 5m, 1h")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+
+
+def lower(schedule: TESchedule | Schedule, args: Sequence[Tensor] = (), name: str = "main") -> Function:
+    """The plain loop program of a schedule; `print` shows it.
+
+    Args:
+        args: the function's arguments in call order (a `tir.Schedule` knows them already).
+
+    Raises:
+        ScheduleError: the schedule is not legal, or an argument is missing.
+    """
+    made = schedule if isinstance(schedule, Schedule) else replay(schedule, args, name)
+    return lower_function(made.func)
+
+
+def build(
+    what: Task | TESchedule | Schedule | Function,
+    args: Sequence[Tensor] = (),
+    *,
+    config: Config | int | None = None,
+    target: str | Target | None = None,
+    name: str = "main",
+) -> Kernel:
+    """Compile to a kernel that is called on NumPy arrays.
+
+    A task is built with `config` (a configuration or its index), or else with the best one of the records that
+    `apply_history_best` put in effect. A schedule or program is built as it is, for `target` ("llvm": this machine).
+
+    Raises:
+        ArgumentError: a task without a configuration, or a target for a task, which has its own.
+        InvalidConfig, ScheduleError, CompileError: the candidate cannot be built.
+    """
+    from pegbox.codegen import Target, compile_program, emit, load  # LLVM is loaded when first needed
+
+    if isinstance(what, Task):
+        if target is not None:
+            raise ArgumentError(f"target={target!r}: the task is for {what.target} already; pass it to create_task")
+        return load(compile_program(what.lower(_chosen(what, config))))
+    if config is not None:
+        raise ArgumentError(f"config={config!r}: only a task has configurations, not {type(what).__name__}")
+    func = what if isinstance(what, Function) else lower(what, args, name)
+    resolved = target if isinstance(target, Target) else Target(target or "llvm")
+    return load(compile_program(emit(func, resolved)))
+
+
+def _chosen(task: Task, config: Config | int | None) -> Config:
+    if isinstance(config, Config):
+        return config
+    if config is not None:
+        return task.space.get(config)
+    history = current_history()
+    if history is None:
+        raise ArgumentError(
+            f"build({task.name}): no configuration given; pass config=result.best.config, an index, or build inside "
+            "`with pegbox.apply_history_best('records.jsonl'):`"
+        )
+    best = history.best_config(task)
+    if best is None:
+        raise ArgumentError(f"build({task!r}): no valid record of this workload in {history}; tune it first")
+    return best
+
+
+def export(task: Task, config: Config | int | None, path: str | os.PathLike[str], *, header: bool = True) -> None:
+    """Write the kernel as `.o` (object file) or `.so` (shared library), with a C header beside it.
+
+    Raises:
+        ArgumentError: another suffix, or no configuration (see `build`).
+        CompileError: no system linker for a shared library.
+    """
+    from pegbox.codegen import c_header, write_object, write_shared_library
+
+    out = Path(path)
+    writers = {".o": write_object, ".so": write_shared_library}
+    if out.suffix not in writers:
+        raise ArgumentError(f"export to {str(out)!r}: the name must end in .o (object file) or .so (shared library)")
+    program = task.lower(_chosen(task, config))
+    writers[out.suffix](program, out)
+    if header:
+        out.with_suffix(".h").write_text(c_header(program))
+
+
+def compare(
+    tasks: Task | Sequence[Task],
+    tuners: Sequence[str],
+    *,
+    trials: int = 64,
+    seeds: int | Sequence[int] = 3,
+    measure_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Comparison:
+    """Compare tuners honestly: the same number of trials, several seeds, interleaved; see `pegbox.search.compare`.
+
+    `print` shows a table; `.to_json()` gives plain data.
+    """
+    measurer = partial(LocalMeasurer, **(measure_options or {}))
+    return compare_tuners(tasks, tuners, measurer=measurer, trials=trials, seeds=seeds, **options)
