@@ -25,7 +25,7 @@ from pegbox.compute.graph import post_order
 from pegbox.compute.reference_contract import contract_grid, factors
 from pegbox.compute.reference_grid import Evaluator, Grid
 from pegbox.compute.reference_reduce import CHUNK, reduce_grid
-from pegbox.compute.tensor import ComputeOp, IterVar, Tensor
+from pegbox.compute.tensor import ComputeOp, IterVar, Operation, Tensor
 from pegbox.errors import ArgumentError, ComputeError
 from pegbox.expr.nodes import Buffer
 
@@ -43,15 +43,24 @@ def evaluate(outputs: Sequence[Tensor], inputs: Mapping[Tensor, Array]) -> list[
     for tensor, array in inputs.items():
         arrays[tensor.buffer] = _checked(tensor, array)
     with np.errstate(all="ignore"):
-        for op in post_order([t.op for t in outputs]):
-            if all(t.buffer in arrays for t in op.outputs):
-                continue
+        for op in _pending(outputs, arrays):
             if not isinstance(op, ComputeOp):
                 raise ArgumentError(f"no array for input {op.outputs[0]!r}; given are {[t.name for t in inputs]}")
             results = _run(op, arrays)
             for tensor, result in zip(op.outputs, results, strict=True):
                 arrays.setdefault(tensor.buffer, result)
     return [arrays[t.buffer] for t in outputs]
+
+
+def _pending(outputs: Sequence[Tensor], arrays: Mapping[Buffer, Array]) -> list[Operation]:
+    """The operations that are needed for what is not given, producers first."""
+    wanted = {t.buffer for t in outputs}
+    pending: list[Operation] = []
+    for op in reversed(post_order([t.op for t in outputs])):
+        if any(t.buffer in wanted and t.buffer not in arrays for t in op.outputs):
+            pending.append(op)
+            wanted.update(t.buffer for t in op.inputs)
+    return pending[::-1]
 
 
 def _checked(tensor: Tensor, array: Array) -> Array:
