@@ -1,0 +1,108 @@
+"""Building expressions: types, folding, printing, truth values."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from pegbox.errors import ExprError
+from pegbox.expr import build, intrinsics
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Buffer, Const, Load, Var
+
+F = Load(Buffer("A", (4,), "float32"), (build.index(0),))
+N = Load(Buffer("B", (4,), "int32"), (build.index(0),))
+B8 = Load(Buffer("C", (4,), "int8"), (build.index(0),))
+U8 = Load(Buffer("D", (4,), "uint8"), (build.index(0),))
+D = Load(Buffer("E", (4,), "float64"), (build.index(0),))
+
+
+@pytest.mark.parametrize(
+    ("expr", "dtype"),
+    [
+        (F + 1, "float32"),
+        (1.5 * F, "float32"),
+        (F + D, "float64"),
+        (N + B8, "int32"),
+        (N + F, "float32"),
+        (U8 + B8, "int16"),
+        (N + 1, "int32"),
+        (F < 0, "bool"),
+        (F + np.float64(2), "float32"),
+    ],
+)
+def test_operands_meet_in_the_wider_type(expr, dtype):
+    assert expr.dtype == dtype
+
+
+def test_index_arithmetic_folds():
+    i = Var("i")
+    assert same(i * 1 + 0, i)
+    assert isinstance(build.index(3) + 4, Const)
+    assert str((i + 2) * 3 - i) == "(i + 2) * 3 - i"
+
+
+def test_float_arithmetic_is_left_alone():
+    assert str(F * 0.0 + 0.0) == "A[0] * 0.0 + 0.0"
+
+
+def test_narrow_constants_wrap():
+    assert build.const(300, "uint8").value == 44
+    assert build.const(128, "int8").value == -128
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: N / 2, "ambiguous"),
+        (lambda: F // 2, "needs integers"),
+        (lambda: N % 0, "division by zero"),
+        (lambda: (F < 1) + (F < 2), "arithmetic on bool"),
+        (lambda: F + "x", "cannot use 'x'"),
+        (lambda: build.const(1.5, "int32"), "cast explicitly"),
+        (lambda: build.const(1, "float8"), "unknown dtype 'float8'"),
+        (lambda: build.select(F, 1, 2), "where a condition is needed"),
+        (lambda: intrinsics.call("exp", N), "needs a float"),
+        (lambda: intrinsics.call("pow", F), "takes 2 argument"),
+        (lambda: intrinsics.call("gamma", F), "unknown intrinsic"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_remedy(make, words):
+    with pytest.raises(ExprError, match=words):
+        make()
+
+
+def test_a_condition_has_no_truth_value():
+    with pytest.raises(ExprError, match="if_then_else"):
+        bool(Var("i") < 3)
+
+
+def test_equality_is_an_expression_whose_truth_is_structural():
+    i, j = build.variables("i j")
+    assert (i + 1) == (i + 1)
+    assert (i + 1) != (j + 1)
+    assert (i == j).dtype == "bool"
+    assert str(build.select(i == j, 1.0, 0.0)) == "select(i == j, 1.0, 0.0)"
+
+
+def test_expressions_work_in_containers():
+    i, j = build.variables("i j")
+    assert {i + j: 1}[i + j] == 1
+    assert i in [j, i]
+    assert (j * 2) not in [j, i]
+
+
+def test_expressions_survive_pickling():
+    i = Var("i")
+    expr = build.select(i < 3, F * 2 + 1, -F)
+    assert str(pickle.loads(pickle.dumps(expr))) == str(expr)
+
+
+def test_printing_keeps_the_meaning_of_parentheses():
+    i, j, k = build.variables("i j k")
+    assert str(i - (j - k)) == "i - (j - k)"
+    assert str((i + j) % 4 * k) == "(i + j) % 4 * k"
+    assert str(i // (j * k)) == "i // (j * k)"
+    assert str(build.logical_and(build.logical_or(i < j, j < k), i < k)) == "(i < j or j < k) and i < k"

@@ -1,0 +1,152 @@
+"""Simplification against brute force: the same value for every assignment within the ranges."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pegbox.expr import build
+from pegbox.expr.affine import linear
+from pegbox.expr.bounds import bounds
+from pegbox.expr.nodes import Binary, Compare, Const, Expr, Logic, Not, Select, Var
+from pegbox.expr.simplify import prove, simplify
+
+X, Y, Z = VARS = build.variables("x y z")
+
+
+def value(expr: Expr, env: dict[Var, int]) -> int | bool:
+    """An evaluator that shares no code with the simplifier."""
+    match expr:
+        case Const(v):
+            return v
+        case Var():
+            return env[expr]
+        case Binary(op, a, b):
+            left, right = value(a, env), value(b, env)
+            return {
+                "add": lambda: left + right,
+                "sub": lambda: left - right,
+                "mul": lambda: left * right,
+                "floordiv": lambda: left // right,
+                "floormod": lambda: left % right,
+                "min": lambda: min(left, right),
+                "max": lambda: max(left, right),
+            }[op]()
+        case Compare(op, a, b):
+            left, right = value(a, env), value(b, env)
+            table = {"lt": left < right, "le": left <= right, "gt": left > right, "ge": left >= right}
+            return {**table, "eq": left == right, "ne": left != right}[op]
+        case Logic(op, a, b):
+            return (value(a, env) and value(b, env)) if op == "and" else (value(a, env) or value(b, env))
+        case Not(a):
+            return not value(a, env)
+        case Select(cond, a, b):
+            return value(a, env) if value(cond, env) else value(b, env)
+        case _:
+            raise TypeError(type(expr))
+
+
+constants = st.integers(-9, 9).map(build.index)
+divisors = st.integers(1, 9).map(build.index)
+
+
+def _grow(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    return st.one_of(
+        st.builds(build.add, inner, inner),
+        st.builds(build.sub, inner, inner),
+        st.builds(build.mul, inner, constants),
+        st.builds(build.mul, inner, inner),
+        st.builds(build.floordiv, inner, divisors),
+        st.builds(build.floormod, inner, divisors),
+        st.builds(build.minimum, inner, inner),
+        st.builds(build.maximum, inner, inner),
+    )
+
+
+integers = st.recursive(st.one_of(constants, st.sampled_from(VARS)), _grow, max_leaves=8)
+comparisons = st.builds(build.compare, st.sampled_from(["lt", "le", "gt", "ge", "eq", "ne"]), integers, integers)
+conditions = st.recursive(
+    comparisons,
+    lambda c: st.one_of(
+        st.builds(build.logical_and, c, c), st.builds(build.logical_or, c, c), st.builds(build.logical_not, c)
+    ),
+    max_leaves=3,
+)
+ranges = st.tuples(st.integers(-5, 5), st.integers(0, 6)).map(lambda t: (t[0], t[0] + t[1]))
+scopes = st.tuples(ranges, ranges, ranges).map(lambda rs: dict(zip(VARS, rs, strict=True)))
+
+
+def assignments(scope: dict[Var, tuple[int, int]]):
+    spans = [range(lo, hi + 1) for lo, hi in scope.values()]
+    return (dict(zip(scope, point, strict=True)) for point in itertools.product(*spans))
+
+
+@settings(max_examples=150, deadline=None)
+@given(integers, scopes)
+def test_simplified_arithmetic_has_the_same_value(expr, scope):
+    simple = simplify(expr, scope)
+    for env in assignments(scope):
+        assert value(simple, env) == value(expr, env), (str(expr), str(simple), env)
+
+
+@settings(max_examples=150, deadline=None)
+@given(conditions, scopes)
+def test_simplified_conditions_have_the_same_truth(condition, scope):
+    simple = simplify(condition, scope)
+    for env in assignments(scope):
+        assert bool(value(simple, env)) == bool(value(condition, env)), (str(condition), str(simple), env)
+
+
+@settings(max_examples=150, deadline=None)
+@given(integers, scopes)
+def test_bounds_hold_every_value(expr, scope):
+    between = bounds(expr, scope)
+    assert between is not None
+    for env in assignments(scope):
+        assert between[0] <= value(expr, env) <= between[1]
+
+
+@settings(max_examples=150, deadline=None)
+@given(conditions, scopes)
+def test_what_is_proved_is_true(condition, scope):
+    if prove(condition, scope):
+        assert all(value(condition, env) for env in assignments(scope))
+
+
+@settings(max_examples=100, deadline=None)
+@given(integers)
+def test_linear_form_means_the_same(expr):
+    scope = dict.fromkeys(VARS, (-3, 3))
+    back = linear(expr).to_expr()
+    assert all(value(back, env) == value(expr, env) for env in assignments(scope))
+
+
+def test_packed_indices_fall_apart():
+    scope = {X: (0, 31), Y: (0, 7)}
+    assert str(simplify((Y * 32 + X) // 32, scope)) == "y"
+    assert str(simplify((Y * 32 + X) % 32, scope)) == "x"
+
+
+def test_division_stays_where_the_ranges_do_not_help():
+    assert str(simplify((Y * 32 + X) // 32, {X: (0, 32), Y: (0, 7)})) == "y + x // 32"
+
+
+def test_common_factors_of_a_division_cancel():
+    assert str(simplify((X * 4) // 8, {})) == "x // 2"
+    assert str(simplify((X * 4 + 1) % 8, {})) == "x % 2 * 4 + 1"
+
+
+def test_nested_divisions_merge():
+    assert str(simplify((X // 2) // 3, {})) == "x // 6"
+    assert str(simplify((X % 12) % 4, {})) == "x % 4"
+
+
+def test_a_variable_with_one_value_is_a_constant():
+    assert str(simplify(X * 3 + Y, {X: (2, 2)})) == "y + 6"
+
+
+def test_ranges_decide_comparisons():
+    assert prove(X * 8 + Y < 64, {X: (0, 7), Y: (0, 7)})
+    assert not prove(X * 8 + Y < 63, {X: (0, 7), Y: (0, 7)})
