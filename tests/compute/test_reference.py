@@ -268,9 +268,9 @@ class TestElementwise:
     @pytest.mark.parametrize("target", [*DTYPES, "bool"])
     def test_casts(self, source: str, target: str) -> None:
         a = placeholder((50,), source)
-        if source.startswith("float") and target == "uint8":
-            pytest.skip("negative floats have no value there")
-        check(compute((50,), lambda i: cast(target, a[i])), a)
+        # Negative floats have no value in uint8.
+        positive = source.startswith("float") and target == "uint8"
+        check(compute((50,), lambda i: cast(target, call("abs", a[i]) if positive else a[i])), a)
 
     def test_logic_and_bool_outputs(self) -> None:
         a, b = placeholder((30,), "bool"), placeholder((30,), "int8")
