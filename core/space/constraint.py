@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pegbox.errors import SpaceError
 from pegbox.space.config import Config
 from pegbox.space.digits import Digits, Mask, digits_of, strides
+from pegbox.space.entities import Entity
 
 if TYPE_CHECKING:
     from pegbox.space.space import ConfigSpace
@@ -68,28 +69,36 @@ class DoesNotExist(Exception):
 class Probe(Config):
     """The config as a predicate sees it: only the knobs it declared that it reads."""
 
-    __slots__ = ("_active", "_constraint")
+    __slots__ = ("_bound", "_shifted")
 
-    def __init__(
-        self, space: ConfigSpace, digits: tuple[int, ...], constraint: Constraint, active: Sequence[bool]
-    ) -> None:
-        super().__init__(space, digits)
-        self._constraint = constraint
-        self._active = active
+    def __init__(self, bound: BoundConstraint, shifted: tuple[int, ...]) -> None:
+        # No digits: the rest of the config is not for the predicate to see.
+        super().__init__(bound.space, ())
+        self._bound = bound
+        self._shifted = shifted
 
     def __getitem__(self, name: str) -> Any:
-        if not self.exists(name):
+        slot, entities = self._read(name)
+        digit = self._shifted[slot]
+        if digit == 0:
             raise DoesNotExist(name)
-        return super().__getitem__(name)
+        return entities[digit - 1]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._bound.readable
 
     def exists(self, name: str) -> bool:
-        reads = self._constraint.reads
-        if name not in reads:
+        return self._shifted[self._read(name)[0]] > 0
+
+    def _read(self, name: str) -> tuple[int, tuple[Entity, ...]]:
+        found = self._bound.readable.get(name)
+        if found is None:
+            constraint = self._bound.constraint
             raise SpaceError(
-                f"constraint {self._constraint.message!r} uses knob {name!r} but declares reads={reads}; "
+                f"constraint {constraint.message!r} uses knob {name!r} but declares reads={constraint.reads}; "
                 "list every knob that it uses"
             )
-        return self._active[reads.index(name)]
+        return found
 
 
 class BoundConstraint:
@@ -103,9 +112,9 @@ class BoundConstraint:
         self.constraint = constraint
         self.columns = columns
         self.needs = frozenset(columns) | frozenset(parents)
-        self.lengths = tuple(len(knob) for knob in space.knobs.values())
+        self.readable = {name: (slot, space.knobs[name].entities) for slot, name in enumerate(constraint.reads)}
         # A knob that does not exist counts as digit 0 of its own, one before its real digits.
-        self.radices = tuple(self.lengths[column] + 1 for column in columns)
+        self.radices = tuple(len(entities) + 1 for _, entities in self.readable.values())
         size = math.prod(self.radices)
         self._strides = strides(self.radices) if size < 1 << 62 else None
         self._table = np.full(size, UNKNOWN, dtype=np.int8) if size <= TABLE_LIMIT else None
@@ -148,10 +157,7 @@ class BoundConstraint:
         return answer
 
     def _ask(self, shifted: tuple[int, ...]) -> bool:
-        digits = [0] * len(self.lengths)
-        for column, digit in zip(self.columns, shifted, strict=True):
-            digits[column] = max(0, digit - 1)
-        probe = Probe(self.space, tuple(digits), self.constraint, [digit > 0 for digit in shifted])
+        probe = Probe(self, shifted)
         try:
             return bool(self.constraint.predicate(probe))
         except DoesNotExist:
@@ -159,7 +165,7 @@ class BoundConstraint:
         except SpaceError:
             raise
         except Exception as error:
-            seen = ", ".join(f"{name}={probe[name]}" for name in self.constraint.reads if probe.exists(name))
+            seen = ", ".join(f"{name}={entity}" for name, entity in probe.items())
             raise SpaceError(
                 f"constraint {self.constraint.message!r} raised {type(error).__name__} at {seen}: {error}"
             ) from error

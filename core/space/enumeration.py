@@ -26,9 +26,9 @@ class OutOfBudget(Exception):
 class Search:
     """A search over `order`, the remaining columns of `base` staying as they are.
 
-    `block` is how many partial rows are extended at once: small blocks reach complete rows sooner, large ones
-    share more work. With `rng` the rows come in random order, else in ascending order of the columns in `order`,
-    the first being the most significant. `budget` bounds the partial rows looked at.
+    At most `width` partial rows are extended at once, to about `block` rows: small blocks reach complete rows sooner,
+    large ones share more work. With `rng` the rows come in random order, else in ascending order of the columns in
+    `order`, the first being the most significant. `budget` bounds the partial rows looked at.
     """
 
     structure: Structure
@@ -37,6 +37,7 @@ class Search:
     base: Digits
     rng: np.random.Generator | None = None
     block: int = BLOCK
+    width: int = BLOCK
     budget: float = math.inf
 
     def blocks(self) -> Iterator[Digits]:
@@ -62,7 +63,7 @@ class Search:
             yield rows
             return
         length = self.structure.lengths[self.order[depth]]
-        step = max(1, self.block // length)
+        step = max(1, min(self.width, self.block // length))
         for start in range(0, len(rows), step):
             grown = self._grow(rows[start : start + step], depth, length)
             if len(grown):

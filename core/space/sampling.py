@@ -21,7 +21,8 @@ from pegbox.space.structure import Component, Structure
 LIST_BUDGET = 1 << 18
 CONSTRUCT_BUDGET = 1 << 21
 LISTING_BUDGET = 1 << 23
-CONSTRUCT_BLOCK = 256
+CONSTRUCT_WIDTH, CONSTRUCT_KEEP = 64, 16
+"""Backtracking keeps this many partial rows at a time, and this many of the complete ones: kin are much alike."""
 
 
 def sample(structure: Structure, n: int, rng: np.random.Generator) -> Digits:
@@ -128,10 +129,12 @@ def _constructed(structure: Structure, component: Component, rng: np.random.Gene
     """A block of valid rows found by backtracking in random order."""
     base = np.zeros(len(structure.lengths), dtype=np.int64)
     order = search_order(structure, component)
-    search = Search(structure, order, component.checks, base, rng=rng, block=CONSTRUCT_BLOCK, budget=CONSTRUCT_BUDGET)
+    search = Search(
+        structure, order, component.checks, base, rng=rng, block=1 << 15, width=CONSTRUCT_WIDTH, budget=CONSTRUCT_BUDGET
+    )
     try:
         for block in search.blocks():
-            return block[:CONSTRUCT_BLOCK]
+            return block[:CONSTRUCT_KEEP]
     except OutOfBudget:
         names = ", ".join(structure.knobs[column].name for column in component.columns)
         raise SpaceError(

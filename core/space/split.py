@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -94,7 +95,6 @@ def split_knob(
         tails = policy != "factors" if no_tail is None else not no_tail
         outputs = 2 if num_outputs is None else num_outputs
         choices = generated(extent, policy, outputs, min(extent, max_factor or extent), tails)
-        refuse_too_many(name, len(choices), "give max_factor, fewer outputs, or the policy 'candidate'")
     if filter is not None:
         choices = tuple(choice for choice in choices if filter(choice))
     require_values(name, choices, f"no split of {extent} is left under policy {policy!r}; loosen filter or no_tail")
@@ -127,21 +127,39 @@ def generated(extent: int, policy: str, num_outputs: int, max_factor: int, tails
     """All splits under a policy, in AutoTVM's order (the factor next to the inferred one varies fastest).
 
     Cached because a template declares the same space again for every candidate that it builds.
+
+    Raises:
+        SpaceError: there are too many to list.
     """
     factors = [f for f in _factor_set(extent, policy) if f <= max_factor]
-    stacks: list[tuple[int, ...]] = [()]
-    products = [1]
+    _refuse_too_many_splits(extent, factors, num_outputs - 1, tails)
+    stacks: list[tuple[tuple[int, ...], int]] = [((), 1)]
     for _ in range(num_outputs - 1):
-        grown = [
+        stacks = [
             ((*stack, factor), product * factor)
-            for stack, product in zip(stacks, products, strict=True)
+            for stack, product in stacks
             for factor in factors
-            # Products only grow, and a divisor's factors are divisors: what fails here fails for ever.
-            if product * factor <= extent and (tails or extent % (product * factor) == 0)
+            if _fits(extent, product * factor, tails)
         ]
-        stacks, products = [stack for stack, _ in grown], [product for _, product in grown]
-        refuse_too_many(f"split of {extent}", len(stacks), "give max_factor, fewer outputs, or the policy 'candidate'")
-    return tuple(SplitEntity((-1, *reversed(stack))) for stack in stacks)
+    return tuple(SplitEntity((-1, *reversed(stack))) for stack, _ in stacks)
+
+
+def _fits(extent: int, product: int, tails: bool) -> bool:
+    """Whether inner extents of this product are allowed. What does not fit never will with further factors."""
+    return product <= extent and (tails or extent % product == 0)
+
+
+def _refuse_too_many_splits(extent: int, factors: list[int], levels: int, tails: bool) -> None:
+    """Count by product before listing: the count is quick where the list is endless."""
+    counts = Counter({1: 1})
+    for _ in range(levels):
+        grown: Counter[int] = Counter()
+        for product, count in counts.items():
+            for factor in factors:
+                if _fits(extent, product * factor, tails):
+                    grown[product * factor] += count
+        counts = grown
+    refuse_too_many(f"split of {extent}", counts.total(), "give max_factor, fewer outputs, or the policy 'candidate'")
 
 
 def _factor_set(extent: int, policy: str) -> list[int]:

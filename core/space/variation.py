@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from pegbox.space.digits import Digits, Mask
@@ -82,17 +84,25 @@ def _near(structure: Structure, column: int, coordinates: Floats, digits: Digits
 
 def nearest(coordinates: Floats) -> Digits:
     """Table of shape (n, min(8, n - 1)): the digits whose values are closest to each digit's, itself left out."""
+    return _nearest(coordinates.astype(np.float32).tobytes(), coordinates.shape[1])
+
+
+@lru_cache(maxsize=64)
+def _nearest(raw: bytes, width: int) -> Digits:
+    """`nearest` of a table given by its bytes, so that knobs that are alike share the work."""
+    coordinates = np.frombuffer(raw, dtype=np.float32).reshape(-1, width)
     n = len(coordinates)
     count = min(NEAREST, n - 1)
     # Ties are broken by a fixed jitter per pair: argpartition alone would prefer small digits.
     jitter = np.random.default_rng(n)
     table = np.empty((n, count), dtype=np.int64)
-    for start in range(0, n, 128):
-        block = coordinates[start : start + 128]
-        distance = np.abs(block[:, None] - coordinates[None]).sum(axis=2)
-        distance += jitter.random(distance.shape) * 1e-6
+    for start in range(0, n, 256):
+        block = coordinates[start : start + 256]
+        distance = jitter.random((len(block), n), dtype=np.float32) * np.float32(1e-3)
+        for axis in range(width):
+            distance += np.abs(block[:, axis, None] - coordinates[None, :, axis])
         distance[np.arange(len(block)), np.arange(start, start + len(block))] = np.inf
-        table[start : start + 128] = np.argpartition(distance, count - 1, axis=1)[:, :count]
+        table[start : start + 256] = np.argpartition(distance, count - 1, axis=1)[:, :count]
     return table
 
 
