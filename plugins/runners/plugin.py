@@ -1,10 +1,13 @@
-"""The built-in runners, by name; each is imported when it is first asked for."""
+"""The built-in runners, registered as any plugin registers its own."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from pegbox.hooks import hookimpl
 
 
 @hookimpl
-def pegbox_register_runners() -> dict[str, str]:
+def pegbox_register_runners() -> Mapping[str, str]:
+    """The runner "local": this machine, in a process of its own."""
     return {"local": "pegbox.plugins.runners.local:LocalRunner"}

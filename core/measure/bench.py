@@ -1,0 +1,89 @@
+"""What candidates of one task are run on: seeded inputs, the answers they must give, and how exact those must be."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from pegbox.errors import MeasureError
+from pegbox.measure.check import Tolerance
+
+if TYPE_CHECKING:
+    from pegbox.codegen import ArgSpec
+
+Array = npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The data of one task: `inputs` and `expected` follow the order of the input and output arguments in `args`.
+
+    `flop` is the arithmetic work of one call. Runners that live elsewhere ship a bench once, not once per candidate.
+    """
+
+    args: tuple[ArgSpec, ...]
+    inputs: tuple[Array, ...]
+    expected: tuple[Array, ...]
+    tolerance: Tolerance
+    flop: float = 0.0
+
+    def save(self, folder: Path) -> None:
+        """Write the bench into an existing folder, arrays as .npy files."""
+        arrays = [*self.inputs, *self.expected]
+        for number, array in enumerate(arrays):
+            np.save(folder / f"{number}.npy", array)
+        (folder / "bench.pickle").write_bytes(pickle.dumps((self.args, self.tolerance, self.flop, len(self.inputs))))
+
+    @classmethod
+    def load(cls, folder: Path) -> Bench:
+        """Read what `save` wrote; arrays are fresh NumPy arrays, aligned as NumPy aligns them."""
+        args, tolerance, flop, inputs = pickle.loads((folder / "bench.pickle").read_bytes())
+        arrays = tuple(np.load(folder / f"{number}.npy") for number in range(len(args)))
+        return cls(args, arrays[:inputs], arrays[inputs:], tolerance, flop)
+
+
+def make_inputs(args: Sequence[ArgSpec], *, seed: int) -> list[Array]:
+    """Random arrays for the input arguments: floats uniform in [-1, 1], integers small and never zero, even bools.
+
+    Small integers keep the sums of int8 kernels meaningful; zero is left out because a template may divide.
+    """
+    rng = np.random.default_rng(seed)
+    return [_random(rng, spec) for spec in args if not spec.is_output]
+
+
+def check_reference(args: Sequence[ArgSpec], expected: Sequence[Array]) -> tuple[Array, ...]:
+    """The reference outputs as contiguous arrays; raises `MeasureError` when they don't have the declared shapes."""
+    specs = [spec for spec in args if spec.is_output]
+    if len(specs) != len(expected):
+        raise MeasureError(f"the NumPy reference gave {len(expected)} arrays for {len(specs)} outputs")
+    arrays = tuple(np.ascontiguousarray(array) for array in expected)
+    for spec, array in zip(specs, arrays, strict=True):
+        # ascontiguousarray makes a scalar one-dimensional, so compare sizes there.
+        if array.dtype != np.dtype(spec.dtype) or (spec.shape and array.shape != spec.shape):
+            raise MeasureError(
+                f"the NumPy reference of output {spec.name!r} is {array.dtype}{list(array.shape)}, "
+                f"but the kernel declares {spec.dtype}{list(spec.shape)}"
+            )
+    return tuple(array.reshape(spec.shape) for spec, array in zip(specs, arrays, strict=True))
+
+
+def _random(rng: np.random.Generator, spec: ArgSpec) -> Array:
+    dtype = np.dtype(spec.dtype)
+    match dtype.kind:
+        case "f":
+            return np.asarray(rng.uniform(-1.0, 1.0, size=spec.shape)).astype(dtype)
+        case "b":
+            return np.asarray(rng.integers(0, 2, size=spec.shape)).astype(dtype)
+        case "u":
+            return np.asarray(rng.integers(1, 9, size=spec.shape)).astype(dtype)
+        case "i":
+            values = np.asarray(rng.integers(1, 5, size=spec.shape))
+            return np.asarray(values * rng.choice([-1, 1], size=spec.shape)).astype(dtype)
+        case _:
+            raise MeasureError(f"argument {spec.name!r} has the data type {spec.dtype!r}: no random values for that")

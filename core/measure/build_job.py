@@ -1,0 +1,28 @@
+"""Jobs of builder processes (the child side): LLVM text in, object code out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegbox.errors import CompileError
+from pegbox.measure.result import Failed, FailureKind
+
+if TYPE_CHECKING:
+    from pegbox.codegen import CompiledProgram, Program
+
+
+def warm_up() -> None:
+    """Import LLVM before the first program arrives."""
+    import pegbox.codegen  # noqa: F401
+
+
+def build(program: Program) -> CompiledProgram | Failed:
+    """Compile one program."""
+    from pegbox.codegen import compile_program  # LLVM is slow to import
+
+    try:
+        return compile_program(program)
+    except CompileError as error:
+        return Failed(FailureKind.COMPILE_ERROR, str(error))
+    except MemoryError:
+        return Failed(FailureKind.COMPILE_ERROR, "compiling ran out of memory")

@@ -1,0 +1,69 @@
+"""One config on its way through lowering, building and running, with the time each step took."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pegbox.errors import CompileError, PegboxError
+from pegbox.measure.result import Failed, FailureKind, Result
+
+if TYPE_CHECKING:
+    from pegbox.codegen import CompiledProgram, Program
+    from pegbox.measure.builder import Builder
+    from pegbox.space import Config
+    from pegbox.task.task import Task
+
+
+class Candidate:
+    """A config of a task; `lower` and `build` give the next form or a `Failed`, `finish` completes any result."""
+
+    def __init__(self, task: Task, config: Config) -> None:
+        self.config = config
+        self._task = task
+        self._phases: dict[str, float] = {}
+
+    def lower(self) -> Program | Failed:
+        """Apply the config and emit LLVM text, in this process.
+
+        Whatever the template raises makes this one config INVALID; the tuning run goes on.
+        """
+        began = time.perf_counter()
+        try:
+            return self._task.lower(self.config)
+        except CompileError as error:
+            return Failed(FailureKind.COMPILE_ERROR, str(error))
+        except Exception as error:
+            return Failed(FailureKind.INVALID, _describe(error))
+        finally:
+            self._phases["lower"] = time.perf_counter() - began
+
+    def build(self, builder: Builder, program: Program) -> CompiledProgram | Failed:
+        """Compile in a builder process."""
+        began = time.perf_counter()
+        try:
+            return builder.build(program)
+        finally:
+            self._phases["build"] = time.perf_counter() - began
+
+    def finish(self, result: Result, *, running: float = 0.0) -> Result:
+        """The result with its phases, its total (without the time spent waiting for a turn) and the time of day.
+
+        What of the `running` seconds no phase accounts for is the phase "ship": pickling, pipes, restarts.
+        """
+        phases = {**self._phases, **result.phases}
+        if running:
+            phases["ship"] = max(0.0, running - sum(result.phases.values()))
+        return dataclasses.replace(result, phases=phases, total_seconds=sum(phases.values()), timestamp=time.time())
+
+
+def _describe(error: Exception) -> str:
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, PegboxError):
+        return text
+    # A slip in the template itself: its author wants to know where.
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{text} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else text

@@ -1,0 +1,82 @@
+"""Which CPU cores time candidates and which compile them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class CorePlan:
+    """A division of the cores this process may use (its affinity mask is respected, never widened).
+
+    `timing` are the cores a one-thread candidate runs on, `building` those of the builders and of the tuning process
+    while it lowers, `every` the whole mask. `overlap` says whether building may go on while a one-thread candidate is
+    timed; without it everything waits for silence.
+    """
+
+    timing: tuple[int, ...]
+    building: tuple[int, ...]
+    every: tuple[int, ...]
+    overlap: bool
+
+    @classmethod
+    def detect(cls, *, threads: int = 1) -> CorePlan:
+        """The plan for candidates that use `threads` threads, on the cores of the calling thread's affinity mask."""
+        every = usable_cores()
+        if threads > 1 or len(every) < 2:
+            return cls(every[-1:], every, every, overlap=False)
+        timing = every[-1]
+        others = every[:-1]
+        # A sibling hyperthread shares the timing core's execution units: leave it idle where others remain.
+        quiet = tuple(core for core in others if core not in _siblings(timing))
+        return cls((timing,), quiet or others, every, overlap=True)
+
+    def running(self, threads: int) -> tuple[int, ...]:
+        """The cores for a candidate of `threads` threads."""
+        return self.timing if threads <= 1 else self.every
+
+    def silent(self, threads: int) -> bool:
+        """Whether a candidate of `threads` threads must be timed while nothing else of ours runs."""
+        return threads > 1 or not self.overlap
+
+
+def usable_cores() -> tuple[int, ...]:
+    """The numbers of the cores the calling thread may run on, ascending."""
+    if hasattr(os, "sched_getaffinity"):
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))
+
+
+def pin(cores: Sequence[int]) -> None:
+    """Confine the calling thread (and threads it starts later) to `cores`; without effect where that is impossible."""
+    if cores and hasattr(os, "sched_setaffinity"):
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, cores)
+
+
+@contextlib.contextmanager
+def confined(cores: Sequence[int]) -> Iterator[None]:
+    """Confine the calling thread to `cores` for the body of a `with`, then restore its mask."""
+    before = usable_cores()
+    pin(cores)
+    try:
+        yield
+    finally:
+        pin(before)
+
+
+def _siblings(core: int) -> frozenset[int]:
+    """Hyperthreads of the same physical core, from Linux's topology files; empty where they cannot be read."""
+    try:
+        with open(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list") as file:
+            text = file.read().strip()
+        found: set[int] = set()
+        for part in text.split(","):
+            first, _, last = part.partition("-")
+            found.update(range(int(first), int(last or first) + 1))
+    except (OSError, ValueError):
+        return frozenset()
+    return frozenset(found)

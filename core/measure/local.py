@@ -1,0 +1,257 @@
+"""Measure the configs of a task on this machine: lower here, build and run in processes of their own."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any
+
+from pegbox.errors import ArgumentError
+from pegbox.hooks import registry
+from pegbox.measure.batch import Batch
+from pegbox.measure.bench import Bench, check_reference, make_inputs
+from pegbox.measure.builder import Builder
+from pegbox.measure.cache import BuildCache
+from pegbox.measure.candidate import Candidate
+from pegbox.measure.check import Tolerance
+from pegbox.measure.cores import CorePlan, confined, pin
+from pegbox.measure.memory import memory_share
+from pegbox.measure.result import Failed, Ok, Result
+from pegbox.measure.runner import Runner, RunnerFactory
+from pegbox.measure.timing import TimingPolicy
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from pegbox.codegen import CompiledProgram, Program
+    from pegbox.space import Config
+    from pegbox.task.task import Task
+
+# More builders than this only wait: the lowering of one process cannot feed them.
+_MOST_BUILDERS = 8
+_CHUNK = 64
+
+
+class LocalMeasurer:
+    """Measures configs of `task`; a context manager, because it owns processes.
+
+    Args:
+        task: what to measure. `task.lower` runs in this process, on the calling thread.
+        runner: the name of a runner plugin, "module:attribute", or a factory (`RunnerFactory`).
+        seed: of the random inputs.
+        timeout: seconds that one trial may run.
+        build_timeout: seconds that one compilation may take.
+        repeats, min_repeat_ms, flush_cache: see `TimingPolicy`; or pass a whole policy as `timing`.
+        builders: number of builder processes; by default one for each core that is not timing.
+        max_memory: bytes the runner may allocate; by default three quarters of the machine's.
+        rtol, atol: how far a float may be off; by default from the data type and the work per element.
+        best: the best cost known from elsewhere, in seconds, such as from the records of an earlier run.
+        runner_options: passed on to the factory.
+
+    Raises `ArgumentError` for options outside their domain, `UnknownName` for an unknown runner.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        runner: str | RunnerFactory = "local",
+        seed: int = 0,
+        timeout: float = 10.0,
+        build_timeout: float = 30.0,
+        repeats: int = 3,
+        min_repeat_ms: float = 5.0,
+        flush_cache: bool = False,
+        timing: TimingPolicy | None = None,
+        builders: int | None = None,
+        max_memory: int | None = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+        best: float = math.inf,
+        runner_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._check_options(build_timeout=build_timeout, builders=builders, max_memory=max_memory, best=best)
+        self._task, self._seed, self._tolerances = task, seed, (rtol, atol)
+        self._timing = timing or TimingPolicy(
+            timeout=timeout,
+            repeats=repeats,
+            max_repeats=max(20, repeats) if isinstance(repeats, int) else 20,
+            min_repeat_ms=min_repeat_ms,
+            flush_cache=flush_cache,
+        )
+        self._factory: RunnerFactory = registry.resolve("runner", runner)
+        self._runner_options = dict(runner_options or {})
+        self._max_memory = memory_share() if max_memory is None else max_memory
+        self._best = best
+        self._builds = BuildCache()
+        self._cores = CorePlan.detect(threads=task.target.num_cores)
+        workers = builders or min(len(self._cores.building), _MOST_BUILDERS)
+        # A trial in every builder, one running, one ready to run, one being lowered.
+        self._window = workers + 3
+        self._runner: Runner | None = None
+        self._builder = Builder(
+            workers=workers,
+            cores=self._cores.building,
+            timeout=build_timeout,
+            max_memory=max(memory_share(workers=workers), 1),
+        )
+        self._build_threads = self._threads(workers, "pegbox-build")
+        self._run_thread = self._threads(1, "pegbox-run")
+
+    def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
+        """Measure each config; gives (config, result) in the order of `configs`, each as soon as it is known.
+
+        With a one-thread target, later configs are lowered and built while earlier ones run. Leaving the iterator
+        early, by an exception such as KeyboardInterrupt too, gives up what is in progress; the measurer stays usable.
+        Raises `MeasureError` when the machinery itself cannot work.
+        """
+        # What must be timed in silence waits until its chunk is built; object code would pile up over a long batch.
+        size = len(configs) if self._cores.overlap else _CHUNK
+        for start in range(0, len(configs), max(1, size)):
+            yield from self._measure_chunk(configs[start : start + size])
+
+    def remeasure(self, configs: Sequence[Config]) -> list[Result]:
+        """Time a few configs again, interleaved (A B C A B C ...), so that the winner is not just the luckiest.
+
+        Configs among the fastest that this measurer has seen are not built again.
+        """
+        candidates = [Candidate(self._task, config) for config in configs]
+        builds = [self._rebuild(candidate) for candidate in candidates]
+        ready = [build for build in builds if not isinstance(build, Failed)]
+        began = time.perf_counter()
+        try:
+            results = iter(self._run_thread.submit(self._open().rerun, ready).result() if ready else [])
+        except BaseException:
+            self._interrupt()
+            raise
+        share = (time.perf_counter() - began) / max(1, len(ready))
+        return [
+            candidate.finish(build) if isinstance(build, Failed) else candidate.finish(next(results), running=share)
+            for candidate, build in zip(candidates, builds, strict=True)
+        ]
+
+    def close(self) -> None:
+        """End all processes; harmless when done twice."""
+        self._interrupt()
+        for threads in (self._build_threads, self._run_thread):
+            threads.shutdown(wait=True, cancel_futures=True)
+        self._builder.close()
+        if self._runner is not None:
+            self._runner.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _measure_chunk(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
+        self._open()
+        batch = Batch(builders=self._build_threads, runners=self._run_thread, silent=self._silent)
+        waiting = deque(configs)
+        pending: deque[tuple[Config, Future[Result]]] = deque()
+        try:
+            while waiting or pending:
+                if pending and pending[0][1].done():
+                    config, future = pending.popleft()
+                    yield config, future.result()
+                elif waiting and batch.load < self._window:
+                    pending.append(self._start(waiting.popleft(), batch))
+                    if not waiting:
+                        batch.all_lowered()
+                else:
+                    wait([future for _, future in pending if not future.done()], return_when=FIRST_COMPLETED)
+        finally:
+            if pending:
+                batch.cancel()
+                self._interrupt()
+
+    def _start(self, config: Config, batch: Batch) -> tuple[Config, Future[Result]]:
+        candidate = Candidate(self._task, config)
+        program = self._lower(candidate)
+        if not isinstance(program, Failed):
+            return config, batch.submit(_LocalTrial(self, candidate, program))
+        future: Future[Result] = Future()
+        future.set_result(candidate.finish(program))
+        return config, future
+
+    def _lower(self, candidate: Candidate) -> Program | Failed:
+        # Only this thread, and only meanwhile: the timing core stays free, and the caller's affinity stays its own.
+        with confined(self._cores.building):
+            return candidate.lower()
+
+    def _rebuild(self, candidate: Candidate) -> CompiledProgram | Failed:
+        if (known := self._builds.get(candidate.config)) is not None:
+            return known
+        program = self._lower(candidate)
+        if isinstance(program, Failed):
+            return program
+        return self._build_threads.submit(candidate.build, self._builder, program).result()
+
+    def _run(self, candidate: Candidate, compiled: CompiledProgram) -> Result:
+        """Run on the runner thread, which alone changes the best cost and the cache."""
+        began = time.perf_counter()
+        result = self._open().run(compiled, best=self._best)
+        if isinstance(result, Ok) and not result.partial:
+            self._best = min(self._best, result.cost)
+            self._builds.offer(candidate.config, result.cost, compiled)
+        return candidate.finish(result, running=time.perf_counter() - began)
+
+    def _silent(self, program: CompiledProgram) -> bool:
+        return self._cores.silent(program.num_threads)
+
+    def _open(self) -> Runner:
+        """The runner, made when first needed: the reference outputs may take NumPy a while."""
+        if self._runner is None:
+            args = self._task.arguments()
+            inputs = make_inputs(args, seed=self._seed)
+            expected = check_reference(args, self._task.reference(inputs))
+            rtol, atol = self._tolerances
+            tolerance = Tolerance.of(expected, flop=self._task.flop, rtol=rtol, atol=atol)
+            bench = Bench(tuple(args), tuple(inputs), expected, tolerance, self._task.flop)
+            self._runner = self._factory(
+                bench, timing=self._timing, cores=self._cores, max_memory=self._max_memory, **self._runner_options
+            )
+        return self._runner
+
+    def _interrupt(self) -> None:
+        self._builder.interrupt()
+        if self._runner is not None:
+            self._runner.interrupt()
+
+    def _threads(self, count: int, name: str) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(count, thread_name_prefix=name, initializer=pin, initargs=(self._cores.building,))
+
+    @staticmethod
+    def _check_options(*, build_timeout: float, builders: int | None, max_memory: int | None, best: float) -> None:
+        if not build_timeout > 0:
+            raise ArgumentError(f"build_timeout={build_timeout!r}: must be above 0 seconds")
+        if builders is not None and builders < 1:
+            raise ArgumentError(f"builders={builders!r}: must be 1 or more processes")
+        if max_memory is not None and max_memory < 1:
+            raise ArgumentError(f"max_memory={max_memory!r}: must be 1 byte or more")
+        if not best > 0:
+            raise ArgumentError(f"best={best!r}: must be above 0 seconds")
+
+
+class _LocalTrial:
+    """The steps of a trial that the pipeline runs on its threads."""
+
+    def __init__(self, measurer: LocalMeasurer, candidate: Candidate, program: Program) -> None:
+        self._measurer, self._candidate, self._program = measurer, candidate, program
+
+    def build(self) -> CompiledProgram | Failed:
+        return self._candidate.build(self._measurer._builder, self._program)
+
+    def run(self, compiled: CompiledProgram) -> Result:
+        return self._measurer._run(self._candidate, compiled)
+
+    def finish(self, failed: Failed) -> Result:
+        return self._candidate.finish(failed)

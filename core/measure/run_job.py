@@ -1,0 +1,80 @@
+"""Jobs of runner processes (the child side): take the bench once, then load, check and time candidates."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pegbox.errors import MeasureError
+from pegbox.measure.bench import Bench
+from pegbox.measure.cores import pin
+from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.measure.timing import TimingPolicy
+from pegbox.measure.trial import Stage, run_interleaved, run_trial
+
+if TYPE_CHECKING:
+    from pegbox.codegen import CompiledProgram, Kernel
+
+_stage: Stage | None = None
+
+
+def prepare(folder: str) -> None:
+    """Load the bench that all later candidates run on."""
+    global _stage
+    import pegbox.codegen  # noqa: F401  (LLVM is loaded while nobody waits for it)
+
+    _stage = Stage(Bench.load(Path(folder)))
+    # Nothing loaded so far becomes garbage: keep the collector from walking it during trials.
+    gc.collect()
+    gc.freeze()
+
+
+def run(program: CompiledProgram, policy: TimingPolicy, best: float, cores: Sequence[int]) -> Result:
+    """Load, check and time one candidate on `cores`."""
+    pin(cores)
+    began = time.perf_counter()
+    try:
+        kernel = _load(program)
+        loaded = time.perf_counter() - began
+        result = run_trial(kernel, _prepared(), policy, best=best, guard=alarm)
+    except MemoryError as error:
+        return Failed(FailureKind.RUN_ERROR, f"out of memory: {error}".rstrip(": "))
+    return replace(result, phases={"load": loaded, **result.phases})
+
+
+def rerun(programs: Sequence[CompiledProgram], policy: TimingPolicy, cores: Sequence[int]) -> list[Ok]:
+    """Time candidates in turns on `cores`."""
+    pin(cores)
+    return run_interleaved([_load(program) for program in programs], _prepared(), policy, guard=alarm)
+
+
+@contextlib.contextmanager
+def alarm(seconds: float) -> Iterator[None]:
+    """End this process with SIGALRM when the body takes longer: machine code cannot be stopped any other way."""
+    if not math.isfinite(seconds):
+        yield
+        return
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def _load(program: CompiledProgram) -> Kernel:
+    from pegbox.codegen import load  # LLVM is slow to import, and the parent imports this module's neighbours
+
+    return load(program)
+
+
+def _prepared() -> Stage:
+    if _stage is None:
+        raise MeasureError("a candidate came before the bench: call prepare first")
+    return _stage

@@ -1,0 +1,54 @@
+"""The protocol of runners: what turns compiled candidates into results. Kind "runner" of the plugins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from pegbox.measure.bench import Bench
+from pegbox.measure.cores import CorePlan
+from pegbox.measure.result import Result
+from pegbox.measure.timing import TimingPolicy
+
+if TYPE_CHECKING:
+    from pegbox.codegen import CompiledProgram
+
+
+@runtime_checkable
+class Runner(Protocol):
+    """Runs compiled candidates of one task, one at a time, somewhere.
+
+    Whatever a candidate does comes back as a `Failed`: an endless loop as TIMEOUT, a fatal signal as CRASH, a wrong
+    answer as WRONG_RESULT, a Python-level error (out of memory among them) as RUN_ERROR. Only a runner that cannot
+    work at all raises, `MeasureError`. After any failure the next candidate gets a sound runner. A runner's own
+    check against the bench may be left to `pegbox.measure.trial.run_trial`, timing included. The suite that every
+    runner must pass is `tests/contracts/runner_contract.py`.
+    """
+
+    def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
+        """Check and time one candidate; `best` is the best cost so far, in seconds per call."""
+        ...
+
+    def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
+        """Time candidates that have run well before, interleaved: A B C A B C ...; one result for each, in order."""
+        ...
+
+    def interrupt(self) -> None:
+        """Give up the run in progress, if any. Called from another thread than `run`, which then returns a Failed."""
+        ...
+
+    def close(self) -> None:
+        """Release everything; no call follows. May be called while `run` is in progress, and twice."""
+        ...
+
+
+class RunnerFactory(Protocol):
+    """What a plugin registers under the name of a runner. Called once per measurer, from any thread."""
+
+    def __call__(
+        self, bench: Bench, *, timing: TimingPolicy, cores: CorePlan, max_memory: int | None, **options: Any
+    ) -> Runner:
+        """A runner for candidates of one task. `max_memory` is in bytes, None leaves memory unlimited; `options`
+        are what the user gave for this runner."""
+        ...

@@ -1,0 +1,166 @@
+"""One trial of a loaded kernel: run it on poisoned outputs, check the answer, then time it as the policy says.
+
+Runners of every kind share this: it needs an object with `time_ns` and NumPy arrays, no processes and no LLVM.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from pegbox.measure.bench import Array, Bench
+from pegbox.measure.check import difference, poison, same_bytes
+from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.measure.timing import TimingPolicy
+
+_PROBE_SECONDS = 1e-3
+_FLUSH_BYTES = 64 << 20
+
+
+class TimedKernel(Protocol):
+    """What a trial needs of a kernel."""
+
+    def time_ns(self, arrays: Sequence[Array], number: int) -> int:
+        """Nanoseconds that `number` calls took."""
+        ...
+
+
+Guard = Callable[[float], AbstractContextManager[object]]
+
+
+def unguarded(seconds: float) -> AbstractContextManager[object]:
+    """A guard that lets calls take as long as they like."""
+    return contextlib.nullcontext()
+
+
+@dataclass
+class Stage:
+    """The arrays candidates run on: a private copy of the inputs, and outputs reused from trial to trial."""
+
+    bench: Bench
+    arrays: tuple[Array, ...] = field(init=False)
+    _inputs: list[tuple[str, Array, Array]] = field(init=False)
+    _outputs: list[tuple[str, Array, Array]] = field(init=False)
+    _flusher: Array | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        inputs, expected = iter(self.bench.inputs), iter(self.bench.expected)
+        arrays: list[Array] = []
+        self._inputs, self._outputs = [], []
+        for spec in self.bench.args:
+            if spec.is_output:
+                arrays.append(np.empty(spec.shape, dtype=spec.dtype))
+                self._outputs.append((spec.name, arrays[-1], next(expected)))
+            else:
+                pristine = next(inputs)
+                arrays.append(pristine.copy())
+                self._inputs.append((spec.name, arrays[-1], pristine))
+        self.arrays = tuple(arrays)
+
+    def poison(self) -> None:
+        """Fill the outputs with values that cannot be right."""
+        for _, array, _ in self._outputs:
+            poison(array)
+
+    def complaint(self) -> str | None:
+        """What is wrong after a run, or None. Inputs that were written to are put right again."""
+        for name, array, expected in self._outputs:
+            if (found := difference(name, array, expected, self.bench.tolerance)) is not None:
+                return found
+        for name, array, pristine in self._inputs:
+            if not same_bytes(array, pristine):
+                np.copyto(array, pristine)
+                return f"the candidate wrote to its input {name!r}"
+        return None
+
+    def flush(self) -> None:
+        """Push the arrays out of the caches by writing something larger than most last-level caches."""
+        if self._flusher is None:
+            self._flusher = np.zeros(_FLUSH_BYTES // 8, dtype=np.int64)
+        np.add(self._flusher, 1, out=self._flusher)
+
+
+def run_trial(
+    kernel: TimedKernel, stage: Stage, policy: TimingPolicy, *, best: float = math.inf, guard: Guard = unguarded
+) -> Result:
+    """Check and time one candidate. `best` is the best cost so far, in seconds per call.
+
+    `guard(seconds)` wraps every stretch of calls and may cut it off, by killing the process if it must.
+    """
+    watch = _Watch()
+    stage.poison()
+    with guard(policy.first_call_limit(best, flop=stage.bench.flop)):
+        first = kernel.time_ns(stage.arrays, 1) * 1e-9
+    watch.lap("first_run")
+    wrong = stage.complaint()
+    watch.lap("check")
+    if wrong is not None:
+        return Failed(FailureKind.WRONG_RESULT, wrong, phases=watch.phases)
+    if policy.far_behind(first, best, cold=True):
+        return Ok((max(first, 1e-9),), phases=watch.phases, partial=True)
+    with guard(max(policy.timeout - first, 0.1)):
+        per_call = _probe(kernel, stage)
+        partial = policy.far_behind(per_call, best)
+        costs = (per_call,) if partial else _repeat(kernel, stage, policy, per_call, best)
+    watch.lap("timing")
+    return Ok(costs, phases=watch.phases, partial=partial)
+
+
+def run_interleaved(
+    kernels: Sequence[TimedKernel], stage: Stage, policy: TimingPolicy, *, guard: Guard = unguarded
+) -> list[Ok]:
+    """Time kernels that are known to be right in turns, A B C A B C ..., so that a slow minute hits all alike."""
+    began = time.perf_counter()
+    with guard(policy.timeout * len(kernels)):
+        numbers = [policy.calls(_probe(kernel, stage)) for kernel in kernels]
+        rounds: list[list[float]] = []
+        allowed = policy.timeout / 2 * len(kernels)
+        while len(rounds) < policy.rounds and (not rounds or time.perf_counter() - began < allowed):
+            rounds.append([_timing(k, stage, policy, n) for k, n in zip(kernels, numbers, strict=True)])
+    spent = (time.perf_counter() - began) / max(1, len(kernels))
+    costs = list(zip(*rounds, strict=True))
+    return [Ok(own, phases={"timing": spent}) for own in costs]
+
+
+def _probe(kernel: TimedKernel, stage: Stage) -> float:
+    """Seconds of a warm call, over enough calls that a millisecond passes."""
+    seconds = kernel.time_ns(stage.arrays, 1) * 1e-9
+    if seconds < _PROBE_SECONDS:
+        number = math.ceil(_PROBE_SECONDS / max(seconds, 1e-7))
+        seconds = kernel.time_ns(stage.arrays, number) * 1e-9 / number
+    return max(seconds, 1e-9)
+
+
+def _repeat(kernel: TimedKernel, stage: Stage, policy: TimingPolicy, per_call: float, best: float) -> tuple[float, ...]:
+    number = policy.calls(per_call)
+    costs: list[float] = []
+    began = time.perf_counter()
+    while policy.wants_more(costs, best, spent=time.perf_counter() - began):
+        costs.append(_timing(kernel, stage, policy, number))
+    return tuple(costs)
+
+
+def _timing(kernel: TimedKernel, stage: Stage, policy: TimingPolicy, number: int) -> float:
+    if policy.flush_cache:
+        stage.flush()
+    return max(kernel.time_ns(stage.arrays, number) * 1e-9 / number, 1e-12)
+
+
+class _Watch:
+    """Where the time of a trial goes, in seconds by phase."""
+
+    def __init__(self) -> None:
+        self.phases: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, phase: str) -> None:
+        now = time.perf_counter()
+        self.phases[phase] = self.phases.get(phase, 0.0) + now - self._last
+        self._last = now

@@ -1,0 +1,93 @@
+"""The child side of a worker process: receive jobs as pickles, run them one at a time, answer.
+
+Started by `pegbox.measure.process.Worker`, never by `multiprocessing`: its spawn imports the user's `__main__` again,
+and its fork hangs under OpenMP. Nothing here imports llvmlite; the module of jobs does, when it needs it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import queue
+import resource
+import signal
+import sys
+import threading
+import traceback
+from types import ModuleType
+from typing import Any, NoReturn
+
+from pegbox.measure.channel import read_message, write_message
+from pegbox.measure.cores import pin
+
+_MOST_STDERR = 64 << 20
+
+
+def main() -> None:
+    """Serve until the pipe closes. `sys.argv[1]` is a JSON object: jobs (module), cores, memory (bytes or null)."""
+    setting = json.loads(sys.argv[1])
+    requests, replies = _take_pipes()
+    pin(setting["cores"])
+    _be_expendable()
+    jobs = importlib.import_module(setting["jobs"])
+    _limit_memory(setting["memory"])
+    inbox: queue.SimpleQueue[tuple[int, str, tuple[Any, ...]]] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(requests, inbox), daemon=True).start()
+    write_message(replies, (0, "ready", None))
+    while True:
+        number, name, arguments = inbox.get()
+        write_message(replies, (number, *_perform(jobs, name, arguments)))
+
+
+def _take_pipes() -> tuple[int, int]:
+    """Move the pickle pipes off fds 0 and 1, so that no print of a library or a candidate lands among the pickles."""
+    requests, replies = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return requests, replies
+
+
+def _receive(requests: int, inbox: queue.SimpleQueue[tuple[int, str, tuple[Any, ...]]]) -> NoReturn:
+    """Read jobs on a thread of its own: it notices that the parent is gone even while a candidate loops for ever."""
+    try:
+        while True:
+            inbox.put(read_message(requests))
+    except BaseException:
+        os._exit(0)
+
+
+def _perform(jobs: ModuleType, name: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+    try:
+        return "done", getattr(jobs, name)(*arguments)
+    except Exception as error:
+        text = "".join(traceback.format_exception_only(error)).strip()
+        return "raised", (text, "".join(traceback.format_tb(error.__traceback__)[-1:]).strip())
+
+
+def _be_expendable() -> None:
+    """Dying is part of the job: no core files, no endless log, the first victim when memory runs out."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    _set_limit(resource.RLIMIT_CORE, 0)
+    _set_limit(resource.RLIMIT_FSIZE, _MOST_STDERR)
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+
+
+def _limit_memory(memory: int | None) -> None:
+    """Allow `memory` bytes of address space beyond what the interpreter and its libraries already hold."""
+    if memory is None:
+        return
+    with contextlib.suppress(OSError), open("/proc/self/statm") as file:
+        _set_limit(resource.RLIMIT_AS, int(file.read().split()[0]) * resource.getpagesize() + memory)
+
+
+def _set_limit(what: int, value: int) -> None:
+    _, most = resource.getrlimit(what)
+    if most != resource.RLIM_INFINITY:
+        value = min(value, most)
+    resource.setrlimit(what, (value, most))

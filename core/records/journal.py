@@ -1,0 +1,142 @@
+"""A file of records: appended line by line, readable while it is written, safe against a torn line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from pegbox.errors import RecordError
+from pegbox.records.record import Record
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: two runs must then not share a file
+    fcntl = None  # type: ignore[assignment]
+
+_TORN = b" #torn"
+_BLOCK = 1 << 16
+
+
+class RecordWarning(UserWarning):
+    """A record file holds a torn line, which is skipped."""
+
+
+class Journal:
+    """The records in the file at `path`, which need not exist yet.
+
+    Each append is one write under a lock, so that two runs may share a file. A write that was cut short by a crash
+    leaves a torn last line: reading skips it with a warning, and the next append marks it and starts a fresh line.
+    Blank lines and lines that begin with # are skipped, as AutoTVM skips them.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def __repr__(self) -> str:
+        return f"Journal({str(self.path)!r})"
+
+    def check_writable(self) -> None:
+        """Raise `RecordError` unless records can be appended; creates the file. To be called before hours of tuning."""
+        with self._opened():
+            pass
+
+    def append(self, record: Record) -> None:
+        """Write one record; it is in the operating system's hands when this returns.
+
+        Raises `RecordError` (the file is as it was) when the disk is full, or the file is not writable.
+        """
+        line = record.to_line().encode() + b"\n"
+        with self._opened() as fd:
+            size = os.fstat(fd).st_size
+            try:
+                _write_all(fd, _ending(fd, size) + line)
+            except OSError:
+                # Under the lock nobody else has written since: take the torn piece back.
+                with contextlib.suppress(OSError):
+                    os.ftruncate(fd, size)
+                raise
+
+    def read(self) -> list[Record]:
+        """All records, oldest first. Raises `RecordError` that names the file and the line when one is bad."""
+        return list(self)
+
+    def __iter__(self) -> Iterator[Record]:
+        try:
+            content = self.path.read_bytes()
+        except OSError as error:
+            raise RecordError(f"cannot read the records in {str(self.path)!r}: {error.strerror}") from error
+        lines = content.split(b"\n")
+        for number, line in enumerate(lines, start=1):
+            if not (text := line.strip()) or text.startswith(b"#"):
+                continue
+            if text.endswith(_TORN):
+                self._warn(number)
+                continue
+            try:
+                yield Record.from_line(text.decode())
+            except (RecordError, UnicodeDecodeError) as error:
+                if number == len(lines) and not _is_complete(text):
+                    self._warn(number)
+                    continue
+                raise RecordError(f"{str(self.path)!r}, line {number}: {error}; remove or repair that line") from error
+
+    def _warn(self, number: int) -> None:
+        message = f"{str(self.path)!r}, line {number} is torn (a write was cut short): skipped"
+        warnings.warn(message, RecordWarning, stacklevel=4)
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[int]:
+        """The file, open for appending and locked; the system's errors come out as `RecordError`."""
+        try:
+            fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+            try:
+                _lock(fd)
+                yield fd
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise RecordError(
+                f"cannot write records to {str(self.path)!r}: {error.strerror}; free the disk, check the folder and "
+                "its permissions, or choose another file"
+            ) from error
+
+
+def _lock(fd: int) -> None:
+    if fcntl is not None:
+        with contextlib.suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(fd, fcntl.LOCK_EX)
+
+
+def _ending(fd: int, size: int) -> bytes:
+    """What must be written first so that a record starts on a fresh line."""
+    tail = b""
+    start = size
+    while start > 0 and b"\n" not in tail:
+        begin = max(0, start - _BLOCK)
+        tail, start = os.pread(fd, start - begin, begin) + tail, begin
+        if tail.endswith(b"\n"):
+            return b""
+    last = tail.rpartition(b"\n")[2].strip()
+    if not last:
+        return b"\n" if tail else b""
+    return b"\n" if _is_complete(last) else _TORN + b"\n"
+
+
+def _is_complete(text: bytes) -> bool:
+    """Whether the line ends as a record ends: a whole line whose newline is missing is not torn."""
+    try:
+        Record.from_line(text.decode())
+    except UnicodeDecodeError:
+        return False
+    except RecordError as error:
+        return not str(error).startswith("not JSON")
+    return True
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]

@@ -1,0 +1,202 @@
+"""One measured config with what is needed to trust it later: which task, target and space it belongs to."""
+
+from __future__ import annotations
+
+import functools
+import json
+import operator
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pegbox.errors import RecordError
+from pegbox.measure.result import Failed, FailureKind, Ok, Result
+
+if TYPE_CHECKING:
+    from pegbox.space import Config
+    from pegbox.task.task import Task
+
+VERSION = 1
+"""Of the record format; readers refuse a newer one."""
+
+FAILED_COST = 1e9
+"""Seconds stored as the cost of a failed trial, as AutoTVM stores them: scripts that sort by `result[0][0]` live on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A trial, as stored. `name`, `args` and `kwargs` are the template's; `workload` is the task's key.
+
+    `config` is the JSON form of the config, `space` the fingerprint of the space it is from. `remeasured` marks one of
+    the best, measured again at the end of a run. `cost` in seconds.
+    """
+
+    target: str
+    name: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    workload: tuple[Any, ...]
+    config: Mapping[str, Any]
+    result: Result
+    space: str
+    tuner: str = ""
+    seed: int | None = None
+    host: str = ""
+    remeasured: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        config: Config,
+        result: Result,
+        *,
+        tuner: str = "",
+        seed: int | None = None,
+        remeasured: bool = False,
+    ) -> Record:
+        """The record of a trial of `task` on this machine."""
+        return cls(
+            target=str(task.target),
+            name=task.name,
+            args=_plain(task.args),
+            kwargs=_plain(task.kwargs),
+            workload=_plain(task.workload),
+            config=config.to_json(),
+            result=result,
+            space=task.space.fingerprint,
+            tuner=tuner,
+            seed=seed,
+            host=describe_host(),
+            remeasured=remeasured,
+        )
+
+    @property
+    def cost(self) -> float:
+        """Seconds per call, infinite when the trial failed."""
+        return self.result.cost
+
+    def is_of(self, task: Task) -> bool:
+        """Whether the record is of this task's workload, on whatever target and from whatever space."""
+        return bool(self.workload == _plain(task.workload))
+
+    def to_line(self) -> str:
+        """One line of JSON, without the newline. Raises `RecordError` for arguments that JSON cannot hold."""
+        result = self.result
+        extra: dict[str, Any] = {}
+        if isinstance(result, Failed):
+            costs, number = [FAILED_COST], int(result.kind)
+            extra["message"] = result.message
+        else:
+            costs, number = list(result.costs), 0
+            if result.partial:
+                extra["partial"] = True
+        if self.remeasured:
+            extra["remeasured"] = True
+        form = {
+            "input": [self.target, self.name, self.args, self.kwargs],
+            "config": self.config,
+            "result": [costs, number, result.total_seconds, result.timestamp],
+            "version": VERSION,
+            "workload": self.workload,
+            "space": self.space,
+            "tuner": self.tuner,
+            "seed": self.seed,
+            "host": self.host,
+            "phases": result.phases,
+            **extra,
+        }
+        try:
+            return json.dumps(form, default=_number, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise RecordError(f"the record of {self.name}{self.args} cannot be written as JSON: {error}") from error
+
+    @classmethod
+    def from_line(cls, line: str) -> Record:
+        """Read a line. Raises `RecordError` that says what is wrong with it, but not where it stands."""
+        try:
+            form = json.loads(line)
+        except ValueError as error:
+            raise RecordError(f"not JSON: {error}") from None
+        try:
+            return cls._from_form(form)
+        except KeyError as error:
+            raise RecordError(f"the field {error} is missing") from None
+        except (TypeError, ValueError, AttributeError) as error:
+            raise RecordError(f"a field has the wrong form: {error}") from None
+
+    @classmethod
+    def _from_form(cls, form: Mapping[str, Any]) -> Record:
+        if form["version"] > VERSION:
+            raise RecordError(f"version {form['version']} is newer than this pegbox reads ({VERSION}): update pegbox")
+        target, name, args, kwargs = form["input"]
+        return cls(
+            target=str(target),
+            name=str(name),
+            args=_frozen(args),
+            kwargs=_frozen(dict(kwargs)),
+            workload=_frozen(form["workload"]),
+            config=dict(form["config"]),
+            result=_result(form),
+            space=str(form["space"]),
+            tuner=form.get("tuner", ""),
+            seed=form.get("seed"),
+            host=form.get("host", ""),
+            remeasured=bool(form.get("remeasured", False)),
+        )
+
+
+@functools.cache
+def describe_host() -> str:
+    """This machine: its name and its processor."""
+    model = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo") as file:
+            named = next((line for line in file if line.startswith("model name")), "")
+        model = named.partition(":")[2].strip() or model
+    except OSError:
+        pass
+    return f"{platform.node()} ({model})"
+
+
+def _result(form: Mapping[str, Any]) -> Result:
+    costs, number, total, timestamp = form["result"]
+    phases = {str(phase): float(seconds) for phase, seconds in form.get("phases", {}).items()}
+    if number:
+        kind = FailureKind(number)
+        return Failed(kind, str(form.get("message", "")), float(total), float(timestamp), phases)
+    if not costs or not all(cost > 0 for cost in costs):
+        raise ValueError(f"costs {costs}: a trial without an error has one or more costs above 0")
+    partial = bool(form.get("partial", False))
+    return Ok(tuple(map(float, costs)), float(total), float(timestamp), phases, partial)
+
+
+def _plain(value: Any) -> Any:
+    """What comes back when `value` is written and read: nested tuples, plain numbers."""
+    try:
+        return _frozen(json.loads(json.dumps(value, default=_number)))
+    except (TypeError, ValueError) as error:
+        raise RecordError(f"the template's arguments {value!r} cannot be recorded as JSON: {error}") from error
+
+
+def _frozen(value: Any) -> Any:
+    """JSON's lists as tuples, so that what was read compares equal to what Python programs pass."""
+    match value:
+        case list():
+            return tuple(_frozen(item) for item in value)
+        case dict():
+            return {key: _frozen(item) for key, item in value.items()}
+        case _:
+            return value
+
+
+def _number(value: Any) -> Any:
+    """JSON for the numbers of NumPy that people pass as sizes, and for anything else with a name as its text."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        pass
+    if hasattr(value, "dtype") and hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{value!r} of type {type(value).__name__}")

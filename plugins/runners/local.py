@@ -1,0 +1,139 @@
+"""The runner "local": candidates run on this machine, in a process that may die."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import signal
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pegbox.measure.bench import Bench
+from pegbox.measure.cores import CorePlan
+from pegbox.measure.process import JobError, Worker, WorkerDied, WorkerTimeout
+from pegbox.measure.result import Failed, FailureKind, Result
+from pegbox.measure.timing import TimingPolicy
+
+if TYPE_CHECKING:
+    from pegbox.codegen import CompiledProgram
+
+_JOBS = "pegbox.measure.run_job"
+# What a trial may take beside the candidate's own calls: loading it, checking the answer.
+_OVERHEAD_SECONDS = 10.0
+
+
+class LocalRunner:
+    """Runs candidates in a worker process, pinned to the timing core, with a second worker standing by.
+
+    A worker that died or gave a wrong answer (it may have written anywhere) is replaced by the one standing by, so
+    that a bad candidate costs no waiting. A crash is tried once more in a fresh worker, if the worker had run other
+    candidates before: one of those may be the culprit.
+    """
+
+    def __init__(self, bench: Bench, *, timing: TimingPolicy, cores: CorePlan, max_memory: int | None = None) -> None:
+        self._timing, self._cores, self._memory = timing, cores, max_memory
+        self._flop = bench.flop
+        self._folder = tempfile.TemporaryDirectory(prefix="pegbox-bench-")
+        bench.save(Path(self._folder.name))
+        self._busy = threading.Lock()
+        self._given_up = False
+        self._closed = False
+        self._served = 0
+        self._worker = self._start()
+        self._spare = self._start()
+
+    def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
+        """Check and time one candidate. See `pegbox.measure.Runner`."""
+        with self._busy:
+            self._given_up = False
+            fresh = self._served == 0
+            result = self._attempt(program, best)
+            if isinstance(result, Failed) and result.kind is FailureKind.CRASH and not fresh and not self._given_up:
+                result = self._attempt(program, best)
+            return result
+
+    def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
+        """Time candidates interleaved; when one of them brings the process down, each is run alone instead."""
+        with self._busy:
+            self._given_up = False
+            threads = max(program.num_threads for program in programs)
+            worker = self._sound_worker(silent=True)
+            timeout = self._timing.timeout * len(programs) + _OVERHEAD_SECONDS
+            try:
+                results: list[Result] = worker.call(
+                    "rerun", list(programs), self._timing, self._cores.running(threads), timeout=timeout
+                )
+                return results
+            except (WorkerDied, WorkerTimeout, JobError):
+                self._replace()
+        return [self.run(program) for program in programs]
+
+    def interrupt(self) -> None:
+        """Kill the worker; the run in progress comes back as a crash."""
+        self._given_up = True
+        self._worker.kill()
+
+    def close(self) -> None:
+        """End both workers and remove the bench from disk."""
+        self._closed = True
+        self.interrupt()
+        with self._busy:
+            for worker in (self._worker, self._spare):
+                worker.close()
+            self._folder.cleanup()
+
+    def _attempt(self, program: CompiledProgram, best: float) -> Result:
+        worker = self._sound_worker(silent=self._cores.silent(program.num_threads))
+        self._served += 1
+        cores = self._cores.running(program.num_threads)
+        timeout = self._timing.timeout + _OVERHEAD_SECONDS
+        try:
+            result: Result = worker.call("run", program, self._timing, best, cores, timeout=timeout)
+        except WorkerTimeout as error:
+            result = Failed(FailureKind.TIMEOUT, f"the runner gave {error}")
+        except WorkerDied as error:
+            result = self._death(error, best)
+        except JobError as error:
+            result = Failed(FailureKind.RUN_ERROR, str(error))
+        if isinstance(result, Failed) and result.kind is not FailureKind.RUN_ERROR:
+            self._replace()
+        return result
+
+    def _death(self, error: WorkerDied, best: float) -> Failed:
+        if error.signal != signal.SIGALRM:
+            hint = " (out of memory, perhaps)" if error.signal == signal.SIGKILL and not self._given_up else ""
+            return Failed(FailureKind.CRASH, f"the process running the candidate {error}{hint}")
+        limit = self._timing.first_call_limit(best, flop=self._flop)
+        return Failed(
+            FailureKind.TIMEOUT,
+            f"stopped: a first call may take {limit:.3g} s"
+            + (f" while the best takes {best:.3g} s" if math.isfinite(best) else "")
+            + f", and all calls of a trial {self._timing.timeout:.3g} s",
+        )
+
+    def _sound_worker(self, *, silent: bool) -> Worker:
+        """A living worker; with `silent`, one beside which nothing is starting up either."""
+        if not self._worker.alive:
+            self._replace()
+        self._worker.wait_ready()
+        if silent:
+            self._spare.wait_ready()
+        return self._worker
+
+    def _replace(self) -> None:
+        """Put the spare worker in, and start another."""
+        if self._closed:
+            return
+        with contextlib.suppress(OSError):
+            fresh = self._start()
+            old, self._worker, self._spare = self._worker, self._spare, fresh
+            self._served = 0
+            old.close()
+
+    def _start(self) -> Worker:
+        worker = Worker(_JOBS, cores=self._cores.building, memory=self._memory)
+        worker.post("prepare", self._folder.name)
+        return worker

@@ -1,0 +1,163 @@
+"""Hand-written candidates in LLVM assembly: `C[i] = A[i] + B[i]`, done well and done in every bad way.
+
+They let the measuring rooms be tested without schedules and lowering, and they can do what no schedule may.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from pegbox.codegen import ArgSpec, CompiledProgram, Program, Target, compile_program
+from pegbox.measure import Bench, Tolerance
+from pegbox.measure.bench import make_inputs
+
+SIZE = 4096
+_names = itertools.count()
+
+_TEXT = """
+declare i32 @clock_gettime(i32, ptr)
+declare i32 @puts(ptr)
+declare void @abort()
+@greeting = private constant [6 x i8] c"hello\\00"
+
+define void @NAME(ptr %a, ptr %b, ptr %c, ptr %workspace) {
+entry:
+  %sink = alloca i64
+  BEFORE
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %pa = getelementptr float, ptr %a, i64 %i
+  %pb = getelementptr float, ptr %b, i64 %i
+  %pc = getelementptr float, ptr %c, i64 %i
+  %va = load float, ptr %pa
+  %vb = load float, ptr %pb
+  %sum = fadd float %va, %vb
+  store float %sum, ptr %pc
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, COUNT
+  br i1 %more, label %loop, label %after
+after:
+  AFTER
+  br label %done
+done:
+  ret void
+}
+
+define i64 @NAME__timed(ptr %a, ptr %b, ptr %c, ptr %workspace, i64 %number) {
+entry:
+  %start = alloca [2 x i64]
+  %stop = alloca [2 x i64]
+  %r0 = call i32 @clock_gettime(i32 1, ptr %start)
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  call void @NAME(ptr %a, ptr %b, ptr %c, ptr %workspace)
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %number
+  br i1 %more, label %loop, label %done
+done:
+  %r1 = call i32 @clock_gettime(i32 1, ptr %stop)
+  %start_ns = getelementptr i64, ptr %start, i64 1
+  %stop_ns = getelementptr i64, ptr %stop, i64 1
+  %s0 = load i64, ptr %start
+  %s1 = load i64, ptr %stop
+  %n0 = load i64, ptr %start_ns
+  %n1 = load i64, ptr %stop_ns
+  %seconds = sub i64 %s1, %s0
+  %whole = mul i64 %seconds, 1000000000
+  %part = sub i64 %n1, %n0
+  %total = add i64 %whole, %part
+  ret i64 %total
+}
+"""
+
+_WAIT = """br label %wait
+wait:
+  %w = phi i64 [ 0, %after ], [ %w2, %wait ]
+  store volatile i64 %w, ptr %sink
+  %w2 = add i64 %w, 1
+  %again = icmp ult i64 %w2, TURNS
+  br i1 %again, label %wait, label %end
+end:"""
+
+_SPIN = """br label %spin
+spin:
+  store volatile i64 0, ptr %sink
+  br label %spin
+unreached:"""
+
+
+def arguments() -> tuple[ArgSpec, ...]:
+    return (
+        ArgSpec("A", (SIZE,), "float32", is_output=False),
+        ArgSpec("B", (SIZE,), "float32", is_output=False),
+        ArgSpec("C", (SIZE,), "float32", is_output=True),
+    )
+
+
+def program(*, before: str = "", after: str = "", count: int = SIZE, workspace: int = 0, threads: int = 1) -> Program:
+    """A candidate with extra instructions before and after its loop, over the first `count` elements."""
+    name = f"kernel{next(_names)}"
+    text = _TEXT.replace("NAME", name).replace("BEFORE", before).replace("AFTER", after).replace("COUNT", str(count))
+    return Program(name, arguments(), text, workspace, threads, Target.host(num_cores=1))
+
+
+def good(*, threads: int = 1) -> Program:
+    return program(threads=threads)
+
+
+def wrong() -> Program:
+    """One element is off."""
+    return program(after="%bad = getelementptr float, ptr %c, i64 77\n  store float 5.0, ptr %bad")
+
+
+def unfinished() -> Program:
+    """The last element is never written."""
+    return program(count=SIZE - 1)
+
+
+def spoils_input() -> Program:
+    return program(after="store float 9.0, ptr %a")
+
+
+def endless() -> Program:
+    return program(after=_SPIN)
+
+
+def segfault() -> Program:
+    return program(before="store volatile i32 1, ptr null")
+
+
+def aborts() -> Program:
+    return program(before="call void @abort()")
+
+
+def prints() -> Program:
+    return program(before="%printed = call i32 @puts(ptr @greeting)")
+
+
+def greedy() -> Program:
+    """Asks for 32 TiB of workspace."""
+    return program(workspace=1 << 45)
+
+
+def slow(turns: int) -> Program:
+    """Right, but with `turns` stores (about a third of a nanosecond each, or more) of idle work."""
+    return program(after=_WAIT.replace("TURNS", str(turns)))
+
+
+def unparsable() -> Program:
+    return program(before="this is no instruction")
+
+
+def compiled(source: Program) -> CompiledProgram:
+    return compile_program(source)
+
+
+def bench() -> Bench:
+    inputs = make_inputs(arguments(), seed=0)
+    expected = (np.asarray(inputs[0] + inputs[1]),)
+    return Bench(arguments(), tuple(inputs), expected, Tolerance.of(expected, flop=SIZE), SIZE)

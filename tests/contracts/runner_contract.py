@@ -1,0 +1,145 @@
+"""What every runner must do, whoever wrote it.
+
+A plugin's test suite subclasses `RunnerContract` and gives it a factory::
+
+    class TestMyRunner(RunnerContract):
+        factory = staticmethod(MyRunner)
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import llvm_kernels as kernels
+import pytest
+
+from pegbox.measure import CorePlan, Failed, FailureKind, Ok, Runner, TimingPolicy
+
+SHORT = 3.0
+
+
+class RunnerContract:
+    """Subclasses set `factory`; a test may change `timing` through the fixture `make`."""
+
+    factory: Any
+
+    @pytest.fixture
+    def make(self) -> Iterator[Any]:
+        runners: list[Runner] = []
+
+        def make(**timing: Any) -> Runner:
+            policy = TimingPolicy(**{"timeout": SHORT, "min_repeat_ms": 1.0, **timing})
+            runner: Runner = self.factory(kernels.bench(), timing=policy, cores=CorePlan.detect(), max_memory=4 << 30)
+            runners.append(runner)
+            return runner
+
+        yield make
+        for runner in runners:
+            runner.close()
+
+    @pytest.fixture
+    def runner(self, make: Any) -> Runner:
+        made: Runner = make()
+        return made
+
+    def check_recovered(self, runner: Runner) -> None:
+        assert isinstance(runner.run(kernels.compiled(kernels.good())), Ok)
+
+    def test_it_is_a_runner(self, runner: Runner) -> None:
+        assert isinstance(runner, Runner)
+
+    def test_a_good_candidate_has_a_cost_for_each_repeat(self, make: Any) -> None:
+        result = make(repeats=4, max_repeats=4).run(kernels.compiled(kernels.good()))
+        assert isinstance(result, Ok), result
+        assert len(result.costs) == 4
+        assert all(0 < cost < 1e-3 for cost in result.costs)
+        assert not result.partial
+
+    def test_a_slower_candidate_costs_more(self, runner: Runner) -> None:
+        fast, slow = (runner.run(kernels.compiled(kernels.slow(turns))) for turns in (100_000, 2_000_000))
+        assert fast.cost * 3 < slow.cost < math.inf
+
+    @pytest.mark.parametrize(
+        ("candidate", "words"),
+        [(kernels.wrong, "[77]"), (kernels.unfinished, "never written"), (kernels.spoils_input, "its input 'A'")],
+    )
+    def test_a_wrong_answer_is_never_a_fast_trial(self, runner: Runner, candidate: Any, words: str) -> None:
+        result = runner.run(kernels.compiled(candidate()))
+        assert isinstance(result, Failed)
+        assert result.kind is FailureKind.WRONG_RESULT
+        assert words in result.message
+        self.check_recovered(runner)
+
+    def test_an_answer_of_the_previous_candidate_does_not_help_the_next(self, runner: Runner) -> None:
+        self.check_recovered(runner)
+        result = runner.run(kernels.compiled(kernels.unfinished()))
+        assert isinstance(result, Failed)
+        assert result.kind is FailureKind.WRONG_RESULT
+
+    def test_an_endless_loop_times_out(self, make: Any) -> None:
+        runner = make(timeout=1.0)
+        began = time.monotonic()
+        result = runner.run(kernels.compiled(kernels.endless()))
+        assert isinstance(result, Failed)
+        assert result.kind is FailureKind.TIMEOUT
+        assert time.monotonic() - began < 30
+        self.check_recovered(runner)
+
+    @pytest.mark.parametrize(("candidate", "words"), [(kernels.segfault, "SIGSEGV"), (kernels.aborts, "SIGABRT")])
+    def test_a_fatal_signal_is_a_crash_that_names_it(self, runner: Runner, candidate: Any, words: str) -> None:
+        for _ in range(2):
+            result = runner.run(kernels.compiled(candidate()))
+            assert isinstance(result, Failed)
+            assert result.kind is FailureKind.CRASH
+            assert words in result.message
+            self.check_recovered(runner)
+
+    def test_too_much_memory_is_a_failure(self, runner: Runner) -> None:
+        result = runner.run(kernels.compiled(kernels.greedy()))
+        assert isinstance(result, Failed)
+        assert result.kind in (FailureKind.RUN_ERROR, FailureKind.CRASH)
+        self.check_recovered(runner)
+
+    def test_a_candidate_may_print(self, runner: Runner) -> None:
+        assert isinstance(runner.run(kernels.compiled(kernels.prints())), Ok)
+
+    def test_a_candidate_far_behind_the_best_is_dropped(self, runner: Runner) -> None:
+        result = runner.run(kernels.compiled(kernels.slow(3_000_000)), best=1e-6)
+        assert isinstance(result, Ok), result
+        assert result.partial
+        assert len(result.costs) == 1
+
+    def test_a_hopeless_candidate_is_cut_off(self, make: Any) -> None:
+        result = make(timeout=60.0, least_limit=0.05).run(kernels.compiled(kernels.endless()), best=1e-6)
+        assert isinstance(result, Failed)
+        assert result.kind is FailureKind.TIMEOUT
+
+    def test_several_candidates_are_timed_in_turns(self, make: Any) -> None:
+        programs = [kernels.compiled(kernels.slow(turns)) for turns in (500_000, 1000, 1000)]
+        results = make(rounds=4).rerun(programs)
+        assert [len(result.costs) for result in results] == [4, 4, 4]
+        assert results[0].cost > results[1].cost
+
+    def test_one_bad_candidate_does_not_spoil_the_others_turns(self, runner: Runner) -> None:
+        programs = [kernels.compiled(make()) for make in (kernels.good, kernels.segfault, kernels.good)]
+        results = runner.rerun(programs)
+        assert [result.ok for result in results] == [True, False, True]
+
+    def test_a_run_can_be_given_up_from_another_thread(self, make: Any) -> None:
+        runner = make(timeout=120.0)
+        self.check_recovered(runner)
+        threading.Timer(0.5, runner.interrupt).start()
+        began = time.monotonic()
+        # Work for as long as the timeout allows: only the interruption ends it early.
+        result = runner.run(kernels.compiled(kernels.endless()), best=100.0)
+        assert isinstance(result, Failed)
+        assert time.monotonic() - began < 60
+        self.check_recovered(runner)
+
+    def test_closing_twice_is_harmless(self, runner: Runner) -> None:
+        runner.close()
+        runner.close()

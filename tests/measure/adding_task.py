@@ -1,0 +1,39 @@
+"""A task whose configs are hand-written kernels, so that measuring is tested without schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import llvm_kernels as kernels
+import numpy as np
+
+from pegbox.codegen import Target
+
+
+@dataclass(frozen=True)
+class AddingConfig:
+    """A name for messages and a maker of programs; equal by name, as configs are equal by their digits."""
+
+    name: str
+    make: Callable[[], Any] = field(compare=False, default=kernels.good)
+
+
+@dataclass
+class AddingTask:
+    """C = A + B."""
+
+    target: Target = field(default_factory=lambda: Target.host(num_cores=1))
+    flop: float = kernels.SIZE
+    lowered: list[str] = field(default_factory=list)
+
+    def lower(self, config: AddingConfig) -> Any:
+        self.lowered.append(config.name)
+        return config.make()
+
+    def arguments(self) -> Any:
+        return kernels.arguments()
+
+    def reference(self, inputs: list[Any]) -> list[Any]:
+        return [np.asarray(inputs[0] + inputs[1])]

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pegbox.codegen import ArgSpec
+from pegbox.errors import MeasureError
+from pegbox.measure import Bench, Tolerance
+from pegbox.measure.bench import check_reference, make_inputs
+
+
+def specs(dtype: str) -> tuple[ArgSpec, ...]:
+    return (ArgSpec("A", (40, 50), dtype, is_output=False), ArgSpec("C", (40,), dtype, is_output=True))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"])
+def test_inputs_have_the_type_of_their_argument_and_small_values(dtype: str) -> None:
+    (array,) = make_inputs(specs(dtype), seed=1)
+    assert array.dtype == dtype
+    assert array.shape == (40, 50)
+    assert len(np.unique(array)) > 1
+    assert np.abs(array.astype(float)).max() <= 8
+    if array.dtype.kind in "iu":
+        assert (array != 0).all()
+
+
+def test_inputs_follow_the_seed() -> None:
+    (first,), (again,), (other,) = (make_inputs(specs("float32"), seed=seed) for seed in (1, 1, 2))
+    assert (first == again).all()
+    assert (first != other).any()
+
+
+def test_a_reference_of_another_shape_type_or_number_is_refused() -> None:
+    args = specs("float32")
+    assert check_reference(args, [np.zeros(40, np.float32)])[0].shape == (40,)
+    for outputs in ([np.zeros(41, np.float32)], [np.zeros(40)], []):
+        with pytest.raises(MeasureError, match="reference"):
+            check_reference(args, outputs)
+
+
+def test_a_bench_reads_back_equal(tmp_path: Path) -> None:
+    args = specs("float32")
+    inputs, expected = make_inputs(args, seed=0), [np.ones(40, np.float32)]
+    bench = Bench(args, tuple(inputs), tuple(expected), Tolerance(1e-3, 1e-4), 123.0)
+    bench.save(tmp_path)
+    back = Bench.load(tmp_path)
+    assert (back.args, back.tolerance, back.flop) == (args, bench.tolerance, 123.0)
+    assert (back.inputs[0] == inputs[0]).all()
+    assert (back.expected[0] == expected[0]).all()

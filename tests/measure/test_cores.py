@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import os
+
+from pegbox.measure.cores import CorePlan, confined, usable_cores
+
+
+def test_a_plan_keeps_to_the_mask_and_times_apart_from_building() -> None:
+    mask = set(usable_cores())
+    plan = CorePlan.detect()
+    assert set(plan.every) == mask
+    assert set(plan.timing) <= mask
+    assert set(plan.building) <= mask
+    assert plan.overlap == (len(mask) > 1)
+    if plan.overlap:
+        assert not set(plan.timing) & set(plan.building)
+
+
+def test_one_core_does_everything_in_turn() -> None:
+    core = usable_cores()[0]
+    with confined([core]):
+        plan = CorePlan.detect()
+    assert plan == CorePlan((core,), (core,), (core,), overlap=False)
+    assert plan.silent(1)
+
+
+def test_a_candidate_of_several_threads_has_all_cores_and_silence() -> None:
+    plan = CorePlan.detect(threads=2)
+    assert plan.running(2) == plan.every == plan.building
+    assert len(plan.running(1)) == 1
+    assert plan.silent(2)
+    assert CorePlan.detect().silent(2)
+
+
+def test_confinement_ends_with_the_block() -> None:
+    before = os.sched_getaffinity(0)
+    with confined([min(before)]):
+        assert os.sched_getaffinity(0) == {min(before)}
+    assert os.sched_getaffinity(0) == before

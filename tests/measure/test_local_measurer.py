@@ -1,0 +1,294 @@
+"""Configs go in, results come out: the whole path with the built-in runner."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import llvm_kernels as kernels
+import pytest
+from adding_task import AddingConfig, AddingTask
+
+from pegbox.codegen import Target
+from pegbox.errors import ArgumentError, CompileError, InvalidConfig, MeasureError, UnknownName
+from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, Result
+from pegbox.measure.cores import confined, usable_cores
+
+HERE = Path(__file__).parent
+GOOD = AddingConfig("good")
+
+
+def raising(error: BaseException) -> Callable[[], Any]:
+    def make() -> Any:
+        raise error
+
+    return make
+
+
+@pytest.fixture
+def open_measurer() -> Iterator[Callable[..., LocalMeasurer]]:
+    measurers: list[LocalMeasurer] = []
+
+    def open_measurer(task: AddingTask | None = None, **options: Any) -> LocalMeasurer:
+        measurers.append(LocalMeasurer(task or AddingTask(), **{"min_repeat_ms": 0.5, "timeout": 5.0, **options}))  # type: ignore[arg-type]
+        return measurers[-1]
+
+    yield open_measurer
+    for measurer in measurers:
+        measurer.close()
+
+
+def measure(measurer: LocalMeasurer, *configs: AddingConfig) -> list[Result]:
+    pairs = list(measurer.measure(configs))  # type: ignore[arg-type]
+    assert [config for config, _ in pairs] == list(configs)
+    return [result for _, result in pairs]
+
+
+def workers_of(pid: int) -> set[int]:
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid and fields[0] != "Z":
+            found.add(int(stat.parent.name))
+    return found
+
+
+def test_every_way_to_fail_is_a_result_and_the_good_ones_are_measured(open_measurer: Any) -> None:
+    cases: list[tuple[Callable[[], Any], FailureKind | None, str]] = [
+        (kernels.good, None, ""),
+        (raising(InvalidConfig("tile too big: 8x64")), FailureKind.INVALID, "tile too big: 8x64"),
+        (raising(ZeroDivisionError("by zero")), FailureKind.INVALID, "ZeroDivisionError: by zero (test_local"),
+        (raising(CompileError("no such intrinsic")), FailureKind.COMPILE_ERROR, "no such intrinsic"),
+        (kernels.unparsable, FailureKind.COMPILE_ERROR, "expected instruction opcode"),
+        (kernels.wrong, FailureKind.WRONG_RESULT, "[77]"),
+        (kernels.segfault, FailureKind.CRASH, "SIGSEGV"),
+        (kernels.endless, FailureKind.TIMEOUT, "stopped"),
+        (kernels.greedy, FailureKind.RUN_ERROR, "memory"),
+        (kernels.good, None, ""),
+    ]
+    configs = [AddingConfig(f"case{i}", make) for i, (make, _, _) in enumerate(cases)]
+    results = measure(open_measurer(), *configs)
+    for result, (_, kind, words) in zip(results, cases, strict=True):
+        assert (result.kind if isinstance(result, Failed) else None) is kind, result
+        assert words in getattr(result, "message", ""), result
+
+
+def test_a_result_tells_where_its_time_went(open_measurer: Any) -> None:
+    before = time.time()
+    (result,) = measure(open_measurer(), GOOD)
+    assert isinstance(result, Ok)
+    assert set(result.phases) == {"lower", "build", "load", "first_run", "check", "timing", "ship"}
+    assert result.total_seconds == pytest.approx(sum(result.phases.values()))
+    assert before <= result.timestamp <= time.time()
+
+
+def test_later_candidates_are_compared_with_the_best_so_far(open_measurer: Any) -> None:
+    slow = AddingConfig("slow", lambda: kernels.slow(5_000_000))
+    measurer = open_measurer()
+    results = measure(measurer, slow)
+    assert not results[0].partial  # type: ignore[union-attr]
+    measure(measurer, GOOD)
+    (again,) = measure(measurer, slow)
+    assert again.partial  # type: ignore[union-attr]
+
+
+def test_a_best_cost_from_elsewhere_counts(open_measurer: Any) -> None:
+    (result,) = measure(open_measurer(best=1e-7), AddingConfig("slow", lambda: kernels.slow(5_000_000)))
+    assert result.partial  # type: ignore[union-attr]
+
+
+def test_configs_beyond_the_window_are_not_lowered_ahead(open_measurer: Any) -> None:
+    task = AddingTask()
+    configs = [AddingConfig(f"c{i}") for i in range(40)]
+    results = open_measurer(task, builders=1).measure(configs)
+    next(results)
+    assert len(task.lowered) < 40
+    assert len(list(results)) == 39
+    assert task.lowered == [config.name for config in configs]
+
+
+def test_measuring_nothing_gives_nothing(open_measurer: Any) -> None:
+    assert measure(open_measurer()) == []
+
+
+def test_candidates_of_several_threads_run_after_every_build_of_the_batch(open_measurer: Any) -> None:
+    events: list[str] = []
+
+    class Watching(AddingTask):
+        def lower(self, config: AddingConfig) -> Any:
+            events.append("lower")
+            return super().lower(config)
+
+    measurer = open_measurer(Watching(), runner=watched_runner(events))
+    measure(measurer, *(AddingConfig(f"c{i}", lambda: kernels.good(threads=2)) for i in range(3)))
+    assert events == ["lower"] * 3 + ["run"] * 3
+
+
+def test_a_target_of_several_cores_builds_a_whole_batch_on_all_of_them_first(open_measurer: Any) -> None:
+    events: list[str] = []
+
+    class Watching(AddingTask):
+        def lower(self, config: AddingConfig) -> Any:
+            events.append("lower")
+            return super().lower(config)
+
+    task = Watching(target=Target.host(num_cores=2))
+    measure(open_measurer(task, runner=watched_runner(events)), *(AddingConfig(f"c{i}") for i in range(3)))
+    assert events == ["lower"] * 3 + ["run"] * 3
+
+
+def watched_runner(events: list[str]) -> Any:
+    from pegbox.plugins.runners.local import LocalRunner
+
+    class Watched(LocalRunner):
+        def run(self, program: Any, *, best: float = math.inf) -> Result:
+            events.append("run")
+            return super().run(program, best=best)
+
+    return Watched
+
+
+def test_on_one_core_nothing_is_lowered_while_a_candidate_runs() -> None:
+    events: list[str] = []
+
+    class Watching(AddingTask):
+        def lower(self, config: AddingConfig) -> Any:
+            events.append("lower")
+            return super().lower(config)
+
+    with confined(usable_cores()[:1]):
+        assert not CorePlan.detect().overlap
+        with LocalMeasurer(Watching(), runner=watched_runner(events), min_repeat_ms=0.1) as measurer:  # type: ignore[arg-type]
+            results = measure(measurer, *(AddingConfig(f"c{i}") for i in range(3)))
+    assert all(result.ok for result in results)
+    assert events == ["lower"] * 3 + ["run"] * 3
+
+
+def test_the_affinity_of_the_caller_is_its_own_again(open_measurer: Any) -> None:
+    before = usable_cores()
+    measure(open_measurer(), GOOD, AddingConfig("bad", raising(ValueError("no"))))
+    assert usable_cores() == before
+
+
+def test_measuring_again_builds_nothing_anew(open_measurer: Any) -> None:
+    task = AddingTask()
+    measurer = open_measurer(task)
+    configs = [AddingConfig("a", lambda: kernels.slow(100_000)), AddingConfig("b", lambda: kernels.slow(100_000))]
+    assert all(result.ok for result in measure(measurer, *configs))
+    task.lowered.clear()
+    first, second = measurer.remeasure(configs)
+    assert task.lowered == []
+    assert isinstance(first, Ok)
+    assert isinstance(second, Ok)
+    assert len(first.costs) == len(second.costs) >= 5
+
+
+def test_measuring_again_builds_what_it_has_not_seen(open_measurer: Any) -> None:
+    bad = AddingConfig("bad", raising(InvalidConfig("never")))
+    good, failed = open_measurer().remeasure([GOOD, bad])
+    assert isinstance(good, Ok)
+    assert isinstance(failed, Failed)
+
+
+def test_leaving_early_gives_up_the_rest_and_the_measurer_stays_usable(open_measurer: Any) -> None:
+    measurer = open_measurer(timeout=120.0, best=100.0)  # an endless candidate would run for two minutes
+    results = measurer.measure([GOOD, AddingConfig("endless", kernels.endless), AddingConfig("never")])
+    assert next(results)[1].ok
+    began = time.monotonic()
+    results.close()
+    (after,) = measure(measurer, AddingConfig("after"))
+    assert after.ok
+    assert time.monotonic() - began < 60
+
+
+def test_closing_ends_every_process(open_measurer: Any) -> None:
+    before = workers_of(os.getpid())
+    measurer = open_measurer()
+    measure(measurer, GOOD)
+    assert workers_of(os.getpid()) - before
+    measurer.close()
+    assert not workers_of(os.getpid()) - before
+    measurer.close()
+
+
+def test_a_broken_reference_is_an_error_not_a_failed_candidate(open_measurer: Any) -> None:
+    class Broken(AddingTask):
+        def reference(self, inputs: list[Any]) -> list[Any]:
+            return [inputs[0][:7]]
+
+    with pytest.raises(MeasureError, match="reference"):
+        measure(open_measurer(Broken()), GOOD)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"timeout": 0}, {"repeats": 0}, {"min_repeat_ms": -1}, {"build_timeout": 0}, {"builders": 0}, {"max_memory": 0},
+     {"best": 0}],
+)  # fmt: skip
+def test_an_option_outside_its_domain_is_refused(options: dict[str, Any]) -> None:
+    (name,) = options
+    with pytest.raises(ArgumentError, match=name):
+        LocalMeasurer(AddingTask(), **options)  # type: ignore[arg-type]
+
+
+def test_an_unknown_runner_lists_the_near_names() -> None:
+    with pytest.raises(UnknownName, match="local"):
+        LocalMeasurer(AddingTask(), runner="locall")  # type: ignore[arg-type]
+
+
+def test_a_slow_build_is_cut_off(open_measurer: Any) -> None:
+    measurer = open_measurer(build_timeout=0.0001)
+    (result,) = measure(measurer, GOOD)
+    assert isinstance(result, Failed)
+    assert result.kind is FailureKind.TIMEOUT
+    assert "compiling" in result.message
+
+
+def test_ctrl_c_passes_through_and_leaves_no_process_behind() -> None:
+    """A script without a `__main__` guard, as users write them, interrupted in the middle of an endless candidate."""
+    script = textwrap.dedent(f"""
+        import sys
+        sys.path[:0] = [{str(HERE)!r}, {str(HERE.parent / "contracts")!r}]
+        import llvm_kernels as kernels
+        from adding_task import AddingConfig, AddingTask
+        from pegbox.measure import LocalMeasurer
+        with LocalMeasurer(AddingTask(), timeout=500.0, best=100.0) as measurer:
+            try:
+                for config, result in measurer.measure([AddingConfig("a"), AddingConfig("b", kernels.endless)]):
+                    print(config.name, result.ok, flush=True)
+            except KeyboardInterrupt:
+                print("interrupted", flush=True)
+        print("closed", flush=True)
+    """)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    watchdog = threading.Timer(60.0, process.kill)
+    watchdog.start()
+    assert process.stdout is not None
+    assert process.stdout.readline() == "a True\n"
+    workers = workers_of(process.pid)
+    assert workers
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the whole foreground group
+    out, err = process.communicate()
+    watchdog.cancel()
+    assert out == "interrupted\nclosed\n"
+    assert err == ""
+    for pid in workers:
+        assert not Path(f"/proc/{pid}").exists()

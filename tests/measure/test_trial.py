@@ -1,0 +1,132 @@
+"""Trials of kernels that are plain Python: what is run, how often, and what comes of it."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import llvm_kernels as kernels
+import numpy as np
+
+from pegbox.measure import Failed, FailureKind, Ok, TimingPolicy
+from pegbox.measure.trial import Stage, run_interleaved, run_trial
+
+
+class PythonKernel:
+    """Adds, and claims to have taken `seconds(call)` per call."""
+
+    def __init__(self, seconds: Callable[[int], float], *, log: list[Any] | None = None, label: str = "") -> None:
+        self.seconds, self.calls, self.numbers = seconds, 0, list[int]()
+        self.log, self.label = log, label
+
+    def time_ns(self, arrays: Sequence[Any], number: int) -> int:
+        a, b, c = arrays
+        np.add(a, b, out=c)
+        self.calls += 1
+        self.numbers.append(number)
+        if self.log is not None:
+            self.log.append(self.label)
+        return int(self.seconds(self.calls) * number * 1e9)
+
+
+def stage() -> Stage:
+    return Stage(kernels.bench())
+
+
+def test_a_steady_kernel_gets_its_repeats_with_enough_calls_each() -> None:
+    kernel = PythonKernel(lambda call: 1e-4)
+    result = run_trial(kernel, stage(), TimingPolicy(repeats=3, min_repeat_ms=5))
+    assert isinstance(result, Ok)
+    assert np.allclose(result.costs, [1e-4] * 3)
+    assert kernel.numbers[-3:] == [50, 50, 50]
+    assert not result.partial
+    assert set(result.phases) == {"first_run", "check", "timing"}
+
+
+def test_a_kernel_far_behind_is_not_called_a_third_time() -> None:
+    kernel = PythonKernel(lambda call: 0.025)
+    result = run_trial(kernel, stage(), TimingPolicy(), best=0.011)
+    assert isinstance(result, Ok)
+    assert result.partial
+    assert kernel.numbers == [1, 1]
+
+
+def test_a_kernel_hopelessly_behind_is_called_once() -> None:
+    kernel = PythonKernel(lambda call: 1.0)
+    result = run_trial(kernel, stage(), TimingPolicy(), best=0.01)
+    assert isinstance(result, Ok)
+    assert (result.partial, result.costs, kernel.numbers) == (True, (1.0,), [1])
+
+
+def test_a_slow_cold_call_is_not_held_against_a_fast_kernel() -> None:
+    result = run_trial(PythonKernel(lambda call: 4e-3 if call == 1 else 1e-4), stage(), TimingPolicy(), best=1e-4)
+    assert isinstance(result, Ok)
+    assert not result.partial
+    assert np.allclose(result.costs, 1e-4)
+
+
+def test_a_noisy_kernel_near_the_best_is_timed_more_often_than_a_noisy_ordinary_one() -> None:
+    def noisy(call: int) -> float:
+        return 1e-4 * (1 + 0.05 * (call % 2))
+
+    near = run_trial(PythonKernel(noisy), stage(), TimingPolicy(max_repeats=9), best=1e-4)
+    ordinary = run_trial(PythonKernel(noisy), stage(), TimingPolicy(max_repeats=9), best=0.7e-4)
+    assert isinstance(near, Ok)
+    assert isinstance(ordinary, Ok)
+    assert len(near.costs) == 9
+    assert len(ordinary.costs) == 3
+
+
+def test_the_outputs_are_poisoned_so_that_doing_nothing_is_wrong() -> None:
+    class Idle(PythonKernel):
+        def time_ns(self, arrays: Sequence[Any], number: int) -> int:
+            return 1
+
+    prepared = stage()
+    assert run_trial(PythonKernel(lambda call: 1e-4), prepared, TimingPolicy()).ok
+    result = run_trial(Idle(lambda call: 0.0), prepared, TimingPolicy())
+    assert isinstance(result, Failed)
+    assert result.kind is FailureKind.WRONG_RESULT
+
+
+def test_inputs_that_were_written_to_are_put_right_for_the_next_candidate() -> None:
+    class Spoiler(PythonKernel):
+        def time_ns(self, arrays: Sequence[Any], number: int) -> int:
+            super().time_ns(arrays, number)
+            arrays[0][3] = 100.0
+            return 1000
+
+    prepared = stage()
+    result = run_trial(Spoiler(lambda call: 0.0), prepared, TimingPolicy())
+    assert isinstance(result, Failed)
+    assert "'A'" in result.message
+    assert run_trial(PythonKernel(lambda call: 1e-4), prepared, TimingPolicy()).ok
+
+
+def test_every_call_happens_under_the_guard() -> None:
+    limits: list[float] = []
+
+    @contextlib.contextmanager
+    def guard(seconds: float) -> Iterator[None]:
+        limits.append(seconds)
+        yield
+        limits.append(-1.0)
+
+    run_trial(PythonKernel(lambda call: 0.5), stage(), TimingPolicy(timeout=8.0), best=math.inf, guard=guard)
+    assert limits == [1.0, -1.0, 7.5, -1.0]
+
+
+def test_interleaved_kernels_take_turns() -> None:
+    log: list[str] = []
+    made = [PythonKernel(lambda call: 0.01, log=log, label=label) for label in "ABC"]
+    results = run_interleaved(made, stage(), TimingPolicy(rounds=3))
+    assert "".join(log) == "ABC" + "ABC" * 3
+    assert [len(result.costs) for result in results] == [3, 3, 3]
+
+
+def test_a_flushed_cache_means_one_call_at_a_time() -> None:
+    kernel = PythonKernel(lambda call: 1e-5)
+    run_trial(kernel, stage(), TimingPolicy(flush_cache=True, repeats=3))
+    assert kernel.numbers[-3:] == [1, 1, 1]
