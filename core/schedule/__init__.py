@@ -1,0 +1,8 @@
+"""Schedules: `Schedule` edits a program step by step, `Trace` is what it did."""
+
+from pegbox.schedule.handles import BlockRef as BlockRef
+from pegbox.schedule.handles import LoopRef as LoopRef
+from pegbox.schedule.schedule import Schedule as Schedule
+from pegbox.schedule.trace import LoopAt as LoopAt
+from pegbox.schedule.trace import Step as Step
+from pegbox.schedule.trace import Trace as Trace

@@ -1,0 +1,6 @@
+"""The schedule language on the loop IR: `tir.Schedule` and what it hands out."""
+
+from pegbox.schedule import BlockRef as BlockRef
+from pegbox.schedule import LoopRef as LoopRef
+from pegbox.schedule import Schedule as Schedule
+from pegbox.schedule import Trace as Trace

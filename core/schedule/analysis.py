@@ -1,0 +1,66 @@
+"""Questions about blocks: which loops bind which variables, which buffers meet where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Var
+from pegbox.expr.visit import free_vars
+from pegbox.loops.nodes import Block, BlockRealize, Stmt
+from pegbox.schedule.tree import Tree
+
+# Reductions that machines know how to do across the lanes of a vector.
+LANE_COMBINERS = frozenset({"sum", "prod", "max", "min"})
+
+
+def variables(exprs: Iterable[Expr]) -> set[Var]:
+    """The variables in several expressions."""
+    found: set[Var] = set()
+    for expr in exprs:
+        if isinstance(expr, Var):
+            found.add(expr)
+        elif not isinstance(expr, Const):
+            found |= free_vars(expr)
+    return found
+
+
+def mentions(expr: Expr, var: Var) -> bool:
+    """Does the expression contain the variable?"""
+    if isinstance(expr, Binary):
+        return mentions(expr.a, var) or mentions(expr.b, var)
+    return expr is var if isinstance(expr, Var | Const) else var in free_vars(expr)
+
+
+def spatial_values(realize: BlockRealize) -> list[Expr]:
+    return [v for it, v in zip(realize.block.iters, realize.values, strict=True) if not it.is_reduce]
+
+
+def reduce_values(realize: BlockRealize) -> list[Expr]:
+    return [v for it, v in zip(realize.block.iters, realize.values, strict=True) if it.is_reduce]
+
+
+def read_buffers(block: Block) -> list[Buffer]:
+    """What the block reads, each buffer once, in order."""
+    return list(dict.fromkeys(region.buffer for region in block.reads))
+
+
+def written_buffers(block: Block) -> list[Buffer]:
+    """What the block writes, each buffer once, in order."""
+    return list(dict.fromkeys(region.buffer for region in block.writes))
+
+
+def combiner(block: Block) -> str | None:
+    """The name of the reduction's combiner, if the block has one."""
+    return next((value for key, value in block.annotations if key == "combiner"), None)
+
+
+def is_private(tree: Tree, realize: BlockRealize, scope: Stmt) -> bool:
+    """Does nothing outside of `scope` see what the block writes? Each iteration of `scope` then has its own copy.
+
+    Lowering allocates an intermediate buffer inside the innermost loop that holds all of its uses.
+    """
+    buffers = written_buffers(realize.block)
+    if any(b in tree.func.params for b in buffers):
+        return False
+    users = (r for b in buffers for r in (*tree.writers(b), *tree.readers(b)))
+    return all(tree.is_under(user, scope) for user in users)

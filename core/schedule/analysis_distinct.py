@@ -1,0 +1,70 @@
+"""Do distinct iterations of a loop touch distinct points of a block's domain?
+
+Loops are bound to block variables by sums of coefficient × loop, and by `//` and `%` of such sums: what splits and
+fusions make. From the values of the block variables one can read the loops back, as digits of a mixed-radix number;
+a loop that can be read back visits another point in each iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+
+from pegbox.expr.affine import Linear, linear
+from pegbox.expr.bounds import Ranges, bounds
+from pegbox.expr.build import floordiv
+from pegbox.expr.nodes import Binary, Const, Expr, Var
+from pegbox.expr.simplify import simplified_linear
+from pegbox.expr.visit import free_vars
+
+
+def determined(values: Iterable[Expr], fixed: Set[Var], ranges: Ranges) -> set[Var]:
+    """The loop variables that the values pin down while the `fixed` variables are known.
+
+    Sound, not complete: a variable that is missing may still be determined.
+    """
+    pinned: set[Expr] = set(fixed)
+    known: list[Linear] = []
+    for value in values:
+        if isinstance(value, Var):
+            pinned.add(value)
+        else:
+            known.append(linear(value))
+    while True:
+        before = len(pinned)
+        for form in known:
+            _read_digits(form, pinned, ranges)
+        if len(pinned) == before:
+            return {term for term in pinned if isinstance(term, Var)} - set(fixed)
+        joined = [_joined(term, pinned, ranges) for term in pinned]
+        known += [form for form in joined if form is not None]
+
+
+def _is_known(term: Expr, pinned: Set[Expr]) -> bool:
+    return term in pinned or (not isinstance(term, Var) and all(v in pinned for v in free_vars(term)))
+
+
+def _read_digits(form: Linear, pinned: set[Expr], ranges: Ranges) -> None:
+    """Pin each term whose coefficient exceeds all that the smaller ones can sum up to."""
+    terms = sorted(((abs(c), t) for t, c in form.terms.items() if not _is_known(t, pinned)), key=lambda p: -p[0])
+    spans: list[int] = []
+    for coefficient, term in terms:
+        between = bounds(term, ranges)
+        if between is None:
+            return
+        spans.append(coefficient * (between[1] - between[0]))
+    rest = sum(spans)
+    for (coefficient, term), span in zip(terms, spans, strict=True):
+        rest -= span
+        if coefficient <= rest:
+            return
+        pinned.add(term)
+
+
+def _joined(term: Expr, pinned: Set[Expr], ranges: Ranges) -> Linear | None:
+    """From a % c and a // c comes a."""
+    if not (isinstance(term, Binary) and term.op == "floormod" and isinstance(term.b, Const)):
+        return None
+    quotient = simplified_linear(floordiv(term.a, term.b), ranges)
+    if all(_is_known(t, pinned) for t in quotient.terms):
+        return linear(term.a)
+    return None

@@ -1,0 +1,123 @@
+"""What compute_at and reverse_compute_at share: where a block may move to, and its new loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pegbox.expr.affine import Linear
+from pegbox.expr.build import TRUE, compare, index, logical_and
+from pegbox.expr.nodes import Expr, Var
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Stmt, seq
+from pegbox.schedule.analysis import read_buffers
+from pegbox.schedule.analysis_region import Span
+from pegbox.schedule.outline import refuse
+from pegbox.schedule.primitives.kinds import check_kinds
+from pegbox.schedule.tree import Tree, children
+
+
+def nest(block: Block, spans: Mapping[Var, Span]) -> Stmt:
+    """Fresh loops around a block, one for each of its variables: spatial ones first, in order, then reduce ones.
+
+    Variables without a span run over their whole domain.
+    """
+    values: list[Expr] = []
+    predicate: Expr = TRUE
+    loops: list[tuple[BlockIter, Var, int]] = []
+    for it in block.iters:
+        var, found = Var(loop_name(it)), spans.get(it.var)
+        if found is None:
+            values.append(var)
+            loops.append((it, var, it.extent))
+            continue
+        value = Linear({**found.lo.terms, var: 1} if found.extent > 1 else found.lo.terms, found.lo.const).to_expr()
+        values.append(value)
+        loops.append((it, var, found.extent))
+        predicate = logical_and(predicate, _guard(value, found, it))
+    body: Stmt = BlockRealize(tuple(values), block, predicate)
+    for _, var, extent in sorted(loops, key=lambda entry: entry[0].is_reduce, reverse=True):
+        body = For(var, extent, body)
+    return body
+
+
+def loop_name(it: BlockIter) -> str:
+    """The name of a loop for a block variable: `vi` gets `i`."""
+    name = it.var.name
+    if len(name) < 2 or not name.startswith("v"):
+        return name
+    return f"ax{name[1:]}" if name[1:].isdigit() else name[1:]
+
+
+def _guard(value: Expr, found: Span, it: BlockIter) -> Expr:
+    guard: Expr = TRUE
+    if found.guard_low:
+        guard = compare("ge", value, index(0))
+    if found.guard_high:
+        guard = logical_and(guard, compare("lt", value, index(it.extent)))
+    return guard
+
+
+def insert(tree: Tree, loop: For, new: Stmt, position: int) -> Tree:
+    """The program with a statement more in the body of a loop."""
+    body = list(children(loop))
+    body.insert(position, new)
+    return Tree(tree.replace(loop, loop.with_body(seq(*body))))
+
+
+def check_target(tree: Tree, name: str, loop: For, verb: str) -> None:
+    """Raises ScheduleError: the loop, or one around it, is vectorized."""
+    for above in (*tree.ancestors(loop), loop):
+        if above.kind is ForKind.VECTORIZED:
+            raise refuse(
+                tree,
+                f"{verb}({name}, {loop.var.name}): {above.var.name} is vectorized, its iterations are lanes",
+                f"{verb} first, then vectorize the loops of each block",
+                above.var,
+                name,
+            )
+
+
+def check_inputs(
+    before: Tree, after: Tree, name: str, loop: For, position: int, old_above: Sequence[For], verb: str
+) -> None:
+    """Is everything that block `name` reads there when it runs as the child number `position` of the loop?
+
+    `before` has the block at its old place below `old_above`, `after` has it removed.
+
+    Raises:
+        ScheduleError: a producer runs later, or makes only a part of what is needed.
+    """
+    ranks = {block: n for n, block in enumerate(after.blocks)}
+    place = _rank(after, loop, position, ranks)
+    scope = {x.var for x in (*after.ancestors(loop), loop)}
+    known = {x.var for x in old_above}
+    for buffer in read_buffers(before.blocks[name].block):
+        for producer in after.writers(buffer):
+            other = producer.block.name
+            shared = [x for x in after.ancestors(producer) if x.var in scope]
+            if ranks[other] >= place or any(x.var not in known and x.extent > 1 for x in shared):
+                why = "runs later" if ranks[other] >= place else f"makes only a part in each {shared[-1].var.name}"
+                raise refuse(
+                    before,
+                    f"{verb}({name}, {loop.var.name}): {name} reads {buffer.name}, but {other}, which makes it, {why}",
+                    "attach from the output back to the inputs, or attach to another loop",
+                    loop.var,
+                    name,
+                    other,
+                )
+
+
+def _rank(tree: Tree, loop: For, position: int, ranks: Mapping[str, int]) -> int:
+    """The place in program order of what is inserted as child `position` of the loop."""
+    kids = children(loop)
+    if position < len(kids):
+        following = kids[position]
+        return min(ranks[n] for n, r in tree.blocks.items() if tree.is_under(r, following))
+    return max(ranks[n] for n, r in tree.blocks.items() if tree.is_under(r, loop)) + 1
+
+
+def check_parallel(after: Tree, loop: Var, shown: Tree) -> None:
+    """Parallel loops around the new place must stay sound."""
+    node = after.loops[loop]
+    above = [x.var for x in (*after.ancestors(node), node) if x.kind is ForKind.PARALLEL]
+    if above:
+        check_kinds(after, above, shown)

@@ -1,0 +1,75 @@
+"""The loops of a program in few lines, for error messages: where is the loop that a primitive stumbled over?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pegbox.errors import ScheduleError
+from pegbox.expr.build import conjuncts
+from pegbox.expr.nodes import Var
+from pegbox.expr.printer import show
+from pegbox.loops.nodes import Alloc, BlockRealize, For, ForKind, Function, If, Seq, Stmt
+from pegbox.schedule.tree import Tree
+
+_MARK = ">"
+
+
+def refuse(tree: Tree, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
+    """The error for a primitive that cannot be done: what is wrong, the loops around it, the remedy.
+
+    Args:
+        marked: loop variables and block names to point at. Their nests are shown, or the whole program without any.
+    """
+    nodes: list[Stmt] = [
+        found for m in marked if (found := tree.blocks.get(m) if isinstance(m, str) else tree.loops.get(m)) is not None
+    ]
+    tops = list({id(top): top for top in map(tree.top_of, nodes)}.values()) or [tree.func.body]
+    order = {id(s): i for i, s in enumerate(tree.func.body.stmts)} if isinstance(tree.func.body, Seq) else {}
+    tops.sort(key=lambda top: order.get(id(top), 0))
+    names: dict[Var, str] = {}
+    ids = {id(node) for node in nodes}
+    lines = [line for top in tops for line in _lines(top, 0, names, ids)]
+    return ScheduleError("\n".join([problem, *lines, f"remedy: {remedy}"]))
+
+
+def outline(func: Function) -> str:
+    """The loops and blocks of a function, one a line."""
+    return "\n".join(_lines(func.body, 0, {}, set()))
+
+
+def _lines(stmt: Stmt, depth: int, names: dict[Var, str], marked: set[int]) -> Iterator[str]:
+    mark = _MARK if id(stmt) in marked else " "
+    indent = f"  {mark} " + "    " * depth
+    if isinstance(stmt, For):
+        kind = "" if stmt.kind is ForKind.SERIAL else f"{stmt.kind} "
+        yield f"{indent}for {_name(stmt.var, names)} in {kind}range({stmt.extent}):"
+        yield from _lines(stmt.body, depth + 1, names, marked)
+    elif isinstance(stmt, Seq):
+        for each in stmt.stmts:
+            yield from _lines(each, depth, names, marked)
+    elif isinstance(stmt, If):
+        yield f"{indent}if {show(stmt.condition, names)}:"
+        yield from _lines(stmt.then, depth + 1, names, marked)
+    elif isinstance(stmt, Alloc):
+        yield from _lines(stmt.body, depth, names, marked)
+    elif isinstance(stmt, BlockRealize):
+        yield indent + _block(stmt, names)
+
+
+def _block(stmt: BlockRealize, names: dict[Var, str]) -> str:
+    bindings = ", ".join(
+        f"{it.var.name}={show(value, names)}{' (reduce)' if it.is_reduce else ''}"
+        for it, value in zip(stmt.block.iters, stmt.values, strict=True)
+    )
+    where = " and ".join(show(c, names) for c in conjuncts(stmt.predicate))
+    return f"block {stmt.block.name}: {bindings}" + (f" where {where}" if where else "")
+
+
+def _name(var: Var, names: dict[Var, str]) -> str:
+    name, count = var.name, 0
+    taken = set(names.values())
+    while name in taken:
+        count += 1
+        name = f"{var.name}_{count}"
+    names[var] = name
+    return name

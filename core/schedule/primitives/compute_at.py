@@ -1,0 +1,139 @@
+"""Moving a producer to where its values are needed."""
+
+from __future__ import annotations
+
+from pegbox.expr.nodes import Var
+from pegbox.loops.nodes import Block, BlockRealize, For
+from pegbox.schedule.analysis import written_buffers
+from pegbox.schedule.analysis_region import Interval, Relaxation, Span, caps_of, index_interval, span
+from pegbox.schedule.attach import check_inputs, check_parallel, check_target, insert, nest
+from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.handles import BlockRef, LoopRef
+from pegbox.schedule.outline import refuse
+from pegbox.schedule.tree import Tree, children
+
+
+class ComputeAtPrimitives(ScheduleBase):
+    """Producers move to their consumers."""
+
+    @primitive
+    def compute_at(self, block: BlockRef | str, loop: LoopRef) -> None:
+        """Compute a producer inside a loop of its consumers, each time just the region that is needed there.
+
+        The block gets new loops, one for each spatial variable in order (also those with a single iteration), then
+        one for each reduce variable; `get_loops` gives them. Its old loops and their annotations are gone.
+
+        Before `compute_at("B", i)`::
+
+            for i in range(16):
+                for j in range(8):
+                    block B: vi = i, vj = j
+            for i in range(4):
+                for j in range(8):
+                    block C: vi = i, vj = j, reads B[vi * 4:vi * 4 + 4, vj]
+
+        After::
+
+            for i in range(4):
+                for i_1 in range(4):
+                    for j in range(8):
+                        block B: vi = i * 4 + i_1, vj = j
+                for j in range(8):
+                    block C: ...
+
+        Raises:
+            ScheduleError: the block is an output, has a consumer outside of the loop or none, was decomposed, or
+                reads something that is not ready there.
+        """
+        realize, target = self._block(block), self._loop(loop)
+        self._set(_compute_at(self.tree, realize, target).func)
+
+
+def _compute_at(tree: Tree, realize: BlockRealize, loop: For) -> Tree:
+    name = realize.block.name
+    readers = _readers(tree, realize, loop)
+    check_target(tree, name, loop, "compute_at")
+    above = tree.ancestors(realize)
+    rest = Tree(tree.replace(realize, None))
+    target = rest.loops[loop.var]
+    readers = [rest.blocks[r.block.name] for r in readers]
+    first = rest.child_of(target, readers[0])
+    position = next(n for n, child in enumerate(children(target)) if child is first)
+    check_inputs(tree, rest, name, target, position, above, "compute_at")
+    spans = needed_spans(rest, realize.block, readers, target)
+    after = insert(rest, target, nest(realize.block, spans), position)
+    check_parallel(after, loop.var, tree)
+    return after
+
+
+def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]:
+    """The consumers, all below the loop, in program order."""
+    name, buffers = realize.block.name, written_buffers(realize.block)
+    what = f"compute_at({name}, {loop.var.name})"
+    for buffer in buffers:
+        if buffer in tree.func.params:
+            raise refuse(
+                tree,
+                f"{what}: {name} writes the parameter {buffer.name}, all of which is needed",
+                "move its producers here instead, or reverse_compute_at(consumer, loop of the producer)",
+                name,
+            )
+        others = [w.block.name for w in tree.writers(buffer) if w is not realize]
+        if others:
+            raise refuse(
+                tree,
+                f"{what}: {buffer.name} is also written by {', '.join(others)}",
+                "compute_at first, decompose_reduction after",
+                name,
+                *others,
+            )
+    readers = [r for r in tree.blocks.values() if r is not realize and any(x.buffer in buffers for x in r.block.reads)]
+    if not readers:
+        raise refuse(tree, f"{what}: no block reads what {name} writes", "leave it where it is", name)
+    outside = [r.block.name for r in readers if not tree.is_under(r, loop)]
+    if outside:
+        raise refuse(
+            tree,
+            f"{what}: {', '.join(outside)} needs {name} too, but is not inside of {loop.var.name}",
+            "attach to a loop around all consumers, or inline the block",
+            loop.var,
+            name,
+            *outside,
+        )
+    return readers
+
+
+def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], loop: For) -> dict[Var, Span]:
+    """For each variable that indexes what the block writes: the values that the readers below the loop need."""
+    domains = {it.var: it.extent for it in block.iters if not it.is_reduce}
+    standing = {x.var for x in (*tree.ancestors(loop), loop)}
+    spans: dict[Var, Span] = {}
+    for region in block.writes:
+        for dim, (lo, count) in enumerate(region.box):
+            if not isinstance(lo, Var) or lo not in domains or count != 1:
+                continue
+            needed = span(_hull(tree, region.buffer, dim, readers, standing), domains[lo], tree.ranges)
+            known = spans.get(lo)
+            # Several outputs, or one variable in two dimensions: what does not agree needs the whole domain.
+            spans[lo] = needed if known is None or known == needed else span(None, domains[lo], tree.ranges)
+    return spans
+
+
+def _hull(tree: Tree, buffer: object, dim: int, readers: list[BlockRealize], standing: set[Var]) -> Interval | None:
+    hull: Interval | None = None
+    for reader in readers:
+        running = {x.var for x in tree.ancestors(reader)} - standing
+        relax = Relaxation(running, tree.ranges, caps_of(reader.predicate, running))
+        for region in reader.block.reads:
+            if region.buffer is not buffer:
+                continue
+            lo, count = region.box[dim]
+            found = index_interval(lo, reader, relax)
+            if found is None:
+                return None
+            if count > 1:
+                found = Interval(found.lo, found.width + count - 1, False, found.moved_by)
+            hull = found if hull is None else hull.hull(found)
+            if hull is None:
+                return None
+    return hull

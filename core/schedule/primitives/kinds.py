@@ -1,0 +1,220 @@
+"""How a loop runs: vectorized, parallel, unrolled; and hints for the code generator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pegbox.errors import ScheduleError
+from pegbox.expr.nodes import Var
+from pegbox.loops.nodes import Annotation, Block, BlockRealize, For, ForKind, Stmt
+from pegbox.schedule.analysis import (
+    LANE_COMBINERS,
+    combiner,
+    is_private,
+    mentions,
+    reduce_values,
+    spatial_values,
+    written_buffers,
+)
+from pegbox.schedule.analysis_distinct import determined
+from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.handles import BlockRef, LoopRef
+from pegbox.schedule.outline import refuse
+from pegbox.schedule.tree import Tree, blocks_below, loops_below
+
+_PRAGMAS: dict[str, type] = {"auto_unroll_max_step": int, "unroll_explicit": bool}
+
+
+class KindPrimitives(ScheduleBase):
+    """The iterations stay; how the machine runs them changes."""
+
+    @primitive
+    def vectorize(self, loop: LoopRef) -> None:
+        """Run the iterations as the lanes of vectors.
+
+        Before `vectorize(j)`::
+
+            for j in range(16):
+                block C: ...
+
+        After::
+
+            for j in vectorized range(16):
+                block C: ...
+
+        A reduce loop may be vectorized when the reduction has one output and is a sum, prod, max or min.
+
+        Raises:
+            ScheduleError: two lanes would write one element, or another vectorized or parallel loop stands in the way.
+        """
+        self._set_kind(loop, ForKind.VECTORIZED)
+
+    @primitive
+    def parallel(self, loop: LoopRef) -> None:
+        """Share the iterations among threads.
+
+        Before `parallel(i)`::
+
+            for i in range(64):
+                block C: ...
+
+        After::
+
+            for i in parallel range(64):
+                block C: ...
+
+        Raises:
+            ScheduleError: two iterations would write one element, or another parallel or vectorized loop stands in
+                the way.
+        """
+        self._set_kind(loop, ForKind.PARALLEL)
+
+    @primitive
+    def unroll(self, loop: LoopRef) -> None:
+        """Write the iterations out one after the other.
+
+        Before `unroll(i)`::
+
+            for i in range(4):
+                block C: ...
+
+        After::
+
+            for i in unrolled range(4):
+                block C: ...
+        """
+        old = self._loop(loop)
+        self._set(self.tree.replace(old, _of_kind(old, ForKind.UNROLLED)))
+
+    @primitive
+    def annotate(self, where: LoopRef | BlockRef, key: str, value: int | bool | float | str) -> None:
+        """Put a note on a loop or a block; a note of the same key is replaced.
+
+        Before `annotate(i, "note", 3)`::
+
+            for i in range(4):
+
+        After::
+
+            for i in range(4):  # note = 3
+        """
+        if not isinstance(key, str) or not isinstance(value, int | bool | float | str):
+            raise ScheduleError(f"annotate({key!r}, {value!r}): the key is a string, the value a number or a string")
+        if key == "combiner":
+            raise ScheduleError("annotate: 'combiner' says what a reduction computes and cannot be changed")
+        old = self._loop(where) if isinstance(where, LoopRef) else self._block(where)
+        self._set(self.tree.replace(old, _annotated(old, key, value)))
+
+    def pragma(self, loop: LoopRef, key: str, value: int | bool = True) -> None:
+        """A hint for the code generator, for everything below a loop.
+
+        `auto_unroll_max_step` (int): unroll inner loops whose statements, written out, are at most that many.
+        `unroll_explicit` (bool): pegbox unrolls itself (True) or leaves it to LLVM.
+
+        Before `pragma(i, "auto_unroll_max_step", 64)`::
+
+            for i in range(4):
+
+        After::
+
+            for i in range(4):  # pragma_auto_unroll_max_step = 64
+
+        Raises:
+            ScheduleError: an unknown pragma or a value of the wrong type.
+        """
+        expected = _PRAGMAS.get(key)
+        if expected is None:
+            raise ScheduleError(f"unknown pragma {key!r}; use one of {', '.join(_PRAGMAS)}")
+        if not isinstance(value, int) or (expected is int and (isinstance(value, bool) or value < 0)):
+            raise ScheduleError(f"pragma {key}: {value!r} is no {expected.__name__}; give {expected.__name__} >= 0")
+        self.annotate(loop, f"pragma_{key}", expected(value))
+
+    def _set_kind(self, loop: LoopRef, kind: ForKind) -> None:
+        old = self._loop(loop)
+        func = self.tree.replace(old, _of_kind(old, kind))
+        check_kinds(Tree(func), [old.var], self.tree)
+        self._set(func)
+
+
+def _of_kind(loop: For, kind: ForKind) -> For:
+    return For(loop.var, loop.extent, loop.body, kind, loop.annotations)
+
+
+def _annotated(node: For | BlockRealize, key: str, value: Any) -> Stmt:
+    notes = node.annotations if isinstance(node, For) else node.block.annotations
+    kept: tuple[Annotation, ...] = (*((k, v) for k, v in notes if k != key), (key, value))
+    if isinstance(node, For):
+        return For(node.var, node.extent, node.body, node.kind, kept)
+    b = node.block
+    return BlockRealize(node.values, Block(b.name, b.iters, b.reads, b.writes, b.body, b.init, kept), node.predicate)
+
+
+def check_kinds(tree: Tree, loops: Iterable[Var], shown: Tree) -> None:
+    """Are these parallel or vectorized loops sound? `shown` is the program that an error shows.
+
+    Raises:
+        ScheduleError: they are nested in ways that machines cannot run, or their iterations get in each other's way.
+    """
+    for var in loops:
+        loop = tree.loops[var]
+        _check_nesting(tree, loop, shown)
+        if loop.extent > 1:
+            outside = {above.var for above in tree.ancestors(loop)}
+            for realize in blocks_below(loop.body):
+                _check_iterations(tree, loop, realize, outside, shown)
+
+
+def _check_nesting(tree: Tree, loop: For, shown: Tree) -> None:
+    above = [x for x in tree.ancestors(loop) if x.kind is ForKind.VECTORIZED or x.kind is loop.kind]
+    forbidden = (ForKind.PARALLEL, ForKind.VECTORIZED) if loop.kind is ForKind.VECTORIZED else (ForKind.PARALLEL,)
+    below = [x for x in loops_below(loop.body) if x.kind in forbidden]
+    for other in (*above, *below):
+        inner, outer = (loop, other) if other in above else (other, loop)
+        raise refuse(
+            shown,
+            f"{inner.var.name} would be {inner.kind} inside {outer.var.name}, which is {outer.kind}",
+            "have one parallel loop, with vectorized loops inside of it, not around it or each other",
+            loop.var,
+            other.var,
+        )
+
+
+def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var], shown: Tree) -> None:
+    if any(mentions(v, loop.var) for v in reduce_values(realize)):
+        _check_reduction(loop, realize, shown)
+    elif loop.var not in determined(spatial_values(realize), outside, tree.ranges) and not (
+        loop.kind is ForKind.PARALLEL and is_private(tree, realize, loop)
+    ):
+        names = ", ".join(b.name for b in written_buffers(realize.block))
+        raise refuse(
+            shown,
+            f"{loop.var.name} cannot be {loop.kind}: several of its iterations may write the same elements of {names} "
+            f"in block {realize.block.name}",
+            f"use a loop that selects what {realize.block.name} writes, or compute {realize.block.name} elsewhere",
+            loop.var,
+            realize.block.name,
+        )
+
+
+def _check_reduction(loop: For, realize: BlockRealize, shown: Tree) -> None:
+    name = realize.block.name
+    if loop.kind is ForKind.PARALLEL:
+        raise refuse(
+            shown,
+            f"{loop.var.name} cannot be parallel: its iterations add up into the same elements in block {name}",
+            "make a spatial loop parallel",
+            loop.var,
+            name,
+        )
+    both = any(mentions(v, loop.var) for v in spatial_values(realize))
+    how = combiner(realize.block)
+    if both or how not in LANE_COMBINERS or len(realize.block.writes) != 1:
+        why = "it binds spatial and reduce variables at once" if both else f"block {name} is no sum, prod, max or min"
+        raise refuse(
+            shown,
+            f"{loop.var.name} cannot be vectorized: it is a reduce loop, and {why} with one output",
+            "vectorize a spatial loop",
+            loop.var,
+            name,
+        )

@@ -1,0 +1,186 @@
+"""Where everything stands in a program: loops by variable, blocks by name, parents by node; and path-copying edits.
+
+The tree ends at blocks: a block's body speaks only of the block's own variables, so no primitive has to look inside
+to move it. Building a tree costs microseconds, so that each edit just makes the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from pegbox.errors import ScheduleError
+from pegbox.expr.nodes import Buffer, Var
+from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt, seq
+
+
+class Tree:
+    """An index of one (immutable) function. `blocks` and `loops` are in program order."""
+
+    __slots__ = ("blocks", "func", "loops", "parents", "ranges")
+
+    def __init__(self, func: Function) -> None:
+        self.func = func
+        self.loops: dict[Var, For] = {}
+        self.blocks: dict[str, BlockRealize] = {}
+        self.parents: dict[int, Stmt] = {}
+        self.ranges: dict[Var, tuple[int, int]] = {}
+        self._index()
+
+    def _index(self) -> None:
+        parents, stack = self.parents, [self.func.body]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, For):
+                self.loops[node.var] = node
+                self.ranges[node.var] = (0, node.extent - 1)
+                parents[id(node.body)] = node
+                stack.append(node.body)
+            elif isinstance(node, BlockRealize):
+                if node.block.name in self.blocks:
+                    raise ScheduleError(f"{self.func.name}: two blocks are called {node.block.name!r}; rename one")
+                self.blocks[node.block.name] = node
+            elif isinstance(node, Seq):
+                for each in node.stmts:
+                    parents[id(each)] = node
+                stack.extend(reversed(node.stmts))
+            elif isinstance(node, If | Alloc):
+                inner = node.then if isinstance(node, If) else node.body
+                parents[id(inner)] = node
+                stack.append(inner)
+            else:
+                raise ScheduleError(
+                    f"{self.func.name}: a {type(node).__name__} stands outside of any block; lowered programs "
+                    "cannot be scheduled: schedule the program before lowering it"
+                )
+
+    def ancestors(self, node: Stmt) -> list[For]:
+        """The loops around a node, outermost first."""
+        found: list[For] = []
+        parents = self.parents
+        up = parents.get(id(node))
+        while up is not None:
+            if isinstance(up, For):
+                found.append(up)
+            up = parents.get(id(up))
+        found.reverse()
+        return found
+
+    def is_under(self, node: Stmt, above: Stmt) -> bool:
+        """Does `node` stand below `above` (or is it the same)?"""
+        here: Stmt | None = node
+        while here is not None:
+            if here is above:
+                return True
+            here = self.parents.get(id(here))
+        return False
+
+    def child_of(self, above: For, node: Stmt) -> Stmt:
+        """The direct statement of the loop's body below which `node` stands."""
+        here = node
+        while True:
+            up = self.parents[id(here)]
+            if up is above or (isinstance(up, Seq) and self.parents.get(id(up)) is above):
+                return here
+            here = up
+
+    def top_of(self, node: Stmt) -> Stmt:
+        """The top-level statement of the function below which `node` stands."""
+        here = node
+        while (up := self.parents.get(id(here))) is not None:
+            if isinstance(up, Seq) and id(up) not in self.parents:
+                return here
+            here = up
+        return here
+
+    def writers(self, buffer: Buffer) -> list[BlockRealize]:
+        return [r for r in self.blocks.values() if any(w.buffer is buffer for w in r.block.writes)]
+
+    def readers(self, buffer: Buffer) -> list[BlockRealize]:
+        return [r for r in self.blocks.values() if any(w.buffer is buffer for w in r.block.reads)]
+
+    def replace(self, old: Stmt, new: Stmt | None) -> Function:
+        """The function with `old` exchanged; None removes it, and the loops that it leaves empty with it."""
+        parents = self.parents
+        up = parents.get(id(old))
+        while new is None and isinstance(up, For | If | Alloc):
+            old = up
+            up = parents.get(id(old))
+        while up is not None:
+            above = parents.get(id(up))
+            if isinstance(up, For):
+                assert new is not None
+                old, new = up, up.with_body(new)
+            elif isinstance(up, Seq):
+                rest = [s if s is not old else new for s in up.stmts]
+                old, new = up, seq(*(s for s in rest if s is not None))
+            elif isinstance(up, If):
+                assert new is not None
+                old, new = up, If(up.condition, new)
+            elif isinstance(up, Alloc):
+                assert new is not None
+                old, new = up, Alloc(up.buffer, new)
+            up = above
+        if new is None:
+            raise ScheduleError(f"{self.func.name}: removing its last block would leave an empty program")
+        return self.func.with_body(new)
+
+
+def children(loop: For) -> tuple[Stmt, ...]:
+    """The statements of a loop's body."""
+    return loop.body.stmts if isinstance(loop.body, Seq) else (loop.body,)
+
+
+def blocks_below(stmt: Stmt) -> Iterator[BlockRealize]:
+    """The blocks below (or at) a statement, in program order, without those inside of blocks."""
+    stack = [stmt]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, BlockRealize):
+            yield node
+        elif isinstance(node, For):
+            stack.append(node.body)
+        elif isinstance(node, Seq):
+            stack.extend(reversed(node.stmts))
+        elif isinstance(node, If):
+            stack.append(node.then)
+        elif isinstance(node, Alloc):
+            stack.append(node.body)
+
+
+def loops_below(stmt: Stmt) -> Iterator[For]:
+    """The loops below (or at) a statement, in program order."""
+    stack = [stmt]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, For):
+            yield node
+            stack.append(node.body)
+        elif isinstance(node, Seq):
+            stack.extend(reversed(node.stmts))
+        elif isinstance(node, If):
+            stack.append(node.then)
+        elif isinstance(node, Alloc):
+            stack.append(node.body)
+
+
+def map_blocks(stmt: Stmt, change: Callable[[BlockRealize], BlockRealize]) -> Stmt:
+    """The same loops over changed blocks; what does not change is shared."""
+    if isinstance(stmt, BlockRealize):
+        return change(stmt)
+    if isinstance(stmt, For):
+        return stmt.with_body(map_blocks(stmt.body, change))
+    if isinstance(stmt, Seq):
+        changed = tuple(map_blocks(s, change) for s in stmt.stmts)
+        return stmt if all(a is b for a, b in zip(changed, stmt.stmts, strict=True)) else Seq(changed)
+    if isinstance(stmt, If):
+        return If(stmt.condition, map_blocks(stmt.then, change))
+    if isinstance(stmt, Alloc):
+        return Alloc(stmt.buffer, map_blocks(stmt.body, change))
+    raise TypeError(f"unknown statement {type(stmt).__name__}")
+
+
+def with_allocs(func: Function, add: tuple[Buffer, ...] = (), drop: tuple[Buffer, ...] = ()) -> Function:
+    """The function with other intermediate buffers."""
+    kept = tuple(b for b in func.allocs if b not in drop)
+    return replace(func, allocs=kept + add)
