@@ -34,7 +34,8 @@ def nest(block: Block, spans: Mapping[Var, Span]) -> Stmt:
         loops.append((it, var, found.extent))
         predicate = logical_and(predicate, _guard(value, found, it))
     body: Stmt = BlockRealize(tuple(values), block, predicate)
-    for _, var, extent in sorted(loops, key=lambda entry: entry[0].is_reduce, reverse=True):
+    loops.sort(key=lambda entry: entry[0].is_reduce)
+    for _, var, extent in reversed(loops):
         body = For(var, extent, body)
     return body
 
