@@ -15,6 +15,8 @@ from pegbox.space import Config, ConfigSpace
 
 Digits: TypeAlias = npt.NDArray[np.int64]
 """Configurations as rows of digits, one column per knob: shape (n, knobs)."""
+Places: TypeAlias = npt.NDArray[np.intp]
+"""Indices of rows."""
 
 
 class Explored:
@@ -34,16 +36,18 @@ class Explored:
         """Mark the rows as no longer new."""
         self._keys.update(row.tobytes() for row in rows)
 
-    def fresh(self, rows: Digits) -> Digits:
-        """The rows that are new, each once, in their order."""
-        seen = set[bytes]()
-        keep: list[int] = []
+    def fresh(self, rows: Digits, *, limit: int | None = None) -> Places:
+        """Places of the rows that are new, each once, in their order; the first `limit` of them if it is given."""
+        seen: set[bytes] = set()
+        places: list[int] = []
         for place, row in enumerate(rows):
+            if len(places) == limit:
+                break
             key = row.tobytes()
             if key not in self._keys and key not in seen:
                 seen.add(key)
-                keep.append(place)
-        return rows[keep]
+                places.append(place)
+        return np.array(places, dtype=np.intp)
 
     def sample(self, n: int, rng: np.random.Generator) -> Digits:
         """`n` random new rows; fewer only when the space has no more.
@@ -51,10 +55,12 @@ class Explored:
         A few spare rows nearly always do. In a space that is nearly used up, sampling as many distinct rows as are
         explored and `n` more must contain `n` new ones, if there are any: no loop, and no hanging.
         """
-        rows = self.fresh(self.space.sample(2 * n + 8, rng))
-        if len(rows) < n:
-            rows = self.fresh(np.concatenate([rows, self.space.sample(len(self) + n, rng)]))
-        return rows[:n]
+        rows = self.space.sample(2 * n + 8, rng)
+        places = self.fresh(rows, limit=n)
+        if len(places) < n:
+            rows = np.concatenate([rows, self.space.sample(len(self) + n, rng)])
+            places = self.fresh(rows, limit=n)
+        return rows[places]
 
     def configs(self, rows: Digits) -> list[Config]:
         """The rows as configurations, marked as explored."""

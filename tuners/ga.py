@@ -1,27 +1,23 @@
 """A genetic algorithm over digits: tournaments, uniform crossover, mutation, an elite, and ageing.
 
 Goldberg and Deb, "A Comparative Analysis of Selection Schemes Used in Genetic Algorithms" (1991), for tournaments;
-Syswerda, "Uniform Crossover in Genetic Algorithms" (ICGA 1989); Real et al., "Regularized Evolution for Image Classifier
-Architecture Search" (AAAI 2019), for letting the old die however good they were, except for a small elite here.
+Syswerda, "Uniform Crossover in Genetic Algorithms" (ICGA 1989); Real et al., "Regularized Evolution for Image
+Classifier Architecture Search" (AAAI 2019), for letting the old die however good they were, but for a small elite here.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
 from pegbox.search.checks import check_float, check_int
 from pegbox.search.protocols import Floats
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.explored import Digits, Explored, rows_of
-
-Places: TypeAlias = npt.NDArray[np.int64]
+from pegbox.tuners.explored import Digits, Explored, Places, rows_of
 
 BREEDING_ROUNDS = 8
 """How often to breed again for children that were known already, before random ones take their places."""
@@ -61,12 +57,12 @@ class GATuner:
 
     def ask(self, n: int) -> list[Config]:
         parents = self._parents()
-        children = self._breed(n, parents) if len(parents) >= 2 and len(self._recent) == self._population else None
-        found = 0 if children is None else len(children)
-        if children is None or found < n:
-            filling = self._explored.sample(n - found, self._rng)
-            children = filling if children is None else self._explored.fresh(np.concatenate([children, filling]))
-        return self._explored.configs(children[:n])
+        grown_up = len(self._recent) == self._population and len(parents) >= 2
+        children = self._breed(n, parents) if grown_up else np.empty((0, len(self._space.knobs)), dtype=np.int64)
+        if len(children) < n:
+            rows = np.concatenate([children, self._explored.sample(n, self._rng)])
+            children = rows[self._explored.fresh(rows, limit=n)]
+        return self._explored.configs(children)
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
         if not configs:
@@ -88,10 +84,11 @@ class GATuner:
         rows = rows_of([config for _, config in parents])
         children = rows[:0]
         for _ in range(BREEDING_ROUNDS):
-            children = self._explored.fresh(np.concatenate([children, self._children(n, rows, costs)]))
-            if len(children) >= n:
+            children = np.concatenate([children, self._children(n, rows, costs)])
+            children = children[self._explored.fresh(children, limit=n)]
+            if len(children) == n:
                 break
-        return children[:n]
+        return children
 
     def _children(self, n: int, rows: Digits, costs: Floats) -> Digits:
         mothers, fathers = rows[self._select(n, costs)], rows[self._select(n, costs)]
@@ -108,4 +105,5 @@ class GATuner:
     def _select(self, n: int, costs: Floats) -> Places:
         entrants = self._rng.integers(len(costs), size=(n, self._tournament))
         winners = np.argmin(costs[entrants], axis=1)
-        return np.take_along_axis(entrants, winners[:, None], axis=1)[:, 0]
+        chosen: Places = np.take_along_axis(entrants, winners[:, None], axis=1)[:, 0].astype(np.intp)
+        return chosen

@@ -61,9 +61,7 @@ def _given_model(model: object, options: Mapping[str, object] | None) -> CostMod
     if not isinstance(model, CostModel):
         raise ArgumentError(f"cost_model={model!r} is neither the name of a cost model nor has it fit and predict")
     if options:
-        raise ArgumentError(
-            f"options {dict(options)!r} cannot be given to a cost model that is made already: {model!r}"
-        )
+        raise ArgumentError(f"{model!r} is made already and takes no options; given {dict(options)!r}")
     return model
 
 

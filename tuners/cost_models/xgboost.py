@@ -74,5 +74,7 @@ def _xgboost() -> ModuleType:
     try:
         import xgboost
     except Exception as error:  # a wheel whose libomp is missing raises an error of its own
-        raise PluginError(f"the cost model 'xgboost' needs the package xgboost, which fails to import: {error}") from error
+        raise PluginError(
+            f"the cost model 'xgboost' needs the package xgboost, which fails to import: {error}"
+        ) from error
     return xgboost

@@ -1,0 +1,51 @@
+"""Choosing what to measure together: a batch of good guesses that differ, and a first batch that fills the space.
+
+Measuring is done in batches, and a batch of near twins teaches a model little more than one of them would.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pegbox.search.protocols import Features, Floats
+from pegbox.tuners.explored import Digits, Places
+
+
+def pick_diverse(rows: Digits, scores: Floats, n: int, *, weight: float) -> Places:
+    """Indices of `n` rows that are good and differ, the first the best.
+
+    Maximises the sum of scores plus `weight` times the number of distinct knob values covered, greedily, which is
+    within 1 - 1/e of the best because the objective is submodular: Chen et al., "Learning to Optimize Tensor Programs"
+    (NeurIPS 2018), section 5. Scores are taken relative to the spread of `scores`; covering a new value of every
+    knob counts as much as that whole spread.
+    """
+    spread = float(np.ptp(scores)) if len(scores) else 0.0
+    gains = (scores - scores.min(initial=np.inf)) / spread if spread > 0 else np.zeros(len(scores))
+    uncovered = np.ones(rows.shape, dtype=bool)
+    chosen: list[int] = []
+    left = np.ones(len(rows), dtype=bool)
+    for _ in range(min(n, len(rows))):
+        total = gains + weight * uncovered.mean(axis=1)
+        place = int(np.argmax(np.where(left, total, -np.inf)))
+        chosen.append(place)
+        left[place] = False
+        uncovered &= rows != rows[place]
+    return np.array(chosen, dtype=np.intp)
+
+
+def fill_space(features: Features, n: int) -> Places:
+    """Indices of `n` rows that lie far apart, the first being row 0.
+
+    Each next row is the one farthest from all chosen before: Gonzalez, "Clustering to Minimize the Maximum Intercluster
+    Distance" (1985). Distances are Euclidean over features that are scaled to the same spread.
+    """
+    spread = features.std(axis=0)
+    scaled = np.where(spread > 0, features / np.where(spread > 0, spread, 1.0), 0.0)
+    chosen = [0] if len(features) else []
+    nearest = np.full(len(features), np.inf)
+    while len(chosen) < min(n, len(features)):
+        distance = np.square(scaled - scaled[chosen[-1]]).sum(axis=1)
+        nearest = np.minimum(nearest, distance)
+        nearest[chosen] = -1.0
+        chosen.append(int(np.argmax(nearest)))
+    return np.array(chosen, dtype=np.intp)

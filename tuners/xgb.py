@@ -1,0 +1,126 @@
+"""A tuner guided by a learned cost model: anneal on the model, measure a varied batch of the best, learn, repeat.
+
+Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018), the method of AutoTVM, adapted to short runs: the
+model is fitted anew after every small plan, and the chains start from the best measured so far and around it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pegbox.measure.result import Result
+from pegbox.search.checks import check_float, check_int
+from pegbox.search.create import make_cost_model
+from pegbox.search.protocols import CostModel, Floats
+from pegbox.space import Config, ConfigSpace
+from pegbox.tuners.annealing import Annealing
+from pegbox.tuners.batches import fill_space, pick_diverse
+from pegbox.tuners.explored import Digits, Explored, rows_of
+
+SHORTLIST = 8
+"""The batch is picked from this many times as many of the best-scored candidates."""
+FILLING = 8
+"""The first batch is picked from this many times as many random configurations."""
+
+
+class XGBTuner:
+    """Proposes what a cost model expects to be fast.
+
+    `plan_size` configurations are planned each time the model is fitted. The first `num_warmup` are spread over the
+    space. Then each plan comes from simulated annealing on the model (`sa_chains` chains of `sa_steps` steps from
+    `sa_temperature`), started from the best measured and random ones; a share of `epsilon` is random, and `diversity`
+    weighs how much the rest of a plan should differ. `loss_type` ("rank" or "reg") is handed to the cost model when
+    given. `cost_model` is a name with options ("xgboost:rounds=100;max_depth=6"), or an object with fit and predict.
+    """
+
+    def __init__(
+        self,
+        space: ConfigSpace,
+        *,
+        seed: int = 0,
+        plan_size: int = 16,
+        num_warmup: int = 16,
+        loss_type: str | None = None,
+        cost_model: str | CostModel = "xgboost",
+        sa_chains: int = 128,
+        sa_steps: int = 40,
+        sa_temperature: float = 0.5,
+        epsilon: float = 0.05,
+        diversity: float = 0.2,
+    ) -> None:
+        self._space = space
+        self._rng = np.random.default_rng(seed)
+        self._explored = Explored(space)
+        self.batch_size = check_int("plan_size", plan_size)
+        self._num_warmup = check_int("num_warmup", num_warmup)
+        self._chains = check_int("sa_chains", sa_chains)
+        self._annealing = Annealing(sa_steps, sa_temperature)
+        self._epsilon = check_float("epsilon", epsilon, maximum=1.0)
+        self._diversity = check_float("diversity", diversity)
+        options = {} if loss_type is None else {"loss_type": loss_type}
+        self._model = make_cost_model(cost_model, seed=seed, options=options)
+        self._plan: list[Config] = []
+        self._rows: Digits = np.empty((0, len(space.knobs)), dtype=np.int64)
+        self._costs: Floats = np.empty(0)
+
+    def ask(self, n: int) -> list[Config]:
+        if not self._plan:
+            self._plan = self._explored.configs(self._make_plan(n))
+        proposed, self._plan = self._plan[:n], self._plan[n:]
+        return proposed
+
+    def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
+        if not configs:
+            return
+        rows = rows_of(configs)
+        self._explored.add(rows)
+        self._rows = np.concatenate([self._rows, rows])
+        self._costs = np.concatenate([self._costs, [result.cost for result in results]])
+        # Told through history in the meantime: no longer new.
+        told = set(configs)
+        self._plan = [config for config in self._plan if config not in told]
+
+    def _make_plan(self, n: int) -> Digits:
+        missing = self._num_warmup - len(self._rows)
+        if missing > 0:
+            return self._spread(max(n, missing))
+        if not np.isfinite(self._costs).any():
+            # Nothing ran so far: a model could only learn that everything fails alike.
+            return self._spread(self.batch_size)
+        return self._planned(self.batch_size)
+
+    def _spread(self, n: int) -> Digits:
+        """New configurations that lie far apart."""
+        rows = self._explored.sample(FILLING * n, self._rng)
+        return rows[fill_space(self._space.encode(rows), n)]
+
+    def _planned(self, n: int) -> Digits:
+        """The best of what the model likes, with a random share."""
+        self._model.fit(self._space.encode(self._rows), self._costs)
+        visited = self._annealing.maximise(self._score, self._starts(), self._space, self._rng)
+        rows, scores = self._shortlist(visited.rows, visited.scores, n * SHORTLIST)
+        greedy = n - int(self._rng.binomial(n, self._epsilon))
+        chosen = rows[pick_diverse(rows, scores, greedy, weight=self._diversity)]
+        spare = self._explored.sample(n, self._rng)
+        plan = np.concatenate([chosen, spare])
+        return plan[self._explored.fresh(plan, limit=n)]
+
+    def _score(self, rows: Digits) -> Floats:
+        return self._model.predict(self._space.encode(rows))
+
+    def _starts(self) -> Digits:
+        """Half the chains start around the best measured, the better the more of them; the others anywhere."""
+        order = np.argsort(self._costs, kind="stable")[: math.ceil(self._chains / 8)]
+        order = order[np.isfinite(self._costs[order])]
+        near = self._rows[order[np.minimum(self._rng.geometric(0.2, self._chains // 2) - 1, len(order) - 1)]]
+        anywhere = self._space.sample(self._chains - len(near), self._rng)
+        return np.concatenate([near, anywhere])
+
+    def _shortlist(self, rows: Digits, scores: Floats, n: int) -> tuple[Digits, Floats]:
+        """The best-scored new rows, each once, the best first."""
+        order = np.argsort(-scores, kind="stable")
+        best = order[self._explored.fresh(rows[order], limit=n)]
+        return rows[best], scores[best]
