@@ -12,7 +12,7 @@ examples:
   pegbox best matmul-1024x1024x1024.jsonl
   pegbox best all-my-records.jsonl --json
 
-A file may hold records of several tasks; each has its line.
+A file may hold records of several tasks and targets; each has its best.
 {exits.EXPLAINED}
 """
 
@@ -26,4 +26,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    raise exits.NothingFound("x")
+    """Print the best of each task; exit code 1 when there is none at all."""
+    from pegbox.plugins.cli import history  # loads NumPy, which 'pegbox --help' should not wait for
+
+    found = history.summaries(namespace.file)
+    print(history.as_json(found) if namespace.json else history.as_text(found))
+    if all(summary.best is None for summary in found):
+        raise exits.NothingFound(f"{namespace.file} holds no valid record (tasks in it: {len(found)})")
+    return exits.DONE

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pegbox.plugins.cli.arguments import natural
 from pegbox.plugins.cli.exits import NothingFound
-from pegbox.plugins.cli.history import best_config
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -29,6 +28,8 @@ def choose_config(namespace: argparse.Namespace, task: Task) -> Config:
     if namespace.config is not None:
         return task.space.get(namespace.config)
     if namespace.records is not None:
+        from pegbox.plugins.cli.history import best_config  # loads NumPy, which 'pegbox --help' should not wait for
+
         return best_config(namespace.records, task)
     first = next(iter(task.space.iterate()), None)
     if first is None:

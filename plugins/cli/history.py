@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pegbox.plugins.cli.exits import NothingFound
+from pegbox.records import History, Journal, Record
+from pegbox.records import best as best_of
+from pegbox.search.outcome import format_seconds
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -13,4 +19,81 @@ if TYPE_CHECKING:
 
 
 def best_config(path: Path, task: Task) -> Config:
-    raise NothingFound(f"{path} {task}")
+    """The best configuration that the file holds for the task.
+
+    Raises NothingFound when no trial of it succeeded, RecordError when the file is damaged or of another space.
+    """
+    history = History(Journal(path).read(), source=str(path))
+    config = history.best_config(task)
+    if config is None:
+        raise NothingFound(f"no valid record of {task!r} in {history}")
+    return config
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All records of one task on one target: how many trials, how many failed, the best of them if any."""
+
+    first: Record
+    trials: int
+    failed: int
+    best: Record | None
+
+
+def summaries(path: Path) -> list[Summary]:
+    """One summary for each task, target and space in the file, in the order of first appearance.
+
+    Raises RecordError when the file cannot be read.
+    """
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for record in Journal(path).read():
+        groups.setdefault((repr(record.workload), record.target, record.space), []).append(record)
+    return [_summary(group) for group in groups.values()]
+
+
+def as_json(found: Sequence[Summary]) -> str:
+    """A JSON list with one object per summary; `cost` is in seconds, None where nothing valid was found."""
+    return json.dumps([_summary_json(summary) for summary in found], indent=2)
+
+
+def as_text(found: Sequence[Summary]) -> str:
+    """A few lines per summary."""
+    return "\n".join(map(_summary_text, found))
+
+
+def _summary(group: Sequence[Record]) -> Summary:
+    trials = [record for record in group if not record.remeasured]
+    failed = sum(not record.result.ok for record in trials)
+    return Summary(group[0], len(trials), failed, best_of(group))
+
+
+def _summary_json(summary: Summary) -> dict[str, Any]:
+    first, best = summary.first, summary.best
+    return {
+        "task": first.name,
+        "args": first.args,
+        "kwargs": dict(first.kwargs),
+        "target": first.target,
+        "trials": summary.trials,
+        "failed": summary.failed,
+        "cost": None if best is None else best.cost,
+        "config": None if best is None else best.config,
+        "tuner": None if best is None else best.tuner,
+        "host": None if best is None else best.host,
+    }
+
+
+def _summary_text(summary: Summary) -> str:
+    first, best = summary.first, summary.best
+    arguments = ", ".join([*map(repr, first.args), *(f"{name}={value!r}" for name, value in first.kwargs.items())])
+    lines = [f"{first.name}({arguments}) on {first.target}: {summary.trials} trials, {summary.failed} failed"]
+    if best is None:
+        return f"{lines[0]}\n  nothing valid"
+    by = f" ({best.tuner}, on {best.host})" if best.tuner else ""
+    lines += [f"  best: {format_seconds(best.cost)}{by}", f"  config {best.config.get('index')}: {_entities(best)}"]
+    return "\n".join(lines)
+
+
+def _entities(record: Record) -> str:
+    """The choices of a record's config, which is in AutoTVM's JSON shape: [name, kind, value] for each knob."""
+    return ", ".join(f"{name}={value}" for name, _, value in record.config.get("entity", []))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pegbox as pb
+from pegbox.errors import TuningError
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import add_task_arguments, default_records, duration, make_task, natural, positive
 
@@ -59,7 +60,12 @@ def run(namespace: argparse.Namespace) -> int:
         namespace.usage_error("--no-records excludes --records and --resume")
     task = make_task(namespace)
     records = None if namespace.no_records else namespace.records or default_records(namespace)
-    result = pb.tune(task, records=records, **_options(namespace))
+    try:
+        result = pb.tune(task, records=records, **_options(namespace))
+    except TuningError as error:
+        if error.result is not None:  # what was measured before it broke
+            print(error.result)
+        raise
     print(result)
     if records is not None:
         print(f"records: {records}")

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+import pegbox as pb
+from pegbox.errors import TuningError
 from pegbox.hooks import registry
 from pegbox.task.template import Template
 
@@ -78,6 +80,17 @@ def test_tune_that_finds_nothing_valid_exits_with_one(pegbox: Any, api: Any) -> 
     assert ran.code == 1
     assert "the table" in ran.out
     assert "none of the 3 trials gave a valid kernel" in ran.err
+
+
+def test_tune_that_breaks_prints_what_it_has_first(pegbox: Any, api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(task: Any, **options: Any) -> None:
+        raise TuningError("the tuner raised", result="the table so far")
+
+    monkeypatch.setattr(pb, "tune", breaks)
+    ran = pegbox("tune", "matmul")
+    assert ran.code == 2
+    assert ran.out == "the table so far\n"
+    assert "the tuner raised" in ran.err
 
 
 def test_show_prints_the_space(pegbox: Any, api: Any) -> None:
