@@ -1,6 +1,7 @@
 """Random spaces with conditions and constraints, held against brute force over all their points."""
 
 import json
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegbox.errors import SpaceError
-from pegbox.space import ConfigSpace
+from pegbox.space import ConfigSpace, enumeration, sampling
+from pegbox.space.digits import digits_of, index_of
 
 
 @st.composite
@@ -110,18 +112,50 @@ def test_enumeration_counting_sampling_and_walking_agree_with_brute_force(space,
     assert valid.issuperset(map(tuple, space.crossover(rows, moved, rng).tolist()))
 
 
-@settings(max_examples=60, deadline=None)
-@given(space=spaces(), seed=st.integers(0, 2**32 - 1))
-def test_large_draws_agree_with_brute_force(space, seed):
-    """The way that large spaces are sampled, on spaces small enough to know the answer."""
-    from pegbox.space.sampling import draw
-
+@settings(max_examples=100, deadline=None)
+@given(space=spaces(), seed=st.integers(0, 2**32 - 1), listing=st.booleans())
+def test_large_draws_agree_with_brute_force(space, seed, listing):
+    """The ways in which large spaces are sampled, on spaces small enough to know the answer."""
     expected = set(brute_force(space))
-    if not expected:
-        return
-    rows = draw(space.structure, 64, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    # Without listing, rare configs must be constructed by backtracking.
+    with patch.object(sampling, "LIST_BUDGET", sampling.LIST_BUDGET if listing else 0):
+        if not expected:
+            with pytest.raises(SpaceError, match="no valid config"):
+                sampling.draw(space.structure, 64, rng)
+            return
+        rows = sampling.draw(space.structure, 64, rng)
+        anew = rows.copy()
+        for component in space.structure.components:
+            if component.constraints:
+                sampling.redraw(space.structure, component, anew, np.arange(64), rng)
     assert rows.shape == (64, len(space.knobs))
     assert expected.issuperset(map(tuple, rows.tolist()))
+    assert expected.issuperset(map(tuple, anew.tolist()))
+
+
+@settings(max_examples=100, deadline=None)
+@given(space=spaces(), seed=st.integers(0, 2**32 - 1))
+def test_construction_by_backtracking_is_valid_and_complete(space, seed):
+    expected = set(brute_force(space))
+    structure = space.structure
+    for component in structure.components:
+        columns = list(component.columns)
+        possible = {tuple(np.array(row)[columns]) for row in expected}
+        base = np.zeros(len(space.knobs), dtype=np.int64)
+        order = enumeration.search_order(structure, component)
+        rng = np.random.default_rng(seed)
+        search = enumeration.Search(structure, order, component.checks, base, rng=rng, block=4, width=2)
+        found = [tuple(row[columns]) for block in search.blocks() for row in block]
+        assert len(found) == len(set(found))
+        assert possible <= set(found)
+        assert not expected or possible == set(found)
+
+
+@settings(max_examples=100, deadline=None)
+@given(space=spaces(), budget=st.sampled_from([3, 30, 300]))
+def test_counts_under_any_budget_are_right_or_missing(space, budget):
+    assert enumeration.count_valid(space.structure, budget) in (None, len(brute_force(space)))
 
 
 @settings(max_examples=150, deadline=None)
@@ -155,8 +189,6 @@ def test_encoding_tells_configs_apart_and_is_finite(space):
 @settings(deadline=None)
 @given(lengths=st.lists(st.integers(1, 10**6), max_size=30), data=st.data())
 def test_mixed_radix_has_no_upper_bound(lengths, data):
-    from pegbox.space.digits import digits_of, index_of
-
     digits = tuple(data.draw(st.integers(0, length - 1)) for length in lengths)
     index = index_of(digits, lengths)
     assert digits_of(index, lengths) == digits
