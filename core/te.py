@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from pegbox.compute.ops import compute as compute
+from pegbox.compute.ops import max as max
+from pegbox.compute.ops import min as min
+from pegbox.compute.ops import placeholder as placeholder
+from pegbox.compute.ops import prod as prod
+from pegbox.compute.ops import reduce_axis as reduce_axis
+from pegbox.compute.ops import sum as sum
+from pegbox.compute.reducer import comm_reducer as comm_reducer
+from pegbox.compute.tensor import IterVar as IterVar
+from pegbox.compute.tensor import Tensor as Tensor
 from pegbox.expr import dtypes, intrinsics
-from pegbox.expr.build import all_of, any_of, as_expr, const, maximum, select
+from pegbox.expr.build import all_of, any_of, as_expr, select
+from pegbox.expr.build import cast as cast
+from pegbox.expr.build import const as const
+from pegbox.expr.build import logical_not as logical_not
+from pegbox.expr.build import maximum as maximum
+from pegbox.expr.build import minimum as minimum
 from pegbox.expr.nodes import Expr
+from pegbox.schedule.te_schedule import TESchedule as TESchedule
+from pegbox.schedule.te_schedule import create_schedule as create_schedule
 
 if_then_else = select
 

@@ -8,13 +8,14 @@ constant, so that the inner loop simply becomes shorter. What concerns lanes of 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from pegbox.expr.affine import linear
 from pegbox.expr.bounds import Interval, linear_bounds
 from pegbox.expr.build import add, compare, conjuncts, index
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
 from pegbox.expr.simplify import simplify
-from pegbox.expr.visit import free_vars, substitute
+from pegbox.expr.visit import free_vars, loads, substitute
 from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Seq, Stmt, Store, seq
 from pegbox.loops.visit import map_children, map_exprs, replace_buffer, walk
 
@@ -73,6 +74,9 @@ class _Partition:
                 return seq(*parts) if parts else None
             case Alloc(buffer, body):
                 new = self.stmt(body)
+                if new is not None and not _is_read(new, buffer):
+                    # What read it ran in no iteration of this part, and so need not be computed either.
+                    return _without_stores(new, buffer)
                 return None if new is None else Alloc(buffer, new)
             case Store():
                 return stmt
@@ -80,13 +84,12 @@ class _Partition:
                 raise TypeError(f"unknown statement {type(stmt).__name__}")
 
     def loop(self, loop: For) -> Stmt | None:
-        cut = None if loop.kind is ForKind.VECTORIZED else self.main_part(loop)
-        if cut is None:
+        cuts = None if loop.kind is ForKind.VECTORIZED else self.cuts(loop)
+        if cuts is None:
             self.ranges[loop.var] = (0, loop.extent - 1)
             body = self.stmt(loop.body)
             return None if body is None else loop.with_body(body)
-        lo, hi = cut
-        parts = [(a, b) for a, b in ((0, lo), (lo, hi), (hi, loop.extent)) if a < b]
+        parts = list(pairwise(cuts))
         self.stores += (len(parts) - 1) * _count(loop.body)
         if loop.kind is ForKind.PARALLEL:
             return self.branches(loop, parts)
@@ -124,19 +127,25 @@ class _Partition:
             body = If(compare("ge", var, index(first)), body)
         return body
 
-    def main_part(self, loop: For) -> tuple[int, int] | None:
-        """The iterations in which the tests on this loop's variable hold; None if the loop is best left alone."""
+    def cuts(self, loop: For) -> list[int] | None:
+        """Where the tests on this loop's variable begin or cease to hold; None if the loop is best left alone."""
         inner = {s.var: (0, s.extent - 1) for s in walk(loop.body) if isinstance(s, For)}
         scope = {**inner, **{v: r for v, r in self.ranges.items() if r[0] == r[1]}}
-        lo, hi = 0, loop.extent
+        end = loop.extent
+        always, sometimes = (0, end), (0, end)
         total = _work(loop.body)
         for test, guarded in _tests(loop.body):
             solved = _solve(test, loop.var, scope)
             if solved is not None and _work_of(loop.body, guarded) * _HOT >= total:
-                lo, hi = max(lo, solved[0]), min(hi, solved[1])
-        if (lo, hi) == (0, loop.extent) or lo >= hi or self.stores + 2 * _count(loop.body) > _LIMIT:
-            return None
-        return lo, hi
+                always, sometimes = _common(always, solved[0]), _common(sometimes, solved[1])
+        points = sorted({0, *(min(p, end) for p in (*always, *sometimes)), end})
+        too_big = self.stores + (len(points) - 2) * _count(loop.body) > _LIMIT
+        return None if len(points) == 2 or too_big else points
+
+
+def _common(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    lo = max(a[0], b[0])
+    return lo, max(lo, min(a[1], b[1]))
 
 
 def _tests(stmt: Stmt) -> Iterator[tuple[Compare, If]]:
@@ -166,25 +175,73 @@ def _work_of(body: Stmt, target: Stmt) -> int:
     return go(body)
 
 
-def _solve(test: Compare, var: Var, scope: dict[Var, Interval]) -> tuple[int, int] | None:
-    """The values of `var` for which the test holds whatever the other variables are: a range [lo, hi)."""
+def _solve(test: Compare, var: Var, scope: dict[Var, Interval]) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """Two ranges [lo, hi) of `var`: where the test always holds, and outside which it never does.
+
+    "Always" and "never" speak of all values of the other variables; None if the test is not affine in them.
+    """
     form = linear(test.a).add(linear(test.b), -1)
     coefficient = form.coefficient(var)
     if coefficient == 0 or test.op not in ("lt", "le", "gt", "ge"):
         return None
-    rest = form.add(linear(var), -coefficient)
-    between = linear_bounds(rest, scope)
+    between = linear_bounds(form.add(linear(var), -coefficient), scope)
     if between is None:
         return None
+    low, high = between
     # Bring the test to the form: coefficient * var + rest <= 0.
-    worst = between[1]
     if test.op in ("gt", "ge"):
-        coefficient, worst = -coefficient, -between[0]
+        coefficient, low, high = -coefficient, -high, -low
     if test.op in ("lt", "gt"):
-        worst += 1
+        low, high = low + 1, high + 1
+    return _at_most_zero(coefficient, high), _at_most_zero(coefficient, low)
+
+
+def _at_most_zero(coefficient: int, rest: int) -> tuple[int, int]:
+    """The v >= 0 with `coefficient * v + rest <= 0`, as a range [lo, hi)."""
     if coefficient > 0:
-        return 0, max(-worst // coefficient + 1, 0)
-    return max(-(-worst // -coefficient), 0), 1 << 62
+        return 0, max(-rest // coefficient + 1, 0)
+    return max(-(-rest // -coefficient), 0), 1 << 62
+
+
+def _is_read(stmt: Stmt, buffer: Buffer) -> bool:
+    return any(
+        load.buffer is buffer
+        for node in walk(stmt)
+        for expr in _reads(node)
+        for load in loads(expr)
+        # An accumulation reads its own buffer, which nobody else may ever look at.
+        if not (isinstance(node, Store) and node.buffer is buffer)
+    )
+
+
+def _reads(stmt: Stmt) -> tuple[Expr, ...]:
+    match stmt:
+        case Store(_, indices, value):
+            return (*indices, value)
+        case If():
+            return (stmt.condition,)
+        case _:
+            return ()
+
+
+def _without_stores(stmt: Stmt, buffer: Buffer) -> Stmt | None:
+    match stmt:
+        case Store():
+            return None if stmt.buffer is buffer else stmt
+        case For():
+            body = _without_stores(stmt.body, buffer)
+            return None if body is None else stmt.with_body(body)
+        case If():
+            then = _without_stores(stmt.then, buffer)
+            return None if then is None else If(stmt.condition, then, stmt.guard)
+        case Alloc():
+            inner = _without_stores(stmt.body, buffer)
+            return None if inner is None else Alloc(stmt.buffer, inner)
+        case Seq(stmts):
+            parts = [new for s in stmts if (new := _without_stores(s, buffer)) is not None]
+            return seq(*parts) if parts else None
+        case _:
+            raise TypeError(f"unknown statement {type(stmt).__name__}")
 
 
 def _substitute(stmt: Stmt, mapping: dict[Var, Expr]) -> Stmt:
