@@ -12,7 +12,7 @@ import pegbox as pb
 from pegbox.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from pegbox.task import Task
+    from pegbox.task.task import Task
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")

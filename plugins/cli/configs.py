@@ -11,7 +11,7 @@ from pegbox.plugins.cli.exits import NothingFound
 
 if TYPE_CHECKING:
     from pegbox.space import Config
-    from pegbox.task import Task
+    from pegbox.task.task import Task
 
 
 def add_config_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:

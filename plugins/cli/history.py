@@ -15,7 +15,7 @@ from pegbox.search.outcome import format_seconds
 
 if TYPE_CHECKING:
     from pegbox.space import Config
-    from pegbox.task import Task
+    from pegbox.task.task import Task
 
 
 def best_config(path: Path, task: Task) -> Config:
