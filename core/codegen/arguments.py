@@ -1,0 +1,104 @@
+"""Checking the arrays that a kernel is called with: machine code would believe anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pegbox.codegen.program import ArgSpec
+from pegbox.errors import ArgumentError
+from pegbox.expr import dtypes
+
+
+class Checker:
+    """Turns arrays into their addresses, or raises.
+
+    The common case is one pass of cheap comparisons per array; what is wrong is worked out only when something is.
+    """
+
+    def __init__(self, name: str, specs: Sequence[ArgSpec]) -> None:
+        self.name = name
+        self.specs = tuple(specs)
+        self._expected = tuple(
+            (spec.shape, np.dtype(spec.dtype), spec.is_output, spec.nbytes) for spec in self.specs
+        )
+
+    def addresses(self, arrays: Sequence[Any]) -> list[int]:
+        """Addresses of the arrays' data, in order.
+
+        Raises:
+            ArgumentError: wrong number, type, shape, dtype, layout, a read-only output, or an output that overlaps
+                with another argument.
+        """
+        expected = self._expected
+        if len(arrays) != len(expected):
+            raise ArgumentError(
+                f"{self.name}() takes {len(expected)} arrays ({', '.join(map(str, self.specs))}), got {len(arrays)}"
+            )
+        result = []
+        ends = []
+        for array, (shape, dtype, is_output, nbytes) in zip(arrays, expected, strict=True):
+            if array.__class__ is not np.ndarray or array.shape != shape or array.dtype != dtype:
+                self._explain(arrays)
+            flags = array.flags
+            if not flags.c_contiguous or (is_output and not flags.writeable):
+                self._explain(arrays)
+            address = _address(array)
+            result.append(address)
+            ends.append(address + nbytes)
+        for number, (_, _, is_output, _) in enumerate(expected):
+            if is_output:
+                start, end = result[number], ends[number]
+                for other, (begin, finish) in enumerate(zip(result, ends, strict=True)):
+                    if begin < end and start < finish and other != number:
+                        self._overlap(number, other)
+        return result
+
+    def _explain(self, arrays: Sequence[Any]) -> None:
+        """Raise for the first array that is wrong; subclasses of ndarray in order are let through."""
+        for number, (array, spec) in enumerate(zip(arrays, self.specs, strict=True)):
+            where = f"{self.name}(): argument {number} ({spec.name})"
+            if not isinstance(array, np.ndarray):
+                raise ArgumentError(
+                    f"{where} is a {type(array).__name__}; expected a NumPy array {spec.dtype}{list(spec.shape)}"
+                )
+            if array.dtype != np.dtype(spec.dtype):
+                raise ArgumentError(
+                    f"{where} has dtype {array.dtype}, expected {spec.dtype}; convert it with .astype(np.{_np(spec)})"
+                )
+            if array.shape != spec.shape:
+                raise ArgumentError(
+                    f"{where} has shape {array.shape}, expected {spec.shape}; a kernel is built for fixed shapes"
+                )
+            if not array.flags.c_contiguous:
+                raise ArgumentError(
+                    f"{where} is not C-contiguous (strides {array.strides}); pass np.ascontiguousarray(...)"
+                    + (" and copy the result back" if spec.is_output else "")
+                )
+            if spec.is_output and not array.flags.writeable:
+                raise ArgumentError(f"{where} is an output but read-only; pass a writable array")
+
+    def _overlap(self, output: int, other: int) -> None:
+        names = self.specs[output].name, self.specs[other].name
+        raise ArgumentError(
+            f"{self.name}(): the output {names[0]} (argument {output}) shares memory with {names[1]} "
+            f"(argument {other}); pass an array of its own, such as np.empty_like({names[0]})"
+        )
+
+
+def _np(spec: ArgSpec) -> str:
+    return "bool_" if spec.dtype == "bool" else dtypes.check(spec.dtype)
+
+
+def _by_interface(array: Any) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _choose() -> Callable[[Any], int]:
+    return _by_interface
+
+
+_address = _choose()

@@ -1,0 +1,28 @@
+"""What this machine is: its processor's name and features as LLVM sees them, and how many cores we may use."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+
+@cache
+def cpu_name() -> str:
+    from llvmlite import binding  # slow to import, and only this needs it
+
+    return str(binding.get_host_cpu_name())
+
+
+@cache
+def cpu_features() -> tuple[str, ...]:
+    """`+avx2`, `-amx-tile`, ...: what the processor (or the virtual machine) really offers."""
+    from llvmlite import binding
+
+    return tuple(binding.get_host_cpu_features().flatten().split(","))
+
+
+def available_cores() -> int:
+    """Cores that this process may run on (the affinity mask counts, not the machine)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

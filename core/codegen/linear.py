@@ -1,0 +1,91 @@
+"""Index expressions as linear forms: constant + sum of coefficient * variable + sum of coefficient * atom.
+
+The form of an expression does not depend on the loops around it, so it is made once; what the variables stand for
+(a number inside an unrolled loop, a register inside a serial one, one number per lane inside a vectorized one) is
+put in by `pegbox.codegen.index` each time the expression is emitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from pegbox.expr.nodes import Binary, Const, Expr, Var
+
+VarTerms: TypeAlias = tuple[tuple[Var, int], ...]
+
+
+class Atom:
+    """What is not linear: `inner // divisor` or `inner % divisor` (kind "div", "mod"), or a value to compute."""
+
+    __slots__ = ("divisor", "expr", "inner", "kind")
+
+    def __init__(self, kind: str, inner: Linear | None, divisor: int, expr: Expr) -> None:
+        self.kind = kind
+        self.inner = inner
+        self.divisor = divisor
+        self.expr = expr
+
+
+class Linear:
+    __slots__ = ("atoms", "const", "terms")
+
+    def __init__(self, const: int, terms: VarTerms, atoms: tuple[tuple[Atom, int], ...]) -> None:
+        self.const = const
+        self.terms = terms
+        self.atoms = atoms
+
+
+Depth: TypeAlias = Callable[[Var], int]
+
+
+def linear(exprs: Sequence[Expr], scales: Sequence[int], depth: Depth) -> Linear:
+    """The linear form of sum of scale * expr; terms of outer loops first, as `depth` tells (pointers share prefixes)."""
+    coefficients: dict[Var, int] = {}
+    atoms: list[tuple[Atom, int]] = []
+    const = 0
+    for expr, scale in zip(exprs, scales, strict=True):
+        const += _collect(expr, scale, coefficients, atoms, depth)
+    terms = [(var, coef) for var, coef in coefficients.items() if coef]
+    terms.sort(key=lambda term: depth(term[0]))
+    return Linear(const, tuple(terms), tuple(atoms))
+
+
+def _collect(expr: Expr, scale: int, into: dict[Var, int], atoms: list[tuple[Atom, int]], depth: Depth) -> int:
+    """Add `scale * expr` to the form; returns its constant part."""
+    match expr:
+        case Const(value):
+            return scale * int(value)
+        case Var():
+            into[expr] = into.get(expr, 0) + scale
+            return 0
+        case Binary("add", a, b):
+            return _collect(a, scale, into, atoms, depth) + _collect(b, scale, into, atoms, depth)
+        case Binary("sub", a, b):
+            return _collect(a, scale, into, atoms, depth) + _collect(b, -scale, into, atoms, depth)
+        case Binary("mul", a, Const(value)) | Binary("mul", Const(value), a):
+            return _collect(a, scale * int(value), into, atoms, depth)
+        case Binary("floordiv", a, Const(value)) if value > 0:
+            atoms.append((Atom("div", linear((a,), (1,), depth), int(value), expr), scale))
+            return 0
+        case Binary("floormod", a, Const(value)) if value > 0:
+            atoms.append((Atom("mod", linear((a,), (1,), depth), int(value), expr), scale))
+            return 0
+        case _:
+            atoms.append((Atom("value", None, 0, expr), scale))
+            return 0
+
+
+def is_index(expr: Expr) -> bool:
+    """Is it made of loop variables and constants only, so that its linear form says all of it?"""
+    match expr:
+        case Const() | Var():
+            return expr.dtype == "int64"
+        case Binary("add" | "sub", a, b):
+            return is_index(a) and is_index(b)
+        case Binary("mul", a, b):
+            return is_index(a) and isinstance(b, Const) or is_index(b) and isinstance(a, Const)
+        case Binary("floordiv" | "floormod", a, Const(value)):
+            return value > 0 and is_index(a)
+        case _:
+            return False

@@ -1,0 +1,85 @@
+"""LLVM at work: assembly text in, optimized object code (or assembly, or optimized IR) out."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from typing import Any
+
+from pegbox.codegen.program import CompiledProgram, Program
+from pegbox.codegen.target import Target
+from pegbox.errors import CompileError, TargetError
+
+
+@cache
+def _llvm() -> Any:
+    """llvmlite.binding with every target that it was built with switched on."""
+    from llvmlite import binding  # a fifth of a second; only processes that compile or load pay for it
+
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding
+
+
+@cache
+def target_machine(target: Target) -> Any:
+    """Position-independent code, so that the object can be loaded by a JIT as well as linked into a library."""
+    llvm = _llvm()
+    triple = target.triple or llvm.get_process_triple()
+    try:
+        machine = llvm.Target.from_triple(triple)
+    except RuntimeError as error:
+        raise TargetError(f"target {str(target)!r}: LLVM has no back end for {triple!r} ({error})") from error
+    return machine.create_target_machine(
+        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="default"
+    )
+
+
+def compile_program(program: Program) -> CompiledProgram:
+    """Object code of a program.
+
+    Raises:
+        CompileError: LLVM rejects the text (a defect of the emitter, or a text that was edited).
+        TargetError: LLVM has no back end for the target.
+    """
+    started = time.perf_counter()
+    code = target_machine(program.target).emit_object(_optimized(program))
+    seconds = time.perf_counter() - started
+    return CompiledProgram(
+        program.name,
+        program.args,
+        code,
+        program.workspace_bytes,
+        program.num_threads,
+        program.target,
+        seconds,
+    )
+
+
+def assembly(program: Program) -> str:
+    """The machine code as assembly text."""
+    return str(target_machine(program.target).emit_assembly(_optimized(program)))
+
+
+def optimized_ir(program: Program) -> str:
+    """LLVM assembly after the optimizer, before instruction selection."""
+    return str(_optimized(program))
+
+
+def _optimized(program: Program) -> Any:
+    llvm = _llvm()
+    machine = target_machine(program.target)
+    context = llvm.create_context()  # of its own: LLVM never frees the constants of the global one
+    try:
+        module = llvm.parse_assembly(program.ll, context=context)
+        module.triple = str(machine.triple)
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"{program.name}: LLVM rejects the program: {str(error).strip()[:2000]}") from error
+    options = llvm.create_pipeline_tuning_options(3)
+    options.loop_vectorization = True
+    options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module

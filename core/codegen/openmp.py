@@ -1,0 +1,50 @@
+"""Finding an OpenMP runtime that is already on the machine, for parallel loops."""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import importlib.util
+import os
+from collections.abc import Iterator
+from functools import cache
+
+from pegbox.errors import TargetError
+
+SYMBOLS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+
+
+@cache
+def addresses() -> dict[str, int]:
+    """The runtime's functions by name, as addresses in this process.
+
+    Raises:
+        TargetError: there is no usable runtime.
+    """
+    tried = []
+    for path in candidates():
+        try:
+            library = ctypes.CDLL(path)
+            return {name: _address(library, name) for name in SYMBOLS}
+        except (OSError, AttributeError) as error:
+            tried.append(f"{path} ({error})")
+    raise TargetError(
+        f"no OpenMP runtime was found for a parallel kernel; tried {'; '.join(tried)}. "
+        "Install libgomp (Debian and Ubuntu: apt install libgomp1) or the xgboost wheel, which brings one, "
+        "or tune for one core with -num-cores 1"
+    )
+
+
+def candidates() -> Iterator[str]:
+    """The system's libgomp, then the copy that XGBoost's wheel brings (found without importing XGBoost)."""
+    yield "libgomp.so.1"
+    spec = importlib.util.find_spec("xgboost")
+    for location in (spec.submodule_search_locations or ()) if spec is not None else ():
+        yield from sorted(glob.glob(os.path.join(os.path.dirname(location), "xgboost.libs", "libgomp*.so*")))
+
+
+def _address(library: ctypes.CDLL, name: str) -> int:
+    address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    if not address:
+        raise AttributeError(f"no symbol {name}")
+    return address

@@ -1,0 +1,61 @@
+"""What travels between the stages of code generation: plain values that can be pickled, printed and compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pegbox.codegen.target import Target
+from pegbox.expr import dtypes
+
+
+@dataclass(frozen=True)
+class ArgSpec:
+    """One array argument of a kernel: C-contiguous, of exactly this shape and dtype; outputs must be writable."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    is_output: bool
+
+    @property
+    def nbytes(self) -> int:
+        size = dtypes.nbytes(self.dtype)
+        for extent in self.shape:
+            size *= extent
+        return size
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}{list(self.shape)}"
+
+
+@dataclass(frozen=True)
+class Program:
+    """LLVM assembly text of one kernel, with what is needed to compile, load and call it.
+
+    `ll` defines `void @name(ptr arg..., ptr workspace)` and `i64 @name__timed(ptr arg..., ptr workspace, i64 n)`,
+    which calls the first n times and returns nanoseconds. `workspace` points to `workspace_bytes` bytes aligned
+    to 64 (null where 0). `num_threads` > 1 means that the code needs an OpenMP runtime.
+    """
+
+    name: str
+    args: tuple[ArgSpec, ...]
+    ll: str
+    workspace_bytes: int
+    num_threads: int
+    target: Target
+
+
+@dataclass(frozen=True)
+class CompiledProgram:
+    """A program as position-independent object code (ELF on Linux); it may be loaded in another process.
+
+    `seconds` is the time that LLVM took: parsing, optimizing and generating code.
+    """
+
+    name: str
+    args: tuple[ArgSpec, ...]
+    object_code: bytes
+    workspace_bytes: int
+    num_threads: int
+    target: Target
+    seconds: float

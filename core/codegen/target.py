@@ -1,0 +1,130 @@
+"""Targets: for which processor code is made, and on how many cores it runs."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from pegbox.codegen import host
+from pegbox.codegen.cpus import X86_VECTOR_BITS, vector_bits
+from pegbox.errors import TargetError
+
+_OPTIONS = ("-mcpu", "-mattr", "-mtriple", "-num-cores")
+_EXAMPLE = "llvm -mcpu=znver4 -mattr=+avx512bf16,-avx512fp16 -num-cores 2"
+
+
+class Target:
+    """A target string, understood: `llvm [-mcpu=NAME] [-mattr=+f,-g] [-mtriple=T] [-num-cores N]`.
+
+    Without -mcpu it is the processor of this machine with exactly the features that it offers; naming this machine's
+    own processor means the same. Without -num-cores it is the number of cores that this process may run on.
+    `str(target)` is canonical: two targets are equal when their strings are.
+
+    Raises:
+        TargetError: unknown kind, option, processor, or a malformed value.
+    """
+
+    __slots__ = ("attributes", "cpu", "num_cores", "triple")
+
+    cpu: str
+    attributes: tuple[str, ...]
+    triple: str
+    num_cores: int
+
+    def __init__(self, text: str = "llvm") -> None:
+        options = _parse(text)
+        self.cpu = options.get("-mcpu") or host.cpu_name()
+        self.attributes = _attributes(options.get("-mattr", ""), text)
+        self.triple = options.get("-mtriple", "")
+        self.num_cores = _count(options["-num-cores"], text) if "-num-cores" in options else host.available_cores()
+        if "-mcpu" in options:
+            _check_cpu(self.cpu, self.triple, text)
+
+    @classmethod
+    def host(cls, *, num_cores: int | None = None) -> Target:
+        """This machine, with all cores of the process or with `num_cores`."""
+        return cls("llvm" if num_cores is None else f"llvm -num-cores {num_cores}")
+
+    @property
+    def is_host_cpu(self) -> bool:
+        return not self.triple and self.cpu == host.cpu_name()
+
+    @property
+    def features(self) -> str:
+        """The feature string for LLVM; what comes later in it wins."""
+        return ",".join((host.cpu_features() if self.is_host_cpu else ()) + self.attributes)
+
+    @property
+    def vector_bits(self) -> int:
+        """Width of the vectors that a vectorized loop is cut into."""
+        return vector_bits(self.cpu, tuple(self.features.split(",")) if self.features else ())
+
+    def __str__(self) -> str:
+        parts = ["llvm", f"-mcpu={self.cpu}"]
+        if self.attributes:
+            parts.append(f"-mattr={','.join(self.attributes)}")
+        if self.triple:
+            parts.append(f"-mtriple={self.triple}")
+        return " ".join([*parts, f"-num-cores {self.num_cores}"])
+
+    def __repr__(self) -> str:
+        return f"Target({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Target) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __reduce__(self) -> tuple[type[Target], tuple[str]]:
+        return Target, (str(self),)
+
+
+def _parse(text: str) -> dict[str, str]:
+    words = text.split() if isinstance(text, str) else []
+    if not words:
+        raise TargetError(f"a target is a string such as {_EXAMPLE!r}, got {text!r}")
+    if words[0] != "llvm":
+        raise TargetError(f"target {text!r}: unknown kind {words[0]!r}; the only kind is 'llvm', as in {_EXAMPLE!r}")
+    options: dict[str, str] = {}
+    rest = iter(words[1:])
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if name not in _OPTIONS:
+            near = difflib.get_close_matches(name, _OPTIONS, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else f"use {', '.join(_OPTIONS)}"
+            raise TargetError(f"target {text!r}: unknown option {word!r}; {hint}")
+        if not equals:
+            value = next(rest, "")
+        if not value or value.startswith("-") and name != "-mattr":
+            raise TargetError(f"target {text!r}: option {name} needs a value, as in {_EXAMPLE!r}")
+        if name in options:
+            raise TargetError(f"target {text!r}: option {name} is given twice; keep one")
+        options[name] = value
+    return options
+
+
+def _attributes(value: str, text: str) -> tuple[str, ...]:
+    names = tuple(name for name in value.split(",") if name)
+    for name in names:
+        if not re.fullmatch(r"[+-][\w.-]+", name):
+            raise TargetError(
+                f"target {text!r}: feature {name!r} in -mattr must start with + (switch on) or - (switch off)"
+            )
+    return names
+
+
+def _count(value: str, text: str) -> int:
+    if not value.isdecimal() or int(value) < 1:
+        raise TargetError(f"target {text!r}: -num-cores must be a positive number, got {value!r}")
+    return int(value)
+
+
+def _check_cpu(cpu: str, triple: str, text: str) -> None:
+    if triple and not triple.startswith(("x86_64", "x86-64", "amd64")):
+        return  # no list of names for other architectures; LLVM falls back to their plainest processor
+    if cpu in X86_VECTOR_BITS or cpu == host.cpu_name():
+        return
+    near = difflib.get_close_matches(cpu, [*X86_VECTOR_BITS, host.cpu_name()], n=3, cutoff=0.4)
+    hint = f"near names: {', '.join(near)}" if near else "see `llc -mcpu=help` for the names"
+    raise TargetError(f"target {text!r}: unknown processor {cpu!r} in -mcpu; {hint}; without -mcpu it is this machine")
