@@ -191,12 +191,13 @@ def build(
     if isinstance(what, Task):
         if target is not None:
             raise ArgumentError(f"target={target!r}: the task is for {what.target} already; pass it to create_task")
-        return load(compile_program(what.lower(_chosen(what, config))))
-    if config is not None:
-        raise ArgumentError(f"config={config!r}: only a task has configurations, not {type(what).__name__}")
-    func = what if isinstance(what, Function) else lower(what, args, name)
-    resolved = target if isinstance(target, Target) else Target(target or "llvm")
-    return load(compile_program(emit(func, resolved)))
+        program = what.lower(_chosen(what, config))
+    else:
+        if config is not None:
+            raise ArgumentError(f"config={config!r}: only a task has configurations, not {type(what).__name__}")
+        func = what if isinstance(what, Function) else lower(what, args, name)
+        program = emit(func, target if isinstance(target, Target) else Target(target or "llvm"))
+    return load(compile_program(program), program=program)
 
 
 def _chosen(task: Task, config: Config | int | None) -> Config:
