@@ -22,18 +22,23 @@ from pegbox.loops.nodes import BlockRealize
 class Interval:
     """The integers from `lo` to `lo + width`. `exact`: each of them occurs; else there may be gaps.
 
-    `moved_by` are the running loops that the index depends on.
+    `moved_by` are the running loops that the index depends on, `capped` the numbers of the caps that bound it.
     """
 
     lo: Linear
     width: int
     exact: bool = True
     moved_by: frozenset[Var] = frozenset()
+    capped: frozenset[int] = frozenset()
 
     def plus(self, other: Interval) -> Interval:
         # Sums of independent contiguous intervals may have gaps (0, 4, 8 + 0, 1): callers check the strides.
         return Interval(
-            self.lo.add(other.lo), self.width + other.width, self.exact and other.exact, self.moved_by | other.moved_by
+            self.lo.add(other.lo),
+            self.width + other.width,
+            self.exact and other.exact,
+            self.moved_by | other.moved_by,
+            self.capped | other.capped,
         )
 
     def hull(self, other: Interval) -> Interval | None:
@@ -90,7 +95,7 @@ def _relax(form: Linear, relax: Relaxation) -> Interval | None:
         scaled = _scaled(part, coefficient)
         exact = scaled.width == 0 or (result.width == 0 and scaled.exact)
         total = result.plus(scaled)
-        result = Interval(total.lo, total.width, total.exact and exact, total.moved_by)
+        result = Interval(total.lo, total.width, total.exact and exact, total.moved_by, total.capped)
     return result
 
 
@@ -100,17 +105,20 @@ def _sum(digits: Mapping[Expr, int], relax: Relaxation) -> Interval:
     rest = dict(digits)
     spans: list[tuple[int, int]] = []  # (coefficient, last value) of each digit
     contiguous = True
-    for terms, last in relax.caps:
+    capped = set()
+    for number, (terms, last) in enumerate(relax.caps):
         factor = _multiple(terms, rest)
         natural = [(abs(c), relax.ranges[t][1]) for t, c in terms.items() if isinstance(t, Var)]
         if factor and last < sum(c * hi for c, hi in natural):
             contiguous = contiguous and _contiguous(natural)
             spans.append((factor, last))
+            capped.add(number)
             rest = {t: c for t, c in rest.items() if t not in terms}
     spans += [(c, relax.ranges[t][1]) for t, c in rest.items() if isinstance(t, Var)]
     lo = sum(c * last for c, last in spans if c < 0)
     width = sum(abs(c) * last for c, last in spans)
-    return Interval(constant(lo), width, contiguous and _contiguous([(abs(c), last) for c, last in spans]), moved)
+    exact = contiguous and _contiguous([(abs(c), last) for c, last in spans])
+    return Interval(constant(lo), width, exact, moved, frozenset(capped))
 
 
 def _multiple(terms: Mapping[Expr, int], of: Mapping[Expr, int]) -> int:
@@ -197,3 +205,13 @@ def span(needed: Interval | None, extent: int, ranges: Ranges) -> Span:
     low = between is None or between[0] < 0
     high = between is None or between[1] + needed.width >= extent
     return Span(needed.lo, needed.width + 1, low, high)
+
+
+def own_span(made: Interval, extent: int, ranges: Ranges) -> Span:
+    """Exactly the interval, as far as it lies in the domain `range(extent)`: never more than that."""
+    if made.lo.is_const:
+        return span(made, extent, ranges)
+    between = linear_bounds(made.lo, ranges)
+    low = between is None or between[0] < 0
+    high = between is None or between[1] + made.width >= extent
+    return Span(made.lo, made.width + 1, low, high)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pegbox.expr.affine import Linear
 from pegbox.expr.build import TRUE, compare, index, logical_and
@@ -78,22 +78,33 @@ def check_target(tree: Tree, name: str, loop: For, verb: str) -> None:
 
 
 def check_inputs(
-    before: Tree, after: Tree, name: str, loop: For, position: int, old_above: Sequence[For], verb: str
+    before: Tree,
+    after: Tree,
+    name: str,
+    loop: For,
+    position: int,
+    old_above: Sequence[For],
+    verb: str,
+    *,
+    apart_from: Collection[str] = (),
 ) -> None:
     """Is everything that block `name` reads there when it runs as the child number `position` of the loop?
 
-    `before` has the block at its old place below `old_above`, `after` has it removed.
+    `before` has the block at its old place below `old_above`, `after` has it removed. Producers in
+    `apart_from` have been looked at already.
 
     Raises:
         ScheduleError: a producer runs later, or makes only a part of what is needed.
     """
     ranks = {block: n for n, block in enumerate(after.blocks)}
-    place = _rank(after, loop, position, ranks)
+    place = rank(after, loop, position, ranks)
     scope = {x.var for x in (*after.ancestors(loop), loop)}
     known = {x.var for x in old_above}
     for buffer in read_buffers(before.blocks[name].block):
         for producer in after.writers(buffer):
             other = producer.block.name
+            if other in apart_from:
+                continue
             shared = [x for x in after.ancestors(producer) if x.var in scope]
             if ranks[other] >= place or any(x.var not in known and x.extent > 1 for x in shared):
                 why = "runs later" if ranks[other] >= place else f"makes only a part in each {shared[-1].var.name}"
@@ -107,7 +118,7 @@ def check_inputs(
                 )
 
 
-def _rank(tree: Tree, loop: For, position: int, ranks: Mapping[str, int]) -> int:
+def rank(tree: Tree, loop: For, position: int, ranks: Mapping[str, int]) -> int:
     """The place in program order of what is inserted as child `position` of the loop."""
     kids = children(loop)
     if position < len(kids):

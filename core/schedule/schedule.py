@@ -9,9 +9,19 @@ from pegbox.schedule.primitives.compute_at import ComputeAtPrimitives
 from pegbox.schedule.primitives.inline import InlinePrimitives
 from pegbox.schedule.primitives.kinds import KindPrimitives
 from pegbox.schedule.primitives.loops import LoopPrimitives
+from pegbox.schedule.primitives.reduction import ReductionPrimitives
+from pegbox.schedule.primitives.reverse_compute_at import ReverseComputeAtPrimitives
 
 
-class Schedule(LoopPrimitives, KindPrimitives, CachePrimitives, ComputeAtPrimitives, InlinePrimitives):
+class Schedule(
+    LoopPrimitives,
+    KindPrimitives,
+    CachePrimitives,
+    ComputeAtPrimitives,
+    ReverseComputeAtPrimitives,
+    InlinePrimitives,
+    ReductionPrimitives,
+):
     """A program and the primitives on it.
 
     Each primitive checks, changes the program at once (`sch.func` is the new one; programs themselves are immutable),

@@ -1,0 +1,184 @@
+"""Running a program element by element, slowly and suspiciously: what the loop IR means, for tests.
+
+Scheduled programs (blocks, predicates, inits) and lowered ones (Alloc, If) both run. Every access is checked against
+the buffer's shape, every read against what has been written, every block variable against its domain. Parallel loops
+run backwards. An intermediate buffer is forgotten at each iteration of the innermost loop around all of its uses,
+because that is where lowering allocates it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pegbox.errors import LoweringError
+from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
+from pegbox.expr.visit import loads
+from pegbox.loops.nodes import Alloc, BlockRealize, For, ForKind, Function, If, Seq, Stmt, Store
+from pegbox.loops.visit import children
+
+_DTYPES = {"bool": np.bool_}
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
+    "floordiv": np.floor_divide, "floormod": np.mod, "min": np.minimum, "max": np.maximum,
+}  # fmt: skip
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+}  # fmt: skip
+_CALLS: dict[str, Callable[..., Any]] = {
+    "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "tanh": np.tanh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "erf": lambda x: math.erf(x), "pow": np.power, "abs": np.abs,
+    "floor": np.floor, "ceil": np.ceil, "round": np.rint,
+}  # fmt: skip
+
+
+def interpret(func: Function, inputs: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+    """The outputs of a function, in the order of its parameters.
+
+    Args:
+        inputs: an array for each parameter that is not an output, in call order.
+
+    Raises:
+        IndexError: an access outside of a buffer, a read of an element that nothing has written, or a block variable
+            outside of its domain.
+        LoweringError: the arrays do not fit the parameters, or an output is not written completely.
+    """
+    machine = _Machine(func, inputs)
+    with np.errstate(all="ignore"):
+        machine.run(func.body, {})
+    for buffer in func.outputs:
+        if not machine.written[buffer].all():
+            missing = tuple(int(i) for i in np.argwhere(~machine.written[buffer])[0])
+            raise LoweringError(f"{func.name}: {buffer.name}{list(missing)} is never written")
+    return [machine.arrays[b] for b in func.params if b in func.outputs]
+
+
+class _Machine:
+    def __init__(self, func: Function, inputs: Sequence[np.ndarray[Any, Any]]) -> None:
+        self.arrays: dict[Buffer, np.ndarray[Any, Any]] = {}
+        self.written: dict[Buffer, np.ndarray[Any, Any]] = {}
+        wanted = [b for b in func.params if b not in func.outputs]
+        if len(wanted) != len(inputs):
+            raise LoweringError(f"{func.name} takes {len(wanted)} inputs {[b.name for b in wanted]}, got {len(inputs)}")
+        for buffer, array in zip(wanted, inputs, strict=True):
+            if tuple(array.shape) != buffer.shape or str(array.dtype) != buffer.dtype:
+                raise LoweringError(f"{func.name}: {buffer!r} cannot hold an array {array.dtype}{list(array.shape)}")
+            self.arrays[buffer] = array
+            self.written[buffer] = np.ones(buffer.shape, bool)
+        for buffer in (*func.outputs, *func.allocs):
+            self._fresh(buffer)
+        self.homes = _homes(func)
+
+    def _fresh(self, buffer: Buffer) -> None:
+        self.arrays[buffer] = np.zeros(buffer.shape, _DTYPES.get(buffer.dtype, buffer.dtype))
+        self.written[buffer] = np.zeros(buffer.shape, bool)
+
+    def run(self, stmt: Stmt, env: dict[Var, Any]) -> None:
+        match stmt:
+            case For():
+                order = range(stmt.extent)
+                for value in reversed(order) if stmt.kind is ForKind.PARALLEL else order:
+                    for buffer in self.homes.get(stmt.var, ()):
+                        self._fresh(buffer)
+                    self.run(stmt.body, {**env, stmt.var: np.int64(value)})
+            case Seq(stmts):
+                for each in stmts:
+                    self.run(each, env)
+            case If(condition, then):
+                if self.value(condition, env):
+                    self.run(then, env)
+            case Store(buffer, indices, value):
+                place = self._place(buffer, indices, env)
+                self.arrays[buffer][place] = self.value(value, env)
+                self.written[buffer][place] = True
+            case Alloc(buffer, body):
+                self._fresh(buffer)
+                self.run(body, env)
+            case BlockRealize():
+                self._block(stmt, env)
+            case _:
+                raise TypeError(f"unknown statement {type(stmt).__name__}")
+
+    def _block(self, stmt: BlockRealize, env: Mapping[Var, Any]) -> None:
+        block = stmt.block
+        if not self.value(stmt.predicate, env):
+            return
+        inner: dict[Var, Any] = {}
+        for it, expr in zip(block.iters, stmt.values, strict=True):
+            value = self.value(expr, env)
+            if not 0 <= value < it.extent:
+                raise IndexError(f"block {block.name}: {it.var.name} = {value}, outside of range({it.extent})")
+            inner[it.var] = value
+        if block.init is not None and all(inner[it.var] == 0 for it in block.iters if it.is_reduce):
+            self.run(block.init, inner)
+        self.run(block.body, inner)
+
+    def _place(self, buffer: Buffer, indices: Sequence[Expr], env: Mapping[Var, Any]) -> tuple[int, ...]:
+        place = tuple(int(self.value(i, env)) for i in indices)
+        if len(place) != len(buffer.shape) or not all(0 <= i < n for i, n in zip(place, buffer.shape, strict=True)):
+            raise IndexError(f"{buffer.name}{list(place)} is outside of the shape {list(buffer.shape)}")
+        return place
+
+    def value(self, expr: Expr, env: Mapping[Var, Any]) -> Any:
+        """The value of an expression as a NumPy scalar of its dtype."""
+        match expr:
+            case Const(value, dtype):
+                return np.dtype(dtype).type(value)
+            case Var():
+                return env[expr]
+            case Binary(op, a, b):
+                return _BINARY[op](self.value(a, env), self.value(b, env))
+            case Compare(op, a, b):
+                return _COMPARE[op](self.value(a, env), self.value(b, env))
+            case Logic(op, a, b):
+                left = self.value(a, env)
+                decided = not left if op == "and" else left
+                return left if decided else self.value(b, env)
+            case Not(a):
+                return np.logical_not(self.value(a, env))
+            case Select(cond, a, b):
+                return self.value(a if self.value(cond, env) else b, env)
+            case Cast(dtype, a):
+                return np.asarray(self.value(a, env)).astype(dtype)[()]
+            case Call(name, args, dtype):
+                return np.dtype(dtype).type(_CALLS[name](*(self.value(a, env) for a in args)))
+            case Load(buffer, indices):
+                place = self._place(buffer, indices, env)
+                if not self.written[buffer][place]:
+                    raise IndexError(f"{buffer.name}{list(place)} is read before anything has been written there")
+                return self.arrays[buffer][place]
+            case _:
+                raise TypeError(f"unknown expression {type(expr).__name__}")
+
+
+def _homes(func: Function) -> dict[Var, list[Buffer]]:
+    """For each loop, the intermediate buffers of which it is the innermost loop around all uses."""
+    paths: dict[Buffer, list[Var]] = {}
+
+    def meet(buffer: Buffer, path: list[Var]) -> None:
+        known = paths.setdefault(buffer, path)
+        common = [a for a, b in zip(known, path, strict=False) if a is b]
+        paths[buffer] = common
+
+    def visit(stmt: Stmt, path: list[Var]) -> None:
+        if isinstance(stmt, Store):
+            meet(stmt.buffer, path)
+            for expr in (*stmt.indices, stmt.value):
+                for load in loads(expr):
+                    meet(load.buffer, path)
+        if isinstance(stmt, If):
+            for load in loads(stmt.condition):
+                meet(load.buffer, path)
+        below = [*path, stmt.var] if isinstance(stmt, For) else path
+        for child in children(stmt):
+            visit(child, below)
+
+    visit(func.body, [])
+    homes: dict[Var, list[Buffer]] = {}
+    for buffer in func.allocs:
+        if paths.get(buffer):
+            homes.setdefault(paths[buffer][-1], []).append(buffer)
+    return homes

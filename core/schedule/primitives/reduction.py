@@ -1,0 +1,136 @@
+"""Taking reductions apart: where they start, and (later) rfactor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pegbox.expr.build import TRUE, conjuncts, logical_and
+from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.visit import free_vars, substitute
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Region, Stmt, seq
+from pegbox.loops.visit import substitute_vars
+from pegbox.schedule.analysis import reduce_values, spatial_values, variables
+from pegbox.schedule.analysis_distinct import determined
+from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.handles import BlockRef, LoopRef
+from pegbox.schedule.outline import refuse
+from pegbox.schedule.tree import Tree
+
+
+class ReductionPrimitives(ScheduleBase):
+    """A reduction in parts."""
+
+    @primitive
+    def decompose_reduction(self, block: BlockRef | str, loop: LoopRef) -> BlockRef:
+        """Start all elements before the loop instead of each at its first visit. Gives the block `NAME_init`.
+
+        Before `decompose_reduction("C", k)`::
+
+            for i in range(4):
+                for k in range(16):
+                    for j in range(8):
+                        block C:
+                            init: C[vi, vj] = 0.0
+                            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+        After::
+
+            for i in range(4):
+                for j in range(8):
+                    block C_init:
+                        C[vi, vj] = 0.0
+                for k in range(16):
+                    for j in range(8):
+                        block C:
+                            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+        Raises:
+            ScheduleError: the block has no init, the loop is not around it, a reduce loop is outside of the loop, or
+                a loop inside binds spatial and reduce variables at once.
+        """
+        realize, target = self._block(block), self._loop(loop)
+        name = _fresh_name(self.tree, realize.block.name)
+        self._set(_decompose(self.tree, realize, target, name).func)
+        return BlockRef(name)
+
+
+def _fresh_name(tree: Tree, name: str) -> str:
+    label, count = f"{name}_init", 0
+    while label in tree.blocks:
+        count += 1
+        label = f"{name}_init_{count}"
+    return label
+
+
+def _decompose(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree:
+    inside = _check(tree, realize, loop)
+    used = variables(spatial_values(realize))
+    fresh = {x.var: x.var.copy() for x in inside if x.var in used}
+    nest: Stmt = _init_block(realize, fresh, {x.var for x in inside} - set(fresh), name)
+    for old in reversed(inside):
+        if old.var in fresh:
+            nest = For(fresh[old.var], old.extent, nest, old.kind)
+    b = realize.block
+    update = Block(b.name, b.iters, b.reads, b.writes, b.body, None, b.annotations)
+    changed = Tree(tree.replace(realize, BlockRealize(realize.values, update, realize.predicate)))
+    target = changed.loops[loop.var]
+    return Tree(changed.replace(target, seq(nest, target)))
+
+
+def _init_block(realize: BlockRealize, loops: Mapping[Var, Expr], gone: set[Var], name: str) -> BlockRealize:
+    """The block that starts the elements, below copies of the spatial loops; the `gone` loops do not run there."""
+    block = realize.block
+    iters: list[BlockIter] = []
+    values: list[Expr] = []
+    mapping: dict[Var, Expr] = {}
+    for it, value in zip(block.iters, realize.values, strict=True):
+        if not it.is_reduce:
+            copy = BlockIter(it.var.copy(), it.extent, it.kind)
+            mapping[it.var] = copy.var
+            iters.append(copy)
+            values.append(substitute(value, loops))
+    predicate: Expr = TRUE
+    for part in conjuncts(realize.predicate):
+        if not free_vars(part) & gone:
+            predicate = logical_and(predicate, substitute(part, loops))
+    writes = tuple(Region(w.buffer, tuple((substitute(lo, mapping), n) for lo, n in w.box)) for w in block.writes)
+    assert block.init is not None
+    init = substitute_vars(block.init, mapping)
+    return BlockRealize(tuple(values), Block(name, tuple(iters), (), writes, init), predicate)
+
+
+def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
+    """The loops from `loop` down to the block, if the reduction can start before `loop`."""
+    name = realize.block.name
+    what = f"decompose_reduction({name}, {loop.var.name})"
+    above = tree.ancestors(realize)
+    if realize.block.init is None:
+        raise refuse(tree, f"{what}: {name} has no init (any more)", "give a reduction that is still whole", name)
+    if not any(x is loop for x in above):
+        raise refuse(tree, f"{what}: the loop is not around {name}", "give one of get_loops(block)", loop.var, name)
+    place = next(n for n, x in enumerate(above) if x is loop)
+    outside, inside = above[:place], above[place:]
+    reduce = variables(reduce_values(realize))
+    early = [x.var for x in outside if x.var in reduce and x.extent > 1]
+    if early:
+        names = ", ".join(v.name for v in early)
+        raise refuse(
+            tree,
+            f"{what}: the reduce loop(s) {names} are outside of {loop.var.name}, so that the elements would start "
+            "again in each of their iterations",
+            f"give {early[0].name} or a loop further out",
+            loop.var,
+            *early,
+        )
+    spatial = variables(spatial_values(realize))
+    known = determined(realize.values, {x.var for x in outside}, tree.ranges)
+    for x in inside:
+        if x.extent > 1 and (x.var not in known or (x.var in reduce and x.var in spatial)):
+            raise refuse(
+                tree,
+                f"{what}: {x.var.name} binds spatial and reduce variables at once, or visits elements again",
+                "do not fuse spatial with reduce loops; decompose inside of the loop at which the block is computed",
+                x.var,
+                name,
+            )
+    return inside

@@ -1,0 +1,236 @@
+"""Moving a consumer to where its values are produced: epilogues, and the write-back after a cache_write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+
+from pegbox.errors import ScheduleError
+from pegbox.expr.affine import Linear, constant, linear
+from pegbox.expr.build import conjuncts
+from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
+from pegbox.expr.simplify import simplified_linear
+from pegbox.expr.visit import free_vars
+from pegbox.loops.nodes import BlockIter, BlockRealize, For
+from pegbox.schedule.analysis import read_buffers, reduce_values, variables, written_buffers
+from pegbox.schedule.analysis_region import Interval, Relaxation, Span, caps_of, index_interval, own_span
+from pegbox.schedule.attach import check_inputs, check_parallel, check_target, insert, nest, rank
+from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.handles import BlockRef, LoopRef
+from pegbox.schedule.outline import refuse
+from pegbox.schedule.tree import Tree, children
+
+
+class ReverseComputeAtPrimitives(ScheduleBase):
+    """Consumers move to their producers."""
+
+    @primitive
+    def reverse_compute_at(self, block: BlockRef | str, loop: LoopRef) -> None:
+        """Compute a consumer inside a loop of its producer: each time exactly what has just become ready.
+
+        The block gets new loops, one for each spatial variable in order, then one for each reduce variable.
+
+        Before `reverse_compute_at("C", i_0)`::
+
+            for i_0 in range(4):
+                for i_1 in range(8):
+                    block B: vi = i_0 * 8 + i_1
+            for i in range(32):
+                block C: vi = i, reads B[vi]
+
+        After::
+
+            for i_0 in range(4):
+                for i_1 in range(8):
+                    block B: vi = i_0 * 8 + i_1
+                for i in range(8):
+                    block C: vi = i_0 * 8 + i, reads B[vi]
+
+        Raises:
+            ScheduleError: no producer is inside the loop, a reduce loop of one is outside (its results are partial
+                there), other iterations make a part of what the block reads, or a consumer runs earlier.
+        """
+        after = _Move(self.tree, self._block(block), self._loop(loop)).done()
+        self._set(after.func)
+
+
+class _Move:
+    """One reverse_compute_at: the block `realize` goes below `loop`."""
+
+    def __init__(self, tree: Tree, realize: BlockRealize, loop: For) -> None:
+        self.tree = tree
+        self.realize = realize
+        self.loop = loop
+        self.name = realize.block.name
+        self.what = f"reverse_compute_at({self.name}, {loop.var.name})"
+        self.standing = {x.var for x in (*tree.ancestors(loop), loop)}
+        reads = read_buffers(realize.block)
+        self.producers = [w for b in reads for w in tree.writers(b) if tree.is_under(w, loop)]
+
+    def done(self) -> Tree:
+        tree, loop, name = self.tree, self.loop, self.name
+        check_target(tree, name, loop, "reverse_compute_at")
+        self._check_producers()
+        spans = self._spans()
+        rest = Tree(tree.replace(self.realize, None))
+        target = rest.loops[loop.var]
+        makers = {p.block.name for p in self.producers}
+        kids = [rest.child_of(target, rest.blocks[m]) for m in makers]
+        position = 1 + max(n for n, child in enumerate(children(target)) if any(child is k for k in kids))
+        above = tree.ancestors(self.realize)
+        check_inputs(tree, rest, name, target, position, above, "reverse_compute_at", apart_from=makers)
+        self._check_consumers(rest, target, position)
+        after = insert(rest, target, nest(self.realize.block, spans), position)
+        check_parallel(after, loop.var, tree)
+        return after
+
+    def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
+        return refuse(self.tree, f"{self.what}: {problem}", remedy, self.loop.var, self.name, *marked)
+
+    def _check_producers(self) -> None:
+        if not self.producers:
+            raise self._refuse(
+                f"{self.name} reads nothing that is made inside of {self.loop.var.name}",
+                "give a loop around a producer of the block",
+            )
+        outer = {x.var for x in (*self.tree.ancestors(self.loop), self.loop) if x.extent > 1}
+        for producer in self.producers:
+            partial = variables(reduce_values(producer)) & outer
+            if partial:
+                names = ", ".join(sorted(v.name for v in partial))
+                raise self._refuse(
+                    f"the results of {producer.block.name} are partial there: its reduce loop(s) {names} are not "
+                    f"inside of {self.loop.var.name}",
+                    "reorder the reduce loops inside of that loop, or move to a loop further out",
+                    producer.block.name,
+                    *partial,
+                )
+        for buffer in written_buffers(self.realize.block):
+            others = [w.block.name for w in self.tree.writers(buffer) if w is not self.realize]
+            if others:
+                raise self._refuse(
+                    f"{buffer.name} is also written by {', '.join(others)}",
+                    "reverse_compute_at first, decompose_reduction after",
+                    *others,
+                )
+
+    def _check_consumers(self, rest: Tree, target: For, position: int) -> None:
+        ranks = {block: n for n, block in enumerate(rest.blocks)}
+        place = rank(rest, target, position, ranks)
+        for buffer in written_buffers(self.realize.block):
+            for reader in rest.readers(buffer):
+                if ranks[reader.block.name] < place:
+                    raise self._refuse(
+                        f"{reader.block.name} reads {buffer.name} but runs earlier than that",
+                        "move the consumer first",
+                        reader.block.name,
+                    )
+
+    def _spans(self) -> dict[Var, Span]:
+        """For each variable of the block that indexes something made here: the values that are ready."""
+        iters = {it.var: it for it in self.realize.block.iters}
+        found: dict[Var, Interval] = {}
+        for region in self.realize.block.reads:
+            makers = [p for p in self.producers if any(w.buffer is region.buffer for w in p.block.writes)]
+            for maker in makers:
+                made = self._made(maker, region.buffer)
+                for dim, (lo, count) in enumerate(region.box):
+                    if count != 1:
+                        raise self._other_iterations(region.buffer)
+                    self._match(linear(lo), made[dim], region.buffer, dim, iters, found)
+        for it in iters.values():
+            if it.is_reduce and it.var in found and not _covers(found[it.var], it.extent):
+                raise self._refuse(
+                    f"{self.name} reduces over {it.var.name}, of which only a part is ready there",
+                    "move it to a loop further out",
+                )
+        return {var: own_span(i, iters[var].extent, self.tree.ranges) for var, i in found.items()}
+
+    def _match(
+        self,
+        wanted: Linear,
+        made: Interval,
+        buffer: Buffer,
+        dim: int,
+        iters: dict[Var, BlockIter],
+        found: dict[Var, Interval],
+    ) -> None:
+        """The block reads the buffer at `wanted` in this dimension, where `made` is ready."""
+        if wanted.is_const:
+            if not (made.lo.is_const and made.lo.const <= wanted.const <= made.lo.const + made.width):
+                raise self._other_iterations(buffer)
+            return
+        ((term, coefficient), *more) = wanted.terms.items()
+        if more or coefficient != 1 or not isinstance(term, Var) or term not in iters:
+            raise self._other_iterations(buffer)
+        last = iters[term].extent - 1 + wanted.const
+        if wanted.const < 0 or last >= buffer.shape[dim]:
+            raise self._refuse(
+                f"{self.name} reads {buffer.name} from {wanted.const} to {last} in dimension {dim}, partly beyond its "
+                f"extent {buffer.shape[dim]}: some of its iterations belong to no iteration of {self.loop.var.name}",
+                "leave it where it is, or inline the padding",
+            )
+        shifted = Interval(made.lo.add(constant(-wanted.const)), made.width)
+        known = found.setdefault(term, shifted)
+        if known.width != shifted.width or known.lo.add(shifted.lo, -1) != constant(0):
+            raise self._other_iterations(buffer)
+
+    def _other_iterations(self, buffer: Buffer) -> ScheduleError:
+        return self._refuse(
+            f"{self.name} needs elements of {buffer.name} that other iterations of {self.loop.var.name} make",
+            "move it to a loop further out, or move the producer with compute_at instead",
+        )
+
+    def _made(self, maker: BlockRealize, buffer: Buffer) -> list[Interval]:
+        """What a producer makes of the buffer in one iteration of the loop, per dimension; must be a box."""
+        running = {x.var for x in self.tree.ancestors(maker)} - self.standing
+        relax = Relaxation(running, self.tree.ranges, caps_of(maker.predicate, running))
+        region = next(w for w in maker.block.writes if w.buffer is buffer)
+        found = [index_interval(lo, maker, relax) if count == 1 else None for lo, count in region.box]
+        intervals = [i for i in found if i is not None and i.exact]
+        moved = [var for i in intervals for var in i.moved_by]
+        if len(intervals) < len(found) or len(set(moved)) < len(moved):
+            raise self._no_box(maker, buffer)
+        values = dict(zip((it.var for it in maker.block.iters), maker.values, strict=True))
+        whole = [
+            (simplified_linear(values[lo], self.tree.ranges), extent)
+            for (lo, _), extent in zip(region.box, buffer.shape, strict=True)
+            if isinstance(lo, Var)
+        ]
+        used = [relax.caps[n][0] for i in intervals for n in i.capped]
+        for part in conjuncts(maker.predicate):
+            if not _harmless(part, whole, used, set(moved), running):
+                raise self._no_box(maker, buffer)
+        return intervals
+
+    def _no_box(self, maker: BlockRealize, buffer: Buffer) -> ScheduleError:
+        return self._refuse(
+            f"what {maker.block.name} makes of {buffer.name} in one iteration of {self.loop.var.name} is not a box",
+            "move it to a loop further out, or split by factors that divide",
+            maker.block.name,
+        )
+
+
+def _covers(made: Interval, extent: int) -> bool:
+    return made.lo.is_const and made.lo.const <= 0 and made.lo.const + made.width >= extent - 1
+
+
+def _harmless(
+    part: Expr,
+    whole: Sequence[tuple[Linear, int]],
+    used: Sequence[Mapping[Expr, int]],
+    moved: Set[Var],
+    running: Set[Var],
+) -> bool:
+    """Does this part of a predicate leave the box whole: the buffer's ends, a known cap, a reduce loop's tail?
+
+    `whole` are the written indices with the extents of their dimensions, `used` the caps that shaped the box.
+    """
+    loops = free_vars(part)
+    if loops <= running and not loops & moved:
+        return True
+    if not (isinstance(part, Compare) and isinstance(part.b, Const)):
+        return False
+    gap = linear(part.a).add(constant(int(part.b.value)), -1)
+    if part.op == "lt":
+        return linear(part.a).terms in used or any(gap == form.add(constant(n), -1) for form, n in whole)
+    return part.op == "ge" and any(gap.terms == form.terms and gap.const >= form.const for form, _ in whole)
