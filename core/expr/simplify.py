@@ -21,8 +21,10 @@ def simplify(expr: Expr, ranges: Ranges) -> Expr:
 
     def leaf(e: Expr) -> Expr | None:
         match e:
-            case Const() | Var():
+            case Const():
                 return e
+            case Var():
+                return _linear(e, ranges).to_expr() if e.dtype == INDEX else e
             case Binary() if e.dtype == INDEX:
                 return _linear(e, ranges).to_expr()
             case Compare():

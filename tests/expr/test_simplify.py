@@ -145,6 +145,7 @@ def test_nested_divisions_merge():
 
 def test_a_variable_with_one_value_is_a_constant():
     assert str(simplify(X * 3 + Y, {X: (2, 2)})) == "y + 6"
+    assert str(simplify(X, {X: (2, 2)})) == "2"
 
 
 def test_ranges_decide_comparisons():
