@@ -24,37 +24,49 @@ from pegbox.expr.dtypes import nbytes
 
 _VECTOR_BYTES = 64  # panels are laid out for the widest vectors; narrower ones take two or four of them
 _REGISTERS = 28  # of 32: the rest hold a row of B and a broadcast element of A
+_BODY = 192  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
 
 
 def declare(cfg: Any, m: int, k: int, n: int, dtype: str) -> None:
     """The knobs of a product of (m × k) and (k × n)."""
     lanes = _VECTOR_BYTES // nbytes(dtype)
-    narrow = max(1, -(-n // lanes))
+    vectors = -(-n // lanes)
     layouts = ["packed", "direct", "stream"] if m > 1 else ["direct", "stream"]
     cfg.define_knob("layout", layouts)
-    rows = [r for r in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 24) if r <= m]
-    cfg.define_knob("mr", rows)
-    cfg.define_knob("nr", [v * lanes for v in (1, 2, 3, 4, 6, 8, 16) if v <= narrow or v == 1])
-    cfg.define_knob("lanes", [lanes // 2, lanes] if lanes > 1 else [lanes])
-    cfg.add_constraint(
-        lambda c: c["mr"].val * (c["nr"].val // lanes) <= _REGISTERS,
-        reads=("mr", "nr"),
-        message=f"the register tile needs more than {_REGISTERS} vector registers",
-    )
-    if m * n >= 16:
-        cfg.add_constraint(
-            lambda c: c["mr"].val * (c["nr"].val // lanes) >= min(4, m * narrow),
-            reads=("mr", "nr"),
-            message="the register tile is too small to hide the latency of its additions",
-        )
+    cfg.define_knob("mr", [r for r in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 24) if r <= m])
+    cfg.define_knob("nr", [v * lanes for v in (1, 2, 3, 4, 6, 8, 16) if v == 1 or v <= vectors])
+    cfg.define_knob("unroll_k", [u for u in (1, 2, 4, 8, 16) if u <= k])
     tiled = {"layout": [x for x in layouts if x != "stream"]}
     cfg.define_knob("order", ["yx", "xy"], when=tiled)
     cfg.define_knob("y_tiles", _powers(m), when=tiled)
-    cfg.define_knob("x_tiles", _powers(-(-n // lanes)), when=tiled)
+    cfg.define_knob("x_tiles", _powers(vectors), when=tiled)
     if "packed" in layouts:
         cfg.define_knob("pack_a", [False, True], when={"layout": "packed"})
-        cfg.define_knob("pack_b_at", ["root", "panel"], when={"layout": "packed"})
-    cfg.define_knob("unroll_k", [1, 2, 4, 8, 16])
+        cfg.define_knob("pack_b_at", ["root", "panel"], when={"layout": "packed", "order": "xy"})
+    _constrain(cfg, m, vectors, lanes)
+
+
+def _constrain(cfg: Any, m: int, vectors: int, lanes: int) -> None:
+    """Leave out tiles that cannot be fast, whatever the rest of the configuration."""
+
+    def tile(c: Any) -> int:
+        return int(c["mr"].val * (c["nr"].val // lanes))
+
+    cfg.add_constraint(
+        lambda c: tile(c) <= _REGISTERS,
+        reads=("mr", "nr"),
+        message=f"the register tile takes at most {_REGISTERS} vectors",
+    )
+    cfg.add_constraint(
+        lambda c: tile(c) >= min(4, m * vectors),
+        reads=("mr", "nr"),
+        message="the register tile takes at least 4 vectors, to hide the latency of its additions",
+    )
+    cfg.add_constraint(
+        lambda c: tile(c) * c["unroll_k"].val <= _BODY,
+        reads=("mr", "nr", "unroll_k"),
+        message=f"the innermost body has at most {_BODY} multiply-adds",
+    )
 
 
 def _powers(extent: int) -> list[int]:
@@ -115,7 +127,7 @@ def _pack_a(a: Tensor, lead: Sequence[int], m: int, k: int, mr: int) -> Tensor:
 
 def _schedule_tiled(cfg: Any, s: Any, c: Tensor, packed_a: Tensor | None, packed_b: Tensor | None) -> None:
     """Blocks of tiles of registers: (batch, block, block, tile, tile), the tile accumulated in a buffer of its own."""
-    mr, nr, lanes = cfg["mr"].val, cfg["nr"].val, cfg["lanes"].val
+    mr, nr, lanes = cfg["mr"].val, cfg["nr"].val, _VECTOR_BYTES // nbytes(c.dtype)
     tile = s.cache_write(c, "local")
     *lead, y, x = s[c].op.axis
     yt, yi = s[c].split(y, factor=mr)
@@ -134,11 +146,11 @@ def _schedule_tiled(cfg: Any, s: Any, c: Tensor, packed_a: Tensor | None, packed
     s[tile].compute_at(s[c], inner[1])
     _schedule_tile(cfg, s, tile, lanes)
     if packed_b is not None:
-        whole = cfg["pack_b_at"].val == "root" or cfg["order"].val == "yx"
-        _schedule_pack(s, packed_b, None if whole else (s[c], outer[0]), lanes, parallel=bool(whole))
+        whole = cfg["order"].val == "yx" or cfg["pack_b_at"].val == "root"
+        _schedule_pack(s, packed_b, None if whole else (s[c], outer[0]), lanes)
     if packed_a is not None:
         whole = cfg["order"].val == "xy"
-        _schedule_pack(s, packed_a, None if whole else (s[c], outer[0]), 1, parallel=whole)
+        _schedule_pack(s, packed_a, None if whole else (s[c], outer[0]), 1)
 
 
 def _schedule_tile(cfg: Any, s: Any, tile: Tensor, lanes: int) -> None:
@@ -152,12 +164,12 @@ def _schedule_tile(cfg: Any, s: Any, tile: Tensor, lanes: int) -> None:
         s[tile].unroll(loop)
 
 
-def _schedule_pack(s: Any, packed: Tensor, at: tuple[Any, Any] | None, lanes: int, *, parallel: bool) -> None:
+def _schedule_pack(s: Any, packed: Tensor, at: tuple[Any, Any] | None, lanes: int) -> None:
     """Copy panel by panel, at the root or inside a loop; lanes > 1 copies vectors."""
     *_, panel, _, z = s[packed].op.axis
     if at is not None:
         s[packed].compute_at(*at)
-    elif parallel:
+    else:
         s[packed].parallel(panel)
     if lanes > 1:
         zv, zl = s[packed].split(z, factor=lanes)
@@ -169,7 +181,7 @@ def _schedule_pack(s: Any, packed: Tensor, at: tuple[Any, Any] | None, lanes: in
 
 def _schedule_stream(cfg: Any, s: Any, c: Tensor) -> None:
     """Few rows of B at a time pass through C: (batch, y, k block, x, k, rows, lanes)."""
-    mr, nr, lanes = cfg["mr"].val, cfg["nr"].val, cfg["lanes"].val
+    mr, nr, lanes = cfg["mr"].val, cfg["nr"].val, _VECTOR_BYTES // nbytes(c.dtype)
     *lead, y, x = s[c].op.axis
     (k,) = s[c].op.reduce_axis
     yo, yi = s[c].split(y, factor=mr)
