@@ -17,7 +17,7 @@ examples:
   pegbox tune matmul 1024 1024 1024 --trials 64
   pegbox tune matmul 1000 999 1001 dtype=float64 --tuner xgb:plan_size=32
   pegbox tune my_templates.py:my_matmul 512 512 512 --budget 60s --records my.jsonl
-  pegbox tune matmul 1024 1024 1024 --trials 200 --resume       go on where the records end
+  pegbox tune matmul 1024 1024 1024 --trials 200 --resume       go on until there are 200
   pegbox tune matmul 512 512 512 --tuner my_tuner.py:MyTuner    a tuner of your own
 
 Ctrl-C stops the search, keeps every record and prints the best so far.
@@ -48,7 +48,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     output.add_argument("--no-records", action="store_true", help="keep no records")
     output.add_argument(
-        "--resume", action="store_true", help="continue from the records; no configuration is measured twice"
+        "--resume",
+        action="store_true",
+        help="continue from the records, which count as trials; nothing is measured twice",
     )
     output.add_argument("-q", "--quiet", action="store_true", help="print the result only")
     parser.set_defaults(run=run, usage_error=parser.error)

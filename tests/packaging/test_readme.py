@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,16 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert "pegbox tune" in commands[0]
     assert commands[1].endswith("python3 -m pytest")
     assert f"\n{commands[1]} " in (ROOT / ".ci" / "run").read_text()
+
+
+def test_the_example_runs(tmp_path: Path) -> None:
+    """As printed, but for a smaller matrix, fewer trials, and a check of the answer."""
+    (program,) = re.findall(r"^```python\n(.+?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+    program = program.replace("512", "32").replace("trials=64", "trials=3")
+    (tmp_path / "example.py").write_text(f"{program}np.testing.assert_allclose(c, a @ b, rtol=1e-4)\n")
+    ran = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "GFLOP/s" in ran.stdout
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
