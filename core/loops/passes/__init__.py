@@ -6,6 +6,7 @@ from pegbox.loops.nodes import Function
 from pegbox.loops.passes.compact import compact_buffers
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.guards import drop_guards
+from pegbox.loops.passes.hoist import hoist_tests
 from pegbox.loops.passes.init import lower_inits
 from pegbox.loops.passes.partition import partition_loops
 
@@ -16,6 +17,6 @@ def lower_function(func: Function) -> Function:
     Raises:
         LoweringError: the program is malformed.
     """
-    for run in (lower_inits, flatten_blocks, compact_buffers, drop_guards, partition_loops):
+    for run in (lower_inits, flatten_blocks, compact_buffers, drop_guards, hoist_tests, partition_loops):
         func = run(func)
     return func

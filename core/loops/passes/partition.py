@@ -15,19 +15,19 @@ from pegbox.expr.bounds import Interval, linear_bounds
 from pegbox.expr.build import add, compare, conjuncts, index
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
 from pegbox.expr.simplify import simplify
-from pegbox.expr.visit import free_vars, loads, substitute
+from pegbox.expr.visit import loads, substitute
 from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Seq, Stmt, Store, seq
 from pegbox.loops.visit import map_children, map_exprs, replace_buffer, walk
 
 _HOT = 8  # a test is worth peeling when it guards at least one part in this many of the loop's work
-_LIMIT = 512  # stores up to which a program may grow; beyond, tests stay
+_CHEAP = 2048  # stores that one test guards from where on it costs nothing
+_GROWTH = 6  # how many times longer a program may get; beyond, tests stay
 
 
 def partition_loops(func: Function) -> Function:
-    """Cut loops so that their main part runs without tests; hoist the tests that remain."""
+    """Cut loops so that their main part runs without the tests that cost something there."""
     if any(isinstance(node, If) for node in walk(func.body)):
-        body = _Partition(_count(func.body)).stmt(func.body)
-        return func.with_body(_hoist(body) if body is not None else Seq(()))
+        return func.with_body(_Partition(_count(func.body)).stmt(func.body) or Seq(()))
     return func
 
 
@@ -58,6 +58,7 @@ class _Partition:
     def __init__(self, stores: int) -> None:
         self.ranges: dict[Var, Interval] = {}
         self.stores = stores
+        self.limit = _GROWTH * stores
 
     def stmt(self, stmt: Stmt) -> Stmt | None:
         match stmt:
@@ -136,10 +137,12 @@ class _Partition:
         total = _work(loop.body)
         for test, guarded in _tests(loop.body):
             solved = _solve(test, loop.var, scope)
-            if solved is not None and _work_of(loop.body, guarded) * _HOT >= total:
+            if solved is None or _work(guarded.then) >= _CHEAP:
+                continue
+            if _work_of(loop.body, guarded) * _HOT >= total:
                 always, sometimes = _common(always, solved[0]), _common(sometimes, solved[1])
         points = sorted({0, *(min(p, end) for p in (*always, *sometimes)), end})
-        too_big = self.stores + (len(points) - 2) * _count(loop.body) > _LIMIT
+        too_big = self.stores + (len(points) - 2) * _count(loop.body) > self.limit
         return None if len(points) == 2 or too_big else points
 
 
@@ -269,13 +272,3 @@ def _fresh(stmt: Stmt) -> Stmt:
 
     renamed = map_exprs(rename(stmt), lambda e: substitute(e, variables))
     return replace_buffer(renamed, buffers) if buffers else renamed
-
-
-def _hoist(stmt: Stmt) -> Stmt:
-    """Move a test that does not depend on the loop directly around it out of that loop."""
-    inner = map_children(stmt, _hoist)
-    if isinstance(inner, For) and inner.kind is not ForKind.PARALLEL and isinstance(inner.body, If):
-        test = inner.body
-        if inner.var not in free_vars(test.condition):
-            return _hoist(If(test.condition, inner.with_body(test.then), test.guard))
-    return inner
