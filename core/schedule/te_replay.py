@@ -59,13 +59,13 @@ def _stage(
 ) -> dict[IterVar, LoopRef]:
     """Place one stage and give it its loops; returns the loops by iteration variable."""
     if isinstance(stage.attach, At):
-        parent = placed.get(id(stage.attach.stage), {})
-        if stage.attach.loop not in parent:
+        around = placed.get(id(stage.attach.stage), {})
+        if stage.attach.loop not in around:
             raise ScheduleError(
                 f"compute_at: {stage.op.name} is attached to {stage.attach.loop.name} of {stage.attach.stage.op.name}, "
                 "which is not one of its loops any more or is inlined"
             )
-        sch.compute_at(block, parent[stage.attach.loop])
+        sch.compute_at(block, around[stage.attach.loop])
     axes = [*stage.op.axis, *stage.op.reduce_axis]
     own = sch.get_loops(block)
     live = dict(zip(axes, own[len(own) - len(axes) :], strict=True))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.target import Target
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
-from pegbox.errors import TemplateError
+from pegbox.errors import PegboxError, TemplateError
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
 from pegbox.schedule.schedule import Schedule
@@ -115,7 +115,14 @@ class Task:
         return re.sub(r"\W", "_", self.name)
 
     def _run(self, cfg: TemplateConfig) -> tuple[TESchedule | Schedule, tuple[Tensor, ...]]:
-        made = self.template(cfg, *self.args, **self.kwargs)
+        try:
+            made = self.template(cfg, *self.args, **self.kwargs)
+        except PegboxError:
+            raise
+        except Exception as error:
+            raise TemplateError(
+                f"template {self.name} with {self.workload[1]} raised {type(error).__name__}: {error}"
+            ) from error
         if isinstance(made, Schedule):
             made = (made, [buffer.owner for buffer in made.func.params])
         if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[0], TESchedule | Schedule):
