@@ -48,7 +48,8 @@ class Interval:
             return None
         first, last = min(0, gap.const), max(self.width, gap.const + other.width)
         same = gap.const == 0 and self.width == other.width and self.exact and other.exact
-        return Interval(self.lo.add(constant(first)), last - first, same, self.moved_by | other.moved_by)
+        moved, capped = self.moved_by | other.moved_by, self.capped | other.capped
+        return Interval(self.lo.add(constant(first)), last - first, same, moved, capped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,9 @@ def _contiguous(spans: Sequence[tuple[int, int]]) -> bool:
 
 def _scaled(part: Interval, factor: int) -> Interval:
     lo = part.lo if factor >= 0 else part.lo.add(constant(part.width))
-    return Interval(lo.times(factor), part.width * abs(factor), part.exact and abs(factor) == 1, part.moved_by)
+    return Interval(
+        lo.times(factor), part.width * abs(factor), part.exact and abs(factor) == 1, part.moved_by, part.capped
+    )
 
 
 def _term(term: Expr, relax: Relaxation) -> Interval | None:
@@ -165,21 +168,23 @@ def _divided(op: str, inner: Interval, divisor: int, relax: Relaxation) -> Inter
     if inner.lo.is_const:
         first, last = inner.lo.const, inner.lo.const + inner.width
         if op == "floordiv":
-            return Interval(constant(first // divisor), last // divisor - first // divisor, False, inner.moved_by)
+            return Interval(
+                constant(first // divisor), last // divisor - first // divisor, False, inner.moved_by, inner.capped
+            )
         if first // divisor == last // divisor:
-            return Interval(constant(first % divisor), inner.width, inner.exact, inner.moved_by)
-        return Interval(constant(0), divisor - 1, False, inner.moved_by)
+            return Interval(constant(first % divisor), inner.width, inner.exact, inner.moved_by, inner.capped)
+        return Interval(constant(0), divisor - 1, False, inner.moved_by, inner.capped)
     step = gcd(divisor, *inner.lo.terms.values())
     phase = inner.lo.const % step
     reach = divisor - step + phase + inner.width  # the largest (lo % divisor) + width
     lo = inner.lo.to_expr()
     if op == "floordiv":
         first_value = simplified_linear(floordiv(lo, index(divisor)), relax.ranges)
-        return Interval(first_value, reach // divisor, reach < divisor, inner.moved_by)
+        return Interval(first_value, reach // divisor, reach < divisor, inner.moved_by, inner.capped)
     if reach < divisor:
         first_value = simplified_linear(floormod(lo, index(divisor)), relax.ranges)
-        return Interval(first_value, inner.width, inner.exact, inner.moved_by)
-    return Interval(constant(0), divisor - 1, False, inner.moved_by)
+        return Interval(first_value, inner.width, inner.exact, inner.moved_by, inner.capped)
+    return Interval(constant(0), divisor - 1, False, inner.moved_by, inner.capped)
 
 
 @dataclass(frozen=True, slots=True)

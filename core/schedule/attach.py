@@ -29,8 +29,8 @@ def nest(block: Block, spans: Mapping[Var, Span]) -> Stmt:
             values.append(var)
             loops.append((it, var, it.extent))
             continue
-        value = Linear({**found.lo.terms, var: 1} if found.extent > 1 else found.lo.terms, found.lo.const).to_expr()
-        values.append(value)
+        value = Linear({**found.lo.terms, var: 1} if found.extent > 1 else found.lo.terms, found.lo.const)
+        values.append(value.to_expr())
         loops.append((it, var, found.extent))
         predicate = logical_and(predicate, _guard(value, found, it))
     body: Stmt = BlockRealize(tuple(values), block, predicate)
@@ -48,12 +48,15 @@ def loop_name(it: BlockIter) -> str:
     return f"ax{name[1:]}" if name[1:].isdigit() else name[1:]
 
 
-def _guard(value: Expr, found: Span, it: BlockIter) -> Expr:
+def _guard(value: Linear, found: Span, it: BlockIter) -> Expr:
+    """The conditions that keep the value in its domain: loops left, the constant right."""
     guard: Expr = TRUE
-    if found.guard_low:
-        guard = compare("ge", value, index(0))
-    if found.guard_high:
-        guard = logical_and(guard, compare("lt", value, index(it.extent)))
+    if found.guard_low or found.guard_high:
+        loops = Linear(value.terms, 0).to_expr()
+        if found.guard_low:
+            guard = compare("ge", loops, index(-value.const))
+        if found.guard_high:
+            guard = logical_and(guard, compare("lt", loops, index(it.extent - value.const)))
     return guard
 
 

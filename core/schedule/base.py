@@ -179,6 +179,7 @@ class ScheduleBase:
                 raise ScheduleError(f"loop {loop.name} stands around a {type(node).__name__}; schedule before lowering")
         return LoopAt(node.block.name, depth)
 
-    def _set(self, func: Function) -> None:
-        self._func = func
-        self._index = None
+    def _set(self, changed: Function | Tree) -> None:
+        """Take over a changed program, with its index where the primitive needed one."""
+        self._func = changed if isinstance(changed, Function) else changed.func
+        self._index = None if isinstance(changed, Function) else changed

@@ -77,7 +77,7 @@ class CachePrimitives(ScheduleBase):
                 )
         made = _copy_nest(copy.name, source, copy)
         func = with_allocs(_insert(tree, first, made, after=False).func, add=(copy,))
-        self._set(_redirect(Tree(func), chosen, source, copy).func)
+        self._set(_redirect(Tree(func), chosen, source, copy))
         return BlockRef(copy.name)
 
     @primitive
@@ -126,7 +126,7 @@ class CachePrimitives(ScheduleBase):
                 )
         made = _copy_nest(copy.name, copy, target)
         func = with_allocs(_insert(tree, top, made, after=True).func, add=(copy,))
-        self._set(_redirect(Tree(func), [w.block.name for w in writers], target, copy).func)
+        self._set(_redirect(Tree(func), [w.block.name for w in writers], target, copy))
         return BlockRef(copy.name)
 
 

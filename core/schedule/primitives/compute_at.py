@@ -46,7 +46,7 @@ class ComputeAtPrimitives(ScheduleBase):
                 reads something that is not ready there.
         """
         realize, target = self._block(block), self._loop(loop)
-        self._set(_compute_at(self.tree, realize, target).func)
+        self._set(_compute_at(self.tree, realize, target))
 
 
 def _compute_at(tree: Tree, realize: BlockRealize, loop: For) -> Tree:

@@ -132,9 +132,9 @@ class KindPrimitives(ScheduleBase):
 
     def _set_kind(self, loop: LoopRef, kind: ForKind) -> None:
         old = self._loop(loop)
-        func = self.tree.replace(old, _of_kind(old, kind))
-        check_kinds(Tree(func), [old.var], self.tree)
-        self._set(func)
+        changed = Tree(self.tree.replace(old, _of_kind(old, kind)))
+        check_kinds(changed, [old.var], self.tree)
+        self._set(changed)
 
 
 def _of_kind(loop: For, kind: ForKind) -> For:

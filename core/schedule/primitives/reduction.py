@@ -50,7 +50,7 @@ class ReductionPrimitives(ScheduleBase):
         """
         realize, target = self._block(block), self._loop(loop)
         name = _fresh_name(self.tree, realize.block.name)
-        self._set(_decompose(self.tree, realize, target, name).func)
+        self._set(_decompose(self.tree, realize, target, name))
         return BlockRef(name)
 
 

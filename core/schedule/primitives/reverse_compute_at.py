@@ -49,8 +49,7 @@ class ReverseComputeAtPrimitives(ScheduleBase):
             ScheduleError: no producer is inside the loop, a reduce loop of one is outside (its results are partial
                 there), other iterations make a part of what the block reads, or a consumer runs earlier.
         """
-        after = _Move(self.tree, self._block(block), self._loop(loop)).done()
-        self._set(after.func)
+        self._set(_Move(self.tree, self._block(block), self._loop(loop)).done())
 
 
 class _Move:

@@ -1,0 +1,117 @@
+"""Index intervals and distinct iterations, against brute force."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pegbox.expr import build
+from pegbox.expr.build import index
+from pegbox.expr.nodes import Binary, Compare, Const, Expr, Var
+from pegbox.expr.visit import free_vars
+from pegbox.schedule.analysis_distinct import determined
+from pegbox.schedule.analysis_region import Relaxation, caps_of, interval, own_span, span
+
+A, B, C = Var("a"), Var("b"), Var("c")
+LOOPS = (A, B, C)
+
+
+def _value(expr: Expr, env: dict[Var, int]) -> int:
+    match expr:
+        case Const(value):
+            return int(value)
+        case Var():
+            return env[expr]
+        case Binary(op, a, b):
+            x, y = _value(a, env), _value(b, env)
+            return {"add": x + y, "sub": x - y, "mul": x * y, "floordiv": x // (y or 1), "floormod": x % (y or 1)}[op]
+        case Compare("lt", a, b):
+            return _value(a, env) < _value(b, env)
+        case _:
+            raise TypeError(expr)
+
+
+sums = st.builds(
+    lambda ks, c: sum((v * k for v, k in zip(LOOPS, ks, strict=True)), index(c)),
+    st.tuples(*[st.sampled_from([0, 1, 1, 2, 3, 4, 6, 8, 12, -1, -4])] * 3),
+    st.integers(-3, 3),
+)
+exprs = st.one_of(
+    sums,
+    st.builds(lambda e, d: e // d, sums, st.integers(2, 8)),
+    st.builds(lambda e, d: e % d, sums, st.integers(2, 8)),
+    st.builds(lambda e, f, d, k: e // d + f * k, sums, sums, st.integers(2, 8), st.integers(1, 3)),
+)
+extents = st.tuples(*[st.integers(1, 5)] * 3)
+
+
+@settings(max_examples=400, deadline=None)
+@given(expr=exprs, sizes=extents, running=st.sets(st.sampled_from(LOOPS), min_size=1), cap=st.integers(1, 12))
+def test_an_interval_holds_all_values_and_an_exact_one_nothing_else(
+    expr: Expr, sizes: Any, running: set[Var], cap: int
+) -> None:
+    ranges = {v: (0, n - 1) for v, n in zip(LOOPS, sizes, strict=True)}
+    guard = build.compare("lt", A * 3 + B, cap)
+    found = interval(expr, Relaxation(running, ranges, caps_of(guard, running)))
+    assert found is not None
+    assert not free_vars(found.lo.to_expr()) & running
+    still = [v for v in LOOPS if v not in running]
+    for outer in product(*(range(ranges[v][1] + 1) for v in still)):
+        env = dict(zip(still, outer, strict=True))
+        values = set()
+        for inner in product(*(range(ranges[v][1] + 1) for v in running)):
+            full = {**env, **dict(zip(running, inner, strict=True))}
+            if not found.capped or _value(guard, full):
+                values.add(_value(expr, full))
+        lo = _value(found.lo.to_expr(), env)
+        box = set(range(lo, lo + found.width + 1))
+        assert values <= box
+        if found.exact:
+            assert values == box
+
+
+@settings(max_examples=300, deadline=None)
+@given(expr=exprs, sizes=extents, running=st.sets(st.sampled_from(LOOPS), min_size=1), extent=st.integers(1, 20))
+def test_a_span_covers_the_part_of_the_domain_that_is_needed(
+    expr: Expr, sizes: Any, running: set[Var], extent: int
+) -> None:
+    ranges = {v: (0, n - 1) for v, n in zip(LOOPS, sizes, strict=True)}
+    found = interval(expr, Relaxation(running, ranges))
+    assert found is not None
+    still = [v for v in LOOPS if v not in running]
+    for part in (span(found, extent, ranges), own_span(found, extent, ranges)):
+        for outer in product(*(range(ranges[v][1] + 1) for v in still)):
+            env = dict(zip(still, outer, strict=True))
+            lo = _value(found.lo.to_expr(), env)
+            needed = set(range(lo, lo + found.width + 1)) & set(range(extent))
+            first = _value(part.lo.to_expr(), env)
+            ran = set(range(first, first + part.extent))
+            if not part.guard_low:
+                assert min(ran) >= 0
+            if not part.guard_high:
+                assert max(ran) < extent
+            assert needed <= ran
+
+
+@settings(max_examples=400, deadline=None)
+@given(values=st.lists(exprs, min_size=1, max_size=3), sizes=extents, fixed=st.sets(st.sampled_from(LOOPS)))
+def test_a_determined_loop_never_visits_a_point_twice(values: list[Expr], sizes: Any, fixed: set[Var]) -> None:
+    ranges = {v: (0, n - 1) for v, n in zip(LOOPS, sizes, strict=True)}
+    for var in determined(values, fixed, ranges):
+        seen: dict[Any, int] = {}
+        for point in product(*(range(n) for n in sizes)):
+            env = dict(zip(LOOPS, point, strict=True))
+            key = (tuple(env[v] for v in LOOPS if v in fixed), tuple(_value(e, env) for e in values))
+            assert seen.setdefault(key, env[var]) == env[var]
+
+
+def test_digits_of_fused_and_split_loops_are_read_back() -> None:
+    ranges = {A: (0, 9), B: (0, 3)}
+    fused = A * 4 + B
+    assert determined([fused // 35, fused // 7 % 5, fused % 7], set(), ranges) == {A, B}
+    assert determined([fused // 7], set(), ranges) == set()
+    assert determined([A * 2 + B], set(), ranges) == set()
+    assert determined([A * 2 + B], {A}, ranges) == {B}

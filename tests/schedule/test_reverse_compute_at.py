@@ -1,0 +1,115 @@
+"""reverse_compute_at: the consumer takes what has just become ready."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pegbox.compute.ops import compute, placeholder, reduce_axis
+from pegbox.compute.ops import sum as sum_over
+from pegbox.errors import ScheduleError
+from pegbox.expr import build
+from pegbox.schedule import Schedule
+
+
+def test_the_write_back_follows_its_tile(programs: Any, golden: Any, check_values: Any) -> None:
+    args, reference = programs.matmul()
+    sch = Schedule(args)
+    i, j, k = sch.get_loops("C")
+    i_0, i_1 = sch.split(i, factor=2)
+    j_0, j_1 = sch.split(j, factor=4)
+    k_0, k_1 = sch.split(k, factor=4)
+    sch.reorder(i_0, j_0, k_0, i_1, k_1, j_1)
+    back = sch.cache_write("C", 0, "local")
+    sch.reverse_compute_at(back, j_0)
+    golden(sch)
+    check_values(sch, reference)
+
+
+def test_an_epilogue_runs_over_each_tile(programs: Any, golden: Any, check_values: Any) -> None:
+    args, reference = programs.matmul_relu()
+    sch = Schedule(args)
+    i_0, j_0, _, _ = sch.tile(sch.get_loops("C")[:2], [2, 3])
+    sch.reverse_compute_at("D", j_0)
+    sch.reverse_compute_at("E", j_0)
+    sch.parallel(i_0)
+    golden(sch)
+    check_values(sch, reference)
+
+
+def test_a_row_sum_is_used_as_soon_as_it_is_there(programs: Any, check_values: Any) -> None:
+    args, reference = programs.rows()
+    sch = Schedule(args)
+    i = sch.get_loop("total", 0)
+    sch.reverse_compute_at("centred", i)
+    sch.reverse_compute_at("out", i)
+    assert [b.name for b in sch.get_child_blocks(i)] == ["total", "centred", "out"]
+    check_values(sch, reference)
+
+
+def test_offsets_are_undone(check_values: Any) -> None:
+    x = placeholder((12,), name="X")
+    b = compute((12,), lambda i: x[i] + build.const(1.0, "float32"), name="B")
+    c = compute((8,), lambda i: b[i + 3], name="C")
+    sch = Schedule([x, c])
+    outer, _ = sch.split(sch.get_loop("B", 0), factor=4)
+    sch.reverse_compute_at("C", outer)
+    assert str(sch.tree.blocks["C"].values[0]) == "i_0 * 4 + i - 3"
+    check_values(sch, lambda xs: [(xs + 1)[3:11]])
+
+
+def test_refuses_partial_results(programs: Any) -> None:
+    sch = Schedule(programs.matmul_relu()[0])
+    i, j, k = sch.get_loops("C")
+    sch.reorder(k, i, j)
+    with pytest.raises(ScheduleError, match="the results of C are partial there: its reduce loop") as caught:
+        sch.reverse_compute_at("D", j)
+    assert "  > for k in range(6):" in str(caught.value)
+    assert "remedy: reorder the reduce loops inside" in str(caught.value)
+
+
+def test_refuses_a_loop_without_producers(programs: Any) -> None:
+    sch = Schedule(programs.matmul_relu()[0])
+    with pytest.raises(ScheduleError, match="E reads nothing that is made inside of i"):
+        sch.reverse_compute_at("E", sch.get_loop("C", 0))
+
+
+def test_refuses_reads_across_iterations(programs: Any) -> None:
+    sch = Schedule(programs.chain()[0])
+    with pytest.raises(ScheduleError, match="C needs elements of B that other iterations of i make"):
+        sch.reverse_compute_at("C", sch.get_loop("B", 0))
+
+
+def test_refuses_padding_around_what_is_ready(programs: Any) -> None:
+    x = placeholder((8,), name="X")
+    a = compute((8,), lambda i: x[i] + x[i], name="A")
+    b = compute((10,), lambda i: build.select(i < 8, a[i], build.const(0.0, "float32")), name="B")
+    sch = Schedule([x, b])
+    with pytest.raises(ScheduleError, match="B reads A from 0 to 9 in dimension 0, partly beyond its extent 8"):
+        sch.reverse_compute_at("B", sch.get_loop("A", 0))
+
+
+def test_refuses_a_part_of_a_reduction() -> None:
+    x = placeholder((4, 6), name="X")
+    a = compute((4, 6), lambda i, j: x[i, j] + x[i, j], name="A")
+    k = reduce_axis((0, 6), name="k")
+    b = compute((4,), lambda i: sum_over(a[i, k], axis=k), name="B")
+    sch = Schedule([x, b])
+    with pytest.raises(ScheduleError, match="B reduces over vk, of which only a part is ready there"):
+        sch.reverse_compute_at("B", sch.get_loop("A", 1))
+    sch.reverse_compute_at("B", sch.get_loop("A", 0))
+
+
+def test_refuses_what_is_not_a_box(programs: Any) -> None:
+    sch = Schedule(programs.matmul_relu()[0])
+    outer, _ = sch.split(sch.fuse(*sch.get_loops("C")[:2]), factor=4)
+    with pytest.raises(ScheduleError, match="is not a box"):
+        sch.reverse_compute_at("D", outer)
+
+
+def test_refuses_when_another_input_comes_later(programs: Any) -> None:
+    sch = Schedule(programs.chain()[0])
+    i = sch.get_loop("A", 0)
+    with pytest.raises(ScheduleError, match="D reads C, but C, which makes it, runs later"):
+        sch.reverse_compute_at("D", i)
