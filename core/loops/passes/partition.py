@@ -7,17 +7,18 @@ constant, so that the inner loop simply becomes shorter. What concerns lanes of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from pegbox.expr.affine import linear
 from pegbox.expr.bounds import Interval, linear_bounds
 from pegbox.expr.build import add, compare, conjuncts, index
-from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
+from pegbox.expr.dtypes import INDEX
+from pegbox.expr.nodes import Binary, Buffer, Compare, Const, Expr, Load, Var
 from pegbox.expr.simplify import simplify
-from pegbox.expr.visit import loads, substitute
+from pegbox.expr.visit import loads, rewrite
 from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Seq, Stmt, Store, seq
-from pegbox.loops.visit import map_children, map_exprs, replace_buffer, walk
+from pegbox.loops.visit import walk
 
 _HOT = 8  # a test is worth peeling when it guards at least one part in this many of the loop's work
 _CHEAP = 2048  # stores that one test guards from where on it costs nothing
@@ -53,80 +54,127 @@ def _work(stmt: Stmt) -> int:
 
 
 class _Partition:
-    """Walks from the outside in; `ranges` holds the loops around, singletons for peeled iterations."""
+    """Walks from the outside in and writes each part out.
+
+    Questions are asked in the variables of the program as it was: `ranges` says which values they take in the part
+    being written (one, for a peeled iteration). `mapping` and `buffers` give what stands for them in the result.
+    """
 
     def __init__(self, stores: int) -> None:
-        self.ranges: dict[Var, Interval] = {}
         self.stores = stores
         self.limit = _GROWTH * stores
+        self.ranges: dict[Var, Interval] = {}
+        self.mapping: dict[Var, Expr] = {}
+        self.buffers: dict[Buffer, Buffer] = {}
+        self.copying = False
 
     def stmt(self, stmt: Stmt) -> Stmt | None:
         match stmt:
             case For():
                 return self.loop(stmt)
             case If():
-                condition = simplify(stmt.condition, self.ranges)
-                if isinstance(condition, Const):
-                    return self.stmt(stmt.then) if condition.value else None
-                then = self.stmt(stmt.then)
-                return None if then is None else If(condition, then, stmt.guard)
+                return self.test(stmt)
             case Seq(stmts):
                 parts = [new for s in stmts if (new := self.stmt(s)) is not None]
                 return seq(*parts) if parts else None
-            case Alloc(buffer, body):
-                new = self.stmt(body)
-                if new is not None and not _is_read(new, buffer):
-                    # What read it ran in no iteration of this part, and so need not be computed either.
-                    return _without_stores(new, buffer)
-                return None if new is None else Alloc(buffer, new)
-            case Store():
-                return stmt
+            case Alloc():
+                return self.alloc(stmt)
+            case Store(buffer, indices, value):
+                if not self.mapping and not self.buffers:
+                    return stmt
+                return Store(self.buffers.get(buffer, buffer), tuple(map(self.expr, indices)), self.expr(value))
             case _:
                 raise TypeError(f"unknown statement {type(stmt).__name__}")
+
+    def expr(self, expr: Expr) -> Expr:
+        """An expression in the result's variables and buffers."""
+        if not self.mapping and not self.buffers:
+            return expr
+
+        def leaf(e: Expr) -> Expr | None:
+            if isinstance(e, Var):
+                return self.mapping.get(e, e)
+            if isinstance(e, Load):
+                return Load(self.buffers.get(e.buffer, e.buffer), tuple(map(self.expr, e.indices)))
+            return linear(rewrite(e, in_index)).to_expr() if isinstance(e, Binary) and e.dtype == INDEX else None
+
+        def in_index(e: Expr) -> Expr | None:
+            return leaf(e) if isinstance(e, Var | Load) else None
+
+        return rewrite(expr, leaf)
+
+    def test(self, test: If) -> Stmt | None:
+        condition = simplify(test.condition, self.ranges)
+        if isinstance(condition, Const):
+            return self.stmt(test.then) if condition.value else None
+        then = self.stmt(test.then)
+        return None if then is None else If(self.expr(condition), then, test.guard)
+
+    def alloc(self, alloc: Alloc) -> Stmt | None:
+        buffer = alloc.buffer
+        if self.copying:
+            buffer = Buffer(buffer.name, buffer.shape, buffer.dtype, buffer.scope)
+            self.buffers[alloc.buffer] = buffer
+        body = self.stmt(alloc.body)
+        self.buffers.pop(alloc.buffer, None)
+        if body is None:
+            return None
+        # If what read it runs in no iteration of this part, it need not be computed either.
+        return Alloc(buffer, body) if _is_read(body, buffer) else _without_stores(body, buffer)
 
     def loop(self, loop: For) -> Stmt | None:
         cuts = None if loop.kind is ForKind.VECTORIZED else self.cuts(loop)
         if cuts is None:
-            self.ranges[loop.var] = (0, loop.extent - 1)
-            body = self.stmt(loop.body)
-            return None if body is None else loop.with_body(body)
+            return self.part(loop, 0, loop.extent)
         parts = list(pairwise(cuts))
         self.stores += (len(parts) - 1) * _count(loop.body)
         if loop.kind is ForKind.PARALLEL:
             return self.branches(loop, parts)
-        done = [self.part(loop, a, b) for a, b in parts]
-        return seq(*found) if (found := [part for part in done if part is not None]) else None
+        done = self.each(parts, lambda first, end: self.part(loop, first, end))
+        return seq(*done) if done else None
+
+    def each(self, parts: list[tuple[int, int]], write: Callable[[int, int], Stmt | None]) -> list[Stmt]:
+        """Write the parts one after the other; all but the first get variables and buffers of their own."""
+        outer = self.copying
+        found: list[Stmt] = []
+        for first, end in parts:
+            if (done := write(first, end)) is not None:
+                found.append(done)
+            self.copying = True
+        self.copying = outer
+        return found
 
     def part(self, loop: For, first: int, end: int) -> Stmt | None:
-        """The loop over [first, end), with variables of its own."""
-        var = loop.var.copy()
-        body = _fresh(loop.body)
-        self.ranges[var] = (0, end - first - 1)
-        body = _substitute(body, {loop.var: add(var, index(first)) if end - first > 1 else index(first)})
-        done = self.stmt(body)
-        if done is None or end - first == 1:
-            return done
-        return For(var, end - first, done, loop.kind, loop.annotations)
+        """The loop over [first, end)."""
+        var = loop.var.copy() if self.copying else loop.var
+        self.ranges[loop.var] = (first, end - 1)
+        if end - first == 1 < loop.extent:
+            self.mapping[loop.var] = index(first)
+        elif first > 0 or self.copying:
+            self.mapping[loop.var] = add(var, index(first))
+        body = self.stmt(loop.body)
+        self.mapping.pop(loop.var, None)
+        if body is None or end - first == 1 < loop.extent:
+            return body
+        return For(var, end - first, body, loop.kind, loop.annotations)
 
     def branches(self, loop: For, parts: list[tuple[int, int]]) -> Stmt | None:
         """A parallel loop stays one loop, or its tail would run on one thread; the parts become branches."""
-        found: list[Stmt] = []
-        for first, end in parts:
-            self.ranges[loop.var] = (first, end - 1)
-            body = _fresh(loop.body)
-            done = self.stmt(_substitute(body, {loop.var: index(first)}) if end - first == 1 else body)
-            if done is not None:
-                found.append(self.only(loop.var, first, end, loop.extent, done))
-        self.ranges[loop.var] = (0, loop.extent - 1)
-        return loop.with_body(seq(*found)) if found else None
+        var = loop.var.copy() if self.copying else loop.var
 
-    @staticmethod
-    def only(var: Var, first: int, end: int, extent: int, body: Stmt) -> Stmt:
-        if end < extent:
-            body = If(compare("lt", var, index(end)), body)
-        if first > 0:
-            body = If(compare("ge", var, index(first)), body)
-        return body
+        def branch(first: int, end: int) -> Stmt | None:
+            self.ranges[loop.var] = (first, end - 1)
+            self.mapping[loop.var] = index(first) if end - first == 1 else var
+            body = self.stmt(loop.body)
+            del self.mapping[loop.var]
+            if body is not None and end < loop.extent:
+                body = If(compare("lt", var, index(end)), body)
+            if body is not None and first > 0:
+                body = If(compare("ge", var, index(first)), body)
+            return body
+
+        found = self.each(parts, branch)
+        return For(var, loop.extent, seq(*found), loop.kind, loop.annotations) if found else None
 
     def cuts(self, loop: For) -> list[int] | None:
         """Where the tests on this loop's variable begin or cease to hold; None if the loop is best left alone."""
@@ -245,30 +293,3 @@ def _without_stores(stmt: Stmt, buffer: Buffer) -> Stmt | None:
             return seq(*parts) if parts else None
         case _:
             raise TypeError(f"unknown statement {type(stmt).__name__}")
-
-
-def _substitute(stmt: Stmt, mapping: dict[Var, Expr]) -> Stmt:
-    return map_exprs(stmt, lambda e: simplify(substitute(e, mapping), {}))
-
-
-def _fresh(stmt: Stmt) -> Stmt:
-    """A copy with loop variables and allocated buffers of its own."""
-    variables: dict[Var, Expr] = {}
-    buffers: dict[Buffer, Buffer] = {}
-    for node in walk(stmt):
-        if isinstance(node, For):
-            variables[node.var] = node.var.copy()
-        elif isinstance(node, Alloc):
-            old = node.buffer
-            buffers[old] = Buffer(old.name, old.shape, old.dtype, old.scope)
-
-    def rename(node: Stmt) -> Stmt:
-        inner = map_children(node, rename)
-        if isinstance(inner, For):
-            var = variables[inner.var]
-            assert isinstance(var, Var)
-            return For(var, inner.extent, inner.body, inner.kind, inner.annotations)
-        return inner
-
-    renamed = map_exprs(rename(stmt), lambda e: substitute(e, variables))
-    return replace_buffer(renamed, buffers) if buffers else renamed
