@@ -1,8 +1,9 @@
 """Lowered functions to machine code through LLVM. Nothing here imports llvmlite before it is needed."""
 
 from pegbox.codegen.emit import emit
+from pegbox.codegen.export import c_header, write_object, write_shared_library
 from pegbox.codegen.kernel import Kernel, build, load
-from pegbox.codegen.machine import assembly, compile_program, optimized_ir
+from pegbox.codegen.machine import assembly, compile_program, optimized_ir, warm_up
 from pegbox.codegen.program import ArgSpec, CompiledProgram, Program
 from pegbox.codegen.target import Target
 
@@ -14,8 +15,12 @@ __all__ = [
     "Target",
     "assembly",
     "build",
+    "c_header",
     "compile_program",
     "emit",
     "load",
     "optimized_ir",
+    "warm_up",
+    "write_object",
+    "write_shared_library",
 ]

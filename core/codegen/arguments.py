@@ -21,9 +21,7 @@ class Checker:
     def __init__(self, name: str, specs: Sequence[ArgSpec]) -> None:
         self.name = name
         self.specs = tuple(specs)
-        self._expected = tuple(
-            (spec.shape, np.dtype(spec.dtype), spec.is_output, spec.nbytes) for spec in self.specs
-        )
+        self._expected = tuple((spec.shape, np.dtype(spec.dtype), spec.is_output, spec.nbytes) for spec in self.specs)
 
     def addresses(self, arrays: Sequence[Any]) -> list[int]:
         """Addresses of the arrays' data, in order.

@@ -9,7 +9,7 @@ from pegbox.codegen import index, memory, numeric
 from pegbox.codegen.frame import Frame, Lines, Value
 from pegbox.codegen.intrinsics import call
 from pegbox.codegen.lanes import Chunk
-from pegbox.codegen.linear import is_index
+from pegbox.codegen.linear import is_index, linear
 from pegbox.codegen.lltypes import constant, register
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
@@ -34,7 +34,7 @@ def _index(frame: Frame, expr: Expr, chunk: Chunk) -> Value:
     where = index.index_of(frame, expr, chunk)
     if where.offsets is None and where.vector is None:
         return Value(index.scalar(frame, where)[0], "int64", 0)
-    return Value(index.vector(frame, where, chunk.count)[0], "int64", chunk.count)
+    return Value(index.vector(frame, where, chunk.width)[0], "int64", chunk.width)
 
 
 def _binary(frame: Frame, expr: Binary, chunk: Chunk) -> Value:
@@ -47,7 +47,7 @@ def _compare(frame: Frame, expr: Compare, chunk: Chunk) -> Value:
     if expr.a.dtype == "int64" and is_index(expr.a) and is_index(expr.b):
         cached = frame.linears.get(id(expr))
         if cached is None:
-            form = index.linear((expr.a, expr.b), (1, -1), frame.depth_of)
+            form = linear((expr.a, expr.b), (1, -1), frame.depth_of)
             cached = frame.linears[id(expr)] = (expr, form)
         return index.compare(frame, expr.op, index.resolve(frame, cached[1], chunk), chunk)
     return numeric.compare(frame, expr.op, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
@@ -114,14 +114,15 @@ def _branch(
     a: Callable[[Chunk], Value],
     b: Callable[[Chunk], Value],
 ) -> Value:
-    """Two blocks and a phi. Each side ends in a list that stays open: how many lanes the phi has is known after both."""
+    """Two blocks and a phi. Each side ends in a list that stays open: the phi's lanes are known only after both."""
     join = frame.label("select.end")
     labels = frame.label("select.yes"), frame.label("select.no")
     arrivals: list[tuple[Value, str, Lines]] = []
 
     def write(label: str, side: Callable[[Chunk], Value]) -> None:
         frame.start_block(label)
-        value, tail = side(chunk), []
+        value = side(chunk)
+        tail: Lines = []
         frame.out.append(tail)
         frame.effect(f"br label %{join}")
         arrivals.append((value, frame.block, tail))
@@ -168,7 +169,7 @@ def _narrow_index(frame: Frame, expr: Cast, chunk: Chunk) -> Value | None:
     bounds = index.value_range(frame, where)
     if where.offsets is None or bounds is None or bounds[0] < -(2**31) or bounds[1] >= 2**31:
         return None
-    return Value(index.vector(frame, where, chunk.count, bits=32)[0], "int32", chunk.count)
+    return Value(index.vector(frame, where, chunk.width, bits=32)[0], "int32", chunk.width)
 
 
 def _call(frame: Frame, expr: Call, chunk: Chunk) -> Value:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pegbox.codegen.known import Known
 from pegbox.codegen.linear import Linear
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pegbox.codegen.lanes import Chunk
     from pegbox.codegen.module import ModuleText
 
-Lines: TypeAlias = "list[Union[str, Lines]]"
+Lines: TypeAlias = "list[str | Lines]"
 
 
 class Value(NamedTuple):
@@ -72,7 +72,7 @@ class Frame:
         self.hoisted: dict[str, str] = {}
         self.pointers: dict[Any, str] = {}
         self.available: dict[Buffer, Known] = {}
-        self.linears: dict[int, tuple[Expr | None, Linear]] = {}
+        self.linears: dict[int, tuple[object, Linear]] = {}
         self.unrolling: list[str] = []
         self._count = 0
 

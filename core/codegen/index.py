@@ -45,14 +45,17 @@ def resolve(frame: Frame, form: Linear, chunk: Chunk) -> Index:
     for var, coef in form.terms:
         bound = env.get(var)
         if bound.__class__ is int:
-            const += coef * bound  # type: ignore[operator]
+            const += coef * bound
         elif bound is not None:
             terms.append((bound, coef))  # type: ignore[arg-type]
         else:
             part = lanes.scaled(var, coef) if lanes is not None else None
             if part is None:
                 raise unbound(var)
-            offsets = part if offsets is None else tuple(map(add, offsets, part))
+            if len(part) == 1:
+                const += part[0]  # a vector of one lane is a scalar
+            else:
+                offsets = part if offsets is None else tuple(map(add, offsets, part))
     result = Index(const, tuple(terms), offsets, None)
     for atom, coef in form.atoms:
         result = _plus(frame, result, _atom(frame, atom, chunk), coef, chunk)
@@ -74,7 +77,7 @@ def _plus(frame: Frame, a: Index, b: Index, scale: int, chunk: Chunk) -> Index:
         offsets = part if offsets is None else tuple(map(add, offsets, part))
     vector = a.vector
     if b.vector is not None:
-        ty = register("int64", chunk.count)
+        ty = register("int64", chunk.width)
         part_text = b.vector if scale == 1 else frame.op(f"mul {ty} {b.vector}, splat (i64 {scale})")
         vector = part_text if vector is None else frame.op(f"add {ty} {vector}, {part_text}")
     return Index(a.const + scale * b.const, terms, offsets, vector)
@@ -186,8 +189,8 @@ def _materialized(frame: Frame, index: Index, chunk: Chunk) -> tuple[str, str, L
     if index.offsets is None and index.vector is None:
         text, level = scalar(frame, index)
         return "i64", text, level, False
-    text, level = vector(frame, index, chunk.count)
-    return register("int64", chunk.count), text, level, True
+    text, level = vector(frame, index, chunk.width)
+    return register("int64", chunk.width), text, level, True
 
 
 def scalar(frame: Frame, index: Index) -> tuple[str, Level | None]:
@@ -274,7 +277,7 @@ def compare(frame: Frame, op: str, index: Index, chunk: Chunk) -> Value:
             return Value("true" if known else "false", "bool", 0)
     predicate = _PREDICATES[op]
     if index.vector is not None:
-        count = chunk.count
+        count = chunk.width
         text, _ = vector(frame, index, count)
         return Value(frame.op(f"icmp {predicate} <{count} x i64> {text}, zeroinitializer"), "bool", count)
     spread = pattern(index.offsets) if index.offsets is not None else None
@@ -282,7 +285,7 @@ def compare(frame: Frame, op: str, index: Index, chunk: Chunk) -> Value:
     if spread is None or spread.offsets is None:
         text, level = term_sum(frame, index.terms)
         return Value(frame.at(level, f"icmp {predicate} i64 {text}, {-const}"), "bool", 0)
-    return Value(_compare_lanes(frame, predicate, const, index.terms, spread.offsets, spread.span), "bool", chunk.count)
+    return Value(_compare_lanes(frame, predicate, const, index.terms, spread.offsets, spread.span), "bool", chunk.width)
 
 
 def _compare_lanes(frame: Frame, predicate: str, const: int, terms: Terms, offsets: Offsets, span: int) -> str:

@@ -30,14 +30,14 @@ def call(frame: Frame, name: str, args: list[Value]) -> Value:
 
 def _vector_math(frame: Frame, name: str, dtype: str, lanes: int, operands: list[str]) -> Value:
     """A function of pegbox.codegen.vector_math, whose one-lane form takes scalars."""
-    function, text = definition(name, dtype, lanes or 1)
-    frame.module.define(function, text)
+    function, text, declarations = definition(name, dtype, lanes or 1)
+    frame.module.define(function, text, declarations)
     scalar, ty = register(dtype, 0), register(dtype, lanes)
     if lanes == 1:
         operands = [frame.op(f"extractelement {ty} {operand}, i64 0") for operand in operands]
     call_ty = scalar if lanes == 1 else ty
     listed = ", ".join(f"{call_ty} {operand}" for operand in operands)
-    result = frame.op(f"call {call_ty} @{function.lstrip('@')}({listed})")
+    result = frame.op(f"call {call_ty} @{function}({listed})")
     if lanes == 1:
         result = frame.op(f"insertelement {ty} poison, {scalar} {result}, i64 0")
     return Value(result, dtype, lanes)

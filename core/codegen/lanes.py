@@ -42,7 +42,8 @@ class Chunk(NamedTuple):
     mask: str | None
 
     @property
-    def count(self) -> int:
+    def width(self) -> int:
+        """Number of lanes; 0 for scalar code."""
         return self.lanes.count if self.lanes is not None else 0
 
 

@@ -40,7 +40,7 @@ Depth: TypeAlias = Callable[[Var], int]
 
 
 def linear(exprs: Sequence[Expr], scales: Sequence[int], depth: Depth) -> Linear:
-    """The linear form of sum of scale * expr; terms of outer loops first, as `depth` tells (pointers share prefixes)."""
+    """The linear form of sum of scale * expr. Terms of outer loops (see `depth`) come first: pointers share them."""
     coefficients: dict[Var, int] = {}
     atoms: list[tuple[Atom, int]] = []
     const = 0
@@ -84,7 +84,7 @@ def is_index(expr: Expr) -> bool:
         case Binary("add" | "sub", a, b):
             return is_index(a) and is_index(b)
         case Binary("mul", a, b):
-            return is_index(a) and isinstance(b, Const) or is_index(b) and isinstance(a, Const)
+            return (is_index(a) and isinstance(b, Const)) or (is_index(b) and isinstance(a, Const))
         case Binary("floordiv" | "floormod", a, Const(value)):
             return value > 0 and is_index(a)
         case _:

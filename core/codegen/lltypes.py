@@ -14,7 +14,7 @@ _MEMORY = {
     "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "i8", "bool": "i8",
 }  # fmt: skip
 _REGISTER = {**_MEMORY, "bool": "i1"}
-_SUFFIX = {**{name: text for name, text in _REGISTER.items()}, "float64": "f64", "float32": "f32", "float16": "f16"}
+_SUFFIX = {**_REGISTER, "float64": "f64", "float32": "f32", "float16": "f16"}
 
 
 @cache

@@ -35,6 +35,11 @@ def target_machine(target: Target) -> Any:
     )
 
 
+def warm_up() -> None:
+    """Load LLVM now (a fifth of a second), so that the first kernel does not wait for it."""
+    _llvm()
+
+
 def compile_program(program: Program) -> CompiledProgram:
     """Object code of a program.
 

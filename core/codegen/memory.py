@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from pegbox.codegen.frame import Frame, Value
 from pegbox.codegen.index import Index, Terms, resolve, splat, vector
+from pegbox.codegen.known import Known
 from pegbox.codegen.lanes import Chunk, Offsets, Pattern, pattern
 from pegbox.codegen.linear import linear
-from pegbox.codegen.known import Known
 from pegbox.codegen.lltypes import align, int_vector, memory, memory_suffix, register
 from pegbox.expr.nodes import Buffer, Load
 from pegbox.loops.nodes import Store
@@ -93,7 +93,7 @@ def load(frame: Frame, node: Load, chunk: Chunk, in_bounds: Callable[[], bool]) 
     if where.vector is None and spread.offsets is None and mask is None:
         text = _load_plain(frame, buffer, where.terms, start, 0)
         return Value(text, buffer.dtype, 0)
-    count = chunk.count
+    count = chunk.width
     if where.vector is None and spread.dense and mask is None:
         return Value(_load_plain(frame, buffer, where.terms, start, count), buffer.dtype, count)
     if where.vector is None and spread.dense:
@@ -142,9 +142,7 @@ def _load_masked(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: 
     return _to_bit(frame, found, count) if buffer.dtype == "bool" else found
 
 
-def _load_shuffled(
-    frame: Frame, buffer: Buffer, terms: Terms, start: int, offsets: Offsets, span: int
-) -> str:
+def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offsets: Offsets, span: int) -> str:
     """Lanes close together (every second element, backwards, repeated): one or two vectors and a shuffle.
 
     Two vectors overlap so that nothing beyond the last lane's element is touched.
@@ -161,9 +159,7 @@ def _load_shuffled(
         shift = span + 1 - width
         picks = tuple(o if o < width else width + o - shift for o in offsets)
     ty = register(buffer.dtype, width)
-    return frame.op(
-        f"shufflevector {ty} {first}, {ty} {second}, <{count} x i32> {int_vector(picks, 32)}"
-    )
+    return frame.op(f"shufflevector {ty} {first}, {ty} {second}, <{count} x i32> {int_vector(picks, 32)}")
 
 
 def _pointers(frame: Frame, buffer: Buffer, where: Index, count: int) -> str:
@@ -204,7 +200,7 @@ def store(frame: Frame, buffer: Buffer, where: Index, value: Value, chunk: Chunk
     if where.vector is None and spread.offsets is None:
         _store_plain(frame, buffer, where.terms, start, 0, value.text)
         return
-    count = chunk.count
+    count = chunk.width
     text = broadcast(frame, value, count)
     if where.vector is not None or not spread.dense:
         reversal = _reversal(spread, count) if where.vector is None and chunk.mask is None else None
@@ -227,12 +223,10 @@ def _reversal(spread: Pattern, count: int) -> str | None:
     return int_vector(backwards, 32) if spread.offsets == backwards else None
 
 
-def _blend(
-    frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int, text: str, mask: str
-) -> str | None:
+def _blend(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int, text: str, mask: str) -> str | None:
     """A masked store. In a private tile at a constant place it is a blend with the old value instead (returned),
     because LLVM lifts no alloca into registers that a masked store touches."""
-    if buffer in frame.private and not terms and 0 <= start and start + count <= buffer.size:
+    if buffer in frame.private and not terms and start >= 0 and start + count <= buffer.size:
         ty = register(buffer.dtype, count)
         old = _load_plain(frame, buffer, terms, start, count)
         return frame.op(f"select <{count} x i1> {mask}, {ty} {text}, {ty} {old}")
@@ -253,9 +247,7 @@ def _store_plain(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: 
     where = pointer(frame, buffer, terms, start, inside=True)
     base = _base(frame, buffer, terms, start >= 0 and all(coef > 0 for _, coef in terms))
     stored = _to_byte(frame, text, count) if buffer.dtype == "bool" else text
-    frame.out.append(
-        f"  store {memory(buffer.dtype, count)} {stored}, ptr {where}, align {align(buffer.dtype)}"
-    )
+    frame.out.append(f"  store {memory(buffer.dtype, count)} {stored}, ptr {where}, align {align(buffer.dtype)}")
     known = frame.available.get(buffer)
     if known is None:
         known = frame.available[buffer] = Known()

@@ -22,17 +22,11 @@ class ModuleText:
         """`declare ...` of an intrinsic or an external function; repeated ones are dropped."""
         self._declarations[text] = None
 
-    def define(self, name: str, text: str) -> None:
-        """A helper function given as text; declarations in it are shared with all others."""
-        if name in self._definitions:
-            return
-        body = []
-        for line in text.splitlines():
-            if line.startswith("declare "):
-                self.declare(line.rstrip())
-            else:
-                body.append(line)
-        self._definitions[name] = "\n".join(body)
+    def define(self, name: str, text: str, declarations: frozenset[str]) -> None:
+        """A helper function given as text, with the declarations that it needs."""
+        self._definitions[name] = text
+        for line in sorted(declarations):
+            self.declare(line)
 
     def metadata(self, text: str) -> str:
         """A metadata node; returns its number as `!7`."""

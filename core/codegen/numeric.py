@@ -162,9 +162,7 @@ def select(frame: Frame, cond: Value, a: Value, b: Value) -> Value:
     lanes = cond.lanes or a.lanes or b.lanes
     ty = register(a.dtype, lanes)
     x, y = broadcast(frame, a, lanes), broadcast(frame, b, lanes)
-    return Value(
-        frame.op(f"select {register('bool', cond.lanes)} {cond.text}, {ty} {x}, {ty} {y}"), a.dtype, lanes
-    )
+    return Value(frame.op(f"select {register('bool', cond.lanes)} {cond.text}, {ty} {x}, {ty} {y}"), a.dtype, lanes)
 
 
 def cast(frame: Frame, value: Value, dtype: str) -> Value:

@@ -1,8 +1,8 @@
 """Parallel loops on a CPU: the loop becomes a function that an OpenMP runtime runs on every thread of a team.
 
 Two functions per loop: `@kernel.parallel.1` is what the runtime calls; it takes its arguments out of a record and
-works out its share of the iterations (contiguous, sizes differing by at most one). It calls `@kernel.part.1`, which holds
-the code and whose buffers are parameters marked noalias.
+works out its share of the iterations (contiguous, sizes differing by at most one). It calls `@kernel.part.1`, which
+holds the code and whose buffers are parameters marked noalias.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WORKSPACE = "%workspace"
 
 @dataclass
 class Captured:
-    """What a loop takes from outside: (buffer, register there), (variable, register there), its threads' own buffers."""
+    """What a loop takes from outside: buffers and variables with their registers there, its threads' own buffers."""
 
     buffers: list[tuple[Buffer, str]]
     variables: list[tuple[Var, str]]
@@ -40,7 +40,7 @@ class ParallelLoops:
         self._count = 0
 
     def __call__(self, frame: Frame, loop: For) -> bool:
-        """Write the loop as a parallel region; False where it has to be serial: one thread, or inside another region."""
+        """Write the loop as a parallel region; False where it has to be serial (one thread, or inside a region)."""
         if frame.in_parallel or self.threads == 1:
             return False
         self._count += 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pegbox.codegen.target import Target
 from pegbox.expr import dtypes
-from pegbox.expr.nodes import Buffer, Load
+from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.expr.visit import walk as walk_expr
 from pegbox.loops.nodes import Alloc, For, ForKind, If, Stmt, Store
 from pegbox.loops.visit import children, walk
@@ -73,7 +73,7 @@ def accessed(stmt: Stmt) -> set[Buffer]:
     """Every buffer that the statement reads or writes."""
     found: set[Buffer] = set()
     for node in walk(stmt):
-        exprs = ()
+        exprs: tuple[Expr, ...] = ()
         if isinstance(node, Store):
             found.add(node.buffer)
             exprs = (*node.indices, node.value)

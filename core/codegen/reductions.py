@@ -9,6 +9,7 @@ from __future__ import annotations
 from pegbox.codegen import memory, numeric
 from pegbox.codegen.expressions import in_bounds
 from pegbox.codegen.frame import Frame, Value
+from pegbox.codegen.index import Index
 from pegbox.codegen.lanes import SCALAR, Chunk, pattern
 from pegbox.codegen.lltypes import constant, register, suffix
 from pegbox.expr import dtypes
@@ -37,13 +38,15 @@ def update(stmt: Store) -> tuple[str, Load, Expr] | None:
 
 def write(frame: Frame, stmt: Store, chunks: list[Chunk]) -> bool:
     """Write `stmt` as a reduction if it is one: every chunk at the same single element."""
+    first = memory.address(frame, stmt, chunks[0])
+    if not _is_single(first):
+        return False
     found = update(stmt)
     if found is None:
         return False
-    places = [memory.address(frame, stmt, chunk) for chunk in chunks]
-    for place in places:
-        if place.vector is not None or (place.offsets is not None and pattern(place.offsets).offsets is not None):
-            return False
+    places = [first, *(memory.address(frame, stmt, chunk) for chunk in chunks[1:])]
+    if not all(map(_is_single, places)):
+        return False
     firsts = {(p.const + (pattern(p.offsets).base if p.offsets else 0), p.terms) for p in places}
     op, old, expr = found
     if len(firsts) != 1 or not _may_touch(frame, old, chunks):
@@ -52,6 +55,11 @@ def write(frame: Frame, stmt: Store, chunks: list[Chunk]) -> bool:
     total = _reduce(frame, op, expr, chunks)
     memory.store(frame, stmt.buffer, places[0], numeric.binary(frame, op, before, total), SCALAR)
     return True
+
+
+def _is_single(place: Index) -> bool:
+    """Do all lanes go to one element?"""
+    return place.vector is None and (place.offsets is None or pattern(place.offsets).offsets is None)
 
 
 def _may_touch(frame: Frame, old: Load, chunks: list[Chunk]) -> bool:
@@ -64,7 +72,7 @@ def _reduce(frame: Frame, op: str, expr: Expr, chunks: list[Chunk]) -> Value:
     partial: dict[int, Value] = {}
     for chunk in chunks:
         value = frame.evaluate(frame, expr, chunk)
-        count = chunk.count
+        count = chunk.width
         text = memory.broadcast(frame, value, count)
         if chunk.mask is not None:
             ty, i1 = register(value.dtype, count), register("bool", count)

@@ -17,6 +17,7 @@ from pegbox.codegen.placement import Placement
 from pegbox.codegen.unroll import Unrolling
 from pegbox.errors import CompileError
 from pegbox.expr.build import conjuncts
+from pegbox.expr.nodes import Var
 from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Seq, Stmt, Store
 
 
@@ -41,6 +42,7 @@ class Writer:
         self.frame = frame
         self.plan = plan
         self.chunks: list[Chunk] = [SCALAR]
+        self._vectors: dict[Var, tuple[list[Chunk], Stmt]] = {}  # an unrolled loop around asks again and again
 
     def write(self, stmt: Stmt) -> None:
         handler = _HANDLERS.get(type(stmt))
@@ -121,34 +123,35 @@ class Writer:
     # Vectorized loops.
 
     def _vectorized(self, stmt: For) -> None:
-        loops = [stmt]
-        while isinstance(loops[-1].body, For) and loops[-1].body.kind is ForKind.VECTORIZED:
-            loops.append(loops[-1].body)
-        width = self.plan.placement.lanes(loops[-1].body)
-        pieces = cut([loop.extent for loop in loops], [loop.var for loop in loops], width)
-        self.chunks = [Chunk(lanes, None) for lanes in pieces]
+        """Directly nested vectorized loops are one; others inside are unrolled."""
+        vector = self._vectors.get(stmt.var)
+        if vector is None:
+            vector = self._vectors[stmt.var] = _vectors(stmt, self.plan.placement)
+        self.chunks, body = vector
         self.frame.unrolling.append(f"{stmt.var.name} ({stmt.extent})")
-        self.write(loops[-1].body)
+        self.write(body)
         self.frame.unrolling.pop()
         self.chunks = [SCALAR]
 
     # Conditions.
 
     def _if(self, stmt: If) -> None:
-        frame = self.frame
         uniform: list[Value] = []
         live = self.chunks
         for condition in conjuncts(stmt.condition):
-            narrowed: list[Chunk] = []
-            for chunk in live:
-                value = evaluate(frame, condition, chunk)
-                if value.lanes:
-                    narrowed.append(chunk._replace(mask=_and(frame, chunk.mask, value)))
-                elif value.text != "false":
-                    narrowed.append(chunk)
-                    if value.text != "true" and value not in uniform:
-                        uniform.append(value)
-            live = narrowed
+            values = [evaluate(self.frame, condition, chunk) for chunk in live]
+            if all(value == values[0] and not value.lanes for value in values):
+                # One answer for all chunks; the same instruction has the same register.
+                if values[0].text == "false":
+                    return
+                if values[0].text != "true":
+                    uniform.append(values[0])
+                continue
+            live = [
+                chunk if value.text == "true" else chunk._replace(mask=_and(self.frame, chunk, value))
+                for chunk, value in zip(live, values, strict=True)
+                if value.text != "false"
+            ]
         if not live:
             return
         outer, self.chunks = self.chunks, live
@@ -194,7 +197,7 @@ class Writer:
             elif chunk.mask is None:
                 memory.store(frame, stmt.buffer, where, value, SCALAR)
             else:
-                any_live = reductions.any_lane(frame, chunk.mask, chunk.count)
+                any_live = reductions.any_lane(frame, chunk.mask, chunk.width)
                 self._branch([any_live], partial(memory.store, frame, stmt.buffer, where, value, SCALAR))
             return
         if where.vector is not None and reductions.reads(stmt.value, stmt.buffer):
@@ -223,13 +226,23 @@ class Writer:
             del frame.env[var]
 
 
-def _and(frame: Frame, mask: str | None, value: Value) -> str:
-    if mask is None:
-        return value.text
-    return frame.op(f"and {register('bool', value.lanes)} {mask}, {value.text}")
+def _vectors(stmt: For, placement: Placement) -> tuple[list[Chunk], Stmt]:
+    """The chunks of a vectorized loop and its body."""
+    loops = [stmt]
+    while isinstance(loops[-1].body, For) and loops[-1].body.kind is ForKind.VECTORIZED:
+        loops.append(loops[-1].body)
+    body = loops[-1].body
+    pieces = cut([loop.extent for loop in loops], [loop.var for loop in loops], placement.lanes(body))
+    return [Chunk(lanes, None) for lanes in pieces], body
+
+
+def _and(frame: Frame, chunk: Chunk, condition: Value) -> str:
+    """The chunk's mask narrowed by a condition, which may be a scalar that only this chunk has."""
+    i1 = register("bool", chunk.width)
+    lanes = memory.broadcast(frame, condition, chunk.width)
+    return lanes if chunk.mask is None else frame.op(f"and {i1} {chunk.mask}, {lanes}")
 
 
 _HANDLERS: dict[type[Stmt], Callable[[Writer, Any], None]] = {
     For: Writer._for, Seq: Writer._seq, If: Writer._if, Store: Writer._store, Alloc: Writer._alloc,
 }  # fmt: skip
-

@@ -96,7 +96,7 @@ def _parse(text: str) -> dict[str, str]:
             raise TargetError(f"target {text!r}: unknown option {word!r}; {hint}")
         if not equals:
             value = next(rest, "")
-        if not value or value.startswith("-") and name != "-mattr":
+        if not value or (value.startswith("-") and name != "-mattr"):
             raise TargetError(f"target {text!r}: option {name} needs a value, as in {_EXAMPLE!r}")
         if name in options:
             raise TargetError(f"target {text!r}: option {name} is given twice; keep one")
