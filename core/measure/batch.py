@@ -28,10 +28,12 @@ class Batch:
 
     Builds run on the threads of `builders`, runs on the single thread of `runners`, in the order the builds end. A
     program that `silent` says must be timed in silence is held until `all_lowered` was called and no build is left.
+    `moved` is set whenever a trial has finished or is held from now on: clear it, look at what there is to do, wait.
     """
 
     def __init__(self, *, builders: Executor, runners: Executor, silent: Callable[[CompiledProgram], bool]) -> None:
         self._builders, self._runners, self._silent = builders, runners, silent
+        self.moved = threading.Event()
         self._lock = threading.Lock()
         self._building = 0
         self._unfinished = 0
@@ -88,6 +90,7 @@ class Batch:
         with self._lock:
             if not self._cancelled:
                 self._held.append((trial, built, future))
+        self.moved.set()
 
     def _release(self) -> None:
         with self._lock:
@@ -108,9 +111,11 @@ class Batch:
         with self._lock:
             self._unfinished -= 1
         future.set_result(result)
+        self.moved.set()
 
     def _fail(self, future: Future[Result], error: BaseException) -> None:
         """The machinery broke, not a candidate: whoever waits for the result gets the exception."""
         with self._lock:
             self._unfinished -= 1
         future.set_exception(error)
+        self.moved.set()

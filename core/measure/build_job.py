@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
 
 def warm_up() -> None:
-    """Import LLVM before the first program arrives."""
-    import pegbox.codegen  # noqa: F401
+    """Load LLVM, and make it ready for this machine, before the first program arrives."""
+    from pegbox.codegen import Target
+    from pegbox.codegen.machine import target_machine
+
+    target_machine(Target.host())
 
 
 def build(program: Program) -> CompiledProgram | Failed:

@@ -6,7 +6,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError
@@ -159,6 +159,7 @@ class LocalMeasurer:
         pending: deque[tuple[Config, Future[Result]]] = deque()
         try:
             while waiting or pending:
+                batch.moved.clear()
                 if pending and pending[0][1].done():
                     config, future = pending.popleft()
                     yield config, future.result()
@@ -167,7 +168,7 @@ class LocalMeasurer:
                     if not waiting:
                         batch.all_lowered()
                 else:
-                    wait([future for _, future in pending if not future.done()], return_when=FIRST_COMPLETED)
+                    batch.moved.wait()
         finally:
             if pending:
                 batch.cancel()

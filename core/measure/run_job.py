@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pegbox.errors import MeasureError
 from pegbox.measure.bench import Bench
+from pegbox.measure.build_job import warm_up
 from pegbox.measure.cores import pin
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.measure.timing import TimingPolicy
@@ -28,8 +29,7 @@ _stage: Stage | None = None
 def prepare(folder: str) -> None:
     """Load the bench that all later candidates run on."""
     global _stage
-    import pegbox.codegen  # noqa: F401  (LLVM is loaded while nobody waits for it)
-
+    warm_up()
     _stage = Stage(Bench.load(Path(folder)))
     # Nothing loaded so far becomes garbage: keep the collector from walking it during trials.
     gc.collect()

@@ -132,8 +132,8 @@ def test_candidates_of_several_threads_run_after_every_build_of_the_batch(open_m
             return super().lower(config)
 
     measurer = open_measurer(Watching(), runner=watched_runner(events))
-    measure(measurer, *(AddingConfig(f"c{i}", lambda: kernels.good(threads=2)) for i in range(3)))
-    assert events == ["lower"] * 3 + ["run"] * 3
+    measure(measurer, *(AddingConfig(f"c{i}", lambda: kernels.good(threads=2)) for i in range(20)))
+    assert events == ["lower"] * 20 + ["run"] * 20
 
 
 def test_a_target_of_several_cores_builds_a_whole_batch_on_all_of_them_first(open_measurer: Any) -> None:
@@ -145,8 +145,8 @@ def test_a_target_of_several_cores_builds_a_whole_batch_on_all_of_them_first(ope
             return super().lower(config)
 
     task = Watching(target=Target.host(num_cores=2))
-    measure(open_measurer(task, runner=watched_runner(events)), *(AddingConfig(f"c{i}") for i in range(3)))
-    assert events == ["lower"] * 3 + ["run"] * 3
+    measure(open_measurer(task, runner=watched_runner(events)), *(AddingConfig(f"c{i}") for i in range(20)))
+    assert events == ["lower"] * 20 + ["run"] * 20
 
 
 def watched_runner(events: list[str]) -> Any:
@@ -171,9 +171,10 @@ def test_on_one_core_nothing_is_lowered_while_a_candidate_runs() -> None:
     with confined(usable_cores()[:1]):
         assert not CorePlan.detect().overlap
         with LocalMeasurer(Watching(), runner=watched_runner(events), min_repeat_ms=0.1) as measurer:  # type: ignore[arg-type]
-            results = measure(measurer, *(AddingConfig(f"c{i}") for i in range(3)))
+            results = measure(measurer, *(AddingConfig(f"c{i}") for i in range(70)))
     assert all(result.ok for result in results)
-    assert events == ["lower"] * 3 + ["run"] * 3
+    # More than the pipeline's window; in two parts, so that object code does not pile up.
+    assert events == ["lower"] * 64 + ["run"] * 64 + ["lower"] * 6 + ["run"] * 6
 
 
 def test_the_affinity_of_the_caller_is_its_own_again(open_measurer: Any) -> None:

@@ -45,12 +45,20 @@ def test_a_steady_kernel_gets_its_repeats_with_enough_calls_each() -> None:
     assert set(result.phases) == {"first_run", "check", "timing"}
 
 
-def test_a_kernel_far_behind_is_not_called_a_third_time() -> None:
+def test_a_kernel_far_behind_is_not_timed_further() -> None:
     kernel = PythonKernel(lambda call: 0.025)
     result = run_trial(kernel, stage(), TimingPolicy(), best=0.011)
     assert isinstance(result, Ok)
     assert result.partial
-    assert kernel.numbers == [1, 1]
+    assert kernel.numbers == [1, 1, 1]
+
+
+def test_one_interruption_does_not_rule_a_good_kernel_out() -> None:
+    kernel = PythonKernel(lambda call: 0.03 if call == 2 else 0.01)
+    result = run_trial(kernel, stage(), TimingPolicy(), best=0.01)
+    assert isinstance(result, Ok)
+    assert not result.partial
+    assert np.allclose(result.costs, 0.01)
 
 
 def test_a_kernel_hopelessly_behind_is_called_once() -> None:
