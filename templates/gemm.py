@@ -39,7 +39,7 @@ def declare(cfg: Any, m: int, k: int, n: int, dtype: str) -> None:
     tiled = {"layout": [x for x in layouts if x != "stream"]}
     cfg.define_knob("order", ["yx", "xy"], when=tiled)
     cfg.define_knob("y_tiles", _powers(m), when=tiled)
-    cfg.define_knob("x_tiles", _powers(vectors), when=tiled)
+    cfg.define_knob("x_tiles", _powers(vectors))
     if "packed" in layouts:
         cfg.define_knob("pack_a", [False, True], when={"layout": "packed"})
         cfg.define_knob("pack_b_at", ["root", "panel"], when={"layout": "packed", "order": "xy"})
@@ -180,17 +180,17 @@ def _schedule_pack(s: Any, packed: Tensor, at: tuple[Any, Any] | None, lanes: in
 
 
 def _schedule_stream(cfg: Any, s: Any, c: Tensor) -> None:
-    """Few rows of B at a time pass through C: (batch, y, k block, x, k, rows, lanes)."""
+    """Few rows of B at a time pass through a stretch of C: (batch, y, x block, k block, x, k, rows, lanes)."""
     mr, nr, lanes = cfg["mr"].val, cfg["nr"].val, _VECTOR_BYTES // nbytes(c.dtype)
     *lead, y, x = s[c].op.axis
     (k,) = s[c].op.reduce_axis
     yo, yi = s[c].split(y, factor=mr)
-    xo, xi = s[c].split(x, factor=nr)
+    xt, xi = s[c].split(x, factor=nr)
+    xo, xm = s[c].split(xt, factor=cfg["x_tiles"].val)
     xv, xl = s[c].split(xi, factor=lanes)
     ko, ki = s[c].split(k, factor=cfg["unroll_k"].val)
-    s[c].reorder(*lead, yo, ko, xo, ki, yi, xv, xl)
+    s[c].reorder(*lead, yo, xo, ko, xm, ki, yi, xv, xl)
     s[c].vectorize(xl)
     for loop in (ki, yi, xv):
         s[c].unroll(loop)
-    if lead:
-        s[c].parallel(s[c].fuse(*lead, yo))
+    s[c].parallel(s[c].fuse(*lead, yo, xo))

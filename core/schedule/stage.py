@@ -28,11 +28,12 @@ class SplitRelation:
 
 @dataclass(frozen=True)
 class FuseRelation:
-    """`outer` and `inner` become `fused`, inner running fastest."""
+    """`outer` and `inner` become `fused`, inner running fastest; `order` are the stage's loops just before."""
 
     outer: IterVar
     inner: IterVar
     fused: IterVar
+    order: tuple[IterVar, ...]
 
 
 Relation: TypeAlias = SplitRelation | FuseRelation
@@ -119,7 +120,7 @@ class Stage:
             )
         kind = "reduce" if "reduce" in (outer.kind, inner.kind) else "spatial"
         fused = IterVar(f"{outer.name}_{inner.name}_fused", Range(0, outer.extent * inner.extent), kind)
-        self.relations.append(FuseRelation(outer, inner, fused))
+        self.relations.append(FuseRelation(outer, inner, fused, tuple(self.leaf_iter_vars)))
         self.leaf_iter_vars[position : position + 2] = [fused]
         return fused
 

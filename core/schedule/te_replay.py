@@ -77,13 +77,14 @@ def _stage(
                 # A region may be smaller than the axis: a factor beyond it would only make empty iterations.
                 factors = [None, min(factor, extent)] if factor is not None else [min(nparts or 1, extent), None]
                 live[outer], live[inner] = sch.split(loop, factors=factors)
-            case FuseRelation(outer, inner, fused):
+            case FuseRelation(outer, inner, fused, order):
+                # The loops that become one may have been brought together by a reorder.
+                sch.reorder(*(live[iv] for iv in order))
                 live[fused] = sch.fuse(live.pop(outer), live.pop(inner))
             case _:
                 raise TypeError(f"unknown relation {relation!r}")
-    order = [live[iv] for iv in stage.leaf_iter_vars]
-    if len(order) > 1:
-        sch.reorder(*order)
+    if len(live) > 1:
+        sch.reorder(*(live[iv] for iv in stage.leaf_iter_vars))
     _annotate(sch, stage, live)
     return live
 
