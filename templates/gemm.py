@@ -8,9 +8,9 @@ Three ways to multiply, of which the tuner picks one (`layout`):
 - "stream": the reduction outermost, rows of B streamed once, C accumulated in place. For vector × matrix, where
   memory is the limit.
 
-A register tile is `mr` rows of `nr` columns, nr a multiple of the vector length; it is accumulated in registers over
-the whole reduction and written once. Tiles need not divide the matrices: panels are padded with zeros, and what is
-left of A's rows is peeled.
+A register tile is `mr` rows of `nr` columns, nr a multiple of the vector length. It is accumulated in registers over
+`k_block` steps of the reduction (0: all of them) and then written, or added, to C. Tiles need not divide the matrices:
+panels are padded with zeros, and what is left of A's rows is peeled.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def declare(cfg: Any, m: int, k: int, n: int, dtype: str) -> None:
     cfg.define_knob("nr", [v * lanes for v in (1, 2, 3, 4, 6, 8, 16) if v == 1 or v <= vectors])
     cfg.define_knob("unroll_k", [u for u in (1, 2, 4, 8, 16) if u <= k])
     tiled = {"layout": [x for x in layouts if x != "stream"]}
+    cfg.define_knob("k_block", [0, *(b for b in (128, 256, 512, 1024) if b < k)], when=tiled)
     cfg.define_knob("order", ["yx", "xy"], when=tiled)
     cfg.define_knob("y_tiles", _powers(m), when=tiled)
     cfg.define_knob("x_tiles", _powers(vectors))
@@ -79,26 +80,52 @@ def product(cfg: Any, lead: Sequence[int], m: int, k: int, n: int, dtype: str) -
     a = te.placeholder((*lead, m, k), name="A", dtype=dtype)
     b = te.placeholder((*lead, k, n), name="B", dtype=dtype)
     layout, mr, nr = cfg["layout"].val, cfg["mr"].val, cfg["nr"].val
-    kk = te.reduce_axis((0, k), name="k")
     packed_a = packed_b = None
     if layout == "packed":
         packed_b = _pack_b(b, lead, k, n, nr)
         if cfg["pack_a"].val:
             packed_a = _pack_a(a, lead, m, k, mr)
 
-    def element(*at: Any) -> Any:
-        *batch, i, j = at
-        left = a[(*batch, i, kk)] if packed_a is None else packed_a[(*batch, i // mr, kk, i % mr)]
-        right = b[(*batch, kk, j)] if packed_b is None else packed_b[(*batch, j // nr, kk, j % nr)]
-        return te.sum(left * right, axis=kk)
+    def term(batch: Sequence[Any], i: Any, j: Any, kk: Any) -> Any:
+        left = a(*batch, i, kk) if packed_a is None else packed_a(*batch, i // mr, kk, i % mr)
+        right = b(*batch, kk, j) if packed_b is None else packed_b(*batch, j // nr, kk, j % nr)
+        return left * right
 
-    c = te.compute((*lead, m, n), element, name="C")
-    s = te.create_schedule(c.op)
     if layout == "stream":
+        c = _whole_reduction(term, lead, m, k, n)
+        s = te.create_schedule(c.op)
         _schedule_stream(cfg, s, c)
+    elif cfg["k_block"].val:
+        part, c = _blocked_reduction(term, lead, m, k, n, cfg["k_block"].val)
+        s = te.create_schedule(c.op)
+        _schedule_tiled(cfg, s, c, part, packed_a, packed_b)
     else:
-        _schedule_tiled(cfg, s, c, packed_a, packed_b)
+        c = _whole_reduction(term, lead, m, k, n)
+        s = te.create_schedule(c.op)
+        _schedule_tiled(cfg, s, c, s.cache_write(c, "local"), packed_a, packed_b)
     return s, [a, b, c]
+
+
+def _whole_reduction(term: Any, lead: Sequence[int], m: int, k: int, n: int) -> Tensor:
+    kk = te.reduce_axis((0, k), name="k")
+    c: Tensor = te.compute((*lead, m, n), lambda *at: te.sum(term(at[:-2], *at[-2:], kk), axis=kk), name="C")
+    return c
+
+
+def _blocked_reduction(term: Any, lead: Sequence[int], m: int, k: int, n: int, block: int) -> tuple[Tensor, Tensor]:
+    """Sums over blocks of the reduction, and their sum."""
+    kk = te.reduce_axis((0, block), name="k")
+
+    def partial(*at: Any) -> Any:
+        *batch, kb, i, j = at
+        inside = None if k % block == 0 else kb * block + kk < k
+        return te.sum(term(batch, i, j, kb * block + kk), axis=kk, where=inside)
+
+    blocks = -(-k // block)
+    part: Tensor = te.compute((*lead, blocks, m, n), partial, name="C_part")
+    kb = te.reduce_axis((0, blocks), name="kb")
+    c: Tensor = te.compute((*lead, m, n), lambda *at: te.sum(part(*at[:-2], kb, *at[-2:]), axis=kb), name="C")
+    return part, c
 
 
 def _pack_b(b: Tensor, lead: Sequence[int], k: int, n: int, nr: int) -> Tensor:
@@ -125,10 +152,11 @@ def _pack_a(a: Tensor, lead: Sequence[int], m: int, k: int, mr: int) -> Tensor:
     return packed
 
 
-def _schedule_tiled(cfg: Any, s: Any, c: Tensor, packed_a: Tensor | None, packed_b: Tensor | None) -> None:
-    """Blocks of tiles of registers: (batch, block, block, tile, tile), the tile accumulated in a buffer of its own."""
+def _schedule_tiled(
+    cfg: Any, s: Any, c: Tensor, tile: Tensor, packed_a: Tensor | None, packed_b: Tensor | None
+) -> None:
+    """Blocks of tiles of registers: (k block, batch, block, block, tile, tile); `tile` is what is accumulated."""
     mr, nr, lanes = cfg["mr"].val, cfg["nr"].val, _VECTOR_BYTES // nbytes(c.dtype)
-    tile = s.cache_write(c, "local")
     *lead, y, x = s[c].op.axis
     yt, yi = s[c].split(y, factor=mr)
     xt, xi = s[c].split(x, factor=nr)
@@ -138,19 +166,20 @@ def _schedule_tiled(cfg: Any, s: Any, c: Tensor, packed_a: Tensor | None, packed
     outer = [yo, xo] if cfg["order"].val == "yx" else [xo, yo]
     inner = [xm, ym] if cfg["order"].val == "yx" else [ym, xm]
     xv, xl = s[c].split(xi, factor=lanes)
-    s[c].reorder(*lead, *outer, *inner, yi, xv, xl)
+    s[c].reorder(*s[c].op.reduce_axis, *lead, *outer, *inner, yi, xv, xl)
     s[c].vectorize(xl)
     s[c].unroll(xv)
     s[c].unroll(yi)
-    s[c].parallel(s[c].fuse(*lead, outer[0]) if lead else outer[0])
+    threads = s[c].fuse(*lead, outer[0])
+    s[c].parallel(threads)
     s[tile].compute_at(s[c], inner[1])
     _schedule_tile(cfg, s, tile, lanes)
     if packed_b is not None:
         whole = cfg["order"].val == "yx" or cfg["pack_b_at"].val == "root"
-        _schedule_pack(s, packed_b, None if whole else (s[c], outer[0]), lanes)
+        _schedule_pack(s, packed_b, None if whole else (s[c], threads), lanes)
     if packed_a is not None:
         whole = cfg["order"].val == "xy"
-        _schedule_pack(s, packed_a, None if whole else (s[c], outer[0]), 1)
+        _schedule_pack(s, packed_a, None if whole else (s[c], threads), 1)
 
 
 def _schedule_tile(cfg: Any, s: Any, tile: Tensor, lanes: int) -> None:
