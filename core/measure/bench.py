@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from pegbox.errors import MeasureError
-from pegbox.measure.check import Tolerance
+from pegbox.measure.check import Array, Tolerance
 
 if TYPE_CHECKING:
     from pegbox.codegen import ArgSpec
-
-Array = npt.NDArray[np.generic]
 
 
 @dataclass(frozen=True)

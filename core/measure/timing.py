@@ -23,7 +23,8 @@ class TimingPolicy:
 
     Times are in seconds except `min_repeat_ms`: the milliseconds that one timing must last, over several calls if
     need be. `flush_cache` empties the caches before each timing, which is then a single call. `max_seconds` is what
-    the timings of one candidate may take together (one is always made), `timeout` what a whole trial may take.
+    the ordinary timings of one candidate may take together (one is always made), `near_seconds` what those of one
+    near the best may take before no more is added, `timeout` what a whole trial may take.
     """
 
     timeout: float = 10.0
@@ -32,6 +33,7 @@ class TimingPolicy:
     flush_cache: bool = False
     max_repeats: int = 20
     max_seconds: float = 0.5
+    near_seconds: float = 0.1
     tight: float = 0.02
     near: float = 1.1
     drop: float = 2.0
@@ -41,7 +43,7 @@ class TimingPolicy:
     rounds: int = 10
 
     def __post_init__(self) -> None:
-        for name in ("timeout", "max_seconds", "tight", "least_limit"):
+        for name in ("timeout", "max_seconds", "near_seconds", "tight", "least_limit"):
             _require(name, getattr(self, name), getattr(self, name) > 0, "above 0")
         for name in ("min_repeat_ms", "cold_slack"):
             _require(name, getattr(self, name), getattr(self, name) >= 0, "0 or more")
@@ -80,7 +82,7 @@ class TimingPolicy:
         if len(costs) < self.repeats:
             return True
         near = statistics.median(costs) <= self.near * best and math.isfinite(best)
-        return near and half_width(costs) > self.tight
+        return near and spent < self.near_seconds and half_width(costs) > self.tight
 
 
 def half_width(costs: Sequence[float]) -> float:

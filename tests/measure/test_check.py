@@ -46,6 +46,17 @@ def test_infinities_and_nans_are_right_where_they_are_expected_and_nowhere_else(
         assert difference("C", got, expected, CLOSE) is not None, (place, value)
 
 
+@pytest.mark.parametrize("place", [0, 16383, 16384, 49999])
+def test_an_error_anywhere_in_a_large_array_is_found(place: int) -> None:
+    expected = np.ones(50_000, np.float32)
+    got = expected.copy()
+    got[place] = 1.1
+    found = difference("C", got, expected, CLOSE)
+    assert found is not None
+    assert f"[{place}]" in found
+    assert not same_bytes(got, expected)
+
+
 def test_integers_must_be_equal_unless_a_difference_is_allowed() -> None:
     expected, got = np.array([1, 2, 3], np.int32), np.array([1, 3, 3], np.int32)
     assert difference("C", got, expected, EXACT) is not None

@@ -45,6 +45,7 @@ def test_a_candidate_near_the_best_is_repeated_until_its_interval_is_tight() -> 
     assert policy.wants_more([1.0, 1.1, 1.05], 1.0, spent=0.0)
     assert not policy.wants_more([1.0, 1.01, 1.02], 1.0, spent=0.0)
     assert not policy.wants_more([1.0, 1.1] * 5, 1.0, spent=0.0)
+    assert not policy.wants_more([1.0, 1.1, 1.05], 1.0, spent=policy.near_seconds)
 
 
 def test_timings_stop_when_their_time_is_spent_but_never_before_the_first() -> None:

@@ -45,6 +45,14 @@ def test_a_steady_kernel_gets_its_repeats_with_enough_calls_each() -> None:
     assert set(result.phases) == {"first_run", "check", "timing"}
 
 
+def test_a_slow_kernel_is_called_no_more_than_needed() -> None:
+    kernel = PythonKernel(lambda call: 0.2)
+    result = run_trial(kernel, stage(), TimingPolicy(repeats=3))
+    assert isinstance(result, Ok)
+    assert len(result.costs) == 3
+    assert kernel.numbers == [1, 1, 1, 1]  # the checked one and three warm ones
+
+
 def test_a_kernel_far_behind_is_not_timed_further() -> None:
     kernel = PythonKernel(lambda call: 0.025)
     result = run_trial(kernel, stage(), TimingPolicy(), best=0.011)
