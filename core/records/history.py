@@ -49,8 +49,8 @@ def matching(records: Iterable[Record], task: Task, *, source: str = "the record
     if strangers := sorted({record.space for record in here} - {space}):
         raise RecordError(
             f"{source}: the records of {task.name}{_text(task.workload)} are from the space "
-            f"{' and '.join(fingerprint[:12] for fingerprint in strangers)}, the task's space is {space[:12]}: the template "
-            "or its knobs have changed since; tune again into another file"
+            f"{' and '.join(fingerprint[:12] for fingerprint in strangers)}, the task's space is {space[:12]}: the "
+            "template or its knobs have changed since; tune again into another file"
         )
     return here
 
