@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pegbox.codegen import entry, placement, unroll
+from pegbox.codegen import accumulators, entry, lane_copies, placement, unroll
 from pegbox.codegen.expressions import evaluate
 from pegbox.codegen.frame import Frame, identifier
 from pegbox.codegen.module import ModuleText
-from pegbox.codegen.parallel import WORKSPACE, ParallelLoops, bind_pointer
+from pegbox.codegen.parallel import ParallelLoops, bind_pointer
+from pegbox.codegen.placement import WORKSPACE
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.statements import Plan, Writer
 from pegbox.codegen.target import Target
@@ -23,6 +24,7 @@ def emit(func: Function, target: Target) -> Program:
     """
     name = identifier(func.name)
     _check(func)
+    func = func.with_body(accumulators.keep(lane_copies.spread(func.body)))
     threads = target.num_cores if _is_parallel(func.body) else 1
     places = placement.plan(func.body, target, threads=threads)
     module = ModuleText(name, target)

@@ -109,6 +109,13 @@ class Frame:
             self.home[name] = level
         return name
 
+    def deeper(self, a: str, b: str) -> Level | None:
+        """The level where both registers are known; None when one of them is only known here."""
+        first, second = self.home.get(a), self.home.get(b)
+        if first is None or second is None:
+            return None
+        return first if first.depth > second.depth else second
+
     def depth_of(self, var: Var) -> int:
         return self.depths.get(var, 1 << 30)
 

@@ -208,8 +208,10 @@ def term_sum(frame: Frame, terms: Terms) -> tuple[str, Level | None]:
     total = "0"
     level: Level | None = frame.entry
     for name, coef in terms:
-        level = frame.home.get(name) if level is not None else None
-        part = name if coef == 1 else frame.at(level, f"mul i64 {name}, {coef}")
+        own = frame.home.get(name)
+        if level is not None:
+            level = own if own is None or own.depth > level.depth else level
+        part = name if coef == 1 else frame.at(own, f"mul i64 {name}, {coef}")
         total = part if total == "0" else frame.at(level, f"add i64 {total}, {part}")
     return total, level
 

@@ -68,7 +68,7 @@ def _base(frame: Frame, buffer: Buffer, terms: Terms, inbounds: bool) -> str:
         return found
     outer = _base(frame, buffer, terms[:-1], inbounds)
     name, coef = terms[-1]
-    level = frame.home.get(name) if frame.home.get(outer) is not None else None
+    level = frame.deeper(outer, name)
     flag = "inbounds " if inbounds else ""
     element = memory(buffer.dtype, 0)
     if coef > 0:

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from pegbox.codegen.expressions import evaluate
 from pegbox.codegen.frame import Frame, Level
 from pegbox.codegen.module import ModuleText
-from pegbox.codegen.placement import accessed
+from pegbox.codegen.placement import WORKSPACE, accessed
 from pegbox.codegen.statements import Plan, Writer
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.nodes import Alloc, For
 from pegbox.loops.visit import walk
-
-WORKSPACE = "%workspace"
 
 
 @dataclass

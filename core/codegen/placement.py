@@ -18,6 +18,7 @@ from pegbox.loops.visit import children, walk
 STACK_BYTES = 16 * 1024  # largest buffer on the stack
 STACK_TOTAL = 128 * 1024  # of all buffers on the stack together
 ALIGNMENT = 64
+WORKSPACE = "%workspace"  # the parameter that holds its pointer
 
 
 @dataclass
@@ -58,6 +59,9 @@ def _visit(stmt: Stmt, in_parallel: bool, result: Placement, stack_used: list[in
 
 def _place(buffer: Buffer, in_parallel: bool, result: Placement, stack_used: list[int]) -> None:
     size = -(-max(buffer.nbytes, 1) // ALIGNMENT) * ALIGNMENT
+    if buffer in result.stack or buffer in result.per_thread or (buffer in result.shared and not in_parallel):
+        return  # copies of a loop body may share their allocations
+    result.shared.pop(buffer, None)
     if buffer.nbytes <= STACK_BYTES and stack_used[0] + size <= STACK_TOTAL:
         stack_used[0] += size
         result.stack.add(buffer)

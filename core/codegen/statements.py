@@ -13,7 +13,7 @@ from pegbox.codegen.frame import Frame, Level, Value, identifier
 from pegbox.codegen.lanes import SCALAR, Chunk, cut, pattern
 from pegbox.codegen.lltypes import memory as memory_type
 from pegbox.codegen.lltypes import register
-from pegbox.codegen.placement import Placement
+from pegbox.codegen.placement import WORKSPACE, Placement
 from pegbox.codegen.unroll import Unrolling
 from pegbox.errors import CompileError
 from pegbox.expr.build import conjuncts
@@ -65,6 +65,10 @@ class Writer:
             frame.buffers[buffer] = register
             frame.home[register] = frame.entry
             frame.private.add(buffer)
+        elif buffer not in frame.buffers:
+            # A thread's own buffer, used outside of parallel loops as well: the first thread's copy will do.
+            offset = self.plan.placement.shared_bytes + self.plan.placement.per_thread[buffer]
+            frame.buffers[buffer] = frame.at(frame.entry, f"getelementptr i8, ptr {WORKSPACE}, i64 {offset}")
         self.write(stmt.body)
 
     # Loops.
