@@ -82,7 +82,7 @@ def _memory_seconds(config: Config, middle_y: int, middle_x: int, inner_k: int) 
     rate *= 0.5 if panel > 1 << 15 else 1.0
     rate *= (1.0 if config["pack_a"].val else 0.85) * (1.0 if config["pack_b"].val or inner_k <= 16 else 0.5)
     traffic = 4 * 1024**3 * (1 / (middle_y * inner_y) + 1 / (middle_x * inner_x) + 2 / inner_k / 1024 * 16)
-    return traffic / rate + 1024 / inner_k * 2e-5
+    return float(traffic / rate + 1024 / inner_k * 2e-5)
 
 
 def _noise(config: Config) -> float:

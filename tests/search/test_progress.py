@@ -1,0 +1,68 @@
+"""What a person sees while a search runs."""
+
+import io
+import math
+import subprocess
+import sys
+
+from pegbox.search import LineProgress, LiveProgress, make_tuner, progress, run
+from pegbox.search.testing import FLOP, ArtificialMeasurer, matmul_space, small_space
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_a_live_line_and_anything_else_plain_lines() -> None:
+    assert isinstance(progress(Terminal()), LiveProgress)
+    assert isinstance(progress(io.StringIO()), LineProgress)
+
+
+def test_one_line_a_batch_with_what_matters() -> None:
+    stream = io.StringIO()
+    run(
+        make_tuner("random", matmul_space()),
+        ArtificialMeasurer(),
+        trials=20,
+        batch_size=10,
+        flop=FLOP,
+        name="random",
+        callbacks=[progress(stream)],
+    )
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 2
+    assert "random: 20/20 trials" in lines[1]
+    assert "GFLOP/s" in lines[1]
+    assert "trials/s" in lines[1]
+    assert "compile error" in lines[1]
+
+
+def test_lines_without_any_success_or_known_work() -> None:
+    stream = io.StringIO()
+    tuner = make_tuner("grid", small_space())
+    run(tuner, ArtificialMeasurer(lambda config: math.inf), budget_seconds=60, callbacks=[LineProgress(stream)])
+    assert "best: none yet" in stream.getvalue()
+    assert "/60 s" in stream.getvalue()
+    stream = io.StringIO()
+    run(
+        make_tuner("grid", small_space()),
+        ArtificialMeasurer(lambda c: 2e-3),
+        trials=4,
+        callbacks=[LineProgress(stream)],
+    )
+    assert "best 2 ms" in stream.getvalue()
+
+
+def test_the_live_line_ends_with_the_last_state() -> None:
+    stream = Terminal()
+    run(
+        make_tuner("grid", small_space()), ArtificialMeasurer(lambda c: 1.0), trials=4, callbacks=[LiveProgress(stream)]
+    )
+    assert "4/4 trials" in stream.getvalue()
+
+
+def test_importing_the_search_loads_nothing_slow() -> None:
+    code = "import sys, pegbox.search, pegbox.tuners.xgb; print({'xgboost', 'scipy', 'rich'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
