@@ -116,7 +116,7 @@ class Tree:
                 old, new = up, seq(*(s for s in rest if s is not None))
             elif isinstance(up, If):
                 assert new is not None
-                old, new = up, If(up.condition, new)
+                old, new = up, replace(up, then=new)
             elif isinstance(up, Alloc):
                 assert new is not None
                 old, new = up, Alloc(up.buffer, new)
@@ -174,7 +174,7 @@ def map_blocks(stmt: Stmt, change: Callable[[BlockRealize], BlockRealize]) -> St
         changed = tuple(map_blocks(s, change) for s in stmt.stmts)
         return stmt if all(a is b for a, b in zip(changed, stmt.stmts, strict=True)) else Seq(changed)
     if isinstance(stmt, If):
-        return If(stmt.condition, map_blocks(stmt.then, change))
+        return replace(stmt, then=map_blocks(stmt.then, change))
     if isinstance(stmt, Alloc):
         return Alloc(stmt.buffer, map_blocks(stmt.body, change))
     raise TypeError(f"unknown statement {type(stmt).__name__}")
