@@ -1,4 +1,4 @@
-"""Choosing what to measure together: a batch of good guesses that differ, and a first batch that fills the space.
+"""Choosing what to measure together: a batch of good guesses that differ.
 
 Measuring is done in batches, and a batch of near twins teaches a model little more than one of them would.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pegbox.search.protocols import Features, Floats
+from pegbox.search.protocols import Floats
 from pegbox.tuners.explored import Digits, Places
 
 
@@ -30,22 +30,4 @@ def pick_diverse(rows: Digits, scores: Floats, n: int, *, weight: float) -> Plac
         chosen.append(place)
         left[place] = False
         uncovered &= rows != rows[place]
-    return np.array(chosen, dtype=np.intp)
-
-
-def fill_space(features: Features, n: int) -> Places:
-    """Indices of `n` rows that lie far apart, the first being row 0.
-
-    Each next row is the one farthest from all chosen before: Gonzalez, "Clustering to Minimize the Maximum Intercluster
-    Distance" (1985). Distances are Euclidean over features that are scaled to the same spread.
-    """
-    spread = features.std(axis=0)
-    scaled = np.where(spread > 0, features / np.where(spread > 0, spread, 1.0), 0.0)
-    chosen = [0] if len(features) else []
-    nearest = np.full(len(features), np.inf)
-    while len(chosen) < min(n, len(features)):
-        distance = np.square(scaled - scaled[chosen[-1]]).sum(axis=1)
-        nearest = np.minimum(nearest, distance)
-        nearest[chosen] = -1.0
-        chosen.append(int(np.argmax(nearest)))
     return np.array(chosen, dtype=np.intp)

@@ -17,20 +17,18 @@ from pegbox.search.create import make_cost_model
 from pegbox.search.protocols import CostModel, Floats
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.annealing import Annealing
-from pegbox.tuners.batches import fill_space, pick_diverse
+from pegbox.tuners.batches import pick_diverse
 from pegbox.tuners.explored import Digits, Explored, rows_of
 
 SHORTLIST = 8
 """The batch is picked from this many times as many of the best-scored candidates."""
-FILLING = 8
-"""The first batch is picked from this many times as many random configurations."""
 
 
 class XGBTuner:
     """Proposes what a cost model expects to be fast.
 
-    `plan_size` configurations are planned each time the model is fitted. The first `num_warmup` are spread over the
-    space. Then each plan comes from simulated annealing on the model (`sa_chains` chains of `sa_steps` steps from
+    `plan_size` configurations are planned each time the model is fitted. The first `num_warmup` are random. Then each
+    plan comes from simulated annealing on the model (`sa_chains` chains of `sa_steps` steps from
     `sa_temperature`), started from the best measured and random ones; a share of `epsilon` is random, and `diversity`
     weighs how much the rest of a plan should differ. `loss_type` ("rank" or "reg") is handed to the cost model when
     given. `cost_model` is a name with options ("xgboost:rounds=100;max_depth=6"), or an object with fit and predict.
@@ -41,8 +39,8 @@ class XGBTuner:
         space: ConfigSpace,
         *,
         seed: int = 0,
-        plan_size: int = 16,
-        num_warmup: int = 16,
+        plan_size: int = 8,
+        num_warmup: int = 8,
         loss_type: str | None = None,
         cost_model: str | CostModel = "xgboost",
         sa_chains: int = 128,
@@ -86,16 +84,13 @@ class XGBTuner:
     def _make_plan(self, n: int) -> Digits:
         missing = self._num_warmup - len(self._rows)
         if missing > 0:
-            return self._spread(max(n, missing))
+            # Uniformly random: a first batch spread as far apart as can be was tried and is worse, because the
+            # farthest points of a space are its corners, and the corners of split knobs are bad schedules.
+            return self._explored.sample(max(n, missing), self._rng)
         if not np.isfinite(self._costs).any():
             # Nothing ran so far: a model could only learn that everything fails alike.
-            return self._spread(self.batch_size)
+            return self._explored.sample(self.batch_size, self._rng)
         return self._planned(self.batch_size)
-
-    def _spread(self, n: int) -> Digits:
-        """New configurations that lie far apart."""
-        rows = self._explored.sample(FILLING * n, self._rng)
-        return rows[fill_space(self._space.encode(rows), n)]
 
     def _planned(self, n: int) -> Digits:
         """The best of what the model likes, with a random share."""

@@ -34,7 +34,7 @@ class XGBoostCostModel:
         seed: int = 0,
         loss_type: str = "rank",
         rounds: int = 60,
-        max_depth: int = 5,
+        max_depth: int = 4,
         learning_rate: float = 0.2,
     ) -> None:
         self._objective = LOSSES[check_choice("loss_type", loss_type, tuple(LOSSES))]
@@ -44,10 +44,15 @@ class XGBoostCostModel:
             "max_depth": check_int("max_depth", max_depth, maximum=16),
             "learning_rate": check_float("learning_rate", learning_rate, minimum=1e-6, maximum=1.0),
             "tree_method": "exact",
+            # A pairwise loss has small second derivatives: the usual 1 would forbid most splits of so few trials.
+            "min_child_weight": 0.1,
             "nthread": 1,
             "seed": seed % 2**31,
             "verbosity": 0,
         }
+        if self._objective.startswith("rank"):
+            # Each trial is compared with eight others drawn at random, instead of one.
+            self._params |= {"lambdarank_pair_method": "mean", "lambdarank_num_pair_per_sample": 8}
         self._booster: Any = None
 
     def fit(self, features: Features, costs: Floats) -> None:
@@ -64,7 +69,8 @@ class XGBoostCostModel:
 
 def relative_speed(costs: Floats) -> Floats:
     """Speed relative to the fastest, from costs in seconds: in (0, 1], and 0 for infinity; shape (n,)."""
-    speed: Floats = 1.0 / np.asarray(costs, dtype=np.float64)
+    # A cost of zero can only be a clock that did not move; a nanosecond keeps the division sane.
+    speed: Floats = 1.0 / np.maximum(np.asarray(costs, dtype=np.float64), 1e-9)
     fastest = speed.max(initial=0.0)
     return speed / fastest if fastest > 0 else speed
 

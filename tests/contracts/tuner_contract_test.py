@@ -1,0 +1,94 @@
+"""Every built-in tuner keeps the contract of tuners."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from pegbox.hooks import registry
+from pegbox.search import Tuner, make_tuner
+from pegbox.search.testing import TunerContract, small_space
+from pegbox.space import Config, ConfigSpace
+
+BUILT_IN = ("random", "grid", "ga", "xgb")
+
+
+class BuiltIn(TunerContract):
+    spec: ClassVar[str]
+
+    def make(self, space: ConfigSpace, *, seed: int = 0) -> Tuner:
+        return make_tuner(self.spec, space, seed=seed)
+
+
+class TestRandom(BuiltIn):
+    spec = "random"
+
+
+class TestGrid(BuiltIn):
+    spec = "grid"
+
+
+class TestGA(BuiltIn):
+    spec = "ga"
+
+
+class TestXGB(BuiltIn):
+    spec = "xgb"
+
+
+class TestXGBWithRegression(BuiltIn):
+    spec = "xgb:loss_type=reg,plan_size=16"
+
+
+def test_every_built_in_tuner_is_registered() -> None:
+    assert set(BUILT_IN) <= set(registry.names("tuner"))
+    assert "xgboost" in registry.names("cost_model")
+
+
+class Sloppy:
+    """Breaks one promise at a time."""
+
+    def __init__(self, space: ConfigSpace, *, seed: int = 0, fault: str) -> None:
+        self.space, self.fault = space, fault
+        self.rng = np.random.default_rng(None if fault == "unseeded" else seed)
+        self.seen: set[Config] = set()
+
+    def ask(self, n: int) -> list[Config]:
+        rows = self.space.sample(n + 1 if self.fault == "too many" else n, self.rng)
+        configs = [self.space.config(row) for row in rows.tolist()]
+        if self.fault == "twice":
+            return configs[:1] * 2
+        fresh = [config for config in configs if config not in self.seen]
+        if self.fault != "forgets":
+            self.seen.update(fresh)
+        return fresh
+
+    def tell(self, configs: Any, results: Any) -> None:
+        if self.fault == "brittle" and not any(result.ok for result in results):
+            raise ValueError("nothing to learn from")
+        if self.fault != "forgets":
+            self.seen.update(configs)
+
+
+@pytest.mark.parametrize(
+    ("fault", "check"),
+    [
+        ("too many", "test_gives_no_more_than_it_is_asked_for"),
+        ("twice", "test_never_proposes_a_configuration_twice"),
+        ("forgets", "test_never_proposes_what_history_told"),
+        ("unseeded", "test_same_seed_and_same_measurements_give_the_same_proposals"),
+        ("brittle", "test_survives_nothing_but_failures"),
+        ("gives up", "test_visits_a_whole_small_space_and_then_proposes_nothing"),
+    ],
+)
+def test_the_contract_catches_a_tuner_that_breaks_it(fault: str, check: str) -> None:
+    class Broken(TunerContract):
+        def make(self, space: ConfigSpace, *, seed: int = 0) -> Tuner:
+            return Sloppy(space, seed=seed, fault=fault)
+
+    with pytest.raises((AssertionError, ValueError)):
+        getattr(Broken(), check)()
+
+
+def test_the_small_space_has_the_size_that_it_says() -> None:
+    assert small_space().num_valid() == len(list(small_space().iterate())) == 44
