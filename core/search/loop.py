@@ -16,7 +16,7 @@ from pegbox.errors import TuningError
 from pegbox.measure.result import Ok, Result
 from pegbox.search.callbacks import CallbackBroke, CallbackLike, CallbackList
 from pegbox.search.checks import check_int
-from pegbox.search.finals import pick_finalists, winner_of
+from pegbox.search.finals import MAX_ROUNDS, pick_finalists, winner_of
 from pegbox.search.interrupt import shielded
 from pegbox.search.outcome import BestTrial, StopReason, Trial, TuneResult, gflops_of
 from pegbox.search.phases import PhaseClock
@@ -192,17 +192,25 @@ class _Loop:
             raise Broke(f"the measurer gave {len(fresh)} results for {len(batch)} configurations")
 
     def _measure_finalists(self) -> None:
-        chosen = pick_finalists([*self.history, *self.state.trials], self.finalists)
-        if not chosen:
-            return
+        trials = [*self.history, *self.state.trials]
+        for _ in range(MAX_ROUNDS):
+            chosen = pick_finalists(trials, self.finalists, known=self.finals)
+            if not chosen:
+                return
+            results = self._remeasured([trial.config for trial in chosen])
+            with shielded(), self.clock.phase("callbacks"):
+                for trial, result in zip(chosen, results, strict=True):
+                    self._commit_final(trial, result)
+
+    def _remeasured(self, configs: Sequence[Config]) -> Sequence[Result]:
         with self.clock.phase("remeasure"):
             try:
-                results = list(self.measurer.remeasure([trial.config for trial in chosen]))
+                results = list(self.measurer.remeasure(configs))
             except Exception as error:
                 raise Broke(f"the measurer raised {type(error).__name__} measuring the best again: {error}") from error
-        with shielded(), self.clock.phase("callbacks"):
-            for trial, result in zip(chosen, results, strict=True):
-                self._commit_final(trial, result)
+        if len(results) != len(configs):
+            raise Broke(f"the measurer gave {len(results)} results measuring {len(configs)} configurations again")
+        return results
 
     def _commit_final(self, trial: Trial, result: Result) -> None:
         speed = gflops_of(result, self.state.flop)

@@ -189,6 +189,31 @@ def test_what_noise_cannot_explain_is_not_measured_again() -> None:
     assert measurer.again == [1, 2]
 
 
+def test_a_trial_whose_fastest_repeat_is_near_the_best_is_measured_again() -> None:
+    class Repeats(Lucky):
+        def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
+            for config in configs:
+                yield config, Ok({1: (0.1, 0.1, 0.1), 2: (0.105, 0.2, 0.3)}.get(config.index, (0.2, 0.2, 0.2)))
+
+    measurer = Repeats()
+    run(ListTuner(small_space()), measurer, trials=10)
+    assert measurer.again == [1, 2]
+
+
+def test_when_the_finalist_disappoints_those_it_had_beaten_get_their_chance() -> None:
+    class Fluke(ArtificialMeasurer):
+        def remeasure(self, configs: Sequence[Config]) -> list[Result]:
+            rounds.append([config.index for config in configs])
+            return [result_of({1: 0.9, 2: 0.5}.get(config.index, 0.3)) for config in configs]
+
+    rounds: list[list[int]] = []
+    measurer = Fluke(from_table({1: 0.01, 2: 0.3, 3: 0.35, 4: 0.4, 5: 0.45, 6: 0.6}))
+    result = run(ListTuner(small_space()), measurer, trials=10, finalists=2)
+    assert rounds == [[1], [2, 3]]
+    assert result.best is not None
+    assert (result.best.config.index, result.best.cost) == (3, 0.3)
+
+
 def test_without_finalists_the_trial_itself_wins() -> None:
     result = run(ListTuner(small_space()), Lucky(), trials=10, finalists=0)
     assert result.best is not None

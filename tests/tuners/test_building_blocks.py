@@ -71,7 +71,8 @@ def test_without_temperature_no_chain_ever_goes_down() -> None:
     space, rng = matmul_space(), np.random.default_rng(2)
 
     def score(rows: Digits) -> Floats:
-        return -rows.sum(axis=1).astype(np.float64)
+        scores: Floats = -rows.sum(axis=1).astype(np.float64)
+        return scores
 
     starts = space.sample(16, rng)
     cold = Annealing(steps=30, temperature=0.0).maximise(score, starts, space, rng)
