@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegbox.codegen import accumulators, entry, lane_copies, placement, unroll
+from pegbox.codegen import accumulators, entry, lane_copies, placement, unroll, wide
 from pegbox.codegen.expressions import evaluate
 from pegbox.codegen.frame import Frame, identifier
 from pegbox.codegen.module import ModuleText
@@ -24,7 +24,7 @@ def emit(func: Function, target: Target) -> Program:
     """
     name = identifier(func.name)
     _check(func)
-    func = func.with_body(accumulators.keep(lane_copies.spread(func.body)))
+    func = func.with_body(accumulators.keep(wide.cut(lane_copies.spread(func.body), target.vector_bits)))
     threads = target.num_cores if _is_parallel(func.body) else 1
     places = placement.plan(func.body, target, threads=threads)
     module = ModuleText(name, target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from functools import cache
 
@@ -55,15 +56,18 @@ def align(dtype: str) -> int:
 def constant(value: int | float | bool, dtype: str) -> str:
     """A scalar literal."""
     if dtypes.is_float(dtype):
-        return _float_constant(float(value), dtype)
+        return _float_constant(float(value), math.copysign(1.0, value), dtype)
     if dtype == "bool":
         return "true" if value else "false"
     return str(int(value))
 
 
 @cache
-def _float_constant(value: float, dtype: str) -> str:
-    """Hexadecimal, so that the bits are exact: LLVM writes a float as the double of the same value, a half as 0xH."""
+def _float_constant(value: float, sign: float, dtype: str) -> str:
+    """Hexadecimal, so that the bits are exact: LLVM writes a float as the double of the same value, a half as 0xH.
+
+    `sign` tells 0.0 from -0.0, which the cache would take for the same.
+    """
     if dtype == "float16":
         return f"0xH{_bits(value, 'e', 'H'):04X}"
     if dtype == "float32":

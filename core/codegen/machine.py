@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any
 
@@ -48,7 +50,8 @@ def compile_program(program: Program) -> CompiledProgram:
         TargetError: LLVM has no back end for the target.
     """
     started = time.perf_counter()
-    code = target_machine(program.target).emit_object(_optimized(program))
+    with _optimized(program) as module:
+        code = target_machine(program.target).emit_object(module)
     seconds = time.perf_counter() - started
     return CompiledProgram(
         program.name,
@@ -63,28 +66,38 @@ def compile_program(program: Program) -> CompiledProgram:
 
 def assembly(program: Program) -> str:
     """The machine code as assembly text."""
-    return str(target_machine(program.target).emit_assembly(_optimized(program)))
+    with _optimized(program) as module:
+        return str(target_machine(program.target).emit_assembly(module))
 
 
 def optimized_ir(program: Program) -> str:
     """LLVM assembly after the optimizer, before instruction selection."""
-    return str(_optimized(program))
+    with _optimized(program) as module:
+        return str(module)
 
 
-def _optimized(program: Program) -> Any:
+@contextmanager
+def _optimized(program: Program) -> Iterator[Any]:
+    """The program as an optimized LLVM module.
+
+    It has an LLVM context of its own, since the global one keeps every constant and type for ever. Everything is closed
+    here and in this order: a garbage collection may free the context before the module, which crashes.
+    """
     llvm = _llvm()
     machine = target_machine(program.target)
-    context = llvm.create_context()  # of its own: LLVM never frees the constants of the global one
-    try:
-        module = llvm.parse_assembly(program.ll, context=context)
-        module.triple = str(machine.triple)
-        module.data_layout = str(machine.target_data)
-        module.verify()
-    except RuntimeError as error:
-        raise CompileError(f"{program.name}: LLVM rejects the program: {str(error).strip()[:2000]}") from error
-    options = llvm.create_pipeline_tuning_options(3)
-    options.loop_vectorization = True
-    options.slp_vectorization = False
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
-    return module
+    with ExitStack() as stack:
+        context = stack.enter_context(llvm.create_context())
+        try:
+            module = stack.enter_context(llvm.parse_assembly(program.ll, context=context))
+            module.triple = str(machine.triple)
+            module.data_layout = str(machine.target_data)
+            module.verify()
+        except RuntimeError as error:
+            raise CompileError(f"{program.name}: LLVM rejects the program: {str(error).strip()[:2000]}") from error
+        options = stack.enter_context(llvm.create_pipeline_tuning_options(3))
+        options.loop_vectorization = True  # for loops that the schedule left scalar
+        options.slp_vectorization = False
+        builder = stack.enter_context(llvm.create_pass_builder(machine, options))
+        with builder.getModulePassManager() as passes:
+            passes.run(module, builder)
+        yield module

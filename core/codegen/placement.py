@@ -32,14 +32,15 @@ class Placement:
     shared_bytes: int = 0
     thread_bytes: int = 0
 
-    def lanes(self, body: Stmt) -> int:
-        """Lanes of a vector for a vectorized loop's body: the narrowest element type fills the registers.
 
-        Bytes don't count beside wider types: 64 lanes of a float would take four registers each.
-        """
-        bits = {dtypes.BITS[buffer.dtype] for buffer in accessed(body)}
-        wide = [b for b in bits if b >= 16]
-        return max(self.vector_bits // (min(wide) if wide else 8), 1)
+def vector_lanes(vector_bits: int, body: Stmt) -> int:
+    """Lanes of a vector for a vectorized loop's body: the narrowest element type fills the registers.
+
+    Bytes don't count beside wider types: 64 lanes of a float would take four registers each.
+    """
+    bits = {dtypes.BITS[buffer.dtype] for buffer in accessed(body)}
+    wide = [b for b in bits if b >= 16]
+    return max(vector_bits // (min(wide) if wide else 8), 1)
 
 
 def plan(body: Stmt, target: Target, *, threads: int) -> Placement:

@@ -13,7 +13,7 @@ from pegbox.codegen.frame import Frame, Level, Value, identifier
 from pegbox.codegen.lanes import SCALAR, Chunk, cut, pattern
 from pegbox.codegen.lltypes import memory as memory_type
 from pegbox.codegen.lltypes import register
-from pegbox.codegen.placement import WORKSPACE, Placement
+from pegbox.codegen.placement import WORKSPACE, Placement, vector_lanes
 from pegbox.codegen.unroll import Unrolling
 from pegbox.errors import CompileError
 from pegbox.expr.build import conjuncts
@@ -236,7 +236,9 @@ def _vectors(stmt: For, placement: Placement) -> tuple[list[Chunk], Stmt]:
     while isinstance(loops[-1].body, For) and loops[-1].body.kind is ForKind.VECTORIZED:
         loops.append(loops[-1].body)
     body = loops[-1].body
-    pieces = cut([loop.extent for loop in loops], [loop.var for loop in loops], placement.lanes(body))
+    pieces = cut(
+        [loop.extent for loop in loops], [loop.var for loop in loops], vector_lanes(placement.vector_bits, body)
+    )
     return [Chunk(lanes, None) for lanes in pieces], body
 
 
