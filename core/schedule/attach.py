@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
+from pegbox.errors import ScheduleError
 from pegbox.expr.affine import Linear
-from pegbox.expr.build import TRUE, compare, index, logical_and
-from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.build import TRUE, compare, conjuncts, index, logical_and
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Stmt, seq
 from pegbox.schedule.analysis import read_buffers
+from pegbox.schedule.analysis_made import provides
 from pegbox.schedule.analysis_region import Span
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.primitives.kinds import check_kinds
 from pegbox.schedule.tree import Tree, children
 
 
-def nest(block: Block, spans: Mapping[Var, Span]) -> Stmt:
+def nest(block: Block, spans: Mapping[Var, Span], conditions: Iterable[Expr] = ()) -> Stmt:
     """Fresh loops around a block, one for each of its variables: spatial ones first, in order, then reduce ones.
 
-    Variables without a span run over their whole domain.
+    Variables without a span run over their whole domain; `conditions` join the guards in the predicate.
     """
     values: list[Expr] = []
     predicate: Expr = TRUE
@@ -33,6 +36,9 @@ def nest(block: Block, spans: Mapping[Var, Span]) -> Stmt:
         values.append(value.to_expr())
         loops.append((it, var, found.extent))
         predicate = logical_and(predicate, _guard(value, found, it))
+    for condition in conditions:
+        if not any(same(condition, known) for known in conjuncts(predicate)):
+            predicate = logical_and(predicate, condition)
     body: Stmt = BlockRealize(tuple(values), block, predicate)
     loops.sort(key=lambda entry: entry[0].is_reduce)
     for _, var, extent in reversed(loops):
@@ -80,45 +86,49 @@ def check_target(tree: Tree, name: str, loop: For, verb: str) -> None:
             )
 
 
-def check_inputs(
-    before: Tree,
-    after: Tree,
-    name: str,
-    loop: For,
-    position: int,
-    old_above: Sequence[For],
-    verb: str,
-    *,
-    apart_from: Collection[str] = (),
-) -> None:
-    """Is everything that block `name` reads there when it runs as the child number `position` of the loop?
+def check_order(before: Tree, after: Tree, name: str, loop: For, position: int, verb: str) -> None:
+    """Do the producers of block `name` run before it, when it becomes the child number `position` of the loop?
 
-    `before` has the block at its old place below `old_above`, `after` has it removed. Producers in
-    `apart_from` have been looked at already.
+    `before` has the block at its old place, `after` has it removed.
 
     Raises:
-        ScheduleError: a producer runs later, or makes only a part of what is needed.
+        ScheduleError: a producer runs later.
     """
     ranks = {block: n for n, block in enumerate(after.blocks)}
     place = rank(after, loop, position, ranks)
-    scope = {x.var for x in (*after.ancestors(loop), loop)}
-    known = {x.var for x in old_above}
     for buffer in read_buffers(before.blocks[name].block):
         for producer in after.writers(buffer):
-            other = producer.block.name
-            if other in apart_from:
-                continue
-            shared = [x for x in after.ancestors(producer) if x.var in scope]
-            if ranks[other] >= place or any(x.var not in known and x.extent > 1 for x in shared):
-                why = "runs later" if ranks[other] >= place else f"makes only a part in each {shared[-1].var.name}"
-                raise refuse(
-                    before,
-                    f"{verb}({name}, {loop.var.name}): {name} reads {buffer.name}, but {other}, which makes it, {why}",
-                    "attach from the output back to the inputs, or attach to another loop",
-                    loop.var,
-                    name,
-                    other,
-                )
+            if ranks[producer.block.name] >= place:
+                raise _not_ready(before, name, loop, buffer, producer.block.name, verb, "runs later")
+
+
+def check_ready(
+    before: Tree, after: Tree, name: str, loop: For, verb: str, *, apart_from: Collection[str] = ()
+) -> None:
+    """Do the producers that share loops with block `name` at its new place make enough in each iteration?
+
+    `after` has the block at its new place. Producers in `apart_from` have been looked at already.
+
+    Raises:
+        ScheduleError: a producer makes only a part of what is needed, as far as can be shown.
+    """
+    moved = after.blocks[name]
+    for buffer in read_buffers(moved.block):
+        for maker in after.writers(buffer):
+            if maker.block.name not in apart_from and not provides(after, maker, buffer, moved):
+                why = "may have made only a part of it by then"
+                raise _not_ready(before, name, loop, buffer, maker.block.name, verb, why)
+
+
+def _not_ready(tree: Tree, name: str, loop: For, buffer: Buffer, maker: str, verb: str, why: str) -> ScheduleError:
+    return refuse(
+        tree,
+        f"{verb}({name}, {loop.var.name}): {name} reads {buffer.name}, but {maker}, which makes it, {why}",
+        "attach from the output back to the inputs, or attach to another loop",
+        loop.var,
+        name,
+        maker,
+    )
 
 
 def rank(tree: Tree, loop: For, position: int, ranks: Mapping[str, int]) -> int:

@@ -190,3 +190,29 @@ def test_refuses_a_place_where_its_own_inputs_are_not_ready(programs: Any) -> No
     sch.compute_at("B", i)
     sch.compute_at("A", i)
     assert [blk.name for blk in sch.get_child_blocks(i)] == ["A", "B", "C"]
+
+
+def test_iterations_that_no_consumer_has_are_skipped(programs: Any, golden: Any, check_values: Any) -> None:
+    """The tail of the outer loop is no iteration of C: its producers need not (and sometimes cannot) run there."""
+    args, reference = programs.conv()
+    sch = Schedule(args)
+    sch.split(sch.get_loop("O", 0), factor=3)
+    sch.compute_at("P", sch.get_loop("O", 1))
+    copy = sch.cache_read("O", "W")
+    sch.compute_at(copy, sch.get_loop("O", 2))
+    golden(sch)
+    check_values(sch, reference)
+
+
+def test_moving_again_is_refused_when_a_producer_has_made_too_little(programs: Any) -> None:
+    x = placeholder((16,), name="X")
+    a = compute((16,), lambda i: x[i] + x[i], name="A")
+    b = compute((16,), lambda i: a[i] * a[i], name="B")
+    c = compute((3, 4), lambda r, i: b[i] + b[i * 2], name="C")
+    sch = Schedule([x, c])
+    r, i = sch.get_loops("C")
+    sch.compute_at("B", r)  # needs 0 to 6
+    sch.compute_at("A", r)
+    assert sch.extent(sch.get_loops("A")[-1]) == 7
+    with pytest.raises(ScheduleError, match="B reads A, but A, which makes it, may have made only a part of it"):
+        sch.compute_at("B", i)  # would need all 16, since b[i] and b[i * 2] drift apart

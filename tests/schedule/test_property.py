@@ -58,16 +58,27 @@ def _decompose(sch: Schedule, choose: Choose) -> None:
     sch.decompose_reduction(block, loops[choose(len(loops))])
 
 
+def _compute_at(sch: Schedule, choose: Choose) -> None:
+    """At a loop of a consumer, where it is mostly legal."""
+    block = _block(sch, choose)
+    near = [loop for consumer in sch.get_consumers(block) for loop in sch.get_loops(consumer)]
+    sch.compute_at(block, near[choose(len(near))] if near else _loop(sch, choose))
+
+
+def _reverse_compute_at(sch: Schedule, choose: Choose) -> None:
+    block = _block(sch, choose)
+    near = [loop for producer in sch.get_producers(block) for loop in sch.get_loops(producer)]
+    sch.reverse_compute_at(block, near[choose(len(near))] if near else _loop(sch, choose))
+
+
 STEPS: list[Callable[[Schedule, Choose], object]] = [
-    _split, _split, _fuse, _reorder, _reorder, _decompose,
+    _split, _split, _fuse, _reorder, _reorder, _decompose, _compute_at, _compute_at, _compute_at, _reverse_compute_at,
+    _reverse_compute_at,
     lambda s, c: s.vectorize(_loop(s, c)),
     lambda s, c: s.parallel(_loop(s, c)),
     lambda s, c: s.unroll(_loop(s, c)),
     lambda s, c: s.pragma(_loop(s, c), "auto_unroll_max_step", c(64)),
     lambda s, c: s.compute_at(_block(s, c), _loop(s, c)),
-    lambda s, c: s.compute_at(_block(s, c), _loop(s, c)),
-    lambda s, c: s.compute_at(_block(s, c), _loop(s, c)),
-    lambda s, c: s.reverse_compute_at(_block(s, c), _loop(s, c)),
     lambda s, c: s.reverse_compute_at(_block(s, c), _loop(s, c)),
     lambda s, c: s.compute_inline(_block(s, c)),
     lambda s, c: s.cache_read(_block(s, c), c(2), "local"),

@@ -113,3 +113,13 @@ def test_refuses_when_another_input_comes_later(programs: Any) -> None:
     i = sch.get_loop("A", 0)
     with pytest.raises(ScheduleError, match="D reads C, but C, which makes it, runs later"):
         sch.reverse_compute_at("D", i)
+
+
+def test_refuses_to_leave_the_region_that_another_input_was_made_for(programs: Any) -> None:
+    """X_local is made for one row of windows at a time; below W_local all rows would run in each of them."""
+    sch = Schedule(programs.conv()[0])
+    sch.compute_inline("P")
+    sch.compute_at(sch.cache_read("O", "X", "local"), sch.get_loop("O", 0))
+    sch.compute_at(sch.cache_read("O", "W", "local"), sch.get_loop("O", 1))
+    with pytest.raises(ScheduleError, match="X_local, which makes it, may have made only a part of it by then"):
+        sch.reverse_compute_at("O", sch.get_loop("W_local", 1))

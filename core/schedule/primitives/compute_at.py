@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from pegbox.expr.nodes import Var
+from pegbox.expr.build import conjuncts
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import Block, BlockRealize, For
 from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.analysis_region import Interval, Relaxation, Span, caps_of, index_interval, span
-from pegbox.schedule.attach import check_inputs, check_parallel, check_target, insert, nest
+from pegbox.schedule.attach import check_order, check_parallel, check_ready, check_target, insert, nest
 from pegbox.schedule.base import ScheduleBase, primitive
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse
@@ -53,15 +56,16 @@ def _compute_at(tree: Tree, realize: BlockRealize, loop: For) -> Tree:
     name = realize.block.name
     readers = _readers(tree, realize, loop)
     check_target(tree, name, loop, "compute_at")
-    above = tree.ancestors(realize)
     rest = Tree(tree.replace(realize, None))
     target = rest.loops[loop.var]
     readers = [rest.blocks[r.block.name] for r in readers]
     first = rest.child_of(target, readers[0])
     position = next(n for n, child in enumerate(children(target)) if child is first)
-    check_inputs(tree, rest, name, target, position, above, "compute_at")
-    spans = needed_spans(rest, realize.block, readers, target)
-    after = insert(rest, target, nest(realize.block, spans), position)
+    check_order(tree, rest, name, target, position, "compute_at")
+    standing = {x.var for x in (*rest.ancestors(target), target)}
+    spans = needed_spans(rest, realize.block, readers, standing)
+    after = insert(rest, target, nest(realize.block, spans, _common_conditions(readers, standing)), position)
+    check_ready(tree, after, name, loop, "compute_at")
     check_parallel(after, loop.var, tree)
     return after
 
@@ -103,10 +107,19 @@ def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]
     return readers
 
 
-def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], loop: For) -> dict[Var, Span]:
-    """For each variable that indexes what the block writes: the values that the readers below the loop need."""
+def _common_conditions(readers: list[BlockRealize], standing: set[Var]) -> list[Expr]:
+    """Where a part of all readers' predicates fails that speaks of outer loops only, nothing is needed."""
+    first, *others = (conjuncts(r.predicate) for r in readers)
+    return [
+        part
+        for part in first
+        if free_vars(part) <= standing and all(any(same(part, p) for p in parts) for parts in others)
+    ]
+
+
+def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], standing: set[Var]) -> dict[Var, Span]:
+    """For each variable that indexes what the block writes: the values that the readers need meanwhile."""
     domains = {it.var: it.extent for it in block.iters if not it.is_reduce}
-    standing = {x.var for x in (*tree.ancestors(loop), loop)}
     spans: dict[Var, Span] = {}
     for region in block.writes:
         for dim, (lo, count) in enumerate(region.box):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-
 from pegbox.errors import ScheduleError
 from pegbox.expr.affine import Linear, constant, linear
-from pegbox.expr.build import conjuncts
-from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
-from pegbox.expr.simplify import simplified_linear
-from pegbox.expr.visit import free_vars
+from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.loops.nodes import BlockIter, BlockRealize, For
 from pegbox.schedule.analysis import read_buffers, reduce_values, variables, written_buffers
-from pegbox.schedule.analysis_region import Interval, Relaxation, Span, caps_of, index_interval, own_span
-from pegbox.schedule.attach import check_inputs, check_parallel, check_target, insert, nest, rank
+from pegbox.schedule.analysis_made import Box, made_box
+from pegbox.schedule.analysis_region import Interval, Span, own_span
+from pegbox.schedule.attach import check_order, check_parallel, check_ready, check_target, insert, nest, rank
 from pegbox.schedule.base import ScheduleBase, primitive
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse
@@ -62,6 +58,7 @@ class _Move:
         self.name = realize.block.name
         self.what = f"reverse_compute_at({self.name}, {loop.var.name})"
         self.standing = {x.var for x in (*tree.ancestors(loop), loop)}
+        self.conditions: list[Expr] = []  # where they fail, the producers make nothing
         reads = read_buffers(realize.block)
         self.producers = [w for b in reads for w in tree.writers(b) if tree.is_under(w, loop)]
 
@@ -75,10 +72,10 @@ class _Move:
         makers = {p.block.name for p in self.producers}
         kids = [rest.child_of(target, rest.blocks[m]) for m in makers]
         position = 1 + max(n for n, child in enumerate(children(target)) if any(child is k for k in kids))
-        above = tree.ancestors(self.realize)
-        check_inputs(tree, rest, name, target, position, above, "reverse_compute_at", apart_from=makers)
+        check_order(tree, rest, name, target, position, "reverse_compute_at")
         self._check_consumers(rest, target, position)
-        after = insert(rest, target, nest(self.realize.block, spans), position)
+        after = insert(rest, target, nest(self.realize.block, spans, self.conditions), position)
+        check_ready(tree, after, name, loop, "reverse_compute_at", apart_from=makers)
         check_parallel(after, loop.var, tree)
         return after
 
@@ -135,7 +132,7 @@ class _Move:
                 for dim, (lo, count) in enumerate(region.box):
                     if count != 1:
                         raise self._other_iterations(region.buffer)
-                    self._match(linear(lo), made[dim], region.buffer, dim, iters, found)
+                    self._match(linear(lo), made.intervals[dim], region.buffer, dim, iters, found)
         for it in iters.values():
             if it.is_reduce and it.var in found and not _covers(found[it.var], it.extent):
                 raise self._refuse(
@@ -179,27 +176,13 @@ class _Move:
             "move it to a loop further out, or move the producer with compute_at instead",
         )
 
-    def _made(self, maker: BlockRealize, buffer: Buffer) -> list[Interval]:
-        """What a producer makes of the buffer in one iteration of the loop, per dimension; must be a box."""
-        running = {x.var for x in self.tree.ancestors(maker)} - self.standing
-        relax = Relaxation(running, self.tree.ranges, caps_of(maker.predicate, running))
-        region = next(w for w in maker.block.writes if w.buffer is buffer)
-        found = [index_interval(lo, maker, relax) if count == 1 else None for lo, count in region.box]
-        intervals = [i for i in found if i is not None and i.exact]
-        moved = [var for i in intervals for var in i.moved_by]
-        if len(intervals) < len(found) or len(set(moved)) < len(moved):
+    def _made(self, maker: BlockRealize, buffer: Buffer) -> Box:
+        """What a producer makes of the buffer in one iteration of the loop; must be a box."""
+        made = made_box(self.tree, maker, buffer, self.standing)
+        if made is None:
             raise self._no_box(maker, buffer)
-        values = dict(zip((it.var for it in maker.block.iters), maker.values, strict=True))
-        whole = [
-            (simplified_linear(values[lo], self.tree.ranges), extent)
-            for (lo, _), extent in zip(region.box, buffer.shape, strict=True)
-            if isinstance(lo, Var)
-        ]
-        used = [relax.caps[n][0] for i in intervals for n in i.capped]
-        for part in conjuncts(maker.predicate):
-            if not _harmless(part, whole, used, set(moved), running):
-                raise self._no_box(maker, buffer)
-        return intervals
+        self.conditions += made.conditions
+        return made
 
     def _no_box(self, maker: BlockRealize, buffer: Buffer) -> ScheduleError:
         return self._refuse(
@@ -211,25 +194,3 @@ class _Move:
 
 def _covers(made: Interval, extent: int) -> bool:
     return made.lo.is_const and made.lo.const <= 0 and made.lo.const + made.width >= extent - 1
-
-
-def _harmless(
-    part: Expr,
-    whole: Sequence[tuple[Linear, int]],
-    used: Sequence[Mapping[Expr, int]],
-    moved: Set[Var],
-    running: Set[Var],
-) -> bool:
-    """Does this part of a predicate leave the box whole: the buffer's ends, a known cap, a reduce loop's tail?
-
-    `whole` are the written indices with the extents of their dimensions, `used` the caps that shaped the box.
-    """
-    loops = free_vars(part)
-    if loops <= running and not loops & moved:
-        return True
-    if not (isinstance(part, Compare) and isinstance(part.b, Const)):
-        return False
-    gap = linear(part.a).add(constant(int(part.b.value)), -1)
-    if part.op == "lt":
-        return linear(part.a).terms in used or any(gap == form.add(constant(n), -1) for form, n in whole)
-    return part.op == "ge" and any(gap.terms == form.terms and gap.const >= form.const for form, _ in whole)

@@ -1,0 +1,107 @@
+"""What does a block make of a buffer while some loops stand still, and is that what another block needs?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from pegbox.expr.affine import Linear, constant, linear
+from pegbox.expr.build import conjuncts
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
+from pegbox.expr.simplify import simplified_linear
+from pegbox.expr.visit import free_vars
+from pegbox.loops.nodes import BlockRealize
+from pegbox.schedule.analysis import reduce_values, variables
+from pegbox.schedule.analysis_region import Interval, Relaxation, caps_of, index_interval
+from pegbox.schedule.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Per dimension the indices that are written, each of them, as far as they lie in the buffer.
+
+    `conditions` speak of the standing loops only: where one fails nothing is written at all.
+    """
+
+    intervals: Sequence[Interval]
+    conditions: Sequence[Expr]
+
+
+def made_box(tree: Tree, maker: BlockRealize, buffer: Buffer, standing: Set[Var]) -> Box | None:
+    """What `maker` writes of `buffer` while the `standing` loops stand still; None where that is no box."""
+    running = {x.var for x in tree.ancestors(maker)} - standing
+    relax = Relaxation(running, tree.ranges, caps_of(maker.predicate, running))
+    region = next(w for w in maker.block.writes if w.buffer is buffer)
+    found = [index_interval(lo, maker, relax) if count == 1 else None for lo, count in region.box]
+    intervals = [i for i in found if i is not None and i.exact]
+    moved = [var for i in intervals for var in i.moved_by]
+    if len(intervals) < len(found) or len(set(moved)) < len(moved):
+        return None
+    values = dict(zip((it.var for it in maker.block.iters), maker.values, strict=True))
+    whole = [
+        (simplified_linear(values[lo], tree.ranges), extent)
+        for (lo, _), extent in zip(region.box, buffer.shape, strict=True)
+        if isinstance(lo, Var)
+    ]
+    used = [relax.caps[n][0] for i in intervals for n in i.capped]
+    conditions = []
+    for part in conjuncts(maker.predicate):
+        loops = free_vars(part)
+        if _is_border(part, whole, used) or (loops <= running and not loops & set(moved)):
+            continue  # the buffer's own end, a cap that shaped the box, or the tail of a reduce loop
+        if loops & running:
+            return None
+        conditions.append(part)
+    return Box(intervals, conditions)
+
+
+def _is_border(part: Expr, whole: Sequence[tuple[Linear, int]], used: Sequence[Mapping[Expr, int]]) -> bool:
+    """Does a part of a predicate only say that a written index (`whole`, with extents) lies inside the buffer?"""
+    if not (isinstance(part, Compare) and isinstance(part.b, Const)):
+        return False
+    gap = linear(part.a).add(constant(int(part.b.value)), -1)
+    if part.op == "lt":
+        return linear(part.a).terms in used or any(gap == form.add(constant(n), -1) for form, n in whole)
+    return part.op == "ge" and any(gap.terms == form.terms and gap.const >= form.const for form, _ in whole)
+
+
+def provides(tree: Tree, maker: BlockRealize, buffer: Buffer, user: BlockRealize) -> bool:
+    """Within one iteration of the loops that both stand in: has the maker made all that the user reads?
+
+    False also when that cannot be shown.
+    """
+    around = {x.var for x in tree.ancestors(user)}
+    shared = {x.var for x in tree.ancestors(maker) if x.var in around}
+    if not any(tree.ranges[v][1] > 0 for v in shared):
+        return True
+    if any(tree.ranges[v][1] > 0 for v in variables(reduce_values(maker)) & shared):
+        return False
+    made = made_box(tree, maker, buffer, shared)
+    if made is None:
+        return False
+    known = conjuncts(user.predicate)
+    if not all(any(same(c, k) for k in known) for c in made.conditions):
+        return False
+    running = around - shared
+    relax = Relaxation(running, tree.ranges, caps_of(user.predicate, running))
+    for region in user.block.reads:
+        if region.buffer is buffer:
+            for dim, (lo, count) in enumerate(region.box):
+                if not _within(index_interval(lo, user, relax), count, made.intervals[dim], buffer.shape[dim]):
+                    return False
+    return True
+
+
+def _within(needed: Interval | None, count: int, made: Interval, extent: int) -> bool:
+    if made.lo.is_const and made.lo.const <= 0 and made.lo.const + made.width >= extent - 1:
+        return True
+    if needed is None:
+        return False
+    lo, width = needed.lo, needed.width + count - 1
+    if lo.is_const:
+        # Reads outside of the buffer are guarded in the body.
+        first, last = max(lo.const, 0), min(lo.const + width, extent - 1)
+        lo, width = constant(first), max(last - first, 0)
+    gap = lo.add(made.lo, -1)
+    return gap.is_const and gap.const >= 0 and gap.const + width <= made.width
