@@ -120,9 +120,11 @@ class Writer:
         frame.start_block(after)
 
     def _loop_metadata(self, stmt: For) -> str:
-        if stmt.var in self.plan.unrolling.hinted:
-            return ", !llvm.loop " + self.frame.module.loop_metadata('!"llvm.loop.unroll.full"')
-        return ""
+        unrolling = self.plan.unrolling
+        if stmt.var not in unrolling.hinted and stmt.var not in unrolling.shaped:
+            return ""
+        wish = "full" if stmt.var in unrolling.hinted else "disable"
+        return ", !llvm.loop " + self.frame.module.loop_metadata(f'!"llvm.loop.unroll.{wish}"')
 
     # Vectorized loops.
 

@@ -3,6 +3,9 @@
 The pragma on a loop covers the loop and everything inside. From the inside out, a serial loop whose body has no loop
 left is unrolled while the steps of the unrolled code (stores, a vectorized one counting once) stay within the
 limit. `pragma_unroll_explicit` false leaves the unrolling to LLVM.
+
+A loop around loops that the schedule vectorized or unrolled has the body that it is meant to have: LLVM is told not to
+unroll it further, which would double the compile time of a candidate for nothing.
 """
 
 from __future__ import annotations
@@ -16,10 +19,11 @@ from pegbox.loops.visit import children
 
 @dataclass
 class Unrolling:
-    """Loops to unroll here (`explicit`) and loops that LLVM is told to unroll (`hinted`), by variable."""
+    """Loops to unroll here (`explicit`), and loops that LLVM is told to unroll (`hinted`) or not to (`shaped`)."""
 
     explicit: set[Var] = field(default_factory=set)
     hinted: set[Var] = field(default_factory=set)
+    shaped: set[Var] = field(default_factory=set)
 
 
 def plan(body: Stmt) -> Unrolling:
@@ -28,22 +32,34 @@ def plan(body: Stmt) -> Unrolling:
     return result
 
 
-def _visit(stmt: Stmt, limit: int, explicit: bool, result: Unrolling) -> tuple[int, bool]:
-    """(steps of the code as it will be written, does a loop remain in it)."""
+@dataclass(frozen=True)
+class _Below:
+    """What a statement holds: steps of the code as it will be written, a loop that stays one, a shaped loop."""
+
+    steps: int
+    looped: bool = False
+    shaped: bool = False
+
+
+def _visit(stmt: Stmt, limit: int, explicit: bool, result: Unrolling) -> _Below:
     if isinstance(stmt, Store):
-        return 1, False
-    if isinstance(stmt, For):
-        notes = dict(stmt.annotations)
-        limit = int(notes.get("pragma_auto_unroll_max_step", limit))
-        explicit = bool(notes.get("pragma_unroll_explicit", explicit))
-        steps, looped = _visit(stmt.body, limit, explicit, result)
-        if stmt.kind is ForKind.VECTORIZED:
-            return steps, looped
-        if stmt.kind is ForKind.UNROLLED or stmt.extent == 1:
-            return steps * stmt.extent, looped
-        if stmt.kind is ForKind.SERIAL and not looped and steps * stmt.extent <= limit:
-            (result.explicit if explicit else result.hinted).add(stmt.var)
-            return steps * stmt.extent, False
-        return steps, True
-    parts = [_visit(child, limit, explicit, result) for child in children(stmt)]
-    return sum(steps for steps, _ in parts), any(looped for _, looped in parts)
+        return _Below(1)
+    if not isinstance(stmt, For):
+        parts = [_visit(child, limit, explicit, result) for child in children(stmt)]
+        steps = sum(part.steps for part in parts)
+        return _Below(steps, any(part.looped for part in parts), any(part.shaped for part in parts))
+    notes = dict(stmt.annotations)
+    limit = int(notes.get("pragma_auto_unroll_max_step", limit))
+    explicit = bool(notes.get("pragma_unroll_explicit", explicit))
+    body = _visit(stmt.body, limit, explicit, result)
+    steps = body.steps * stmt.extent
+    if stmt.kind is ForKind.VECTORIZED:
+        return _Below(body.steps, body.looped, True)
+    if stmt.kind is ForKind.UNROLLED or stmt.extent == 1:
+        return _Below(steps, body.looped, True)
+    if stmt.kind is ForKind.SERIAL and not body.looped and steps <= limit:
+        (result.explicit if explicit else result.hinted).add(stmt.var)
+        return _Below(steps, False, body.shaped)
+    if body.shaped:
+        result.shaped.add(stmt.var)
+    return _Below(body.steps, True, body.shaped)
