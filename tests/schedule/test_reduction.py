@@ -79,3 +79,12 @@ def test_refuses_a_loop_fused_from_spatial_and_reduce(programs: Any) -> None:
     fused = sch.fuse(j, k)
     with pytest.raises(ScheduleError, match="j_k_fused binds spatial and reduce variables at once"):
         sch.decompose_reduction("C", fused)
+
+
+def test_a_tail_over_spatial_and_reduce_loops_guards_the_init_as_well(programs: Any, check_values: Any) -> None:
+    args, reference = programs.matmul(5, 7, 6)
+    sch = Schedule(args)
+    sch.split(sch.fuse(*sch.get_loops("C")[1:], name="f"), [4, 2, 6])
+    sch.decompose_reduction("C", sch.get_loop("C", 0))
+    assert str(sch.tree.blocks["C_init"].predicate) == "f_0 * 12 + f_1 * 6 < 42"
+    check_values(sch, reference)

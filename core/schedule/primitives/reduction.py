@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pegbox.expr.build import TRUE, conjuncts, logical_and
+from pegbox.expr.build import TRUE, ZERO, conjuncts, logical_and
 from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Region, Stmt, seq
 from pegbox.loops.visit import substitute_vars
@@ -89,10 +90,12 @@ def _init_block(realize: BlockRealize, loops: Mapping[Var, Expr], gone: set[Var]
             mapping[it.var] = copy.var
             iters.append(copy)
             values.append(substitute(value, loops))
+    # An element starts at its first visit, where the reduce loops are at zero.
+    first: dict[Var, Expr] = {**loops, **dict.fromkeys(gone, ZERO)}
     predicate: Expr = TRUE
     for part in conjuncts(realize.predicate):
-        if not free_vars(part) & gone:
-            predicate = logical_and(predicate, substitute(part, loops))
+        at_first = substitute(part, first)
+        predicate = logical_and(predicate, at_first if not free_vars(part) & gone else simplify(at_first, {}))
     writes = tuple(Region(w.buffer, tuple((substitute(lo, mapping), n) for lo, n in w.box)) for w in block.writes)
     assert block.init is not None
     init = substitute_vars(block.init, mapping)
