@@ -8,6 +8,7 @@ from pegbox.expr.nodes import Buffer, Const, Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import Alloc, Annotation, BlockRealize, For, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.passes.domain import leaves_domain
 from pegbox.loops.passes.init import reduce_vars
 from pegbox.loops.visit import walk
 
@@ -69,17 +70,22 @@ class _Flatten:
         block = realize.block
         conditions = [simplify(c, self.ranges) for c in conjuncts(realize.predicate)]
         outer = self.binding
-        self.binding = {
-            it.var: simplify(value, self.ranges) for it, value in zip(block.iters, realize.values, strict=True)
-        }
+        values = [simplify(value, self.ranges) for value in realize.values]
+        self.binding = {it.var: value for it, value in zip(block.iters, values, strict=True)}
         body = self.stmt(block.body)
         self.binding = outer
         if body is None:
             return None
         reducing = reduce_vars(realize)
         private = all(s.buffer in self.intermediates for s in walk(block.body) if isinstance(s, Store))
+        spatial = [(v, it.extent) for it, v in zip(block.iters, values, strict=True) if not it.is_reduce]
+
+        def only_guards(condition: Expr) -> bool:
+            beyond = any(leaves_domain(condition, value, extent, self.ranges) for value, extent in spatial)
+            return private and not free_vars(condition) & reducing and beyond
+
         for guard in (True, False):
-            own = [c for c in conditions if (private and not free_vars(c) & reducing) is guard]
+            own = [c for c in conditions if only_guards(c) is guard]
             condition = all_of(own)
             if isinstance(condition, Const):
                 if not condition.value:

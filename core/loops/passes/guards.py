@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pegbox.expr.bounds import Ranges, bounds
 from pegbox.expr.build import all_of, conjuncts
-from pegbox.expr.nodes import Buffer, Const, Expr, Load, Select, Var
+from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load, Select, Var
 from pegbox.expr.visit import children as operands
 from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import For, Function, If, Stmt, Store
@@ -29,7 +29,7 @@ def drop_guards(func: Function) -> Function:
 
 
 def _escaping(stmt: Stmt, ranges: Ranges) -> Iterator[Expr]:
-    """Index expressions that the loops' ranges alone do not keep inside their buffer."""
+    """Expressions that the loops' ranges alone do not keep harmless: indices outside their buffer, divisors of zero."""
     for node in walk(stmt):
         if isinstance(node, Store):
             yield from _outside(node.buffer, node.indices, ranges)
@@ -46,10 +46,18 @@ def _expr_escapes(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
             # Its own condition protects the loads, however they look; keep to what is simple here.
             yield from (v for v in free_vars(expr) if not _is_free(v, ranges))
             return
+        case Binary("floordiv" | "floormod", _, divisor) if _may_be_zero(divisor, ranges):
+            # Outside of the domain it may be anything, and the machine traps.
+            yield divisor
         case _:
             pass
     for operand in operands(expr):
         yield from _expr_escapes(operand, ranges)
+
+
+def _may_be_zero(divisor: Expr, ranges: Ranges) -> bool:
+    between = bounds(divisor, ranges)
+    return between is None or between[0] <= 0 <= between[1]
 
 
 def _is_free(var: Var, ranges: Ranges) -> bool:

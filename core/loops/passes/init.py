@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pegbox.expr.build import all_of, conjuncts
+from pegbox.expr.build import ZERO, all_of, compare, conjuncts
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, If, IterKind, Seq, Stmt, seq
@@ -32,12 +32,30 @@ def _split(body: Stmt, realize: BlockRealize) -> Stmt:
     path = path_to(body, realize)
     loops = [node for node in path if isinstance(node, For)]
     reducing = reduce_vars(realize)
+    if reducing & _spatial_vars(realize):
+        plain = BlockRealize(realize.values, _started_inside(realize.block), realize.predicate)
+        return _replace(body, path, realize, realize, plain, Seq(()))
     first = next((i for i, loop in enumerate(loops) if loop.var in reducing), None)
     anchor: Stmt = realize if first is None else loops[first]
     inner = [] if first is None else loops[first:]
     nest = init_nest(realize, [loop for loop in inner if loop.var not in reducing])
     plain = BlockRealize(realize.values, replace(realize.block, init=None), realize.predicate)
     return _replace(body, path, anchor, realize, plain, nest)
+
+
+def _spatial_vars(realize: BlockRealize) -> set[Var]:
+    found: set[Var] = set()
+    for it, value in zip(realize.block.iters, realize.values, strict=True):
+        if not it.is_reduce:
+            found |= free_vars(value)
+    return found
+
+
+def _started_inside(block: Block) -> Block:
+    """Where a loop runs over spatial and reduce iterations at once, no loops are left for an init of its own."""
+    assert block.init is not None
+    first = all_of([compare("eq", it.var, ZERO) for it in block.iters if it.is_reduce])
+    return replace(block, init=None, body=seq(If(first, block.init), block.body))
 
 
 def path_to(body: Stmt, target: Stmt) -> list[Stmt]:

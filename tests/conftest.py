@@ -1,0 +1,26 @@
+"""What all rooms' tests share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[object], None]:
+    """Compare a printed program with tests/golden/<room>/<test name>.txt; PEGBOX_UPDATE_GOLDEN=1 writes the file."""
+
+    def check(program: object) -> None:
+        here = Path(__file__).parent
+        path = here / "golden" / request.path.parent.name / f"{request.node.name.removeprefix('test_')}.txt"
+        text = str(program)
+        if os.environ.get("PEGBOX_UPDATE_GOLDEN"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        assert path.exists(), f"no golden file {path}; run with PEGBOX_UPDATE_GOLDEN=1 and read what it writes"
+        assert text == path.read_text()
+
+    return check

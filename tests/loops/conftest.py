@@ -1,0 +1,8 @@
+"""The interpreter and the generators of random programs are modules that test files here import by name."""
+
+import sys
+from pathlib import Path
+
+_HERE = str(Path(__file__).parent)
+if _HERE not in sys.path:
+    sys.path.append(_HERE)

@@ -1,0 +1,109 @@
+"""Guards go where memory allows the extra work, and stay where the extra work would be seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from lowered_interpreter import run
+from te_programs import check_values, matmul, through, two_stages
+
+from pegbox import te
+from pegbox.expr.build import variables
+from pegbox.loops.passes.domain import leaves_domain
+
+
+def test_an_intermediate_is_padded_instead_of_tested(golden: Any) -> None:
+    a, _b, c = two_stages(10)
+    d = te.compute((10,), lambda i: c[i] - 1, "D")
+    s = te.create_schedule(d.op)
+    s[c].split(s[c].op.axis[0], factor=4)
+    golden(through("guards", s, [a, d]))
+    check_values(s, [a, d])
+
+
+def test_the_padding_is_tested_where_inputs_end() -> None:
+    # Nothing stands behind the end of A: what reads it keeps its test, what reads B alone does not.
+    a, b, c = two_stages(10)
+    d = te.compute((10,), lambda i: c[i] - 1, "D")
+    s = te.create_schedule(d.op)
+    for t in (b, c):
+        s[t].split(s[t].op.axis[0], factor=4)
+    text = str(through("guards", s, [a, d]))
+    assert text.count("if ") == 1
+    assert "if i_0 * 4 + i_1 < 10:\n                B[" in text
+    check_values(s, [a, d])
+
+
+def test_outputs_keep_their_tests() -> None:
+    a, _b, c = two_stages(10)
+    s = te.create_schedule(c.op)
+    s[c].split(s[c].op.axis[0], factor=4)
+    assert "if i_0 * 4 + i_1 < 10" in str(through("guards", s, [a, c]))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (1, 0, 2)])
+def test_a_second_split_that_does_not_divide_repeats_nothing(order: tuple[int, ...]) -> None:
+    # Without its test the third iteration of a tile of three, split by two, would start an element of the next again.
+    x = te.placeholder((5, 4), name="X")
+    k = te.reduce_axis((0, 4), "k")
+    y = te.compute((5,), lambda i: te.sum(x[i, k], axis=k), "Y")
+    z = te.compute((5,), lambda i: y[i] + 1, "Z")
+    s = te.create_schedule(z.op)
+    outer, inner = s[y].split(s[y].op.axis[0], factor=3)
+    loops = (outer, *s[y].split(inner, factor=2))
+    s[y].reorder(k, *(loops[n] for n in order))
+    check_values(s, [x, z])
+
+
+def test_a_second_split_of_a_cached_tile_adds_up_once() -> None:
+    a, b, c = matmul(5, 7, 6)
+    s = te.create_schedule(c.op)
+    tile = s.cache_write(c, "local")
+    yo, _ = s[c].split(s[c].op.axis[0], factor=5)
+    s[tile].compute_at(s[c], yo)
+    y, x = s[tile].op.axis
+    _, yi = s[tile].split(y, factor=3)
+    s[tile].split(yi, factor=2)
+    s[tile].reorder(s[tile].op.reduce_axis[0], x)
+    check_values(s, [a, b, c])
+
+
+def test_which_conditions_keep_an_iteration_inside_the_domain() -> None:
+    o, m, i = variables("o m i")
+    ranges = {o: (0, 2), m: (0, 1), i: (0, 3)}
+    assert leaves_domain(o * 4 + i < 10, o * 4 + i, 10, ranges)
+    assert not leaves_domain(o * 4 + i < 9, o * 4 + i, 10, ranges)
+    # o split again, into three parts by two
+    assert leaves_domain(o * 2 + m < 5, o * 8 + m * 4 + i, 20, ranges)
+    assert leaves_domain(o * 2 + m < 5, o * 8 + m * 4 + i, 18, ranges)
+    # i split again: a failing iteration is one of the next o
+    assert not leaves_domain(m * 2 + i < 3, o * 3 + m * 2 + i, 9, ranges)
+    # both ends of a region that starts before the first element
+    assert leaves_domain(o * 4 + i - 1 >= 0, o * 4 + i - 1, 10, ranges)
+    assert leaves_domain(o * 4 + i - 1 < 10, o * 4 + i - 1, 10, ranges)
+    assert leaves_domain(o >= 1, o * 4 - 4, 10, ranges)
+    assert not leaves_domain(o >= 1, o * 4 + 1, 10, ranges)
+    # counted down
+    assert leaves_domain(i > 0, 4 - i, 4, ranges)
+    # a digit of a fused loop
+    assert leaves_domain(o * 4 + i < 10, (o * 4 + i) // 5, 2, ranges)
+    assert not leaves_domain(o * 4 + i < 9, (o * 4 + i) // 5, 2, ranges)
+    assert not leaves_domain(o * 4 + i < 10, (o * 4 + i) % 5, 5, ranges)
+    # of other variables, or no ordering at all
+    assert not leaves_domain(m < 1, o * 4 + i, 10, ranges)
+    assert not leaves_domain((o % 2) < 1, o * 4 + i, 10, ranges)
+
+
+def test_no_guard_is_dropped_that_keeps_a_divisor_from_being_zero() -> None:
+    # What stands in the padding of D is anything, zero included; dividing integers by it would kill the process.
+    x = te.placeholder((5,), "int32", "X")
+    d = te.compute((5,), lambda i: x[i] * x[i] + 1, "D")
+    q = te.compute((5,), lambda i: 100 // d[i], "Q")
+    z = te.compute((5,), lambda i: q[i] + 1, "Z")
+    s = te.create_schedule(z.op)
+    s[d].split(s[d].op.axis[0], factor=3)
+    s[q].split(s[q].op.axis[0], factor=4)
+    func = check_values(s, [x, z])
+    run(func, [np.arange(5, dtype="int32"), np.zeros(5, "int32")], poison=0)
