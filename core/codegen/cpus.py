@@ -9,7 +9,7 @@ from __future__ import annotations
 _AVX512 = """
     skylake-avx512 skx cascadelake cooperlake cannonlake icelake-client icelake-server rocketlake tigerlake
     sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids novalake knl knm
-    znver4 znver5 znver6 x86-64-v4
+    znver4 znver5 x86-64-v4
 """
 _AVX = """
     sandybridge corei7-avx ivybridge core-avx-i haswell core-avx2 broadwell skylake alderlake raptorlake meteorlake

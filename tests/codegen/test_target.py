@@ -1,0 +1,115 @@
+"""Target strings."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from pegbox.codegen import Target, host
+from pegbox.errors import TargetError
+
+
+def test_a_bare_target_is_this_machine_with_the_cores_of_this_process() -> None:
+    target = Target("llvm")
+    assert target.cpu == host.cpu_name()
+    assert target.num_cores == host.available_cores()
+    assert target == Target.host()
+    assert target == Target()
+
+
+def test_the_host_with_fewer_cores() -> None:
+    assert Target.host(num_cores=1) == Target("llvm -num-cores 1")
+
+
+def test_every_option_is_read() -> None:
+    target = Target("llvm -mcpu=znver4 -mattr=+avx512bf16,-avx512fp16 -mtriple=x86_64-unknown-linux-gnu -num-cores 2")
+    assert target.cpu == "znver4"
+    assert target.attributes == ("+avx512bf16", "-avx512fp16")
+    assert target.triple == "x86_64-unknown-linux-gnu"
+    assert target.num_cores == 2
+    assert target.features == "+avx512bf16,-avx512fp16"
+
+
+@pytest.mark.parametrize("text", ["llvm -num-cores 3 -mcpu znver4", "llvm  -mcpu=znver4 -num-cores=3"])
+def test_spellings_of_one_target_are_equal(text: str) -> None:
+    target = Target(text)
+    assert target == Target("llvm -mcpu=znver4 -num-cores 3")
+    assert hash(target) == hash(Target("llvm -mcpu=znver4 -num-cores 3"))
+    assert str(target) == "llvm -mcpu=znver4 -num-cores 3"
+    assert target != Target("llvm -mcpu=znver4 -num-cores 2")
+    assert target != str(target)
+
+
+@pytest.mark.parametrize("text", ["llvm", "llvm -mcpu=haswell -mattr=+f16c -num-cores 4"])
+def test_the_string_reads_back_equal(text: str) -> None:
+    target = Target(text)
+    assert Target(str(target)) == target
+    assert pickle.loads(pickle.dumps(target)) == target
+    assert eval(repr(target)) == target
+
+
+def test_naming_this_machines_processor_keeps_its_features() -> None:
+    assert Target(f"llvm -mcpu={host.cpu_name()}").features == Target("llvm").features != ""
+
+
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [
+        ("llvm -mcpu=znver5", 512),
+        ("llvm -mcpu=x86-64-v4", 512),
+        ("llvm -mcpu=haswell", 256),
+        ("llvm -mcpu=x86-64-v2", 128),
+        ("llvm -mcpu=haswell -mattr=+avx512f", 512),
+        ("llvm -mcpu=x86-64 -mattr=+avx2", 256),
+        ("llvm -mcpu=znver5 -mattr=-avx512f", 256),
+        ("llvm -mcpu=skylake-avx512 -mattr=+prefer-256-bit", 256),
+        ("llvm -mcpu=haswell -mattr=-avx", 128),
+        ("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-v2", 128),
+    ],
+)
+def test_vectors_are_as_wide_as_the_processors(text: str, bits: int) -> None:
+    assert Target(text).vector_bits == bits
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "a target is a string such as 'llvm -mcpu=znver4"),
+        (None, "a target is a string"),
+        ("cuda -arch=sm_80", "unknown kind 'cuda'; the only kind is 'llvm'"),
+        ("llvm -mpcu=znver4", "unknown option '-mpcu=znver4'; did you mean -mcpu"),
+        ("llvm fast", "unknown option 'fast'; use -mcpu"),
+        ("llvm -mcpu=znver44", r"unknown processor 'znver44' in -mcpu; near names: .*znver4"),
+        ("llvm -mcpu=qqqq", "unknown processor 'qqqq' in -mcpu; see"),
+        ("llvm -mcpu=", "option -mcpu needs a value"),
+        ("llvm -mcpu -num-cores 2", "option -mcpu needs a value"),
+        ("llvm -num-cores", "option -num-cores needs a value"),
+        ("llvm -num-cores 0", "-num-cores must be a positive number, got '0'"),
+        ("llvm -num-cores two", "-num-cores must be a positive number, got 'two'"),
+        ("llvm -num-cores 1 -num-cores 2", "option -num-cores is given twice"),
+        ("llvm -mattr=avx2", r"feature 'avx2' in -mattr must start with \+"),
+    ],
+)
+def test_a_malformed_string_is_refused_with_the_part_that_is_wrong(text: str, message: str) -> None:
+    with pytest.raises(TargetError, match=message):
+        Target(text)
+
+
+def test_the_list_of_processors_is_what_llvm_knows() -> None:
+    # LLVM prints a warning for names that it does not know; a typo in our list would show here.
+    import subprocess
+    import sys
+
+    code = """
+from llvmlite import binding as llvm
+from pegbox.codegen.cpus import X86_VECTOR_BITS
+llvm.initialize_all_targets(); llvm.initialize_all_asmprinters()
+triple = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
+for cpu in X86_VECTOR_BITS:
+    print(cpu, flush=True)
+    machine = triple.create_target_machine(cpu=cpu)
+    machine.emit_assembly(llvm.parse_assembly("define void @f() {\\n ret void\\n}"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "not a recognized processor" not in done.stderr

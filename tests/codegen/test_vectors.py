@@ -1,0 +1,410 @@
+"""Vectorized loops: addresses of every pattern, masks, reductions; compared with the interpreter."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from lowered_programs import (
+    ONE_CORE,
+    SERIAL,
+    UNROLLED,
+    VECTORIZED,
+    alloc,
+    check,
+    function,
+    get,
+    loop,
+    numbers,
+    put,
+    run,
+)
+
+from pegbox.codegen import build, emit
+from pegbox.expr.build import const, maximum, minimum, select
+from pegbox.expr.nodes import Binary, Buffer, Expr
+from pegbox.loops.nodes import Function, If, seq
+
+ZERO = const(0.0, "float32")
+
+
+def copy(size: int, index: object, *, source: int | None = None) -> Function:
+    """c[i] = a[index(i)], vectorized."""
+    a, c = Buffer("a", (source or size,)), Buffer("c", (size,))
+    return function([a, c], [c], loop("i", size, lambda i: put(c, i, get(a, index(i))), VECTORIZED))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 16, 17, 31, 48, 64, 100, 999, 5000])
+def test_any_number_of_lanes(size: int) -> None:
+    check(copy(size, lambda i: i))
+
+
+def test_a_dense_loop_is_one_vector_load_and_one_vector_store() -> None:
+    text = emit(copy(4, lambda i: i), ONE_CORE).ll
+    assert len(re.findall(r"load <4 x float>", text)) == 1
+    assert len(re.findall(r"store <4 x float>", text)) == 1
+    assert "gather" not in text
+
+
+@pytest.mark.parametrize("stride", [2, 3, 5, -1, -2])
+def test_strided_loads(stride: int) -> None:
+    size = 37
+    shift = -stride * (size - 1) if stride < 0 else 0
+    check(copy(size, lambda i: i * stride + shift, source=abs(stride) * (size - 1) + 1))
+
+
+def test_every_second_element_needs_no_gather() -> None:
+    text = emit(copy(16, lambda i: i * 2, source=31), ONE_CORE).ll
+    assert "shufflevector" in text
+    assert "gather" not in text
+
+
+def test_a_loop_invariant_load_is_a_scalar() -> None:
+    text = emit(copy(16, lambda i: i * 0 + 3), ONE_CORE).ll
+    assert "load float" in text
+    check(copy(16, lambda i: i * 0 + 3))
+
+
+@pytest.mark.parametrize("divisor", [2, 3, 4, 16, 100])
+def test_quotients_and_remainders_of_the_lane(divisor: int) -> None:
+    check(copy(50, lambda i: i // divisor))
+    check(copy(50, lambda i: i % divisor))
+
+
+@pytest.mark.parametrize(("size", "divisor"), [(5, 8), (7, 3), (16, 64), (16, 12)])
+def test_a_fused_index_is_taken_apart(size: int, divisor: int) -> None:
+    a, c = Buffer("a", (40, divisor)), Buffer("c", (9, size))
+    body = loop(
+        "o",
+        9,
+        lambda o: loop(
+            "i", size, lambda i: put(c, o, i, get(a, (o * size + i) // divisor, (o * size + i) % divisor)), VECTORIZED
+        ),
+    )
+    check(function([a, c], [c], body))
+
+
+def test_quotients_that_the_split_makes_exact_cost_nothing() -> None:
+    a, c = Buffer("a", (8, 64)), Buffer("c", (32, 16))
+    body = loop(
+        "o",
+        32,
+        lambda o: loop("i", 16, lambda i: put(c, o, i, get(a, (o * 16 + i) // 64, (o * 16 + i) % 64)), VECTORIZED),
+    )
+    func = function([a, c], [c], body)
+    assert "gather" not in emit(func, ONE_CORE).ll
+    check(func)
+
+
+def test_indices_from_data_gather() -> None:
+    table, where, c = Buffer("table", (50,)), Buffer("where", (37,), "int64"), Buffer("c", (37,))
+    body = loop("i", 37, lambda i: put(c, i, get(table, get(where, i))), VECTORIZED)
+    func = function([table, where, c], [c], body)
+    values = numbers(table)
+    places = np.random.default_rng(0).permutation(50)[:37]
+    got = run(build(emit(func, ONE_CORE)), {"table": values, "where": places})[0]
+    np.testing.assert_array_equal(got, values[places])
+
+
+def test_indices_from_data_scatter() -> None:
+    a, where, c = Buffer("a", (37,)), Buffer("where", (37,), "int64"), Buffer("c", (37,))
+    body = loop("i", 37, lambda i: put(c, get(where, i), get(a, i)), VECTORIZED)
+    values, places = numbers(a), np.random.default_rng(0).permutation(37)
+    got = run(build(emit(function([a, where, c], [c], body), ONE_CORE)), {"a": values, "where": places})[0]
+    expected = np.empty(37, np.float32)
+    expected[places] = values
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("stride", [2, 3, -1])
+def test_strided_stores_touch_nothing_between(stride: int) -> None:
+    size = 20
+    shift = -stride * (size - 1) if stride < 0 else 0
+    a, c = Buffer("a", (size,)), Buffer("c", (abs(stride) * (size - 1) + 1,))
+    body = loop("i", size, lambda i: put(c, i * stride + shift, get(a, i)), VECTORIZED)
+    values = numbers(a)
+    got = run(build(emit(function([a, c], [c], body), ONE_CORE)), {"a": values})[0]
+    expected = np.full(c.shape, 77, np.float32)
+    expected[np.arange(size) * stride + shift] = values
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("total", [1, 15, 16, 17, 37, 63])
+@pytest.mark.parametrize("factor", [4, 16, 24])
+def test_a_masked_tail_writes_nothing_beyond_the_end(total: int, factor: int) -> None:
+    whole = -(-total // factor) * factor
+    a, c = Buffer("a", (total,)), Buffer("c", (whole + 8,))
+    body = loop(
+        "o",
+        whole // factor,
+        lambda o: loop(
+            "i",
+            factor,
+            lambda i: If(o * factor + i < total, put(c, o * factor + i, get(a, o * factor + i) * 2.0)),
+            VECTORIZED,
+        ),
+    )
+    values = numbers(a)
+    got = run(build(emit(function([a, c], [c], body), ONE_CORE)), {"a": values})[0]
+    np.testing.assert_array_equal(got[:total], values * 2)
+    assert (got[total:] == 77).all()
+
+
+def test_a_mask_that_always_holds_vanishes() -> None:
+    a, c = Buffer("a", (64,)), Buffer("c", (64,))
+    body = loop(
+        "o",
+        4,
+        lambda o: loop("i", 16, lambda i: If(o * 16 + i < 64, put(c, o * 16 + i, get(a, o * 16 + i))), VECTORIZED),
+    )
+    text = emit(function([a, c], [c], body), ONE_CORE).ll
+    assert "mask" not in text
+    assert "icmp slt" not in text
+
+
+def test_a_condition_that_no_lane_decides_is_a_branch() -> None:
+    a, c = Buffer("a", (5, 16)), Buffer("c", (5, 16))
+    body = loop(
+        "o",
+        5,
+        lambda o: loop("i", 16, lambda i: seq(put(c, o, i, ZERO), If(o < 3, put(c, o, i, get(a, o, i)))), VECTORIZED),
+    )
+    func = function([a, c], [c], body)
+    assert "mask" not in emit(func, ONE_CORE).ll
+    check(func)
+
+
+@pytest.mark.parametrize("op", ["lt", "le", "gt", "ge", "eq", "ne"])
+def test_conditions_on_lanes_of_every_kind(op: str) -> None:
+    from pegbox.expr.build import compare
+
+    c = Buffer("c", (11, 21), "int32")
+    body = loop(
+        "o",
+        11,
+        lambda o: loop(
+            "i",
+            21,
+            lambda i: seq(
+                put(c, o, i, const(0, "int32")), If(compare(op, i * 2 - o * 3, 4), put(c, o, i, const(1, "int32")))
+            ),
+            VECTORIZED,
+        ),
+    )
+    check(function([c], [c], body))
+
+
+def test_padding_reads_nothing_outside() -> None:
+    a, c = Buffer("a", (37,)), Buffer("c", (39,))
+    body = loop("i", 39, lambda i: put(c, i, select((i >= 1) & (i < 38), get(a, i - 1), ZERO)), VECTORIZED)
+    check(function([a, c], [c], body))
+    check(function([a, c], [c], loop("i", 39, lambda i: put(c, i, select((i >= 1) & (i < 38), get(a, i - 1), ZERO)))))
+
+
+def test_a_scalar_condition_guards_a_vector_load() -> None:
+    a, c = Buffer("a", (4, 16)), Buffer("c", (6, 16))
+    body = loop(
+        "o",
+        6,
+        lambda o: loop("i", 16, lambda i: put(c, o, i, select((o >= 1) & (o < 5), get(a, o - 1, i), ZERO)), VECTORIZED),
+    )
+    check(function([a, c], [c], body))
+
+
+def test_a_condition_on_data_guards_the_right_side_of_and() -> None:
+    a, c = Buffer("a", (20,)), Buffer("c", (20,), "int32")
+
+    def first_of_a_run(i: Expr) -> Expr:
+        return select((i > 0) & (get(a, i - 1) < get(a, i)), const(1, "int32"), const(0, "int32"))
+
+    for kind in (SERIAL, VECTORIZED):
+        check(function([a, c], [c], loop("i", 20, lambda i: put(c, i, first_of_a_run(i)), kind)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int8", "float16"])
+@pytest.mark.parametrize("op", ["add", "min", "max", "mul"])
+@pytest.mark.parametrize("size", [1, 5, 16, 37, 128])
+def test_reductions_across_lanes(dtype: str, op: str, size: int) -> None:
+    a, c = Buffer("a", (3, size), dtype), Buffer("c", (3,), dtype)
+    body = loop(
+        "o",
+        3,
+        lambda o: seq(
+            put(c, o, const(1, dtype)),
+            loop("i", size, lambda i: put(c, o, Binary(op, get(c, o), get(a, o, i))), VECTORIZED),
+        ),
+    )
+    check(function([a, c], [c], body), rtol=0.1 if dtype == "float16" else 1e-4)
+
+
+def test_min_across_lanes_keeps_nan() -> None:
+    a, c = Buffer("a", (64,)), Buffer("c", (1,))
+    body = seq(
+        put(c, 0, const(5.0, "float32")), loop("i", 64, lambda i: put(c, 0, minimum(get(c, 0), get(a, i))), VECTORIZED)
+    )
+    kernel = build(emit(function([a, c], [c], body), ONE_CORE))
+    for place in (0, 17, 63):
+        values = np.ones(64, np.float32)
+        values[place] = np.nan
+        assert np.isnan(run(kernel, {"a": values})[0][0])
+
+
+def dot(outer: int, unrolled: int, lanes: int, *, total: int | None = None) -> Function:
+    """c[r] = sum over k of a[r, k] * b[k], the reduction split in three and vectorized innermost."""
+    size = total or outer * unrolled * lanes
+    a, b, c = Buffer("a", (3, size)), Buffer("b", (size,)), Buffer("c", (3,))
+
+    def step(r: Expr, k: Expr) -> object:
+        update = put(c, r, get(c, r) + get(a, r, k) * get(b, k))
+        return update if total is None else If(k < total, update)
+
+    body = loop(
+        "r",
+        3,
+        lambda r: seq(
+            put(c, r, ZERO),
+            loop(
+                "ko",
+                outer,
+                lambda ko: loop(
+                    "ku",
+                    unrolled,
+                    lambda ku: loop("kv", lanes, lambda kv: step(r, (ko * unrolled + ku) * lanes + kv), VECTORIZED),  # type: ignore[arg-type, return-value]
+                    UNROLLED,
+                ),
+            ),
+        ),
+    )
+    return function([a, b, c], [c], body)
+
+
+@pytest.mark.parametrize(("outer", "unrolled", "lanes"), [(5, 1, 16), (4, 4, 8), (3, 2, 32), (1, 8, 16), (7, 1, 5)])
+def test_a_vectorized_dot_product(outer: int, unrolled: int, lanes: int) -> None:
+    check(dot(outer, unrolled, lanes), rtol=1e-4)
+
+
+@pytest.mark.parametrize("total", [60, 64, 65, 79])
+def test_a_vectorized_dot_product_with_a_tail(total: int) -> None:
+    check(dot(5, 1, 16, total=total), rtol=1e-4)
+
+
+def test_lanes_are_summed_once_after_the_loop_not_at_every_step() -> None:
+    text = emit(dot(5, 1, 16), ONE_CORE).ll
+    lines = text.splitlines()
+    reduce = next(number for number, line in enumerate(lines) if "call reassoc" in line)
+    loop_end = next(n for n, line in enumerate(lines) if "%ko" in line and ".done" in line and "br i1" in line)
+    assert reduce > loop_end
+
+
+def test_an_element_that_something_else_touches_is_reduced_at_every_step() -> None:
+    a, c = Buffer("a", (4, 16)), Buffer("c", (2,))
+    body = seq(
+        put(c, 0, ZERO),
+        put(c, 1, ZERO),
+        loop(
+            "k",
+            4,
+            lambda k: seq(
+                loop("v", 16, lambda v: put(c, 0, get(c, 0) + get(a, k, v)), VECTORIZED),
+                put(c, 1, get(c, 1) + get(c, 0)),
+            ),
+        ),
+    )
+    check(function([a, c], [c], body), rtol=1e-4)
+
+
+def test_row_sums_with_several_rows_in_registers() -> None:
+    a, c = Buffer("a", (8, 64)), Buffer("c", (8,))
+    body = loop(
+        "ro",
+        2,
+        lambda ro: seq(
+            loop("ri", 4, lambda ri: put(c, ro * 4 + ri, ZERO)),
+            loop(
+                "k",
+                4,
+                lambda k: loop(
+                    "ri",
+                    4,
+                    lambda ri: loop(
+                        "v",
+                        16,
+                        lambda v: put(c, ro * 4 + ri, get(c, ro * 4 + ri) + get(a, ro * 4 + ri, k * 16 + v)),
+                        VECTORIZED,
+                    ),
+                    UNROLLED,
+                ),
+            ),
+        ),
+    )
+    check(function([a, c], [c], body), rtol=1e-4)
+
+
+def test_a_serial_loop_inside_a_vectorized_one() -> None:
+    a, b, c = Buffer("a", (5, 7)), Buffer("b", (7, 40)), Buffer("c", (5, 40))
+    body = loop(
+        "i",
+        5,
+        lambda i: loop(
+            "j",
+            40,
+            lambda j: seq(
+                put(c, i, j, ZERO), loop("k", 7, lambda k: put(c, i, j, get(c, i, j) + get(a, i, k) * get(b, k, j)))
+            ),
+            VECTORIZED,
+        ),
+    )
+    check(function([a, b, c], [c], body))
+
+
+def test_nested_vectorized_loops() -> None:
+    a, c = Buffer("a", (6, 8)), Buffer("c", (6, 8))
+    nest = loop("i", 6, lambda i: loop("j", 8, lambda j: put(c, i, j, get(a, i, j) + 1.0), VECTORIZED), VECTORIZED)
+    text = emit(function([a, c], [c], nest), ONE_CORE).ll
+    assert "gather" not in text
+    assert "scatter" not in text
+    check(function([a, c], [c], nest))
+    turned = loop("j", 8, lambda j: loop("i", 6, lambda i: put(c, i, j, get(a, i, j) + 1.0), VECTORIZED), VECTORIZED)
+    check(function([a, c], [c], turned))
+
+
+def test_a_reduction_nested_with_a_spatial_vectorized_loop() -> None:
+    a, c = Buffer("a", (6, 8)), Buffer("c", (6,))
+    init = loop("i", 6, lambda i: put(c, i, ZERO))
+    nest = loop("i", 6, lambda i: loop("k", 8, lambda k: put(c, i, get(c, i) + get(a, i, k)), VECTORIZED), VECTORIZED)
+    check(function([a, c], [c], seq(init, nest)))
+
+
+def test_the_last_lane_wins_where_all_store_to_one_element() -> None:
+    a, c = Buffer("a", (20,)), Buffer("c", (1,))
+    check(function([a, c], [c], loop("i", 20, lambda i: put(c, 0, get(a, i)), VECTORIZED)))
+    guarded = loop("i", 20, lambda i: If(i < 13, put(c, 0, get(a, i))), VECTORIZED)
+    check(function([a, c], [c], guarded))
+
+
+def test_a_buffer_inside_a_vectorized_loop_is_one_per_lane() -> None:
+    a, c, t = Buffer("a", (20,)), Buffer("c", (20,)), Buffer("t", (2,), scope="local")
+    body = loop(
+        "i",
+        20,
+        lambda i: alloc(
+            t, put(t, 0, get(a, i)), put(t, 1, get(t, 0) * get(t, 0)), put(c, i, maximum(get(t, 1), get(t, 0)))
+        ),
+        VECTORIZED,
+    )
+    check(function([a, c], [c], body))
+
+
+def test_bool_vectors_are_bytes_in_memory() -> None:
+    a, c = Buffer("a", (37,)), Buffer("c", (37,), "bool")
+    body = loop("i", 37, lambda i: put(c, i, get(a, i) > 0.0), VECTORIZED)
+    check(function([a, c], [c], body))
+
+
+def test_mixed_widths_in_one_loop() -> None:
+    from pegbox.expr.build import cast
+
+    a, b, c = Buffer("a", (37,), "int8"), Buffer("b", (37,), "float64"), Buffer("c", (37,), "float32")
+    body = loop("i", 37, lambda i: put(c, i, cast("float32", get(a, i)) * cast("float32", get(b, i))), VECTORIZED)
+    check(function([a, b, c], [c], body))
