@@ -24,7 +24,7 @@ from pegbox.expr.dtypes import nbytes
 
 _VECTOR_BYTES = 64  # panels are laid out for the widest vectors; narrower ones take two or four of them
 _REGISTERS = 28  # of 32: the rest hold a row of B and a broadcast element of A
-_BODY = 192  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
+_BODY = 128  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
 
 
 def declare(cfg: Any, m: int, k: int, n: int, dtype: str) -> None:
@@ -35,9 +35,9 @@ def declare(cfg: Any, m: int, k: int, n: int, dtype: str) -> None:
     cfg.define_knob("layout", layouts)
     cfg.define_knob("mr", [r for r in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 24) if r <= m])
     cfg.define_knob("nr", [v * lanes for v in (1, 2, 3, 4, 6, 8, 16) if v == 1 or v <= vectors])
-    cfg.define_knob("unroll_k", [u for u in (1, 2, 4, 8, 16) if u <= k])
+    cfg.define_knob("unroll_k", [u for u in (1, 2, 4, 8) if u <= k])
     tiled = {"layout": [x for x in layouts if x != "stream"]}
-    cfg.define_knob("k_block", [0, *(b for b in (128, 256, 512, 1024) if b < k)], when=tiled)
+    cfg.define_knob("k_block", [0, *_divisors_near(k, (128, 256, 512, 1024))], when=tiled)
     cfg.define_knob("order", ["yx", "xy"], when=tiled)
     cfg.define_knob("y_tiles", _powers(m), when=tiled)
     cfg.define_knob("x_tiles", _powers(vectors))
@@ -50,21 +50,35 @@ def declare(cfg: Any, m: int, k: int, n: int, dtype: str) -> None:
 def _constrain(cfg: Any, m: int, vectors: int, lanes: int) -> None:
     """Leave out tiles that cannot be fast, whatever the rest of the configuration."""
 
-    def tile(c: Any) -> int:
-        return int(c["mr"].val * (c["nr"].val // lanes))
+    def shape(c: Any) -> tuple[int, int]:
+        return c["mr"].val, c["nr"].val // lanes
+
+    def size(c: Any) -> int:
+        rows, columns = shape(c)
+        return rows * columns
+
+    def is_balanced(c: Any) -> bool:
+        rows, columns = shape(c)
+        return 4 * (rows + columns) <= 3 * rows * columns
 
     cfg.add_constraint(
-        lambda c: tile(c) <= _REGISTERS,
+        lambda c: size(c) <= _REGISTERS,
         reads=("mr", "nr"),
         message=f"the register tile takes at most {_REGISTERS} vectors",
     )
     cfg.add_constraint(
-        lambda c: tile(c) >= min(4, m * vectors),
+        lambda c: size(c) >= min(8, m * min(vectors, 16)),
         reads=("mr", "nr"),
-        message="the register tile takes at least 4 vectors, to hide the latency of its additions",
+        message="the register tile takes at least 8 vectors, to hide the latency of its additions",
     )
+    if m >= 4 and vectors >= 2:
+        cfg.add_constraint(
+            is_balanced,
+            reads=("mr", "nr"),
+            message="the register tile loads at most three vectors or elements for four multiply-adds",
+        )
     cfg.add_constraint(
-        lambda c: tile(c) * c["unroll_k"].val <= _BODY,
+        lambda c: size(c) * c["unroll_k"].val <= _BODY,
         reads=("mr", "nr", "unroll_k"),
         message=f"the innermost body has at most {_BODY} multiply-adds",
     )
@@ -73,6 +87,21 @@ def _constrain(cfg: Any, m: int, vectors: int, lanes: int) -> None:
 def _powers(extent: int) -> list[int]:
     """Block sizes, in tiles."""
     return [p for p in (1, 2, 4, 8, 16, 32, 64) if p == 1 or p < extent]
+
+
+def _divisors_near(extent: int, wanted: Sequence[int]) -> list[int]:
+    """For each wanted block the divisor of `extent` within a third of it, or the block itself for large extents.
+
+    Blocks that divide need no second copy of the kernel for what is left over.
+    """
+    found = []
+    for block in wanted:
+        near = [d for d in range(block * 2 // 3, block * 4 // 3 + 1) if extent % d == 0 and d < extent]
+        if near:
+            found.append(min(near, key=lambda d: abs(d - block)))
+        elif extent > 4 * block:
+            found.append(block)
+    return list(dict.fromkeys(found))
 
 
 def product(cfg: Any, lead: Sequence[int], m: int, k: int, n: int, dtype: str) -> tuple[Any, list[Tensor]]:

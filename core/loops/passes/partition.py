@@ -16,7 +16,7 @@ from pegbox.expr.build import add, compare, conjuncts, index
 from pegbox.expr.dtypes import INDEX
 from pegbox.expr.nodes import Binary, Buffer, Compare, Const, Expr, Load, Var
 from pegbox.expr.simplify import simplify
-from pegbox.expr.visit import loads, rewrite
+from pegbox.expr.visit import free_vars, loads, rewrite
 from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Seq, Stmt, Store, seq
 from pegbox.loops.visit import walk
 
@@ -156,7 +156,11 @@ class _Partition:
         self.mapping.pop(loop.var, None)
         if body is None or end - first == 1 < loop.extent:
             return body
-        return For(var, end - first, body, loop.kind, loop.annotations)
+        kind = loop.kind
+        if kind is ForKind.UNROLLED and end - first < loop.extent and _only_reduces(loop):
+            # What is left of a reduction runs once a tile; written out it would only cost compile time.
+            kind = ForKind.SERIAL
+        return For(var, end - first, body, kind, loop.annotations)
 
     def branches(self, loop: For, parts: list[tuple[int, int]]) -> Stmt | None:
         """A parallel loop stays one loop, or its tail would run on one thread; the parts become branches."""
@@ -252,6 +256,12 @@ def _at_most_zero(coefficient: int, rest: int) -> tuple[int, int]:
     if coefficient > 0:
         return 0, max(-rest // coefficient + 1, 0)
     return max(-(-rest // -coefficient), 0), 1 << 62
+
+
+def _only_reduces(loop: For) -> bool:
+    """Does every iteration write the same elements?"""
+    stores = (node for node in walk(loop.body) if isinstance(node, Store))
+    return not any(loop.var in free_vars(i) for store in stores for i in store.indices)
 
 
 def _is_read(stmt: Stmt, buffer: Buffer) -> bool:
