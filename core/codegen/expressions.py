@@ -37,18 +37,26 @@ def _index(frame: Frame, expr: Expr, chunk: Chunk) -> Value:
     return Value(index.vector(frame, where, chunk.width)[0], "int64", chunk.width)
 
 
+def _is_index(frame: Frame, expr: Expr) -> bool:
+    """`is_index`, asked once per node."""
+    known = frame.are_indices.get(id(expr))
+    if known is None:
+        known = frame.are_indices[id(expr)] = (expr, is_index(expr))
+    return known[1]
+
+
 def _binary(frame: Frame, expr: Binary, chunk: Chunk) -> Value:
-    if expr.dtype == "int64" and is_index(expr):
+    if expr.dtype == "int64" and _is_index(frame, expr):
         return _index(frame, expr, chunk)
     return numeric.binary(frame, expr.op, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
 
 
 def _compare(frame: Frame, expr: Compare, chunk: Chunk) -> Value:
-    if expr.a.dtype == "int64" and is_index(expr.a) and is_index(expr.b):
-        cached = frame.linears.get(id(expr))
-        if cached is None:
-            form = linear((expr.a, expr.b), (1, -1), frame.depth_of)
-            cached = frame.linears[id(expr)] = (expr, form)
+    cached = frame.linears.get(id(expr))
+    if cached is None and expr.a.dtype == "int64" and is_index(expr.a) and is_index(expr.b):
+        form = linear((expr.a, expr.b), (1, -1), frame.depth_of)
+        cached = frame.linears[id(expr)] = (expr, form)
+    if cached is not None:
         return index.compare(frame, expr.op, index.resolve(frame, cached[1], chunk), chunk)
     return numeric.compare(frame, expr.op, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
 
@@ -156,7 +164,7 @@ def _both(frame: Frame, mask: str | None, cond: str, lanes: int) -> str:
 
 
 def _cast(frame: Frame, expr: Cast, chunk: Chunk) -> Value:
-    if expr.a.dtype == "int64" and dtypes.BITS[expr.dtype] > 1 and is_index(expr.a):
+    if expr.a.dtype == "int64" and dtypes.BITS[expr.dtype] > 1 and _is_index(frame, expr.a):
         narrow = _narrow_index(frame, expr, chunk)
         if narrow is not None:
             return numeric.cast(frame, narrow, expr.dtype)
@@ -183,7 +191,7 @@ def _load(frame: Frame, expr: Load, chunk: Chunk) -> Value:
 def in_bounds(frame: Frame, load: Load, chunk: Chunk) -> bool:
     """Is the load inside its buffer in every iteration and lane, whatever conditions surround it?"""
     for subscript, extent in zip(load.indices, load.buffer.shape, strict=True):
-        if not is_index(subscript):
+        if not _is_index(frame, subscript):
             return False
         bounds = index.value_range(frame, index.index_of(frame, subscript, chunk))
         if bounds is None or bounds[0] < 0 or bounds[1] >= extent:

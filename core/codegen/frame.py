@@ -73,6 +73,8 @@ class Frame:
         self.pointers: dict[Any, str] = {}
         self.available: dict[Buffer, Known] = {}
         self.linears: dict[int, tuple[object, Linear]] = {}
+        self.are_indices: dict[int, tuple[Expr, bool]] = {}
+        self.divisions: dict[Any, tuple[Any, Any]] = {}
         self.unrolling: list[str] = []
         self._count = 0
 

@@ -57,30 +57,42 @@ def resolve(frame: Frame, form: Linear, chunk: Chunk) -> Index:
             else:
                 offsets = part if offsets is None else tuple(map(add, offsets, part))
     result = Index(const, tuple(terms), offsets, None)
-    for atom, coef in form.atoms:
-        result = _plus(frame, result, _atom(frame, atom, chunk), coef, chunk)
-    return result
+    if not form.atoms:
+        return result
+    parts = [(result, 1), *((_atom(frame, atom, chunk), coef) for atom, coef in form.atoms)]
+    return _sum(frame, parts, chunk)
 
 
 def _plus(frame: Frame, a: Index, b: Index, scale: int, chunk: Chunk) -> Index:
     """a + scale * b."""
-    terms = a.terms
-    if b.terms:
-        merged = dict(a.terms)
-        for name, coef in b.terms:
+    return _sum(frame, [(a, 1), (b, scale)], chunk)
+
+
+def _sum(frame: Frame, parts: list[tuple[Index, int]], chunk: Chunk) -> Index:
+    """The sum of scale * index, terms of outer loops first."""
+    const = 0
+    merged: dict[str, int] = {}
+    offsets: Offsets | None = None
+    vector: str | None = None
+    for index, scale in parts:
+        const += scale * index.const
+        for name, coef in index.terms:
             merged[name] = merged.get(name, 0) + scale * coef
-        ordered = sorted(((n, c) for n, c in merged.items() if c), key=lambda term: _depth(frame, term[0]))
-        terms = tuple(ordered)
-    offsets = a.offsets
-    if b.offsets is not None:
-        part = tuple([scale * offset for offset in b.offsets])
-        offsets = part if offsets is None else tuple(map(add, offsets, part))
-    vector = a.vector
-    if b.vector is not None:
-        ty = register("int64", chunk.width)
-        part_text = b.vector if scale == 1 else frame.op(f"mul {ty} {b.vector}, splat (i64 {scale})")
-        vector = part_text if vector is None else frame.op(f"add {ty} {vector}, {part_text}")
-    return Index(a.const + scale * b.const, terms, offsets, vector)
+        if index.offsets is not None:
+            part = index.offsets if scale == 1 else tuple([scale * offset for offset in index.offsets])
+            offsets = part if offsets is None else tuple(map(add, offsets, part))
+        if index.vector is not None:
+            vector = _plus_vector(frame, vector, index.vector, scale, chunk)
+    terms = [(name, coef) for name, coef in merged.items() if coef]
+    if len(terms) > 1:
+        terms.sort(key=lambda term: _depth(frame, term[0]))
+    return Index(const, tuple(terms), offsets, vector)
+
+
+def _plus_vector(frame: Frame, total: str | None, part: str, scale: int, chunk: Chunk) -> str:
+    ty = register("int64", chunk.width)
+    scaled = part if scale == 1 else frame.op(f"mul {ty} {part}, splat (i64 {scale})")
+    return scaled if total is None else frame.op(f"add {ty} {total}, {scaled}")
 
 
 def _depth(frame: Frame, name: str) -> int:
@@ -98,8 +110,15 @@ def _atom(frame: Frame, atom: Atom, chunk: Chunk) -> Index:
         return Index(0, ((value.text, 1),), None, None)
     assert atom.inner is not None
     inner = resolve(frame, atom.inner, chunk)
-    quotient, remainder = divide(frame, inner, atom.divisor, chunk)
-    return quotient if atom.kind == "div" else remainder
+    if inner.vector is not None or not all(name in frame.home for name, _ in inner.terms):
+        quotient, remainder = divide(frame, inner, atom.divisor, chunk)
+        return quotient if atom.kind == "div" else remainder
+    # What outer loops decide is the same wherever they are around: an unrolled body asks for it again and again.
+    key = (inner, atom.divisor)
+    known = frame.divisions.get(key)
+    if known is None:
+        known = frame.divisions[key] = divide(frame, inner, atom.divisor, chunk)
+    return known[0] if atom.kind == "div" else known[1]
 
 
 def divide(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[Index, Index]:
