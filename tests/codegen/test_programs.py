@@ -98,6 +98,21 @@ def test_text_that_llvm_rejects_is_a_compile_error() -> None:
         compile_program(replace(scale(), ll=broken))
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the memory in use from /proc")
+def test_compiling_and_loading_give_their_memory_back() -> None:
+    def pages() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1])
+
+    program = scale()
+    for _ in range(5):
+        load(compile_program(program))
+    before = pages()
+    for _ in range(60):
+        load(compile_program(program))
+    # A pass manager that is not freed is 36 pages.
+    assert pages() - before < 60 * 8
+
+
 def test_damaged_object_code_is_an_error_not_a_crash() -> None:
     compiled = compile_program(scale())
     for damage in (b"", b"not an object", compiled.object_code[:200]):
