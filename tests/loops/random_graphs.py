@@ -206,6 +206,38 @@ def _masked_sum(draw: st.DrawFn) -> Graph:
     return Graph("masked sum", (x, low, high), (low, high))
 
 
+def _batched(draw: st.DrawFn) -> Graph:
+    batch, m, n, k = draw(st.sampled_from([1, 2, 3])), draw(SMALL), draw(SIZES), draw(SMALL)
+    a, b = te.placeholder((batch, m, k), "float64", "A"), te.placeholder((batch, k, n), "float64", "B")
+    r = te.reduce_axis((0, k), "k")
+    c = te.compute((batch, m, n), lambda x, i, j: te.sum(a[x, i, r] * b[x, r, j], axis=r), "C")
+    r2 = te.reduce_axis((0, m), "m")
+    d = te.compute((batch, n), lambda x, j: te.max(c[x, r2, j], axis=r2), "D")
+    return Graph("batched", (a, b, d), (d,))
+
+
+def _division(draw: st.DrawFn) -> Graph:
+    """Integer divisors that come from memory: a stray zero kills the process."""
+    m, n = draw(SIZES), draw(SMALL)
+    x = te.placeholder((m, n), "int32", "X")
+    d = te.compute((m, n), lambda i, j: x[i, j] * x[i, j] + 1, "D")
+    q = te.compute((m, n), lambda i, j: 100 // d[i, j] + x[i, j] % d[i, n - 1 - j], "Q")
+    k = te.reduce_axis((0, n), "k")
+    z = te.compute((m,), lambda i: te.sum(q[i, k] // d[i, k], axis=k), "Z")
+    return Graph("division", (x, z), (z,))
+
+
+def _gather(draw: st.DrawFn) -> Graph:
+    """Indices that come from memory."""
+    rows, n, width = draw(SMALL), draw(SIZES), draw(SMALL)
+    table, where = te.placeholder((rows, width), "float32", "table"), te.placeholder((n,), "int32", "where")
+    at = te.compute((n,), lambda i: te.maximum(te.minimum(te.cast("int64", where[i]), rows - 1), 0), "at")
+    picked = te.compute((n, width), lambda i, j: table[at[i], j] + te.cast("float32", at[i]), "picked")
+    k = te.reduce_axis((0, n), "k")
+    total = te.compute((width,), lambda j: te.sum(picked[k, j], axis=k), "total")
+    return Graph("gather", (table, where, total), (total,))
+
+
 KINDS: dict[str, Build] = {
     "matmul": _matmul,
     "packed_matmul": _packed_matmul,
@@ -216,6 +248,9 @@ KINDS: dict[str, Build] = {
     "pool": _pool,
     "argmax": _argmax,
     "masked_sum": _masked_sum,
+    "batched": _batched,
+    "division": _division,
+    "gather": _gather,
 }
 
 

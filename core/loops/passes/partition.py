@@ -183,7 +183,8 @@ class _Partition:
     def cuts(self, loop: For) -> list[int] | None:
         """Where the tests on this loop's variable begin or cease to hold; None if the loop is best left alone."""
         inner = {s.var: (0, s.extent - 1) for s in walk(loop.body) if isinstance(s, For)}
-        scope = {**inner, **{v: r for v, r in self.ranges.items() if r[0] == r[1]}}
+        # What `ranges` still says of the loops inside is of a part written before.
+        scope = {**{v: r for v, r in self.ranges.items() if r[0] == r[1]}, **inner}
         end = loop.extent
         always, sometimes = (0, end), (0, end)
         total = _work(loop.body)

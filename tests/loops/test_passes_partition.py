@@ -1,0 +1,229 @@
+"""Loops are cut where tests begin or cease to hold, so that their main part runs without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lowered_interpreter import run
+from te_programs import blur, check_values, matmul, through, two_stages
+
+from pegbox import te
+from pegbox.expr.build import add, as_expr, compare, index, mul
+from pegbox.expr.nodes import Buffer, Expr, Load, Var
+from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Stmt, Store, seq
+from pegbox.loops.passes import lower_function
+from pegbox.loops.passes.hoist import hoist_tests
+from pegbox.loops.passes.partition import partition_loops
+from pegbox.loops.visit import walk
+from pegbox.schedule.te_replay import lower_te
+
+
+def ifs(func: Function) -> int:
+    return sum(isinstance(node, If) for node in walk(func.body))
+
+
+def tiled_matmul(kind: str) -> Any:
+    a, b, c = matmul(9, 4, 10)
+    s = te.create_schedule(c.op)
+    (yo, yi), (xo, xi) = (s[c].split(axis, factor=4) for axis in s[c].op.axis)
+    s[c].reorder(yo, xo, s[c].op.reduce_axis[0], yi, xi)
+    if kind == "parallel":
+        s[c].parallel(yo)
+    if kind == "vectorized":
+        s[c].vectorize(xi)
+    return s, [a, b, c]
+
+
+def test_full_tiles_and_tails_run_without_tests(golden: Any) -> None:
+    a, _, c = two_stages(10)
+    s = te.create_schedule(c.op)
+    s[c].split(s[c].op.axis[0], factor=4)
+    func = check_values(s, [a, c])
+    assert ifs(func) == 0
+    golden(func)
+
+
+def test_two_tails_make_four_parts(golden: Any) -> None:
+    x = te.placeholder((9, 10), name="X")
+    y = te.compute((9, 10), lambda i, j: x[i, j] + 1, "Y")
+    s = te.create_schedule(y.op)
+    (yo, yi), (xo, xi) = (s[y].split(axis, factor=4) for axis in s[y].op.axis)
+    s[y].reorder(yo, xo, yi, xi)
+    # The corner is not worth more code.
+    golden(check_values(s, [x, y]))
+
+
+def test_lanes_keep_their_mask(golden: Any) -> None:
+    func = check_values(*tiled_matmul("vectorized"))
+    assert all(node.extent == 4 for node in walk(func.body) if isinstance(node, For) and "vec" in node.kind)
+    golden(func)
+
+
+def test_a_parallel_loop_stays_one_loop(golden: Any) -> None:
+    func = check_values(*tiled_matmul("parallel"))
+    assert sum(isinstance(n, For) and n.kind is ForKind.PARALLEL for n in walk(func.body)) == 1
+    golden(func)
+
+
+def test_the_tail_of_a_convolution_needs_less_of_its_input(golden: Any) -> None:
+    x = te.placeholder((12,), name="X")
+    p = te.compute((14,), lambda i: te.if_then_else(te.all(i >= 1, i < 13), x[i - 1], te.const(0, "float32")), "P")
+    k = te.reduce_axis((0, 3), "k")
+    y = te.compute((12,), lambda i: te.sum(p[i + k], axis=k), "Y")
+    s = te.create_schedule(y.op)
+    yo, _ = s[y].split(s[y].op.axis[0], factor=5)
+    s[p].compute_at(s[y], yo)
+    golden(check_values(s, [x, y]))
+
+
+def test_what_nobody_reads_in_the_tail_is_not_computed_there() -> None:
+    a, b, c = blur(9)
+    s = te.create_schedule(c.op)
+    co, _ = s[c].split(s[c].op.axis[0], factor=4)
+    s[b].compute_at(s[c], co)
+    text = str(check_values(s, [a, c]))
+    # The third tile has one element of C, for which two of B are needed.
+    tail = text[text.index("B_1 = alloc") if "B_1 = alloc" in text else text.rindex("B = alloc") :]
+    assert "range(4)" not in tail
+
+
+def test_a_program_does_not_grow_without_limit() -> None:
+    x = te.placeholder((9,) * 6, name="X")
+    y = te.compute((9,) * 6, lambda *i: x[i] + 1, "Y")
+    s = te.create_schedule(y.op)
+    pairs = [s[y].split(axis, factor=4) for axis in s[y].op.axis]
+    s[y].reorder(*(o for o, _ in pairs), *(i for _, i in pairs))
+    func = lower_function(lower_te(s, [x, y]))
+    assert 0 < ifs(func)
+    assert sum(isinstance(node, Store) for node in walk(func.body)) <= 64
+
+
+def test_a_rare_test_is_not_worth_a_copy_of_the_loop() -> None:
+    out, i, j = Buffer("out", (64,)), Var("i"), Var("j")
+    rare = If(compare("lt", i, index(3)), Store(out, (i,), as_expr(1.0)))
+    often = For(j, 64, Store(out, (j,), as_expr(2.0)))
+    func = Function("f", (out,), (out,), For(i, 8, seq(rare, often)))
+    assert str(partition_loops(func)) == str(func)
+
+
+def nest(body: Stmt, *loops: tuple[Var, int]) -> Stmt:
+    for var, extent in reversed(loops):
+        body = For(var, extent, body)
+    return body
+
+
+def test_each_part_of_a_loop_is_cut_on_its_own() -> None:
+    # How `j` was cut in one iteration of `o` says nothing about the next.
+    out, o, i, j = Buffer("out", (3, 3, 2)), Var("o"), Var("i"), Var("j")
+    store = If(o * 5 + i * 4 + j * 2 < 10, If(o * 5 + j * 5 >= 1, Store(out, (o, i, j), as_expr(1.0))))
+    others = [Store(out, (index(n), index(0), index(0)), as_expr(2.0)) for n in (1, 2)]
+    func = Function("f", (out,), (out,), seq(nest(store, (o, 3), (i, 3), (j, 2)), *others))
+    cut = partition_loops(func)
+    assert_same_effect(func, cut)
+    assert ifs(cut) == 0
+
+
+def test_a_test_that_never_holds_leaves_nothing() -> None:
+    out, i = Buffer("out", (4,)), Var("i")
+    body = nest(If(i > 3, Store(out, (i,), as_expr(1.0))), (i, 4))
+    assert str(partition_loops(Function("f", (out,), (out,), body))) == "def f(out: float32[4]):\n"
+
+
+def assert_same_effect(before: Function, after: Function) -> None:
+    results = []
+    for func in (before, after):
+        arrays = [np.full(b.shape, 5, b.dtype) for b in func.params]
+        run(func, arrays)
+        results.append(arrays)
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+OUT, SLOTS = Buffer("out", (3 * 8 * 8,), "int64"), 8
+OPS = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
+class RandomNest:
+    """Loops, tests and stores; each store depends on all that were made to its slot before it."""
+
+    def __init__(self, draw: Any) -> None:
+        self.draw = draw
+        self.vars: list[Var] = []
+        self.temporaries: list[Buffer] = []
+        self.slot: Expr = index(0)  # where the iteration of the parallel loop may write
+        self.stores = 0
+
+    def number(self, low: int, high: int) -> int:
+        return int(self.draw(st.integers(low, high)))
+
+    def affine(self) -> Expr:
+        total: Expr = index(self.number(-3, 6))
+        for var in self.vars:
+            total = add(total, mul(var, index(self.number(-2, 4))))
+        return total
+
+    def condition(self) -> Expr:
+        form = self.affine()
+        if self.number(0, 5) == 0:
+            form = form % 3 if self.number(0, 1) else form // 2
+        return compare(OPS[self.number(0, 5)], form, index(self.number(-2, 12)))
+
+    def stmt(self, depth: int) -> Stmt:
+        choice = self.number(0, 9) if depth else 9
+        if choice <= 3:
+            return self.loop(depth)
+        if choice <= 5:
+            return If(self.condition(), self.stmt(depth - 1))
+        if choice <= 7:
+            return seq(*(self.stmt(depth - 1) for _ in range(self.number(2, 3))))
+        if choice == 8:
+            buffer = Buffer("T", (4,), "int64")
+            self.temporaries.append(buffer)
+            body = seq(self.stmt(depth - 1), self.stmt(depth - 1))
+            self.temporaries.remove(buffer)
+            return Alloc(buffer, body)
+        return self.store()
+
+    def loop(self, depth: int) -> Stmt:
+        var, kind = Var("ijklmn"[len(self.vars) % 6]), [ForKind.SERIAL, ForKind.UNROLLED][self.number(0, 1)]
+        if not self.vars and self.number(0, 2) == 0:
+            kind, self.slot = ForKind.PARALLEL, mul(var, index(SLOTS))
+        self.vars.append(var)
+        # Iterations of a parallel loop share no temporaries.
+        visible, self.temporaries = self.temporaries, [] if kind is ForKind.PARALLEL else self.temporaries
+        extent = self.number(1, 5)
+        body = self.stmt(depth - 1)
+        self.vars.pop()
+        self.temporaries = visible
+        if not self.vars:
+            self.slot = index(0)
+        return For(var, extent, body, kind)
+
+    def store(self) -> Stmt:
+        self.stores += 1
+        if self.temporaries and self.number(0, 1):
+            target, at = self.temporaries[self.number(0, len(self.temporaries) - 1)], index(self.number(0, 3))
+        else:
+            target, at = OUT, add(self.slot, index(self.number(0, SLOTS - 1)))
+        value = Load(target, (at,)) * 3 + self.affine()
+        if self.temporaries:
+            value = value + Load(self.temporaries[-1], (index(self.number(0, 3)),))
+        return Store(target, (at,), value)
+
+
+@pytest.mark.parametrize("kind", ["hoist", "partition", "both"])
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(data=st.data())
+def test_cutting_keeps_every_store_and_their_order(kind: str, data: Any) -> None:
+    maker = RandomNest(data.draw)
+    before = Function("f", (OUT,), (OUT,), maker.stmt(6))
+    after = before
+    if kind != "partition":
+        after = hoist_tests(after)
+    if kind != "hoist":
+        after = partition_loops(after)
+    assert_same_effect(before, after)
