@@ -24,6 +24,7 @@ from pegbox.expr.dtypes import nbytes
 
 _VECTOR_BYTES = 64  # panels are laid out for the widest vectors; narrower ones take two or four of them
 _REGISTERS = 28  # of 32: the rest hold a row of B and a broadcast element of A
+_STREAM_ROWS = 8  # with more rows than that, memory is not the limit
 _BODY = 128  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
 
 
@@ -31,7 +32,7 @@ def declare(cfg: Any, m: int, k: int, n: int, dtype: str) -> None:
     """The knobs of a product of (m × k) and (k × n)."""
     lanes = _VECTOR_BYTES // nbytes(dtype)
     vectors = -(-n // lanes)
-    layouts = ["packed", "direct", "stream"] if m > 1 else ["direct", "stream"]
+    layouts = [*(["packed"] if m > 1 else []), "direct", *(["stream"] if m <= _STREAM_ROWS else [])]
     cfg.define_knob("layout", layouts)
     cfg.define_knob("mr", [r for r in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 24) if r <= m])
     cfg.define_knob("nr", [v * lanes for v in (1, 2, 3, 4, 6, 8, 16) if v == 1 or v <= vectors])
@@ -39,8 +40,10 @@ def declare(cfg: Any, m: int, k: int, n: int, dtype: str) -> None:
     tiled = {"layout": [x for x in layouts if x != "stream"]}
     cfg.define_knob("k_block", [0, *_divisors_near(k, (128, 256, 512, 1024))], when=tiled)
     cfg.define_knob("order", ["yx", "xy"], when=tiled)
-    cfg.define_knob("y_tiles", _powers(m), when=tiled)
-    cfg.define_knob("x_tiles", _powers(vectors))
+    cfg.define_knob("y_tiles", _powers(m), when={**tiled, "order": "yx"})
+    cfg.define_knob("x_tiles", _powers(vectors), when={**tiled, "order": "xy"})
+    if "stream" in layouts:
+        cfg.define_knob("stretch", _powers(vectors), when={"layout": "stream"})
     if "packed" in layouts:
         cfg.define_knob("pack_a", [False, True], when={"layout": "packed"})
         cfg.define_knob("pack_b_at", ["root", "panel"], when={"layout": "packed", "order": "xy"})
@@ -184,22 +187,24 @@ def _pack_a(a: Tensor, lead: Sequence[int], m: int, k: int, mr: int) -> Tensor:
 def _schedule_tiled(
     cfg: Any, s: Any, c: Tensor, tile: Tensor, packed_a: Tensor | None, packed_b: Tensor | None
 ) -> None:
-    """Blocks of tiles of registers: (k block, batch, block, block, tile, tile); `tile` is what is accumulated."""
+    """Tiles of registers in blocks: (k block, batch, block, tiles, tiles of the block); `tile` accumulates them."""
     mr, nr, lanes = cfg["mr"].val, cfg["nr"].val, _VECTOR_BYTES // nbytes(c.dtype)
     *lead, y, x = s[c].op.axis
     yt, yi = s[c].split(y, factor=mr)
     xt, xi = s[c].split(x, factor=nr)
-    yo, ym = s[c].split(yt, factor=cfg["y_tiles"].val)
-    xo, xm = s[c].split(xt, factor=cfg["x_tiles"].val)
-    # Within a block the operand that the outer loop names stays, the other one streams past it.
-    outer = [yo, xo] if cfg["order"].val == "yx" else [xo, yo]
-    inner = [xm, ym] if cfg["order"].val == "yx" else [ym, xm]
+    # Blocks of one operand's panels stay in cache while all panels of the other one stream past.
+    if cfg["order"].val == "yx":
+        block, ym = s[c].split(yt, factor=cfg["y_tiles"].val)
+        inner = [xt, ym]
+    else:
+        block, xm = s[c].split(xt, factor=cfg["x_tiles"].val)
+        inner = [yt, xm]
     xv, xl = s[c].split(xi, factor=lanes)
-    s[c].reorder(*s[c].op.reduce_axis, *lead, *outer, *inner, yi, xv, xl)
+    s[c].reorder(*s[c].op.reduce_axis, *lead, block, *inner, yi, xv, xl)
     s[c].vectorize(xl)
     s[c].unroll(xv)
     s[c].unroll(yi)
-    threads = s[c].fuse(*lead, outer[0])
+    threads = s[c].fuse(*lead, block)
     s[c].parallel(threads)
     s[tile].compute_at(s[c], inner[1])
     _schedule_tile(cfg, s, tile, lanes)
@@ -244,7 +249,7 @@ def _schedule_stream(cfg: Any, s: Any, c: Tensor) -> None:
     (k,) = s[c].op.reduce_axis
     yo, yi = s[c].split(y, factor=mr)
     xt, xi = s[c].split(x, factor=nr)
-    xo, xm = s[c].split(xt, factor=cfg["x_tiles"].val)
+    xo, xm = s[c].split(xt, factor=cfg["stretch"].val)
     xv, xl = s[c].split(xi, factor=lanes)
     ko, ki = s[c].split(k, factor=cfg["unroll_k"].val)
     s[c].reorder(*lead, yo, xo, ko, xm, ki, yi, xv, xl)
