@@ -8,6 +8,8 @@ import pytest
 from te_programs import check_values, matmul, through
 
 from pegbox import te
+from pegbox.loops.passes import lower_function
+from pegbox.schedule import Schedule
 
 
 def test_init_runs_before_the_outermost_reduce_loop(golden: Any) -> None:
@@ -95,3 +97,15 @@ def test_several_outputs_start_together() -> None:
     text = str(through("init", s, [x, where, value]))
     assert text.index("least_0[vi] = int32(-1)") < text.index("least_1[vi] = inf") < text.index("for k in range(5)")
     check_values(s, [x, where, value])
+
+
+def test_init_stays_inside_when_one_condition_limits_spatial_and_reduce_loops_together():
+    a, b = te.placeholder((5, 6), name="A"), te.placeholder((6, 7), name="B")
+    k = te.reduce_axis((0, 6), name="k")
+    c = te.compute((5, 7), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    sch = Schedule([a, b, c])
+    _, j, kk = sch.get_loops(sch.get_block("C"))
+    sch.split(sch.fuse(j, kk), factors=[4, 2, 6])
+    text = str(lower_function(sch.func))
+    assert "C[i, 6] = 0.0" in text
+    assert "C[i, 7]" not in text

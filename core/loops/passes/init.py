@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pegbox.expr.build import ZERO, all_of, compare, conjuncts
 from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, If, IterKind, Seq, Stmt, seq
 from pegbox.loops.visit import map_children, substitute_vars, walk
@@ -81,7 +82,7 @@ def path_to(body: Stmt, target: Stmt) -> list[Stmt]:
 
 
 def init_nest(realize: BlockRealize, loops: list[For]) -> Stmt:
-    """The init block under fresh copies of `loops`; conditions on reduce variables do not concern it."""
+    """The init block under fresh copies of `loops`, once for each element."""
     block = realize.block
     assert block.init is not None
     reducing = reduce_vars(realize)
@@ -90,7 +91,9 @@ def init_nest(realize: BlockRealize, loops: list[For]) -> Stmt:
     mapping: dict[Var, Expr] = {old: new for old, new in fresh.items()}  # noqa: C416  (widens the value type)
     iter_vars = {it.var: it.var.copy() for it, _ in keep}
     renamed: dict[Var, Expr] = {old: new for old, new in iter_vars.items()}  # noqa: C416
-    predicate = all_of([substitute(c, mapping) for c in conjuncts(realize.predicate) if not free_vars(c) & reducing])
+    # A condition on reduce loops may limit spatial ones as well: what counts is its value on the first visit.
+    first_visit: dict[Var, Expr] = {**mapping, **dict.fromkeys(reducing, ZERO)}
+    predicate = all_of([simplify(substitute(c, first_visit), {}) for c in conjuncts(realize.predicate)])
     init_block = Block(
         name=f"{block.name}_init",
         iters=tuple(replace(it, var=iter_vars[it.var], kind=IterKind.SPATIAL) for it, _ in keep),
