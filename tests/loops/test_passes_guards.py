@@ -107,3 +107,16 @@ def test_no_guard_is_dropped_that_keeps_a_divisor_from_being_zero() -> None:
     s[q].split(s[q].op.axis[0], factor=4)
     func = check_values(s, [x, z])
     run(func, [np.arange(5, dtype="int32"), np.zeros(5, "int32")], poison=0)
+
+
+def test_no_guard_is_dropped_that_keeps_an_index_from_memory_valid() -> None:
+    # In the padding of `at` stands anything; after it, the index `at[0]` tells no more which iteration it belongs to.
+    table, where = te.placeholder((5,), name="table"), te.placeholder((5,), "int32", "where")
+    at = te.compute((5,), lambda i: te.maximum(te.minimum(te.cast("int64", where[i]), 4), 0), "at")
+    picked = te.compute((5,), lambda i: table[at[i]], "picked")
+    doubled = te.compute((5,), lambda i: picked[i] * 2, "doubled")
+    s = te.create_schedule(doubled.op)
+    do, _ = s[doubled].split(s[doubled].op.axis[0], factor=3)
+    s[picked].compute_at(s[doubled], do)
+    s[at].compute_at(s[picked], s[picked].op.axis[0])
+    check_values(s, [table, where, doubled])

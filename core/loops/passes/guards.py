@@ -8,7 +8,7 @@ from pegbox.expr.bounds import Ranges, bounds
 from pegbox.expr.build import all_of, conjuncts
 from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load, Select, Var
 from pegbox.expr.visit import children as operands
-from pegbox.expr.visit import free_vars
+from pegbox.expr.visit import free_vars, loads
 from pegbox.loops.nodes import For, Function, If, Stmt, Store
 from pegbox.loops.visit import map_children, walk
 
@@ -21,7 +21,11 @@ def drop_guards(func: Function) -> Function:
         inner = map_children(stmt, go)
         if not isinstance(inner, If) or not inner.guard:
             return inner
-        needed = set().union(*(free_vars(e) for e in _escaping(inner.then, ranges)))
+        escaping = list(_escaping(inner.then, ranges))
+        if any(True for e in escaping for _ in loads(e)):
+            # What it depends on is data: every condition may be what keeps it sane.
+            return inner
+        needed = set().union(*map(free_vars, escaping))
         kept = all_of([c for c in conjuncts(inner.condition) if free_vars(c) & needed])
         return inner.then if isinstance(kept, Const) else If(kept, inner.then, guard=True)
 
