@@ -24,20 +24,25 @@ from pegbox.expr.dtypes import nbytes
 
 _VECTOR_BYTES = 64  # panels are laid out for the widest vectors; narrower ones take two or four of them
 _REGISTERS = 28  # of 32: the rest hold a row of B and a broadcast element of A
+_LATENCY = 10  # additions in flight that keep two multiply-add units busy, and some to spare
+_BATCH = 8  # products in a batch from which on each thread takes whole ones
+_BODY = 112  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
 _STREAM_ROWS = 8  # with more rows than that, memory is not the limit
-_BODY = 128  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
+_REUSE = 256  # rows from which on packing B costs next to nothing
+_CACHED = 1 << 18  # bytes of B that stay close to the core even unpacked
 
 
 def declare(cfg: Any, m: int, k: int, n: int, dtype: str) -> None:
     """The knobs of a product of (m × k) and (k × n)."""
     lanes = _VECTOR_BYTES // nbytes(dtype)
     vectors = -(-n // lanes)
-    layouts = [*(["packed"] if m > 1 else []), "direct", *(["stream"] if m <= _STREAM_ROWS else [])]
+    layouts = _layouts(m, k * n * nbytes(dtype))
+    tiled = {"layout": [x for x in layouts if x != "stream"]}
+    widths = (1, 2, 3, 4, 6, 8, 16) if "stream" in layouts else (1, 2, 3, 4, 6)
     cfg.define_knob("layout", layouts)
     cfg.define_knob("mr", [r for r in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 24) if r <= m])
-    cfg.define_knob("nr", [v * lanes for v in (1, 2, 3, 4, 6, 8, 16) if v == 1 or v <= vectors])
+    cfg.define_knob("nr", [v * lanes for v in widths if v == 1 or v <= vectors])
     cfg.define_knob("unroll_k", [u for u in (1, 2, 4, 8) if u <= k])
-    tiled = {"layout": [x for x in layouts if x != "stream"]}
     cfg.define_knob("k_block", [0, *_divisors_near(k, (128, 256, 512, 1024))], when=tiled)
     cfg.define_knob("order", ["yx", "xy"], when=tiled)
     cfg.define_knob("y_tiles", _powers(m), when={**tiled, "order": "yx"})
@@ -48,6 +53,14 @@ def declare(cfg: Any, m: int, k: int, n: int, dtype: str) -> None:
         cfg.define_knob("pack_a", [False, True], when={"layout": "packed"})
         cfg.define_knob("pack_b_at", ["root", "panel"], when={"layout": "packed", "order": "xy"})
     _constrain(cfg, m, vectors, lanes)
+
+
+def _layouts(m: int, b_bytes: int) -> list[str]:
+    """The ways to multiply that can be the best one for m rows and a matrix B of that many bytes."""
+    packed = ["packed"] if m > 1 else []
+    direct = ["direct"] if m < _REUSE or b_bytes <= _CACHED else []
+    stream = ["stream"] if m <= _STREAM_ROWS else []
+    return packed + direct + stream
 
 
 def _constrain(cfg: Any, m: int, vectors: int, lanes: int) -> None:
@@ -70,9 +83,9 @@ def _constrain(cfg: Any, m: int, vectors: int, lanes: int) -> None:
         message=f"the register tile takes at most {_REGISTERS} vectors",
     )
     cfg.add_constraint(
-        lambda c: size(c) >= min(8, m * min(vectors, 16)),
+        lambda c: size(c) >= min(_LATENCY, m * vectors),
         reads=("mr", "nr"),
-        message="the register tile takes at least 8 vectors, to hide the latency of its additions",
+        message=f"the register tile takes at least {_LATENCY} vectors, to hide the latency of its additions",
     )
     if m >= 4 and vectors >= 2:
         cfg.add_constraint(
@@ -204,7 +217,7 @@ def _schedule_tiled(
     s[c].vectorize(xl)
     s[c].unroll(xv)
     s[c].unroll(yi)
-    threads = s[c].fuse(*lead, block)
+    threads = _threads(c, lead, block)
     s[c].parallel(threads)
     s[tile].compute_at(s[c], inner[1])
     _schedule_tile(cfg, s, tile, lanes)
@@ -256,4 +269,9 @@ def _schedule_stream(cfg: Any, s: Any, c: Tensor) -> None:
     s[c].vectorize(xl)
     for loop in (ki, yi, xv):
         s[c].unroll(loop)
-    s[c].parallel(s[c].fuse(*lead, yo, xo))
+    s[c].parallel(_threads(c, lead, xo))
+
+
+def _threads(c: Tensor, lead: Sequence[Any], block: Any) -> Any:
+    """The loop that threads share: the batch where it is long enough to go round, else blocks of each product."""
+    return lead[0] if lead and c.shape[0] >= _BATCH else block
