@@ -5,7 +5,10 @@ PEGBOX_FUZZ=1000 tries that many random schedules of each kind of graph instead 
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,3 +61,33 @@ def test_a_random_schedule_keeps_the_values(kind: str) -> None:
     check()
     # Refusals are answers too, but a test in which nothing runs would say nothing.
     assert counts["run"] > counts["refused"]
+
+
+def _module(name: str) -> Any:
+    """A module of the tests of schedules, which has random sequences of primitives already."""
+    path = Path(__file__).parents[1] / "schedule" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"schedule_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("program", ["matmul_relu", "packed_matmul", "conv", "chain", "rows", "argmax"])
+def test_any_sequence_of_primitives_lowers_to_the_same_values(program: str) -> None:
+    make, random_steps = getattr(_module("conftest"), program), _module("test_property").scheduled
+
+    @TRIES
+    @given(seed=st.integers(0, 2**32))
+    def check(seed: int) -> None:
+        args, reference = make()
+        choose = random.Random(seed)
+        sch = random_steps(args, lambda n: choose.randrange(n), 14)
+        func = lower_function(sch.func)
+        rng = np.random.default_rng(0)
+        inputs = {t: rng.integers(-5, 6, t.shape).astype(t.dtype) for t in args if t.buffer not in func.outputs}
+        for got, want in zip(run_on(func, args, inputs), reference(*inputs.values()), strict=True):
+            np.testing.assert_array_equal(got, want, err_msg=f"{sch.trace}\n{func}")
+
+    check()

@@ -1,0 +1,121 @@
+"""Intermediates are allocated where they are used, as large as what is alive there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from te_programs import blur, check_values, matmul, through, two_stages
+
+from pegbox import te
+from pegbox.expr.nodes import Buffer
+from pegbox.loops.nodes import Alloc, For, ForKind, Function
+from pegbox.loops.visit import walk
+
+
+def allocated(func: Function) -> dict[str, tuple[int, ...]]:
+    return {node.buffer.name: node.buffer.shape for node in walk(func.body) if isinstance(node, Alloc)}
+
+
+def test_a_stage_at_the_root_is_allocated_around_both_nests(golden: Any) -> None:
+    a, _, c = two_stages()
+    s = te.create_schedule(c.op)
+    golden(through("compact", s, [a, c]))
+
+
+def test_a_tile_is_as_large_as_its_consumer_needs_at_a_time(golden: Any) -> None:
+    a, b, c = blur(12)
+    s = te.create_schedule(c.op)
+    co, _ = s[c].split(s[c].op.axis[0], factor=4)
+    s[b].compute_at(s[c], co)
+    func = through("compact", s, [a, c])
+    assert allocated(func) == {"B": (5,)}
+    golden(func)
+    check_values(s, [a, c])
+
+
+def test_a_register_tile_lives_inside_the_tile_loops() -> None:
+    a, b, c = matmul(8, 3, 8)
+    s = te.create_schedule(c.op)
+    tile = s.cache_write(c, "local")
+    _, xo, _, _ = s[c].tile(*s[c].op.axis, 2, 4)
+    s[tile].compute_at(s[c], xo)
+    func = through("compact", s, [a, b, c])
+    assert allocated(func) == {"C_local": (2, 4)}
+    text = str(func)
+    assert text.index("for j_0") < text.index("C_local = alloc") < text.index("C_local[") < text.index("C[")
+
+
+def test_whole_tiles_may_reach_beyond_the_tensor_while_they_are_small() -> None:
+    a, _, c = two_stages(10)
+    d = te.compute((10,), lambda i: c[i] - 1, "D")
+    s = te.create_schedule(d.op)
+    s[c].split(s[c].op.axis[0], factor=4)
+    assert allocated(through("compact", s, [a, d]))["C"] == (12,)
+
+
+def test_large_buffers_do_not_grow_much() -> None:
+    n = 40_000
+    a, _, c = two_stages(n)
+    d = te.compute((n,), lambda i: c[i] - 1, "D")
+    for factor, size in ((30_000, n), (24_000, 48_000)):  # half as much again is too much, a fifth is not
+        s = te.create_schedule(d.op)
+        s[c].split(s[c].op.axis[0], factor=factor)
+        func = through("guards", s, [a, d])
+        assert allocated(func)["C"] == (size,)
+        assert ("if i_0" in str(func)) is (size == n)
+
+
+def test_no_room_is_made_for_elements_before_the_first() -> None:
+    a, b, c = blur(12)
+    s = te.create_schedule(c.op)
+    s[c].split(s[c].op.axis[0], factor=5)
+    s[b].compute_root()
+    assert allocated(through("compact", s, [a, c]))["B"] == (16,)
+
+
+def test_nothing_is_allocated_inside_a_vectorized_loop() -> None:
+    a, _, c = two_stages(8)
+    s = te.create_schedule(c.op)
+    s[c].vectorize(s[c].op.axis[0])
+    func = through("compact", s, [a, c])
+    inside = [n for loop in walk(func.body) if isinstance(loop, For) and loop.kind is ForKind.VECTORIZED
+              for n in walk(loop) if isinstance(n, Alloc)]  # fmt: skip
+    assert inside == []
+
+
+def test_a_private_copy_for_each_thread_is_allocated_inside_the_parallel_loop() -> None:
+    a, b, c = blur(12)
+    s = te.create_schedule(c.op)
+    co, _ = s[c].split(s[c].op.axis[0], factor=4)
+    s[c].parallel(co)
+    s[b].compute_at(s[c], co)
+    text = str(through("compact", s, [a, c]))
+    assert text.index("parallel") < text.index("B = alloc(float32[5]")
+    check_values(s, [a, c])
+
+
+def test_indices_that_no_interval_covers_keep_the_whole_buffer() -> None:
+    a = te.placeholder((12,), name="A")
+    b = te.compute((12,), lambda i: a[i] + 1, "B")
+    c = te.compute((12,), lambda i: b[(i * 5) % 12], "C")
+    s = te.create_schedule(c.op)
+    co, _ = s[c].split(s[c].op.axis[0], factor=4)
+    s[b].compute_at(s[c], co)
+    assert allocated(through("compact", s, [a, c])) == {"B": (12,)}
+    check_values(s, [a, c])
+
+
+def test_the_scope_and_dtype_of_a_buffer_stay() -> None:
+    a, b, c = matmul(4, 3, 4, "float64")
+    s = te.create_schedule(c.op)
+    s.cache_write(c, "local")
+    (made,) = (n.buffer for n in walk(through("compact", s, [a, b, c]).body) if isinstance(n, Alloc))
+    assert (made.scope, made.dtype) == ("local", "float64")
+    assert isinstance(made, Buffer)
+
+
+def test_params_are_never_allocated() -> None:
+    a, b, c = two_stages()
+    s = te.create_schedule([b.op, c.op])
+    assert allocated(through("compact", s, [a, b, c])) == {}
+    check_values(s, [a, b, c])
