@@ -33,7 +33,7 @@ class TimingPolicy:
     flush_cache: bool = False
     max_repeats: int = 20
     max_seconds: float = 0.5
-    near_seconds: float = 0.1
+    near_seconds: float = 0.15
     tight: float = 0.02
     near: float = 1.1
     drop: float = 2.0

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pegbox.space import Config, ConfigSpace
 
 DEFAULT_BATCH = 16
-DEFAULT_FINALISTS = 4
+DEFAULT_FINALISTS = 6
 
 
 def run(
