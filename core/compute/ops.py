@@ -106,10 +106,13 @@ def _axis_names(fcompute: Callable[..., object], extents: tuple[int, ...]) -> li
 
 def _check(name: str, axis: tuple[IterVar, ...], body: tuple[Expr, ...]) -> None:
     first = body[0]
-    if isinstance(first, Reduce):
+    if any(isinstance(expr, Reduce) for expr in body):
         for i, expr in enumerate(body):
-            if not isinstance(expr, Reduce) or expr.sources != first.sources or expr.value_index != i:
+            if not (isinstance(first, Reduce) and isinstance(expr, Reduce)) or (
+                expr.sources != first.sources or expr.value_index != i
+            ):
                 raise ComputeError(f"{name}: all outputs of one compute must come from one reduction, in its order")
+        assert isinstance(first, Reduce)
         if len(body) != len(first.sources):
             raise ComputeError(
                 f"{name}: the reduction gives {len(first.sources)} values, of which {len(body)} are used"

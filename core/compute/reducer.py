@@ -85,6 +85,8 @@ def apply(
     for iv in axes:
         if not isinstance(iv, IterVar) or iv.kind != "reduce":
             raise ComputeError(f"{reducer.name}: axis {iv!r} is no reduce axis; make one with te.reduce_axis((0, n))")
+    if len({id(iv) for iv in axes}) != len(axes):
+        raise ComputeError(f"{reducer.name}: an axis stands twice in {[iv.name for iv in axes]}")
     values = tuple(as_expr(v) for v in sources) if isinstance(sources, tuple) else (as_expr(sources),)
     for value in values:
         if isinstance(value, Reduce):
@@ -94,15 +96,23 @@ def apply(
         if value.dtype == "bool":
             raise ComputeError(f"{reducer.name}: cannot reduce bool values; te.cast them to an integer type first")
     condition = TRUE if where is None else as_expr(where)
+    if condition.dtype != "bool":
+        raise ComputeError(f"{reducer.name}: where={condition} is of dtype {condition.dtype}; give a comparison")
     types = tuple(v.dtype for v in values)
     try:
-        count = len(reducer.combine(values, values)), len(reducer.identity(types))
+        made = {"combine": reducer.combine(values, values), "identity": reducer.identity(types)}
     except (TypeError, IndexError, ValueError) as error:
         raise ComputeError(
             f"{reducer.name}: does not take {len(values)} value(s) of {', '.join(types)}: {error}"
         ) from error
-    if count != (len(values), len(values)):
-        raise ComputeError(f"{reducer.name}: takes {len(values)} value(s) but combine, identity give {count}")
+    for what, given in made.items():
+        if len(given) != len(values):
+            raise ComputeError(f"{reducer.name}: takes {len(values)} value(s), but {what} gives {len(given)}")
+        if (dtypes_given := tuple(v.dtype for v in given)) != types:
+            raise ComputeError(
+                f"{reducer.name}: {what} gives {', '.join(dtypes_given)} where {', '.join(types)} is reduced; "
+                "use te.const(value, dtype) and te.cast"
+            )
     nodes = tuple(Reduce(reducer, values, axes, condition, i) for i in range(len(values)))
     return nodes if isinstance(sources, tuple) else nodes[0]
 
