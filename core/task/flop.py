@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from pegbox.compute.graph import post_order
 from pegbox.compute.tensor import ComputeOp, Tensor
+from pegbox.expr.build import ZERO
 from pegbox.expr.dtypes import INDEX
-from pegbox.expr.nodes import Binary, Call, Expr, Load
+from pegbox.expr.nodes import Binary, Buffer, Call, Expr, Load
 from pegbox.expr.visit import children, loads
 
 
@@ -30,28 +31,16 @@ def _elements(op: ComputeOp) -> list[Expr]:
     reduce = op.reduce
     if reduce is None:
         return list(op.body)
-    # Combining with the identity costs the operations of one step.
-    zero = reduce.reducer.identity(tuple(s.dtype for s in reduce.sources))
-    holders = tuple(_Slot(value.dtype) for value in zero)
-    return [*reduce.sources, *reduce.reducer.combine(holders, holders)]
-
-
-class _Slot(Expr):
-    """An accumulated value, of which only the type matters."""
-
-    __slots__ = ()
-
-    def __init__(self, dtype: str) -> None:
-        self.dtype = dtype
-
-    __hash__ = object.__hash__
+    types = [source.dtype for source in reduce.sources]
+    held, new = (tuple(Load(Buffer("value", (1,), t), (ZERO,)) for t in types) for _ in range(2))
+    return [*reduce.sources, *reduce.reducer.combine(held, new)]
 
 
 def _element(expr: Expr) -> int:
     match expr:
-        case Load() | _Slot():
+        case Load():
             return 0
-        case Binary() if expr.dtype == INDEX and not any(loads(expr)):
+        case Binary() if expr.dtype == INDEX and not any(True for _ in loads(expr)):
             return 0
         case Binary() | Call():
             return 1 + sum(map(_element, children(expr)))
