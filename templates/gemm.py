@@ -26,6 +26,7 @@ _VECTOR_BYTES = 64  # panels are laid out for the widest vectors; narrower ones 
 _REGISTERS = 28  # of 32: the rest hold a row of B and a broadcast element of A
 _LATENCY = 10  # additions in flight that keep two multiply-add units busy, and some to spare
 _BATCH = 8  # products in a batch from which on each thread takes whole ones
+_LONG = 2048  # reductions from which on longer blocks of them are worth a try
 _BODY = 112  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
 _STREAM_ROWS = 8  # with more rows than that, memory is not the limit
 _REUSE = 256  # rows from which on packing B costs next to nothing
@@ -42,8 +43,8 @@ def declare(cfg: Any, m: int, k: int, n: int, dtype: str) -> None:
     cfg.define_knob("layout", layouts)
     cfg.define_knob("mr", [r for r in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 24) if r <= m])
     cfg.define_knob("nr", [v * lanes for v in widths if v == 1 or v <= vectors])
-    cfg.define_knob("unroll_k", [u for u in (1, 2, 4, 8) if u <= k])
-    cfg.define_knob("k_block", [0, *_divisors_near(k, (128, 256, 512, 1024))], when=tiled)
+    cfg.define_knob("unroll_k", [u for u in ((1, 2, 4, 8, 16) if "stream" in layouts else (1, 2, 4)) if u <= k])
+    cfg.define_knob("k_block", [0, *_divisors_near(k, (256, 1024) if k > _LONG else (256,))], when=tiled)
     cfg.define_knob("order", ["yx", "xy"], when=tiled)
     cfg.define_knob("y_tiles", _powers(m), when={**tiled, "order": "yx"})
     cfg.define_knob("x_tiles", _powers(vectors), when={**tiled, "order": "xy"})
@@ -51,7 +52,6 @@ def declare(cfg: Any, m: int, k: int, n: int, dtype: str) -> None:
         cfg.define_knob("stretch", _powers(vectors), when={"layout": "stream"})
     if "packed" in layouts:
         cfg.define_knob("pack_a", [False, True], when={"layout": "packed"})
-        cfg.define_knob("pack_b_at", ["root", "panel"], when={"layout": "packed", "order": "xy"})
     _constrain(cfg, m, vectors, lanes)
 
 
@@ -221,12 +221,11 @@ def _schedule_tiled(
     s[c].parallel(threads)
     s[tile].compute_at(s[c], inner[1])
     _schedule_tile(cfg, s, tile, lanes)
+    # What stays with a block is packed there, in cache; what every block reads is packed once, at the root.
     if packed_b is not None:
-        whole = cfg["order"].val == "yx" or cfg["pack_b_at"].val == "root"
-        _schedule_pack(s, packed_b, None if whole else (s[c], threads), lanes)
+        _schedule_pack(s, packed_b, (s[c], threads) if cfg["order"].val == "xy" else None, lanes)
     if packed_a is not None:
-        whole = cfg["order"].val == "xy"
-        _schedule_pack(s, packed_a, None if whole else (s[c], threads), 1)
+        _schedule_pack(s, packed_a, (s[c], threads) if cfg["order"].val == "yx" else None, 1)
 
 
 def _schedule_tile(cfg: Any, s: Any, tile: Tensor, lanes: int) -> None:
