@@ -240,12 +240,13 @@ def _schedule_tile(cfg: Any, s: Any, tile: Tensor, lanes: int) -> None:
 
 
 def _schedule_pack(s: Any, packed: Tensor, at: tuple[Any, Any] | None, lanes: int) -> None:
-    """Copy panel by panel, at the root or inside a loop; lanes > 1 copies vectors."""
-    *_, panel, _, z = s[packed].op.axis
+    """Copy row by row through all panels at hand, so that the source is read in long runs; lanes > 1 copies vectors."""
+    *lead, panel, row, z = s[packed].op.axis
+    s[packed].reorder(*lead, row, panel, z)
     if at is not None:
         s[packed].compute_at(*at)
     else:
-        s[packed].parallel(panel)
+        s[packed].parallel(row)
     if lanes > 1:
         zv, zl = s[packed].split(z, factor=lanes)
         s[packed].unroll(zv)
