@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+# Modules that the tests of several rooms import by name.
+sys.path.append(str(Path(__file__).parent / "helpers"))
 
 
 @pytest.fixture

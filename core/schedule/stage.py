@@ -6,13 +6,15 @@ Nothing happens to a program here. Relations are recorded and replayed on the lo
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
 from pegbox.compute.tensor import ComputeOp, IterVar, Range
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import ForKind
+from pegbox.schedule.primitives.kinds import pragma_value
 
 
 @dataclass(frozen=True)
@@ -83,18 +85,23 @@ class Stage:
             ScheduleError: not a loop of this stage, or not exactly one positive number given.
         """
         position = self._position(parent, "split")
+        self._check_serial(f"split({parent.name})", parent)
         given = [x for x in (factor, nparts) if x is not None]
-        if len(given) != 1 or not isinstance(given[0], int) or given[0] < 1:
+        number = _positive(given[0]) if len(given) == 1 else None
+        if number is None:
             raise ScheduleError(
                 f"split({parent.name}) of {self.op.name}: factor={factor}, nparts={nparts}; "
                 "give exactly one of them, a positive integer"
             )
-        small = min(given[0], parent.extent)
+        small = min(number, parent.extent)
         large = -(-parent.extent // small)
         outer_extent, inner_extent = (large, small) if factor is not None else (small, large)
         outer = IterVar(f"{parent.name}_outer", Range(0, outer_extent), parent.kind)
         inner = IterVar(f"{parent.name}_inner", Range(0, inner_extent), parent.kind)
-        self.relations.append(SplitRelation(parent, outer, inner, factor, nparts))
+        self.relations.append(
+            SplitRelation(parent, outer, inner, number if nparts is None else None, number if factor is None else None)
+        )
+        self._hand_on_pragmas(parent, outer)
         self.leaf_iter_vars[position : position + 1] = [outer, inner]
         return outer, inner
 
@@ -118,10 +125,13 @@ class Stage:
                 f"fuse({outer.name}, {inner.name}) of {self.op.name}: {inner.name} is not directly inside "
                 f"{outer.name}; loops are {self._loops()}: reorder them first"
             )
+        self._check_serial(f"fuse({outer.name}, {inner.name})", outer, inner)
         kind = "reduce" if "reduce" in (outer.kind, inner.kind) else "spatial"
         fused = IterVar(f"{outer.name}_{inner.name}_fused", Range(0, outer.extent * inner.extent), kind)
         self.relations.append(FuseRelation(outer, inner, fused, tuple(self.leaf_iter_vars)))
         self.leaf_iter_vars[position : position + 2] = [fused]
+        self._hand_on_pragmas(inner, fused)
+        self._hand_on_pragmas(outer, fused)
         return fused
 
     def reorder(self, *loops: IterVar) -> None:
@@ -163,14 +173,14 @@ class Stage:
         """Attach a hint to a loop: `auto_unroll_max_step` (steps) or `unroll_explicit` (bool).
 
         Raises:
-            ScheduleError: an unknown pragma, or not a loop of this stage.
+            ScheduleError: an unknown pragma or value, or not a loop of this stage.
         """
         self._position(loop, f"pragma {name}")
         if name not in ("auto_unroll_max_step", "unroll_explicit"):
             raise ScheduleError(
                 f"pragma {name!r} on {loop.name} of {self.op.name}: use auto_unroll_max_step or unroll_explicit"
             )
-        self.pragmas.setdefault(loop, {})[name] = value
+        self.pragmas.setdefault(loop, {})[name] = pragma_value(name, value)
 
     def compute_at(self, parent: Stage, loop: IterVar) -> None:
         """Compute this stage inside a loop of a consumer.
@@ -201,6 +211,19 @@ class Stage:
         """Compute this stage in a nest of its own (as at the start)."""
         self.attach = Root()
 
+    def _check_serial(self, what: str, *loops: IterVar) -> None:
+        for loop in loops:
+            if loop in self.kinds:
+                verb = what.partition("(")[0]
+                raise ScheduleError(
+                    f"{what} of {self.op.name}: {loop.name} is {self.kinds[loop]} already; {verb} first, then make the "
+                    f"resulting loop {self.kinds[loop]}"
+                )
+
+    def _hand_on_pragmas(self, old: IterVar, new: IterVar) -> None:
+        """A pragma speaks of a whole nest: it goes on to the outermost loop that its own one becomes."""
+        self.pragmas.setdefault(new, {}).update(self.pragmas.pop(old, {}))
+
     def _position(self, loop: IterVar, what: str) -> int:
         for position, iv in enumerate(self.leaf_iter_vars):
             if iv is loop:
@@ -213,6 +236,11 @@ class Stage:
 
     def _loops(self) -> str:
         return ", ".join(iv.name for iv in self.leaf_iter_vars)
+
+
+def _positive(value: object) -> int | None:
+    number = operator.index(value) if isinstance(value, SupportsIndex) and not isinstance(value, bool) else 0
+    return number if number > 0 else None
 
 
 def _parents(relation: Relation) -> Sequence[IterVar]:

@@ -23,7 +23,7 @@ from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.tree import Tree, blocks_below, loops_below
 
-_PRAGMAS: dict[str, type] = {"auto_unroll_max_step": int, "unroll_explicit": bool}
+_PRAGMAS: dict[str, type[int] | type[bool]] = {"auto_unroll_max_step": int, "unroll_explicit": bool}
 
 
 class KindPrimitives(ScheduleBase):
@@ -123,18 +123,27 @@ class KindPrimitives(ScheduleBase):
         Raises:
             ScheduleError: an unknown pragma or a value of the wrong type.
         """
-        expected = _PRAGMAS.get(key)
-        if expected is None:
-            raise ScheduleError(f"unknown pragma {key!r}; use one of {', '.join(_PRAGMAS)}")
-        if not isinstance(value, int) or (expected is int and (isinstance(value, bool) or value < 0)):
-            raise ScheduleError(f"pragma {key}: {value!r} is no {expected.__name__}; give {expected.__name__} >= 0")
-        self.annotate(loop, f"pragma_{key}", expected(value))
+        self.annotate(loop, f"pragma_{key}", pragma_value(key, value))
 
     def _set_kind(self, loop: LoopRef, kind: ForKind) -> None:
         old = self._loop(loop)
         changed = Tree(self.tree.replace(old, _of_kind(old, kind)))
         check_kinds(changed, [old.var], self.tree)
         self._set(changed)
+
+
+def pragma_value(key: str, value: object) -> int | bool:
+    """The value of a pragma, as it is kept.
+
+    Raises:
+        ScheduleError: an unknown pragma or a value of the wrong type.
+    """
+    expected = _PRAGMAS.get(key)
+    if expected is None:
+        raise ScheduleError(f"unknown pragma {key!r}; use one of {', '.join(_PRAGMAS)}")
+    if not isinstance(value, int) or (expected is int and (isinstance(value, bool) or value < 0)):
+        raise ScheduleError(f"pragma {key}: {value!r} is no {expected.__name__}; give {expected.__name__} >= 0")
+    return expected(value)
 
 
 def _of_kind(loop: For, kind: ForKind) -> For:

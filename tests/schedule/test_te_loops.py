@@ -1,0 +1,292 @@
+"""TE stages: split, fuse, reorder, tile, and the kinds of loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from te_values import check_values, grid, matmul, scheduled
+
+from pegbox import te
+from pegbox.errors import ScheduleError
+from pegbox.schedule.te_replay import lower_te, replay
+
+
+def names(s: Any, tensor: Any) -> list[str]:
+    return [iv.name for iv in s[tensor].leaf_iter_vars]
+
+
+# Split
+
+
+def test_te_split_by_factor(golden: Any) -> None:
+    a, b = grid()
+    s = te.create_schedule(b.op)
+    outer, inner = s[b].split(s[b].op.axis[1], factor=5)
+    assert (outer.name, outer.extent) == ("j_outer", 2)
+    assert (inner.name, inner.extent) == ("j_inner", 5)
+    assert names(s, b) == ["i", "j_outer", "j_inner"]
+    golden(scheduled(s, [a, b]))
+
+
+def test_te_split_by_nparts(golden: Any) -> None:
+    a, b = grid()
+    s = te.create_schedule(b.op)
+    outer, inner = s[b].split(s[b].op.axis[1], nparts=5)
+    assert (outer.extent, inner.extent) == (5, 2)
+    golden(scheduled(s, [a, b]))
+
+
+def test_te_split_that_does_not_divide(golden: Any) -> None:
+    a, b = grid()
+    s = te.create_schedule(b.op)
+    outer, inner = s[b].split(s[b].op.axis[1], 4)
+    assert (outer.extent, inner.extent) == (3, 4)
+    golden(scheduled(s, [a, b]))
+
+
+@pytest.mark.parametrize(("option", "number"), [("factor", 100), ("nparts", 100), ("factor", 1), ("nparts", 1)])
+def test_te_split_beyond_the_extent_makes_no_empty_iterations(option: str, number: int) -> None:
+    a, b = grid()
+    s = te.create_schedule(b.op)
+    outer, inner = s[b].split(s[b].op.axis[1], **{option: number})
+    assert sorted((outer.extent, inner.extent)) == [1, 10]
+    check_values(s, [a, b])
+    sch = replay(s, [a, b])
+    assert [sch.extent(loop) for loop in sch.get_loops("B")] == [6, outer.extent, inner.extent]
+
+
+def test_te_split_takes_numpy_integers() -> None:
+    a, b = grid()
+    s = te.create_schedule(b.op)
+    _, inner = s[b].split(s[b].op.axis[1], factor=np.int64(5))
+    assert inner.extent == 5
+    check_values(s, [a, b])
+
+
+def test_te_splits_of_splits_that_do_not_divide() -> None:
+    a, b, c = matmul(11, 7, 13)
+    s = te.create_schedule(c.op)
+    for axis, factor in zip((*s[c].op.axis, *s[c].op.reduce_axis), (5, 6, 3), strict=True):
+        outer, inner = s[c].split(axis, factor=factor)
+        s[c].split(inner, nparts=2)
+        s[c].split(outer, factor=2)
+    check_values(s, [a, b, c])
+
+
+@pytest.mark.parametrize("options", [{}, {"factor": 2, "nparts": 2}, {"factor": 0}, {"nparts": -1}, {"factor": 2.0},
+                                     {"factor": True}])  # fmt: skip
+def test_te_split_needs_exactly_one_positive_integer(options: Any) -> None:
+    _, b = grid()
+    s = te.create_schedule(b.op)
+    with pytest.raises(ScheduleError, match=r"split\(j\) of B: .*give exactly one of them, a positive integer"):
+        s[b].split(s[b].op.axis[1], **options)
+    assert names(s, b) == ["i", "j"]
+
+
+def test_te_loops_that_are_gone_are_refused_with_the_loops_that_are_there() -> None:
+    _, b = grid()
+    s = te.create_schedule(b.op)
+    i, j = s[b].op.axis
+    s[b].split(j, factor=5)
+    with pytest.raises(ScheduleError, match="split: j was split or fused already; the loops of B are i, j_outer, j_in"):
+        s[b].split(j, factor=2)
+    with pytest.raises(ScheduleError, match="vectorize: j was split or fused already"):
+        s[b].vectorize(j)
+    fused = s[b].fuse(i, s[b].leaf_iter_vars[1])
+    with pytest.raises(ScheduleError, match="reorder: i was split or fused already"):
+        s[b].reorder(fused, i)
+
+
+def test_te_loops_of_another_stage_are_refused() -> None:
+    _, b = grid()
+    other = te.compute((3,), lambda x: b[x, 0], "other")
+    s = te.create_schedule(other.op)
+    with pytest.raises(ScheduleError, match="unroll: x is not a loop of this stage; the loops of B are i, j"):
+        s[b].unroll(s[other].op.axis[0])
+    with pytest.raises(ScheduleError, match="split: 3 is not a loop of this stage"):
+        s[b].split(3, factor=2)
+
+
+# Fuse
+
+
+def test_te_fuse(golden: Any) -> None:
+    a, b = grid()
+    s = te.create_schedule(b.op)
+    fused = s[b].fuse(*s[b].op.axis)
+    assert (fused.name, fused.extent, fused.kind) == ("i_j_fused", 60, "spatial")
+    golden(scheduled(s, [a, b]))
+
+
+def test_te_fuse_of_three_and_a_split_that_does_not_divide() -> None:
+    x = te.placeholder((3, 4, 5), name="X")
+    y = te.compute((3, 4, 5), lambda *i: x[i] * 2, "Y")
+    s = te.create_schedule(y.op)
+    fused = s[y].fuse(*s[y].op.axis)
+    assert fused.extent == 60
+    s[y].split(fused, factor=7)
+    check_values(s, [x, y])
+
+
+def test_te_fuse_after_a_reorder(golden: Any) -> None:
+    a, b, c = matmul()
+    s = te.create_schedule(c.op)
+    (i, j), (k,) = s[c].op.axis, s[c].op.reduce_axis
+    s[c].reorder(j, k, i)
+    assert s[c].fuse(j, k).kind == "reduce"
+    golden(scheduled(s, [a, b, c]))
+
+
+def test_te_fuse_of_one_loop_is_that_loop() -> None:
+    _, b = grid()
+    s = te.create_schedule(b.op)
+    assert s[b].fuse(s[b].op.axis[0]) is s[b].op.axis[0]
+
+
+def test_te_fuse_of_loops_that_are_not_neighbours_is_refused() -> None:
+    _, _, c = matmul()
+    s = te.create_schedule(c.op)
+    i, j = s[c].op.axis
+    with pytest.raises(
+        ScheduleError, match=r"fuse\(j, i\) of C: i is not directly inside j; loops are i, j, k: reorde"
+    ):
+        s[c].fuse(j, i)
+    with pytest.raises(ScheduleError, match="is not directly inside"):
+        s[c].fuse(i, s[c].op.reduce_axis[0])
+    with pytest.raises(ScheduleError, match="fuse of C: no loops given"):
+        s[c].fuse()
+
+
+# Reorder and tile
+
+
+def test_te_reorder(golden: Any) -> None:
+    a, b, c = matmul()
+    s = te.create_schedule(c.op)
+    (i, j), (k,) = s[c].op.axis, s[c].op.reduce_axis
+    s[c].reorder(k, i, j)
+    golden(scheduled(s, [a, b, c]))
+
+
+def test_te_reorder_of_some_loops_leaves_the_others_in_their_places() -> None:
+    a, b, c = matmul()
+    s = te.create_schedule(c.op)
+    (i, j), (k,) = s[c].op.axis, s[c].op.reduce_axis
+    s[c].reorder(k, i)
+    assert s[c].leaf_iter_vars == [k, j, i]
+    check_values(s, [a, b, c])
+
+
+def test_te_reorder_with_a_loop_twice_is_refused() -> None:
+    _, _, c = matmul()
+    s = te.create_schedule(c.op)
+    i, j = s[c].op.axis
+    with pytest.raises(ScheduleError, match=r"reorder of C: a loop stands twice in \['i', 'j', 'i'\]"):
+        s[c].reorder(i, j, i)
+
+
+def test_te_tile(golden: Any) -> None:
+    a, b = grid()
+    s = te.create_schedule(b.op)
+    i, j = s[b].op.axis
+    tiled = s[b].tile(i, j, 2, 4)
+    assert [iv.extent for iv in tiled] == [3, 3, 2, 4]
+    assert s[b].leaf_iter_vars == list(tiled)
+    golden(scheduled(s, [a, b]))
+
+
+# Kinds and pragmas
+
+
+def test_te_vectorize_unroll_parallel(golden: Any) -> None:
+    a, b = grid()
+    s = te.create_schedule(b.op)
+    i, j = s[b].op.axis
+    io, ii = s[b].split(i, factor=2)
+    _, ji = s[b].split(j, factor=4)
+    s[b].parallel(io)
+    s[b].unroll(ii)
+    s[b].vectorize(ji)
+    golden(scheduled(s, [a, b]))
+
+
+def test_te_vectorized_reduction() -> None:
+    a, b, c = matmul(3, 19, 2)
+    s = te.create_schedule(c.op)
+    _, ki = s[c].split(s[c].op.reduce_axis[0], factor=8)
+    s[c].vectorize(ki)
+    check_values(s, [a, b, c])
+
+
+def test_te_kinds_that_are_unsound_are_refused_when_the_program_is_made() -> None:
+    a, b, c = matmul()
+    (i, j), (k,) = c.op.axis, c.op.reduce_axis
+
+    def lowered(**kinds: Any) -> str:
+        s = te.create_schedule(c.op)
+        for kind, loop in kinds.items():
+            getattr(s[c], kind)(loop)
+        return str(lower_te(s, [a, b, c]))
+
+    with pytest.raises(ScheduleError, match="k cannot be parallel: its iterations add up into the same elements"):
+        lowered(parallel=k)
+    with pytest.raises(ScheduleError, match="i is vectorized|j would be parallel inside i"):
+        lowered(vectorize=i, parallel=j)
+    assert "in unrolled range(7)" in lowered(unroll=k)
+
+
+def test_te_the_last_kind_of_a_loop_counts() -> None:
+    a, b = grid()
+    s = te.create_schedule(b.op)
+    s[b].vectorize(s[b].op.axis[1])
+    s[b].unroll(s[b].op.axis[1])
+    assert "for j in unrolled range(10)" in scheduled(s, [a, b])
+
+
+@pytest.mark.parametrize("kind", ["vectorize", "unroll", "parallel"])
+def test_te_a_loop_that_has_a_kind_is_not_split_or_fused(kind: str) -> None:
+    _, b = grid()
+    s = te.create_schedule(b.op)
+    i, j = s[b].op.axis
+    getattr(s[b], kind)(j)
+    with pytest.raises(ScheduleError, match=r"split\(j\) of B: j is .* already; split first, then"):
+        s[b].split(j, factor=2)
+    with pytest.raises(ScheduleError, match=r"fuse\(i, j\) of B: j is .* already; fuse first, then"):
+        s[b].fuse(i, j)
+    assert names(s, b) == ["i", "j"]
+
+
+def test_te_pragmas(golden: Any) -> None:
+    a, b = grid()
+    s = te.create_schedule(b.op)
+    i, j = s[b].op.axis
+    s[b].pragma(i, "auto_unroll_max_step", 64)
+    s[b].pragma(j, "unroll_explicit", True)
+    golden(scheduled(s, [a, b]))
+
+
+def test_te_a_pragma_stays_with_the_outer_part_of_a_loop() -> None:
+    a, b = grid()
+    s = te.create_schedule(b.op)
+    i, j = s[b].op.axis
+    s[b].pragma(i, "auto_unroll_max_step", 64)
+    s[b].split(i, factor=2)
+    assert "for i_0 in range(3):  # pragma_auto_unroll_max_step = 64" in scheduled(s, [a, b])
+    s = te.create_schedule(b.op)
+    s[b].pragma(j, "auto_unroll_max_step", 16)
+    s[b].fuse(i, j)
+    assert "for i_j_fused in range(60):  # pragma_auto_unroll_max_step = 16" in scheduled(s, [a, b])
+
+
+def test_te_unknown_pragmas_and_values_are_refused() -> None:
+    _, b = grid()
+    s = te.create_schedule(b.op)
+    i = s[b].op.axis[0]
+    with pytest.raises(ScheduleError, match="pragma 'prefetch' on i of B: use auto_unroll_max_step or unroll_explicit"):
+        s[b].pragma(i, "prefetch", 1)
+    with pytest.raises(ScheduleError, match="pragma auto_unroll_max_step: 'many' is no int"):
+        s[b].pragma(i, "auto_unroll_max_step", "many")
+    with pytest.raises(ScheduleError, match="pragma auto_unroll_max_step: -1 is no int; give int >= 0"):
+        s[b].pragma(i, "auto_unroll_max_step", -1)
