@@ -5,9 +5,9 @@
     python3 benchmarks/matmul.py --threads 2 1024x1024x1024
 
 Each shape is tuned with both cores at the tuner's service; kernels are then timed pinned to one core, in rounds of
-(ours, NumPy, multiply-add peak), and medians are quoted. Ours is timed inside machine code, as the tuner does, and once
-more as a Python call; NumPy is `numpy.matmul(a, b, out=c)`, a Python call. With --threads N, our kernel for N threads is
-compared with our kernel for one.
+(ours, NumPy, multiply-add peak), and medians are quoted. Ours is timed inside machine code, as the tuner does, and
+once more as a Python call; NumPy is `numpy.matmul(a, b, out=c)`, a Python call. With --threads N, our kernel for N
+threads is compared with our kernel for one.
 """
 
 from __future__ import annotations

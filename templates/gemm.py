@@ -83,9 +83,9 @@ def _constrain(cfg: Any, m: int, vectors: int, lanes: int) -> None:
         message=f"the register tile takes at most {_REGISTERS} vectors",
     )
     cfg.add_constraint(
-        lambda c: size(c) >= min(_LATENCY, m * vectors),
-        reads=("mr", "nr"),
-        message=f"the register tile takes at least {_LATENCY} vectors, to hide the latency of its additions",
+        lambda c: size(c) >= min(_LATENCY, m * vectors) or c["layout"].val == "stream",
+        reads=("layout", "mr", "nr"),
+        message=f"a tile that stays in registers takes at least {_LATENCY} vectors, to hide the latency of additions",
     )
     if m >= 4 and vectors >= 2:
         cfg.add_constraint(
