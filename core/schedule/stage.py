@@ -199,12 +199,16 @@ class Stage:
         """Compute this stage's elements where they are used.
 
         Raises:
-            ScheduleError: this stage is an output or a reduction.
+            ScheduleError: this stage is an output or a reduction, or has several outputs.
         """
         if self.is_output:
             raise ScheduleError(f"compute_inline: {self.op.name} is an output; there is no consumer to inline it into")
         if self.op.reduce is not None:
             raise ScheduleError(f"compute_inline: {self.op.name} is a reduction; use compute_at instead")
+        if len(self.op.outputs) > 1:
+            raise ScheduleError(
+                f"compute_inline: {self.op.name} has {len(self.op.outputs)} outputs; use compute_at instead"
+            )
         self.attach = Inline()
 
     def compute_root(self) -> None:

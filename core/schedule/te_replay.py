@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pegbox.compute.tensor import IterVar, Tensor
+from pegbox.compute.tensor import ComputeOp, IterVar, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.from_compute import block_names, function_from_ops
@@ -43,14 +43,22 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> 
 
 def _outputs(schedule: TESchedule, args: Sequence[Tensor]) -> list[Buffer]:
     given = {t.buffer for t in args}
+    if len(given) != len(args):
+        raise ScheduleError(f"an argument stands twice in {[t.name for t in args]}")
     for tensor in schedule.placeholders:
         if tensor.buffer not in given:
             raise ScheduleError(f"the input {tensor.name} is missing from the arguments {[t.name for t in args]}")
-    made = {t.buffer for stage in schedule.stages for t in stage.op.outputs}
+    made = dict.fromkeys(t.buffer for stage in schedule.stages for t in stage.op.outputs)
     for stage in schedule.stages:
         for tensor in stage.op.outputs:
             if stage.is_output and tensor.buffer not in given:
                 raise ScheduleError(f"the output {tensor.name} is missing from the arguments {[t.name for t in args]}")
+    for tensor in args:
+        if isinstance(tensor.op, ComputeOp) and tensor.buffer not in made:
+            raise ScheduleError(
+                f"the argument {tensor.name} is computed, but not by this schedule, which makes "
+                f"{', '.join(b.name for b in made)}"
+            )
     return [t.buffer for t in args if t.buffer in made]
 
 
@@ -59,34 +67,39 @@ def _stage(
 ) -> dict[IterVar, LoopRef]:
     """Place one stage and give it its loops; returns the loops by iteration variable."""
     if isinstance(stage.attach, At):
-        around = placed.get(id(stage.attach.stage), {})
-        if stage.attach.loop not in around:
-            raise ScheduleError(
-                f"compute_at: {stage.op.name} is attached to {stage.attach.loop.name} of {stage.attach.stage.op.name}, "
-                "which is not one of its loops any more or is inlined"
-            )
-        sch.compute_at(block, around[stage.attach.loop])
+        other, loop = stage.attach.stage, stage.attach.loop
+        around = placed.get(id(other), {})
+        if loop not in around:
+            why = "which is not one of its loops any more"
+            if id(other) not in placed:
+                why = "which is inlined" if isinstance(other.attach, Inline) else "which does not need it"
+            raise ScheduleError(f"compute_at: {stage.op.name} is attached to {loop.name} of {other.op.name}, {why}")
+        sch.compute_at(block, around[loop])
     axes = [*stage.op.axis, *stage.op.reduce_axis]
     own = sch.get_loops(block)
     live = dict(zip(axes, own[len(own) - len(axes) :], strict=True))
     for relation in stage.relations:
         match relation:
             case SplitRelation(parent, outer, inner, factor, nparts):
-                loop = live.pop(parent)
-                extent = sch.extent(loop)
+                whole = live.pop(parent)
+                extent = sch.extent(whole)
                 # A region may be smaller than the axis: a factor beyond it would only make empty iterations.
                 factors = [None, min(factor, extent)] if factor is not None else [min(nparts or 1, extent), None]
-                live[outer], live[inner] = sch.split(loop, factors=factors)
+                live[outer], live[inner] = sch.split(whole, factors=factors)
             case FuseRelation(outer, inner, fused, order):
                 # The loops that become one may have been brought together by a reorder.
-                sch.reorder(*(live[iv] for iv in order))
+                _reorder(sch, block, [live[iv] for iv in order if iv in live])
                 live[fused] = sch.fuse(live.pop(outer), live.pop(inner))
             case _:
                 raise TypeError(f"unknown relation {relation!r}")
-    if len(live) > 1:
-        sch.reorder(*(live[iv] for iv in stage.leaf_iter_vars))
+    _reorder(sch, block, [live[iv] for iv in stage.leaf_iter_vars])
     _annotate(sch, stage, live)
     return live
+
+
+def _reorder(sch: Schedule, block: BlockRef, order: list[LoopRef]) -> None:
+    if order and list(sch.get_loops(block)[-len(order) :]) != order:
+        sch.reorder(*order)
 
 
 def _annotate(sch: Schedule, stage: Stage, live: Mapping[IterVar, LoopRef]) -> None:

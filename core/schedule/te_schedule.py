@@ -10,6 +10,7 @@ from pegbox.compute.tensor import ComputeOp, IterVar, Operation, PlaceholderOp, 
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr, Load, Var
 from pegbox.expr.visit import replace_buffers, substitute
+from pegbox.schedule.primitives.cache import SCOPES
 from pegbox.schedule.stage import Stage
 
 
@@ -43,13 +44,14 @@ class TESchedule:
         The new stage has fresh spatial axes and the original's reduce axes. Returns the new tensor.
 
         Raises:
-            ScheduleError: the stage has several outputs, or its reduce axes were scheduled already.
+            ScheduleError: an unknown scope, the stage has several outputs, or its reduce axes were scheduled already.
         """
         stage = self[tensor]
         op = stage.op
+        _check_scope(scope, tensor)
         if len(op.outputs) > 1:
             raise ScheduleError(f"cache_write: {op.name} has {len(op.outputs)} outputs; only single ones can be cached")
-        if any(iv not in stage.leaf_iter_vars for iv in op.reduce_axis):
+        if any(iv not in stage.leaf_iter_vars or iv in stage.kinds or iv in stage.pragmas for iv in op.reduce_axis):
             raise ScheduleError(
                 f"cache_write: the reduce axes of {op.name} are scheduled already; call cache_write first"
             )
@@ -68,8 +70,9 @@ class TESchedule:
         """Copy `tensor` into a buffer of its own, which `readers` then read. Returns the new tensor.
 
         Raises:
-            ScheduleError: a reader does not read the tensor, or there is none.
+            ScheduleError: an unknown scope, a reader does not read the tensor, or there is none.
         """
+        _check_scope(scope, tensor)
         stages = [self[reader] for reader in readers]
         for stage in stages:
             if tensor.buffer not in read_buffers(stage.op.body):
@@ -93,6 +96,11 @@ class TESchedule:
             count += 1
             name = f"{base}_{count}"
         return name
+
+
+def _check_scope(scope: str, tensor: Tensor) -> None:
+    if scope not in SCOPES:
+        raise ScheduleError(f"unknown scope {scope!r} for a copy of {tensor.name}; use one of {', '.join(SCOPES)}")
 
 
 def _map_body(body: Expr, change: Callable[[Expr], Expr]) -> Expr:

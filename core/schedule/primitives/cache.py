@@ -15,7 +15,7 @@ from pegbox.schedule.handles import BlockRef
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.tree import Tree, with_allocs
 
-_SCOPES = ("global", "local")
+SCOPES = ("global", "local")
 
 
 class CachePrimitives(ScheduleBase):
@@ -139,8 +139,8 @@ def _choose(buffers: list[Buffer], which: int | str, name: str, verb: str) -> Bu
 
 
 def _copy_buffer(tree: Tree, original: Buffer, scope: str) -> Buffer:
-    if scope not in _SCOPES:
-        raise ScheduleError(f"unknown scope {scope!r} for a copy of {original.name}; use one of {', '.join(_SCOPES)}")
+    if scope not in SCOPES:
+        raise ScheduleError(f"unknown scope {scope!r} for a copy of {original.name}; use one of {', '.join(SCOPES)}")
     taken = {b.name for b in (*tree.func.params, *tree.func.allocs)} | set(tree.blocks)
     base = name = f"{original.name}_{scope}"
     count = 0

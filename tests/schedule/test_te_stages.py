@@ -1,0 +1,435 @@
+"""TE schedules of several stages: caches, places, and what is asked of the arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from te_values import check_values, grid, matmul, scheduled, stages
+
+import pegbox as pb
+from pegbox import te
+from pegbox.errors import ScheduleError
+from pegbox.schedule.te_replay import lower_te, replay
+
+# create_schedule
+
+
+def test_te_the_default_schedule_is_one_naive_nest_a_stage(golden: Any) -> None:
+    a, b, c, d = stages(2, 3)
+    s = te.create_schedule(d.op)
+    assert [repr(stage) for stage in s.stages] == ["Stage(B: i, j)", "Stage(C: i, j)", "Stage(D: i, j)"]
+    assert s[b] is s[b.op] is s.stages[0]
+    assert s.placeholders == [a]
+    assert [stage.is_output for stage in s.stages] == [False, False, True]
+    golden(scheduled(s, [a, d]))
+    del c
+
+
+@pytest.mark.parametrize("form", ["tensor", "operation", "list of tensors", "list of operations"])
+def test_te_schedules_are_made_of_tensors_or_operations(form: str) -> None:
+    _, b = grid()
+    given = b if "tensor" in form else b.op
+    assert te.create_schedule([given] if "list" in form else given)[b].is_output
+
+
+def test_te_several_outputs_are_computed_together() -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule([b, d])
+    check_values(s, [a, b, d])
+    check_values(s, [d, a, b])
+    del c
+
+
+def test_te_an_operation_with_several_outputs_is_one_stage() -> None:
+    a = te.placeholder((5, 7), name="A")
+    low, high = te.compute((5, 7), lambda i, j: (a[i, j] - 1, a[i, j] + 1), "both")
+    s = te.create_schedule(low)
+    assert s[low] is s[high]
+    s[low].vectorize(s[high].op.axis[1])
+    check_values(s, [a, low, high])
+
+
+def test_te_a_schedule_of_placeholders_is_refused() -> None:
+    with pytest.raises(ScheduleError, match=r"create_schedule: nothing to compute in \['A'\]"):
+        te.create_schedule(te.placeholder((3,), name="A"))
+
+
+def test_te_placeholders_and_strangers_are_no_stages() -> None:
+    a, b = grid()
+    s = te.create_schedule(b)
+    with pytest.raises(ScheduleError, match="A is a placeholder: there is nothing to schedule; cache_read makes"):
+        s[a]
+    with pytest.raises(ScheduleError, match="C is no stage of this schedule; it has B"):
+        s[te.compute((2,), lambda i: b[i, 0], "C")]
+
+
+# Arguments
+
+
+def test_te_missing_arguments_are_named() -> None:
+    a, b, _, d = stages()
+    s = te.create_schedule(d)
+    with pytest.raises(ScheduleError, match=r"the input A is missing from the arguments \['D'\]"):
+        lower_te(s, [d])
+    with pytest.raises(ScheduleError, match=r"the output D is missing from the arguments \['A'\]"):
+        lower_te(s, [a])
+    with pytest.raises(ScheduleError, match="the output D is missing"):
+        lower_te(s, [a, b])
+
+
+def test_te_arguments_that_stand_twice_are_refused() -> None:
+    a, b = grid()
+    with pytest.raises(ScheduleError, match=r"an argument stands twice in \['A', 'A', 'B'\]"):
+        lower_te(te.create_schedule(b), [a, a, b])
+
+
+def test_te_arguments_that_the_schedule_does_not_make_are_refused() -> None:
+    a, b = grid()
+    c = te.compute((6,), lambda i: b[i, 0], "C")
+    with pytest.raises(ScheduleError, match="the argument C is computed, but not by this schedule, which makes B"):
+        lower_te(te.create_schedule(b), [a, b, c])
+
+
+def test_te_an_intermediate_among_the_arguments_is_written_whole() -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule(d)
+    check_values(s, [a, b, c, d])
+    s[b].compute_at(s[c], s[c].op.axis[0])
+    with pytest.raises(ScheduleError, match="B writes the parameter B, all of which is needed"):
+        lower_te(s, [a, b, c, d])
+
+
+def test_te_unused_inputs_may_be_arguments() -> None:
+    a, b = grid()
+    unused = te.placeholder((3,), name="unused")
+    check_values(te.create_schedule(b), [unused, a, b])
+
+
+def test_te_a_schedule_can_be_lowered_again_and_continued() -> None:
+    a, b = grid()
+    s = te.create_schedule(b)
+    before = str(lower_te(s, [a, b]))
+    assert str(lower_te(s, [a, b])) == before
+    s[b].vectorize(s[b].op.axis[1])
+    assert str(lower_te(s, [a, b])) != before
+
+
+def test_te_the_replay_is_a_trace_of_primitives() -> None:
+    a, b, c = matmul()
+    s = te.create_schedule(c)
+    tile = s.cache_write(c, "local")
+    yo, _ = s[c].split(s[c].op.axis[0], factor=2)
+    s[tile].compute_at(s[c], yo)
+    assert str(replay(s, [a, b, c]).trace) == (
+        "sch.split(sch.get_loop('C', 0), factors=[None, 2])\n"
+        "sch.compute_at('C_local', sch.get_loop('C', 0))\n"
+    )  # fmt: skip
+
+
+# cache_write
+
+
+def test_te_cache_write(golden: Any) -> None:
+    a, b, c = matmul()
+    s = te.create_schedule(c)
+    tile = s.cache_write(c, "local")
+    assert (tile.name, tile.shape, tile.buffer.scope) == ("C_local", c.shape, "local")
+    assert [iv.name for iv in s[tile].op.axis] == ["i_c", "j_c"]
+    assert s[tile].op.reduce_axis == c.op.reduce_axis
+    assert s[c].op.reduce_axis == ()
+    assert [stage.op.name for stage in s.stages] == ["C_local", "C"]
+    golden(scheduled(s, [a, b, c]))
+
+
+def test_te_cache_write_into_a_tile(golden: Any) -> None:
+    a, b, c = matmul()
+    s = te.create_schedule(c)
+    tile = s.cache_write(c, "local")
+    yo, xo, _, xi = s[c].tile(*s[c].op.axis, 2, 4)
+    s[c].vectorize(xi)
+    s[tile].compute_at(s[c], xo)
+    y, x = s[tile].op.axis
+    s[tile].reorder(s[tile].op.reduce_axis[0], y, x)
+    s[tile].vectorize(x)
+    golden(scheduled(s, [a, b, c]))
+    del yo
+
+
+def test_te_cache_write_keeps_what_was_said_of_the_spatial_loops() -> None:
+    a, b, c = matmul()
+    s = te.create_schedule(c)
+    yo, _ = s[c].split(s[c].op.axis[0], factor=2)
+    fused = s[c].fuse(*s[c].leaf_iter_vars[1:3])
+    s[c].vectorize(fused)
+    s[s.cache_write(c, "local")].compute_at(s[c], yo)
+    check_values(s, [a, b, c])
+
+
+def test_te_cache_write_twice() -> None:
+    a, b, c = matmul()
+    s = te.create_schedule(c)
+    inner = s.cache_write(c, "global")
+    innermost = s.cache_write(inner, "local")
+    assert [stage.op.name for stage in s.stages] == ["C_global_local", "C_global", "C"]
+    s[innermost].compute_at(s[inner], s[inner].op.axis[0])
+    check_values(s, [a, b, c])
+
+
+def test_te_cache_write_of_an_intermediate() -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule(d)
+    cached = s.cache_write(c, "local")
+    s[c].compute_at(s[d], s[d].op.axis[0])
+    s[cached].compute_at(s[c], s[c].op.axis[0])
+    s[b].compute_at(s[cached], s[cached].op.axis[1])
+    check_values(s, [a, d])
+
+
+def test_te_cache_write_of_several_outputs_is_refused() -> None:
+    a = te.placeholder((5,), name="A")
+    low, _ = te.compute((5,), lambda i: (a[i] - 1, a[i] + 1), "both")
+    s = te.create_schedule(low)
+    with pytest.raises(ScheduleError, match="cache_write: both has 2 outputs; only single ones can be cached"):
+        s.cache_write(low)
+
+
+@pytest.mark.parametrize("how", ["split", "fuse", "unroll", "pragma"])
+def test_te_cache_write_after_the_reduce_axes_were_scheduled_is_refused(how: str) -> None:
+    _, _, c = matmul()
+    s = te.create_schedule(c)
+    (k,) = s[c].op.reduce_axis
+    {
+        "split": lambda: s[c].split(k, factor=2),
+        "fuse": lambda: s[c].fuse(s[c].op.axis[1], k),
+        "unroll": lambda: s[c].unroll(k),
+        "pragma": lambda: s[c].pragma(k, "unroll_explicit", True),
+    }[how]()
+    with pytest.raises(ScheduleError, match="cache_write: the reduce axes of C are scheduled already; call"):
+        s.cache_write(c)
+    assert [stage.op.name for stage in s.stages] == ["C"]
+
+
+# cache_read
+
+
+def test_te_cache_read(golden: Any) -> None:
+    a, b, c = matmul()
+    s = te.create_schedule(c)
+    near = s.cache_read(b, "local", [c])
+    assert (near.name, near.shape, near.buffer.scope) == ("B_local", b.shape, "local")
+    assert [stage.op.name for stage in s.stages] == ["B_local", "C"]
+    golden(scheduled(s, [a, b, c]))
+
+
+def test_te_cache_read_moves_to_where_it_is_needed(golden: Any) -> None:
+    a, b, c = matmul()
+    s = te.create_schedule(c)
+    near = s.cache_read(b, "local", [c.op])
+    xo, xi = s[c].split(s[c].op.axis[1], factor=4)
+    s[c].reorder(xo, s[c].op.axis[0], xi)
+    s[near].compute_at(s[c], xo)
+    golden(scheduled(s, [a, b, c]))
+
+
+def test_te_cache_read_serves_the_readers_that_are_named() -> None:
+    a = te.placeholder((6,), name="A")
+    b, c = (te.compute((6,), lambda i, n=n: a[i] * n, f"by{n}") for n in (2, 3))
+    d = te.compute((6,), lambda i: b[i] + c[i], "D")
+    s = te.create_schedule(d)
+    first = s.cache_read(a, "local", [c])
+    assert first in s[c].op.inputs
+    assert first not in s[b].op.inputs
+    second = s.cache_read(a, "local", [b])
+    assert second.name == "A_local_1"
+    check_values(s, [a, d])
+
+
+def test_te_cache_read_of_an_intermediate() -> None:
+    a, _, c, d = stages()
+    s = te.create_schedule(d)
+    near = s.cache_read(c, "local", [d])
+    assert [stage.op.name for stage in s.stages] == ["B", "C", "C_local", "D"]
+    s[near].compute_at(s[d], s[d].op.axis[0])
+    s[c].compute_at(s[near], s[near].op.axis[0])
+    check_values(s, [a, d])
+
+
+def test_te_cache_read_by_who_does_not_read_is_refused() -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule(d)
+    with pytest.raises(ScheduleError, match="cache_read: D does not read A"):
+        s.cache_read(a, "local", [d])
+    with pytest.raises(ScheduleError, match=r"cache_read\(A\): no readers given"):
+        s.cache_read(a, "local", [])
+    assert len(s.stages) == 3
+    del b, c
+
+
+@pytest.mark.parametrize("cache", ["cache_read", "cache_write"])
+def test_te_caches_in_an_unknown_scope_are_refused(cache: str) -> None:
+    a, b = grid()
+    s = te.create_schedule(b)
+    with pytest.raises(ScheduleError, match="unknown scope 'shared' for a copy of"):
+        s.cache_read(a, "shared", [b]) if cache == "cache_read" else s.cache_write(b, "shared")
+
+
+# compute_at, compute_inline, compute_root
+
+
+def test_te_compute_at(golden: Any) -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule(d)
+    xo, _ = s[d].split(s[d].op.axis[1], factor=4)
+    s[c].compute_at(s[d], xo)
+    s[b].compute_at(s[c], s[c].op.axis[0])
+    s[c].vectorize(s[c].op.axis[1])
+    golden(scheduled(s, [a, d]))
+    del b
+
+
+def test_te_the_order_of_calls_across_stages_does_not_matter() -> None:
+    a, b, c, d = stages()
+
+    def program(order: list[int]) -> str:
+        s = te.create_schedule(d)
+        xo, _ = s[d].split(s[d].op.axis[1], factor=4)
+        calls = [
+            lambda: s[b].compute_at(s[c], s[c].op.axis[0]),
+            lambda: s[c].compute_at(s[d], xo),
+            lambda: s[b].vectorize(s[b].op.axis[1]),
+            lambda: s[d].parallel(s[d].op.axis[0]),
+        ]
+        for n in order:
+            calls[n]()
+        return str(lower_te(s, [a, d]))
+
+    assert len({program(order) for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1])}) == 1
+
+
+def test_te_splits_of_an_attached_stage_are_of_the_region_that_is_needed() -> None:
+    a, b, _, d = stages(6, 10)
+    s = te.create_schedule(d)
+    s[b].compute_inline()
+    c = s.stages[1].op.output(0)
+    xo, _ = s[d].split(s[d].op.axis[1], factor=3)
+    s[c].compute_at(s[d], xo)
+    _, inner = s[c].split(s[c].op.axis[1], factor=8)  # four columns are needed
+    s[c].unroll(inner)
+    assert "in unrolled range(4)" in scheduled(s, [a, d])
+
+
+def test_te_compute_inline(golden: Any) -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule(d)
+    s[b].compute_inline()
+    s[c].compute_inline()
+    golden(scheduled(s, [a, d]))
+
+
+def test_te_compute_root_undoes_the_place() -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule(d)
+    plain = str(lower_te(s, [a, d]))
+    s[b].compute_inline()
+    s[c].compute_at(s[d], s[d].op.axis[0])
+    assert str(lower_te(s, [a, d])) != plain
+    s[b].compute_root()
+    s[c].compute_root()
+    assert str(lower_te(s, [a, d])) == plain
+
+
+def test_te_outputs_stay_at_the_root() -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule([c, d])
+    with pytest.raises(ScheduleError, match="compute_at: C is an output and stays at the root"):
+        s[c].compute_at(s[d], s[d].op.axis[0])
+    with pytest.raises(ScheduleError, match="compute_inline: D is an output; there is no consumer to inline it into"):
+        s[d].compute_inline()
+    del a, b
+
+
+def test_te_reductions_are_not_inlined() -> None:
+    _, _, c = matmul()
+    d = te.compute((5, 6), lambda i, j: c[i, j] + 1, "D")
+    s = te.create_schedule(d)
+    with pytest.raises(ScheduleError, match="compute_inline: C is a reduction; use compute_at instead"):
+        s[c].compute_inline()
+
+
+def test_te_several_outputs_are_not_inlined() -> None:
+    a = te.placeholder((5,), name="A")
+    low, high = te.compute((5,), lambda i: (a[i] - 1, a[i] + 1), "both")
+    c = te.compute((5,), lambda i: low[i] * high[i], "C")
+    s = te.create_schedule(c)
+    with pytest.raises(ScheduleError, match="compute_inline: both has 2 outputs; use compute_at instead"):
+        s[low].compute_inline()
+    s[low].compute_at(s[c], s[c].op.axis[0])
+    check_values(s, [a, c])
+
+
+def test_te_places_that_cannot_be_are_refused() -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule(d)
+    with pytest.raises(ScheduleError, match=r"compute_at\(B\): i is not a loop of this stage; the loops of C are i, j"):
+        s[b].compute_at(s[c], s[d].op.axis[0])
+    with pytest.raises(ScheduleError, match="compute_at: B cannot be computed inside itself"):
+        s[b].compute_at(s[b], s[b].op.axis[0])
+    s[c].compute_at(s[d], s[d].op.axis[0])
+    s[b].compute_at(s[c], s[c].op.axis[1])
+    s[c].split(s[c].op.axis[1], factor=2)
+    with pytest.raises(ScheduleError, match="B is attached to j of C, which is not one of its loops any more"):
+        lower_te(s, [a, d])
+
+
+def test_te_a_place_in_an_inlined_stage_is_refused() -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule(d)
+    s[b].compute_at(s[c], s[c].op.axis[0])
+    s[c].compute_inline()
+    with pytest.raises(ScheduleError, match="B is attached to i of C, which is inlined"):
+        lower_te(s, [a, d])
+
+
+def test_te_a_place_in_a_stage_that_does_not_need_it_is_refused() -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule(d)
+    s[c].compute_at(s[b], s[b].op.axis[0])
+    with pytest.raises(ScheduleError, match="compute_at: C is attached to i of B, which does not need it"):
+        lower_te(s, [a, d])
+    s = te.create_schedule(d)
+    s[b].compute_at(s[d], s[d].op.axis[0])
+    with pytest.raises(ScheduleError, match="C needs B too, but is not inside of i"):
+        lower_te(s, [a, d])
+
+
+def test_te_attached_inside_lanes_is_refused() -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule(d)
+    s[d].vectorize(s[d].op.axis[1])
+    s[c].compute_at(s[d], s[d].op.axis[1])
+    with pytest.raises(ScheduleError, match="j is vectorized, its iterations are lanes"):
+        lower_te(s, [a, d])
+    del b
+
+
+def test_te_stages_that_share_axes_are_scheduled_apart() -> None:
+    a = te.placeholder((5, 6), name="A")
+    k = te.reduce_axis((0, 6), "k")
+    total = te.compute((5,), lambda i: te.sum(a[i, k], axis=k), "total")
+    top = te.compute((5,), lambda i: te.max(a[i, k] - total[i], axis=k), "top")
+    s = te.create_schedule(top)
+    s[total].split(k, factor=4)
+    s[top].vectorize(k)
+    check_values(s, [a, top])
+
+
+def test_te_lower_prints_plain_loops() -> None:
+    a, b = grid(2, 3)
+    s = te.create_schedule(b)
+    assert str(pb.lower(s, [a, b], name="plus_one")) == (
+        "def plus_one(A: float32[2, 3], B: float32[2, 3]):\n"
+        "    for i in range(2):\n"
+        "        for j in range(3):\n"
+        "            B[i, j] = A[i, j] + 1.0\n"
+    )
