@@ -179,7 +179,7 @@ def _pack_b(b: Tensor, lead: Sequence[int], k: int, n: int, nr: int) -> Tensor:
 
     def element(*at: Any) -> Any:
         *batch, x, row, z = at
-        return te.if_then_else(x * nr + z < n, b[(*batch, row, x * nr + z)], zero)
+        return te.if_then_else(x * nr + z < n, b(*batch, row, x * nr + z), zero)
 
     packed: Tensor = te.compute((*lead, -(-n // nr), k, nr), element, name="B_packed")
     return packed
@@ -191,7 +191,7 @@ def _pack_a(a: Tensor, lead: Sequence[int], m: int, k: int, mr: int) -> Tensor:
 
     def element(*at: Any) -> Any:
         *batch, y, column, z = at
-        return te.if_then_else(y * mr + z < m, a[(*batch, y * mr + z, column)], zero)
+        return te.if_then_else(y * mr + z < m, a(*batch, y * mr + z, column), zero)
 
     packed: Tensor = te.compute((*lead, -(-m // mr), k, mr), element, name="A_packed")
     return packed
