@@ -21,9 +21,9 @@ def best_cost(spec: str, *, seed: int, trials: int) -> float:
     return result.best.cost
 
 
-@pytest.mark.parametrize(("spec", "share"), [("xgb", 0.93), ("xgb:loss_type=reg", 1.0)])
+@pytest.mark.parametrize(("spec", "share"), [("xgb", 0.85), ("xgb:loss_type=reg", 0.95)])
 def test_beats_random_search_at_equal_trials(spec: str, share: float) -> None:
-    seeds = range(4)
+    seeds = range(12)  # of four, two unlucky ones decide
     learned = [best_cost(spec, seed=seed, trials=64) for seed in seeds]
     random = [best_cost("random", seed=seed, trials=64) for seed in seeds]
     assert np.median(learned) < share * np.median(random)
