@@ -120,10 +120,10 @@ def _divisors_near(extent: int, wanted: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def product(cfg: Any, lead: Sequence[int], m: int, k: int, n: int, dtype: str) -> tuple[Any, list[Tensor]]:
-    """Compute and schedule C = A · B over the leading axes `lead`, as the configuration says."""
-    a = te.placeholder((*lead, m, k), name="A", dtype=dtype)
-    b = te.placeholder((*lead, k, n), name="B", dtype=dtype)
+def product(cfg: Any, a: Tensor, b: Tensor) -> tuple[Any, list[Tensor]]:
+    """Compute and schedule C = A · B over the leading axes, as the configuration says."""
+    *lead, m, k = a.shape
+    n = b.shape[-1]
     layout, mr, nr = cfg["layout"].val, cfg["mr"].val, cfg["nr"].val
     packed_a = packed_b = None
     if layout == "packed":

@@ -6,7 +6,6 @@ lanes of its accumulator once, at the end. B is transposed first, which is littl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from pegbox import te
@@ -35,10 +34,10 @@ def declare(cfg: Any, m: int, k: int, n: int, dtype: str) -> None:
     )
 
 
-def product(cfg: Any, lead: Sequence[int], m: int, k: int, n: int, dtype: str) -> tuple[Any, list[Tensor]]:
-    """Compute and schedule C = A · B over the leading axes `lead`, as the configuration says."""
-    a = te.placeholder((*lead, m, k), name="A", dtype=dtype)
-    b = te.placeholder((*lead, k, n), name="B", dtype=dtype)
+def product(cfg: Any, a: Tensor, b: Tensor) -> tuple[Any, list[Tensor]]:
+    """Compute and schedule C = A · B over the leading axes, as the configuration says."""
+    *lead, m, k = a.shape
+    n, dtype = b.shape[-1], b.dtype
     columns = te.compute((*lead, n, k), lambda *at: b(*at[:-2], at[-1], at[-2]), name="B_columns") if n > 1 else None
     kk = te.reduce_axis((0, k), name="k")
 

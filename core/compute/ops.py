@@ -24,7 +24,7 @@ def _shape(shape: object, name: str) -> tuple[int, ...]:
     result = []
     for dim in dims:
         value = _integer(dim)
-        if value is None or value < 1:
+        if value is None or value < 1 or isinstance(dim, bool):
             raise ComputeError(f"{name}: shape {dims!r} has the extent {dim!r}; extents are integers from 1 up")
         result.append(value)
     return tuple(result)
