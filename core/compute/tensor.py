@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from pegbox.compute.reducer import Reduce
 from pegbox.errors import ComputeError
@@ -71,6 +71,10 @@ class Tensor:
     @property
     def name(self) -> str:
         return self.buffer.name
+
+    def __iter__(self) -> NoReturn:
+        # Without this, Python would try t[0], t[1], ... for ever.
+        raise ComputeError(f"{self.name} is one tensor, not a list of them, and its elements have no order; write [T]")
 
     def __getitem__(self, indices: object) -> Expr:
         parts = indices if isinstance(indices, tuple) else (indices,)

@@ -19,6 +19,7 @@ from pegbox.errors import PluginError
 
 _MODULE_REF = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _WITH_OPTIONS = re.compile(r"(?P<reference>.+?):(?P<options>\s*[A-Za-z_]\w*\s*=.*)")
+_FILE_MODULE = "pegbox_file_"
 _FILE_REF = re.compile(r"(?P<path>.+\.py):(?P<attribute>[A-Za-z_]\w*)")
 
 
@@ -39,6 +40,11 @@ def import_ref(ref: str) -> object:
     return reduce(getattr, attribute.split("."), importlib.import_module(module))
 
 
+def is_file_module(name: str) -> bool:
+    """Whether a module was made by `import_file`: another process has to import its file, not its name."""
+    return name.startswith(_FILE_MODULE)
+
+
 def import_file(path: Path) -> ModuleType:
     """Import the Python file at `path`, once per process.
 
@@ -46,7 +52,7 @@ def import_file(path: Path) -> ModuleType:
     Raises PluginError when there is no such file, or when running it raises.
     """
     path = path.expanduser().resolve()
-    name = f"pegbox_file_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    name = f"{_FILE_MODULE}{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from pegbox.errors import InvalidConfig
 from pegbox.expr.nodes import Var
@@ -26,13 +26,14 @@ class TemplateConfig:
     def __getitem__(self, name: str) -> Any:
         raise NotImplementedError
 
-    def raise_error(self, message: str) -> NoReturn:
+    def raise_error(self, message: str) -> None:
         """Refuse this configuration (it becomes a failed trial of kind "invalid").
 
+        The run that declares the space goes on: what it runs with is nobody's choice.
+
         Raises:
-            InvalidConfig: always.
+            InvalidConfig: in every other run.
         """
-        raise InvalidConfig(f"the template refuses {self}: {message}")
 
 
 class DeclaringConfig(TemplateConfig):
@@ -79,6 +80,9 @@ class ApplyingConfig(TemplateConfig):
 
     def __getitem__(self, name: str) -> Any:
         return handle(self.config[name])
+
+    def raise_error(self, message: str) -> None:
+        raise InvalidConfig(f"the template refuses {self}: {message}")
 
     def define_split(self, *_: Any, **__: Any) -> None:
         """Declared already."""

@@ -125,7 +125,12 @@ class Task:
             ) from error
         if isinstance(made, Schedule):
             made = (made, [buffer.owner for buffer in made.func.params])
-        if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[0], TESchedule | Schedule):
+        if not (
+            isinstance(made, tuple)
+            and len(made) == 2
+            and isinstance(made[0], TESchedule | Schedule)
+            and isinstance(made[1], Sequence)
+        ):
             raise TemplateError(
                 f"template {self.name} returned {made!r}; return (s, [A, B, C]): the schedule and the arguments"
             )

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import pickle
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from operator import attrgetter
+from pathlib import Path
 from typing import Any, overload
 
 from pegbox.errors import TemplateError
 from pegbox.hooks import registry
+from pegbox.hooks.refs import import_file, is_file_module
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,35 @@ class Template:
             given = ", ".join([*map(repr, args), *(f"{k}={v!r}" for k, v in kwargs.items())])
             raise TemplateError(f"template {self.name}{self.signature} cannot take ({given}): {error}") from error
         bound.apply_defaults()
-        return dict(bound.arguments)
+        return {name: _plain(value) for name, value in bound.arguments.items()}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By the place of the function, where pickle would find the template that took its name."""
+        module, path = self.function.__module__, ""
+        if "<" in self.function.__qualname__:
+            raise pickle.PicklingError(
+                f"template {self.name} ({self.function.__qualname__}) is defined inside a function, where no other "
+                "process finds it; define it at the top of a module"
+            )
+        if is_file_module(module):
+            path = str(sys.modules[module].__file__)
+        return _unpickled, (self.name, module, path, self.function.__qualname__)
+
+
+def _unpickled(name: str, module: str, path: str, attribute: str) -> Template:
+    home = import_file(Path(path)) if path else import_module(module)
+    found = attrgetter(attribute)(home)
+    return found if isinstance(found, Template) and found.name == name else Template(name, _function(found))
+
+
+def _function(found: Any) -> Callable[..., Any]:
+    function: Callable[..., Any] = found.function if isinstance(found, Template) else found
+    return function
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's, so that the workload does not depend on where an extent came from."""
+    return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
 
 
 @overload

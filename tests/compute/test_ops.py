@@ -193,6 +193,11 @@ def test_a_reduce_axis_outside_of_a_reduction_is_refused(a: Tensor) -> None:
         te.compute((4,), lambda i: a[i, k], "B")
 
 
+def test_a_tensor_is_not_iterated_over(a: Tensor) -> None:
+    with refused("A is one tensor, not a list of them"):
+        list(a)
+
+
 def test_a_buffer_of_nobody_is_refused() -> None:
     with refused("belongs to no tensor; index tensors made by te.placeholder or te.compute"):
         owner(Buffer("loose", (3,)))
