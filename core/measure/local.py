@@ -63,7 +63,7 @@ class LocalMeasurer:
         runner: str | RunnerFactory = "local",
         seed: int = 0,
         timeout: float = 10.0,
-        build_timeout: float = 30.0,
+        build_timeout: float = 10.0,
         repeats: int = 3,
         min_repeat_ms: float = 5.0,
         flush_cache: bool = False,
