@@ -1,0 +1,151 @@
+"""What every template must do, whoever wrote it.
+
+A template's test file subclasses `TemplateContract` and says which template, and at which arguments::
+
+    class TestMyTemplate(TemplateContract):
+        template = "my_template"
+        cases = [(8, 8), (1, 7), (5, 1)]
+
+Choose small shapes, among them extents of one, primes, and every dtype that the template speaks of.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import pegbox as pb
+from pegbox.errors import InvalidConfig, ScheduleError
+from pegbox.measure.check import Tolerance, difference, poison
+from pegbox.task.task import Task, create_task
+
+
+class TemplateContract:
+    """Subclasses set `template` (a name, or what else `create_task` takes) and `cases` (arguments)."""
+
+    template: ClassVar[Any]
+    cases: ClassVar[Sequence[tuple[Any, ...]]]
+    configs: ClassVar[int] = 6  # sampled for each case
+    target: ClassVar[str] = "llvm -num-cores 2"
+
+    def tasks(self) -> Iterator[Task]:
+        for args in self.cases:
+            yield create_task(self.template, args=args, target=self.target)
+
+    def sampled(self, task: Task, seed: int = 0) -> list[pb.Config]:
+        """Distinct valid configurations, the same ones in every run."""
+        rows = task.space.sample(self.configs, np.random.default_rng(seed))
+        return [task.space.config([int(digit) for digit in row]) for row in rows]
+
+    def runnable(self, task: Task) -> Iterator[pb.Config]:
+        """The sampled configurations that the template does not refuse."""
+        for config in self.sampled(task):
+            try:
+                task.schedule(config)
+            except (InvalidConfig, ScheduleError):
+                continue
+            yield config
+
+    def inputs(self, task: Task, seed: int = 0) -> list[np.ndarray[Any, Any]]:
+        """Random values for each input, in call order."""
+        rng = np.random.default_rng(seed)
+        given = [spec for spec in task.arguments() if not spec.is_output]
+        return [
+            rng.uniform(-1, 1, spec.shape).astype(spec.dtype)
+            if spec.dtype.startswith("float")
+            else rng.integers(0, 5, spec.shape).astype(spec.dtype)
+            for spec in given
+        ]
+
+    def test_its_arguments_are_named_and_some_are_outputs(self) -> None:
+        for task in self.tasks():
+            names = [spec.name for spec in task.arguments()]
+            assert len(set(names)) == len(names)
+            assert all(name.isidentifier() for name in names)
+            assert any(spec.is_output for spec in task.arguments())
+            assert task.flop >= 0
+
+    def test_its_space_has_configurations(self) -> None:
+        for task in self.tasks():
+            assert self.sampled(task), f"{task!r} has no valid configuration"
+
+    def test_every_run_declares_the_same_space(self) -> None:
+        for first, second in zip(self.tasks(), self.tasks(), strict=True):
+            assert first.space.fingerprint == second.space.fingerprint
+            assert first.workload == second.workload
+            assert self.sampled(first) == self.sampled(second)
+
+    def test_another_process_declares_the_same_space(self) -> None:
+        if not isinstance(self.template, str):
+            pytest.skip("the template has no name that another process could find")
+        code = (
+            "import pegbox as pb\n"
+            f"for args in {list(self.cases)!r}:\n"
+            f"    print(pb.create_task({self.template!r}, args=args, target={self.target!r}).space.fingerprint)"
+        )
+        # Another seed of Python's hashes: nothing may depend on the order of a set.
+        env = {**os.environ, "PYTHONHASHSEED": "12345"}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env)
+        assert done.stdout.split() == [task.space.fingerprint for task in self.tasks()], done.stderr
+
+    def test_every_sampled_configuration_is_lowered_or_refused(self) -> None:
+        for task in self.tasks():
+            fine = list(self.runnable(task))
+            assert fine, f"{task!r}: none of {self.configs} sampled configurations can be scheduled"
+            for config in fine:
+                assert task.show_schedule(config)
+                assert task.lower(config).args == task.arguments()
+
+    def test_every_configuration_computes_what_numpy_computes(self) -> None:
+        for task in self.tasks():
+            given = self.inputs(task)
+            expected = task.reference(given)
+            tolerance = Tolerance.of(expected, flop=task.flop)
+            for config in self.runnable(task):
+                arrays, outputs = self.arrays(task, given)
+                pb.build(task, config=config)(*arrays)
+                for spec, got, wanted in zip(
+                    (s for s in task.arguments() if s.is_output), outputs, expected, strict=True
+                ):
+                    wrong = difference(spec.name, got, wanted, tolerance)
+                    assert wrong is None, f"{task!r} with {config}: {wrong}"
+
+    def arrays(self, task: Task, given: Sequence[np.ndarray[Any, Any]]) -> tuple[list[Any], list[Any]]:
+        """All arrays in call order, and the outputs among them, which hold nothing of use."""
+        values, arrays, outputs = iter(given), [], []
+        for spec in task.arguments():
+            array = np.empty(spec.shape, spec.dtype) if spec.is_output else next(values)
+            if spec.is_output:
+                poison(array)
+                outputs.append(array)
+            arrays.append(array)
+        return arrays, outputs
+
+    def test_inputs_are_left_as_they_are(self) -> None:
+        for task in self.tasks():
+            given = self.inputs(task)
+            config = next(self.runnable(task))
+            arrays, _ = self.arrays(task, [array.copy() for array in given])
+            pb.build(task, config=config)(*arrays)
+            kept = [a for a, spec in zip(arrays, task.arguments(), strict=True) if not spec.is_output]
+            for before, after in zip(given, kept, strict=True):
+                np.testing.assert_array_equal(before, after)
+
+    def test_one_configuration_is_always_one_program(self) -> None:
+        for first, second in zip(self.tasks(), self.tasks(), strict=True):
+            for config in self.runnable(first):
+                same = second.space.from_json(config.to_json())
+                assert first.lower(config).ll == first.lower(config).ll == second.lower(same).ll
+
+    def test_its_tasks_can_be_pickled(self) -> None:
+        for task in self.tasks():
+            copy = pickle.loads(pickle.dumps(task))
+            assert repr(copy) == repr(task)
+            assert copy.space.fingerprint == task.space.fingerprint
