@@ -1,8 +1,9 @@
 """Which serial loops auto_unroll_max_step unrolls.
 
 The pragma on a loop covers the loop and everything inside. From the inside out, a serial loop whose body has no loop
-left is unrolled while the steps of the unrolled code (stores, a vectorized one counting once) stay within the
-limit. `pragma_unroll_explicit` false leaves the unrolling to LLVM.
+left is unrolled while the steps of the unrolled code stay within the limit. A step is a store; a vectorized one counts
+once for every sixteen lanes, for it becomes as many instructions. `pragma_unroll_explicit` false leaves the unrolling
+to LLVM.
 
 A loop around loops that the schedule vectorized or unrolled has the body that it is meant to have: LLVM is told not to
 unroll it further, which would double the compile time of a candidate for nothing.
@@ -15,6 +16,9 @@ from dataclasses import dataclass, field
 from pegbox.expr.nodes import Var
 from pegbox.loops.nodes import For, ForKind, Stmt, Store
 from pegbox.loops.visit import children
+
+
+_LANES = 16  # float32 lanes of the widest vectors
 
 
 @dataclass
@@ -54,7 +58,7 @@ def _visit(stmt: Stmt, limit: int, explicit: bool, result: Unrolling) -> _Below:
     body = _visit(stmt.body, limit, explicit, result)
     steps = body.steps * stmt.extent
     if stmt.kind is ForKind.VECTORIZED:
-        return _Below(body.steps, body.looped, True)
+        return _Below(body.steps * -(-stmt.extent // _LANES), body.looped, True)
     if stmt.kind is ForKind.UNROLLED or stmt.extent == 1:
         return _Below(steps, body.looped, True)
     if stmt.kind is ForKind.SERIAL and not body.looped and steps <= limit:
