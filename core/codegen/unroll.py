@@ -17,7 +17,6 @@ from pegbox.expr.nodes import Var
 from pegbox.loops.nodes import For, ForKind, Stmt, Store
 from pegbox.loops.visit import children
 
-
 _LANES = 16  # float32 lanes of the widest vectors
 
 
