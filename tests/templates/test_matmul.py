@@ -41,8 +41,13 @@ def test_its_arguments_are_those_of_a_product() -> None:
     assert task.flop == 2 * 3 * 4 * 5
 
 
-@pytest.mark.parametrize("shape", [(1, 64, 100), (1, 4096, 4096), (64, 1024, 1024), (1000, 999, 1001), (2, 2, 2),
-                                   (4096, 1, 4096), (1, 1, 4096), (4096, 4096, 1), (1, 4096, 1), (128, 128, 128)])  # fmt: skip
+SHAPES = [
+    (1, 64, 100), (1, 4096, 4096), (64, 1024, 1024), (1000, 999, 1001), (2, 2, 2), (128, 128, 128),
+    (4096, 1, 4096), (1, 1, 4096), (4096, 4096, 1), (1, 4096, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_there_is_a_valid_configuration_at_every_shape(shape: Any, dtype: str) -> None:
     task = pb.create_task("matmul", args=(*shape, dtype))

@@ -1,0 +1,37 @@
+"""The programs in examples/ run as a user would run them, only smaller."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+ARGUMENTS = {"my_matmul.py": ["--size", "48", "--trials", "4"]}
+
+
+def run(*words: object, cwd: Path) -> str:
+    done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, check=False, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_example_is_run_here() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(ARGUMENTS)
+
+
+def test_my_matmul_tunes_builds_and_agrees_with_numpy(tmp_path: Path) -> None:
+    out = run(EXAMPLES / "my_matmul.py", *ARGUMENTS["my_matmul.py"], "--records", "trials.jsonl", cwd=tmp_path)
+    for words in ("tile_y", "GFLOP/s", "the same as NumPy", "def my_matmul(A: float32[48, 48]", "in vectorized range("):
+        assert words in out
+    records = [json.loads(line) for line in (tmp_path / "trials.jsonl").read_text().splitlines()]
+    measured = {str(record["config"]) for record in records}
+    assert len(measured) == 4
+    assert all(record["input"][1] == "my_matmul" for record in records)
+
+
+def test_my_matmul_is_a_template_for_the_command_line(tmp_path: Path) -> None:
+    template = f"{EXAMPLES / 'my_matmul.py'}:my_matmul"
+    out = run("-m", "pegbox", "show", template, 16, 16, 16, "--config", 0, "--emit", "ir", cwd=tmp_path)
+    assert "def my_matmul(A: float32[16, 16], B: float32[16, 16], C: float32[16, 16]):" in out
