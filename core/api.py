@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError
 from pegbox.loops.nodes import Function
@@ -105,10 +107,12 @@ def tune(
     Raises:
         ArgumentError: an option outside its domain, or `resume` without `records`.
         UnknownName, PluginError: no such tuner or runner.
+        SpaceError: no configuration of the space is valid.
         RecordError: the file is damaged, or its records of this workload are of another space or target.
         TuningError: a tuner, the records or the measuring broke; what was measured is in its `result`.
     """
     seconds = parse_budget(budget)
+    _check_space(task)
     searcher = make_tuner(tuner, task.space, seed=seed)
     name = tuner if isinstance(tuner, str) else getattr(tuner, "__name__", type(searcher).__name__)
     journal = None if records is None else records if isinstance(records, Journal) else Journal(records)
@@ -140,6 +144,11 @@ def tune(
             flop=task.flop,
             name=name,
         )
+
+
+def _check_space(task: Task) -> None:
+    """Fail before a tuner is asked: a space without a valid configuration is not the tuner's fault."""
+    task.space.sample(1, np.random.default_rng(0))
 
 
 def parse_budget(budget: float | str | None) -> float | None:
@@ -221,7 +230,7 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
     """Write the kernel as `.o` (object file) or `.so` (shared library), with a C header beside it.
 
     Raises:
-        ArgumentError: another suffix, or no configuration (see `build`).
+        ArgumentError: another suffix, no such folder, or no configuration (see `build`).
         CompileError: no system linker for a shared library.
     """
     from pegbox.codegen import c_header, write_object, write_shared_library
@@ -230,6 +239,8 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
     writers = {".o": write_object, ".so": write_shared_library}
     if out.suffix not in writers:
         raise ArgumentError(f"export to {str(out)!r}: the name must end in .o (object file) or .so (shared library)")
+    if not out.parent.is_dir():
+        raise ArgumentError(f"export to {str(out)!r}: there is no folder {str(out.parent)!r}; make it first")
     program = task.lower(_chosen(task, config))
     writers[out.suffix](program, out)
     if header:

@@ -39,7 +39,7 @@ def write_shared_library(program: Program, path: str | os.PathLike[str]) -> None
             command.append("-lgomp")
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        hint = "; parallel kernels need libgomp to link with (it comes with gcc)" if program.num_threads > 1 else ""
+        hint = "; parallel kernels need libgomp to link with (it comes with gcc)" if "gomp" in done.stderr else ""
         raise CompileError(f"{program.name}: {' '.join(command)} failed: {done.stderr.strip()[:2000]}{hint}")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pegbox as pb
-from pegbox.errors import TuningError
+from pegbox.errors import SpaceError, TuningError
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import add_task_arguments, default_records, duration, make_task, natural, positive
 
@@ -64,6 +64,8 @@ def run(namespace: argparse.Namespace) -> int:
     records = None if namespace.no_records else namespace.records or default_records(namespace)
     try:
         result = pb.tune(task, records=records, **_options(namespace))
+    except SpaceError as error:
+        raise exits.NothingFound(str(error)) from error
     except TuningError as error:
         if error.result is not None:  # what was measured before it broke
             print(error.result)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,11 @@ def raises(cfg, N):
 
 def returns_nothing(cfg, N):
     pass
+
+def impossible(cfg, N):
+    made = twice(cfg, N)
+    cfg.add_constraint(lambda c: False, reads=("tile",), message="tiles are never right")
+    return made
 '''
 
 
@@ -127,6 +134,8 @@ def test_template_in_a_file_is_tuned_by_its_path(tuned: Path, tmp_path: Path) ->
         (("tune", "absent.py:f", "64"), "absent.py"),
         (("best", "absent.jsonl"), "absent.jsonl"),
         (("build", *MATMUL, "--records", "absent.jsonl", "--out", "k.so"), "absent.jsonl"),
+        (("build", *MATMUL, "--out", "no/folder/k.so"), "there is no folder 'no/folder'"),
+        (("build", *MATMUL, "--out", "no/folder/k.o"), "there is no folder 'no/folder'"),
         (("show", *MATMUL, "--emit", "ir", "--config", "9" * 30), "9" * 30),
         (("tune", *MATMUL, "--records", "/no/such/folder/a.jsonl", "--trials", "1"), "/no/such/folder"),
     ],
@@ -144,3 +153,33 @@ def test_records_without_a_valid_trial_exit_with_one(tuned: Path, tmp_path: Path
     (tmp_path / "failed.jsonl").write_text(json.dumps(record) + "\n")
     assert pegbox("best", "failed.jsonl", cwd=tmp_path).returncode == 1
     assert pegbox("build", *MATMUL, "--records", "failed.jsonl", "--out", "k.so", cwd=tmp_path).returncode == 1
+
+
+@pytest.mark.parametrize("tuner", ["random", "grid", "ga", "xgb"])
+def test_a_space_without_a_valid_config_exits_with_one_and_names_the_constraint(tuned: Path, tuner: str) -> None:
+    ran = pegbox("tune", "mine.py:impossible", "64", "--trials", "2", "--tuner", tuner, "--no-records", cwd=tuned)
+    assert ran.returncode == 1, ran.stderr
+    assert "the space has no valid config" in ran.stderr
+    assert "tiles are never right" in ran.stderr
+    assert "raised" not in ran.stderr
+
+
+def test_ctrl_c_keeps_what_was_measured_and_prints_the_best_of_it(tuned: Path, tmp_path: Path) -> None:
+    records = tmp_path / "cut.jsonl"
+    words = ("tune", "matmul", "256", "256", "256", "--trials", "100000", "--records", str(records))
+    command = [sys.executable, "-m", "pegbox", *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tuned)
+    try:
+        while process.poll() is None and (not records.exists() or records.read_text().count("\n") < 3):
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err
+    assert "stopped: interrupted" in out
+    assert "config: #" in out
+    lines = records.read_text().splitlines()
+    assert len(lines) >= 3
+    assert f"{len(lines)} trials in" in out
+    assert "Traceback" not in err
