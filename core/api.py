@@ -33,6 +33,7 @@ from pegbox.search.loop import run
 from pegbox.search.outcome import Trial, TuneResult
 from pegbox.search.progress import progress as progress_callback
 from pegbox.search.protocols import TunerFactory
+from pegbox.search.spec import parse_spec
 from pegbox.search.state import SearchState
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
@@ -114,7 +115,7 @@ def tune(
     seconds = parse_budget(budget)
     _check_space(task)
     searcher = make_tuner(tuner, task.space, seed=seed)
-    name = tuner if isinstance(tuner, str) else getattr(tuner, "__name__", type(searcher).__name__)
+    name = str(parse_spec(tuner)) if isinstance(tuner, str) else getattr(tuner, "__name__", type(searcher).__name__)
     journal = None if records is None else records if isinstance(records, Journal) else Journal(records)
     history: list[tuple[Config, Result]] = []
     if resume:

@@ -43,12 +43,12 @@ def matching(records: Iterable[Record], task: Task, *, source: str = "the record
     if own and not here:
         others = " and ".join(sorted({repr(record.target) for record in own}))
         raise RecordError(
-            f"{source}: the records of {task.name}{_text(task.workload)} are for the target {others}, the task is for "
+            f"{source}: the records of {_call(task)} are for the target {others}, the task is for "
             f"{target!r}: give that target, or another file"
         )
     if strangers := sorted({record.space for record in here} - {space}):
         raise RecordError(
-            f"{source}: the records of {task.name}{_text(task.workload)} are from the space "
+            f"{source}: the records of {_call(task)} are from the space "
             f"{' and '.join(fingerprint[:12] for fingerprint in strangers)}, the task's space is {space[:12]}: the "
             "template or its knobs have changed since; tune again into another file"
         )
@@ -72,5 +72,7 @@ def to_config(record: Record, task: Task, *, source: str = "the records") -> Con
         raise RecordError(f"{source}: a config does not fit the space of {task.name}: {error}") from error
 
 
-def _text(workload: Iterable[object]) -> str:
-    return json.dumps(list(workload), default=str)
+def _call(task: Task) -> str:
+    """The workload as one would write it: matmul(M=64, K=64, N=64)."""
+    name, arguments = task.workload
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"

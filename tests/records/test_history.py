@@ -140,3 +140,10 @@ class TestApply:
     def test_a_missing_file_is_an_error_at_once(self, journal: Journal) -> None:
         with pytest.raises(RecordError, match="No such file"), apply_history_best(journal.path):
             pass
+
+
+def test_a_refusal_spells_the_workload_as_a_call(task: Any, journal: Journal) -> None:
+    journal.append(task.record(1))
+    task.target = "llvm -mcpu=znver5 -num-cores 1"
+    with pytest.raises(RecordError, match=r"the records of matmul\(N=64, shape=.*, dtype='float32'\) are for"):
+        load_history(journal, task)
