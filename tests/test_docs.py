@@ -1,0 +1,56 @@
+"""The pages of the documentation are true: their examples run and print what the page shows, their links lead somewhere."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+# Whole programs, in contrast to fragments and to examples with prompts.
+PROGRAMS = [
+    pytest.param(block, id=f"{page.name}-{number}")
+    for page in PAGES
+    for number, block in enumerate(re.findall(r"^```python\n(.+?)^```$", page.read_text(), flags=re.M | re.S))
+    if re.match(r"import pegbox|from pegbox import te", block)
+]
+
+
+def anchors(page: Path) -> set[str]:
+    """The names by which the headings of a page can be linked."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S), flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", ["compute.md", "templates.md", "architecture.md"])
+def test_examples_of_a_page_are_true(page: str) -> None:
+    result = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
+    assert result.attempted > 5
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs_in_pages_run(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(program, "<page>", "exec"), {"__name__": "page"})
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_files_and_headings_lead_somewhere(page: Path) -> None:
+    for link, heading in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", page.read_text()):
+        if "://" in link:
+            continue
+        target = page.parent / link if link else page
+        assert target.exists(), f"{page.name} links to {link}"
+        if heading:
+            assert heading in anchors(target), (
+                f"{page.name} links to {link}#{heading}; there is {sorted(anchors(target))}"
+            )
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_every_page_can_be_reached_from_the_index(page: Path) -> None:
+    assert page.name == "index.md" or f"({page.name}" in (ROOT / "docs" / "index.md").read_text()
