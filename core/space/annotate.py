@@ -50,6 +50,10 @@ class AnnotateKnob(Knob):
     def entities(self) -> tuple[AnnotateEntity, ...]:
         return self.choices
 
+    @property
+    def num_outputs(self) -> int:
+        return len(self.axes)
+
     def content(self) -> list[Any]:
         return [list(self.axes), [list(choice.marks) for choice in self.choices]]
 

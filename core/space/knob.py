@@ -47,6 +47,16 @@ class Knob(ABC):
     def entities(self) -> tuple[Entity, ...]:
         """The values, by digit."""
 
+    @property
+    def num_outputs(self) -> int:
+        """How many axes it makes, orders or annotates; a plain option none."""
+        return 0
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names for these axes, usable as axes of other knobs."""
+        return tuple(f"{self.name}.{i}" for i in range(self.num_outputs))
+
     @abstractmethod
     def content(self) -> list[Any]:
         """What decides the meaning of a digit, as JSON: the fingerprint of a space is made of these."""

@@ -34,6 +34,10 @@ class ReorderKnob(Knob):
     def entities(self) -> tuple[ReorderEntity, ...]:
         return self.choices
 
+    @property
+    def num_outputs(self) -> int:
+        return len(self.axes)
+
     def content(self) -> list[Any]:
         return [list(self.axes), [list(choice.order) for choice in self.choices]]
 

@@ -90,7 +90,7 @@ class ConfigSpace:
             when=self._condition(name, when),
         )
         self._add(knob)
-        return tuple(f"{name}.{i}" for i in range(knob.num_outputs))
+        return knob.outputs
 
     def define_knob(self, name: str, candidates: Iterable[Any], *, when: Mapping[str, Any] | None = None) -> None:
         """Declare a choice of one value out of `candidates`: numbers, text, booleans, None, or lists of them.
@@ -140,7 +140,7 @@ class ConfigSpace:
             when=self._condition(name, when),
         )
         self._add(knob)
-        return tuple(f"{name}.{i}" for i in range(len(knob.axes)))
+        return knob.outputs
 
     def define_annotate(
         self,
@@ -170,7 +170,7 @@ class ConfigSpace:
         when_ = self._condition(name, when)
         knob = annotate_knob(name, axes, policy, candidate=candidate, num_anchor=num_anchor, when=when_)
         self._add(knob)
-        return tuple(f"{name}.{i}" for i in range(len(knob.axes)))
+        return knob.outputs
 
     def add_constraint(self, predicate: Callable[[Config], bool], *, reads: Sequence[str], message: str) -> None:
         """Demand that `predicate(config)` is true; it may use only the knobs named in `reads`.

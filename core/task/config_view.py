@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pegbox.errors import InvalidConfig
 from pegbox.expr.nodes import Var
+from pegbox.schedule.handles import LoopRef
 from pegbox.space import Config, ConfigSpace
 from pegbox.task.apply import handle
 
@@ -16,8 +17,36 @@ def _extent(axis: Any) -> Any:
     return axis.extent if isinstance(axis, Var) and hasattr(axis, "extent") else axis
 
 
-def _names(axes: Sequence[Any]) -> list[str]:
-    return [axis.name if isinstance(axis, Var) else str(axis) for axis in axes]
+class _Names:
+    """Text for the axes of one knob, and for the same axes wherever they stand in its options."""
+
+    def __init__(self, axes: Sequence[Any]) -> None:
+        self.by_axis: dict[Var | LoopRef, str] = {}
+        taken = {axis for axis in axes if isinstance(axis, str)}
+        self.axes = [self._name(axis, taken) for axis in axes]
+
+    def _name(self, axis: Any, taken: set[str]) -> str:
+        """Its own name, numbered where several axes share it."""
+        if not isinstance(axis, Var | LoopRef):
+            return str(axis)
+        if axis in self.by_axis:
+            return self.by_axis[axis]
+        name, count = axis.name, 0
+        while name in taken:
+            count += 1
+            name = f"{axis.name}_{count}"
+        taken.add(name)
+        self.by_axis[axis] = name
+        return name
+
+    def of(self, value: Any) -> Any:
+        """`value` with names for axes, at any depth of lists."""
+        if isinstance(value, Var | LoopRef):
+            return self.by_axis.get(value, value.name)
+        return [self.of(item) for item in value] if isinstance(value, list | tuple) else value
+
+    def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: value if key == "when" else self.of(value) for key, value in options.items()}
 
 
 class TemplateConfig:
@@ -48,21 +77,23 @@ class DeclaringConfig(TemplateConfig):
         entity = knobs[name].entities[0] if name in knobs else self.space.get(0)[name]
         return handle(entity)
 
-    def define_split(self, name: str, axis: Any, policy: str = "factors", **options: Any) -> None:
+    def define_split(self, name: str, axis: Any, policy: str = "factors", **options: Any) -> tuple[str, ...]:
         """See `ConfigSpace.define_split`; `axis` may be an axis of a tensor."""
-        self.space.define_split(name, _extent(axis), policy, **options)
+        return self.space.define_split(name, _extent(axis), policy, **options)
 
     def define_knob(self, name: str, candidates: Sequence[Any], **options: Any) -> None:
         """See `ConfigSpace.define_knob`."""
         self.space.define_knob(name, candidates, **options)
 
-    def define_reorder(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> None:
-        """See `ConfigSpace.define_reorder`; axes of tensors or names."""
-        self.space.define_reorder(name, _names(axes), policy, **options)
+    def define_reorder(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> tuple[str, ...]:
+        """See `ConfigSpace.define_reorder`; axes, in the options as well, are axes of tensors, loops or names."""
+        names = _Names(axes)
+        return self.space.define_reorder(name, names.axes, policy, **names.options(options))
 
-    def define_annotate(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> None:
-        """See `ConfigSpace.define_annotate`; axes of tensors or names."""
-        self.space.define_annotate(name, _names(axes), policy, **options)
+    def define_annotate(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> tuple[str, ...]:
+        """See `ConfigSpace.define_annotate`; axes of tensors, loops or names."""
+        names = _Names(axes)
+        return self.space.define_annotate(name, names.axes, policy, **names.options(options))
 
     def add_constraint(self, predicate: Callable[[Config], bool], *, reads: Sequence[str], message: str) -> None:
         """See `ConfigSpace.add_constraint`."""
@@ -73,7 +104,7 @@ class DeclaringConfig(TemplateConfig):
 
 
 class ApplyingConfig(TemplateConfig):
-    """Every other run: `define_*` do nothing, `cfg["name"]` is the configuration's value."""
+    """Every other run: `define_*` declare nothing, `cfg["name"]` is the configuration's value."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -84,10 +115,16 @@ class ApplyingConfig(TemplateConfig):
     def raise_error(self, message: str) -> None:
         raise InvalidConfig(f"the template refuses {self}: {message}")
 
-    def define_split(self, *_: Any, **__: Any) -> None:
+    def define_split(self, name: str, *_: Any, **__: Any) -> tuple[str, ...]:
+        """Declared already; the names of the loops, as the declaration gave them."""
+        return self.config.space.knobs[name].outputs
+
+    define_reorder = define_annotate = define_split
+
+    def define_knob(self, *_: Any, **__: Any) -> None:
         """Declared already."""
 
-    define_knob = define_reorder = define_annotate = add_constraint = define_split
+    add_constraint = define_knob
 
     def __str__(self) -> str:
         return str(self.config)
