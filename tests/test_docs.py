@@ -1,4 +1,4 @@
-"""The pages of the documentation are true: their examples run and print what the page shows, their links lead somewhere."""
+"""The documentation is true: examples print what the page shows, programs run, links lead somewhere."""
 
 from __future__ import annotations
 

@@ -27,6 +27,12 @@ class TestMatmul(TemplateContract):
     )
 
 
+class TestMatmulWithANarrowResult(TemplateContract):
+    template = "matmul"
+    cases = ((13, 70, 1), (1, 65, 3), (7, 129, 8), (5, 67, 7, "float64"))
+    configs = 4
+
+
 class TestMatmulOfOtherTypes(TemplateContract):
     template = "matmul"
     cases = ((9, 10, 11, "int32"), (5, 6, 7, "float16"))
