@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,7 @@ class Task:
 
     def lowered(self, config: Config) -> Function:
         """The plain loops of one configuration."""
-        return lower_function(self.schedule(config).func)
+        return replace(lower_function(self.schedule(config).func), name=self.symbol)
 
     def lower(self, config: Config) -> Program:
         """The LLVM assembly of one configuration, with what is needed to compile and call it."""
@@ -138,6 +139,11 @@ class Task:
         for tensor in tensors:
             if not isinstance(tensor, Tensor):
                 raise TemplateError(f"template {self.name}: argument {tensor!r} is no tensor")
+        if isinstance(made[0], Schedule) and made[0].func.params != tuple(t.buffer for t in tensors):
+            raise TemplateError(
+                f"template {self.name} returned the arguments {[t.name for t in tensors]}, but its schedule's are "
+                f"{[b.name for b in made[0].func.params]}, in this order; return the schedule alone"
+            )
         return made[0], tensors
 
     def __reduce__(self) -> tuple[Any, ...]:

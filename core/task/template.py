@@ -85,8 +85,14 @@ def _function(found: Any) -> Callable[..., Any]:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's, so that the workload does not depend on where an extent came from."""
-    return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
+    """NumPy's numbers as Python's and tuples as lists (as JSON has them), so that equal arguments look the same."""
+    match value:
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case dict():
+            return {key: _plain(item) for key, item in value.items()}
+        case _:
+            return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
 
 
 @overload

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pegbox as pb
-from pegbox import te
+from pegbox import te, tir
 from pegbox.codegen.target import Target
 from pegbox.errors import InvalidConfig, PluginError, SpaceError, TargetError, TemplateError, UnknownName
 from pegbox.hooks.refs import import_file
@@ -110,6 +110,18 @@ def test_the_same_definition_may_run_again() -> None:
 # Arguments and workload
 
 
+def test_lists_in_the_workload_are_as_json_has_them() -> None:
+    def template(cfg: Any, shape: Any, options: Any = None) -> Any:
+        a = te.placeholder(shape, name="A")
+        b = te.compute(shape, lambda i, j: a[i, j] * 2, "B")
+        return te.create_schedule(b), [a, b]
+
+    spellings = [((2, 3), {"pad": (0, 1)}), ([2, np.int64(3)], {"pad": [np.int8(0), 1]})]
+    for shape, options in spellings:
+        workload = create_task(template, args=(shape, options)).workload[1]
+        assert workload == json.loads(json.dumps(workload)) == {"shape": [2, 3], "options": {"pad": [0, 1]}}
+
+
 def test_the_workload_is_the_same_however_the_arguments_are_given() -> None:
     spellings = [
         create_task("test_rows", args=(6, 8)),
@@ -168,6 +180,12 @@ def test_a_task_shows_what_it_is_of() -> None:
 def test_symbols_are_c_identifiers() -> None:
     template = Template("my-template.v2", task_templates.rows.function)
     assert create_task(template, args=(6, 8)).symbol == "my_template_v2"
+
+
+@pytest.mark.parametrize("name", ["test_rows", "test_rows_tir"])
+def test_the_kernel_is_called_as_its_template_in_both_languages(name: str) -> None:
+    task = create_task(name, args=(6, 8))
+    assert task.lower(task.space.get(0)).name == name
 
 
 def test_the_space_is_declared_by_the_template() -> None:
@@ -298,6 +316,16 @@ def test_arguments_of_a_template_must_be_tensors(argument: Any) -> None:
 
     with pytest.raises(TemplateError, match=f"template wrong: argument {argument!r} is no tensor"):
         create_task(wrong)
+
+
+def test_arguments_beside_a_tir_schedule_must_be_its_own() -> None:
+    def template(cfg: Any) -> Any:
+        a = te.placeholder((4,), name="A")
+        b = te.compute((4,), lambda i: a[i] * 2, "B")
+        return tir.Schedule([a, b]), [b, a]
+
+    with pytest.raises(TemplateError, match=r"returned the arguments \['B', 'A'\], but its schedule's are \['A', 'B'\]"):
+        create_task(template)
 
 
 def test_arguments_of_a_template_must_be_a_sequence() -> None:
