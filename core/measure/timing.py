@@ -17,9 +17,9 @@ _SLOWEST_SPEED = 2e8
 class TimingPolicy:
     """The treatment a candidate gets, which depends on how it stands to the best cost so far.
 
-    Far behind (`drop` times the best): one call. Ordinary: `repeats` timings. Near (`near` times the best): timings
-    until the interval of their median is tighter than `tight`, at most `max_repeats`. MetaSchedule gives every
-    candidate the full treatment and spends most of its tuning time on hopeless ones.
+    Far behind (`drop` times the best): one call. Ordinary: `repeats` timings. Near (`near` times the best, be it by
+    its fastest timing only): timings until the interval of their median is tighter than `tight`, at most `max_repeats`.
+    MetaSchedule gives every candidate the full treatment and spends most of its tuning time on hopeless ones.
 
     Times are in seconds except `min_repeat_ms`: the milliseconds that one timing must last, over several calls if
     need be. `flush_cache` empties the caches before each timing, which is then a single call. `max_seconds` is what
@@ -81,7 +81,8 @@ class TimingPolicy:
             return False
         if len(costs) < self.repeats:
             return True
-        near = statistics.median(costs) <= self.near * best and math.isfinite(best)
+        # The fastest timing decides: interruptions only ever make a candidate look slower than it is.
+        near = min(costs) <= self.near * best and math.isfinite(best)
         return near and spent < self.near_seconds and half_width(costs) > self.tight
 
 

@@ -40,6 +40,13 @@ def test_an_ordinary_candidate_gets_the_ordinary_repeats() -> None:
     assert not policy.wants_more([1.5, 1.7, 1.9], 1.0, spent=0.0)
 
 
+def test_a_candidate_whose_fastest_timing_is_near_the_best_gets_the_benefit_of_the_doubt() -> None:
+    policy = TimingPolicy()
+    disturbed = [1.9, 1.02, 1.8]
+    assert policy.wants_more(disturbed, 1.0, spent=0.0)
+    assert not policy.wants_more([1.9, 1.7, 1.8], 1.0, spent=0.0)
+
+
 def test_a_candidate_near_the_best_is_repeated_until_its_interval_is_tight() -> None:
     policy = TimingPolicy(repeats=3, max_repeats=10)
     assert policy.wants_more([1.0, 1.1, 1.05], 1.0, spent=0.0)
