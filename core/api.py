@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,7 +114,7 @@ def tune(
         TuningError: a tuner, the records or the measuring broke; what was measured is in its `result`.
     """
     seconds = parse_budget(budget)
-    _check_space(task)
+    _check_task(task)
     searcher = make_tuner(tuner, task.space, seed=seed)
     name = str(parse_spec(tuner)) if isinstance(tuner, str) else getattr(tuner, "__name__", type(searcher).__name__)
     journal = None if records is None else records if isinstance(records, Journal) else Journal(records)
@@ -147,8 +148,10 @@ def tune(
         )
 
 
-def _check_space(task: Task) -> None:
+def _check_task(task: Task) -> None:
     """Fail before a tuner is asked: a space without a valid configuration is not the tuner's fault."""
+    if not hasattr(task, "space"):
+        raise ArgumentError(f"{task!r} is no task; make one with pegbox.create_task({task!r}, args=...)")
     task.space.sample(1, np.random.default_rng(0))
 
 
@@ -166,17 +169,26 @@ def parse_budget(budget: float | str | None) -> float | None:
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
-def lower(schedule: TESchedule | Schedule, args: Sequence[Tensor] = (), name: str = "main") -> Function:
+def lower(schedule: TESchedule | Schedule, args: Sequence[Tensor] = (), name: str | None = None) -> Function:
     """The plain loop program of a schedule; `print` shows it.
 
     Args:
         args: the function's arguments in call order (a `tir.Schedule` knows them already).
+        name: of the function; by default "main", or what a `tir.Schedule` calls it.
 
     Raises:
+        ArgumentError: other arguments than those of a `tir.Schedule`, or in another order.
         ScheduleError: the schedule is not legal, or an argument is missing.
     """
-    made = schedule if isinstance(schedule, Schedule) else replay(schedule, args, name)
-    return lower_function(made.func)
+    if not isinstance(schedule, Schedule):
+        return lower_function(replay(schedule, args, name or "main").func)
+    func = schedule.func
+    if args and func.params != tuple(t.buffer for t in args):
+        raise ArgumentError(
+            f"arguments {[t.name for t in args]}: the schedule's are {[b.name for b in func.params]}, in this order; "
+            "leave them out, or make the tir.Schedule with others"
+        )
+    return lower_function(replace(func, name=name or func.name))
 
 
 def build(
@@ -185,12 +197,13 @@ def build(
     *,
     config: Config | int | None = None,
     target: str | Target | None = None,
-    name: str = "main",
+    name: str | None = None,
 ) -> Kernel:
     """Compile to a kernel that is called on NumPy arrays.
 
     A task is built with `config` (a configuration or its index), or else with the best one of the records that
-    `apply_history_best` put in effect. A schedule or program is built as it is, for `target` ("llvm": this machine).
+    `apply_history_best` put in effect. A schedule or program is built as it is, for `target` ("llvm": this machine);
+    `args` and `name` are those of `lower`.
 
     Raises:
         ArgumentError: a task without a configuration, or a target for a task, which has its own.
