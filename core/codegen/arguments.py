@@ -43,7 +43,7 @@ class Checker:
             if array.__class__ is not np.ndarray or array.shape != shape or array.dtype != dtype:
                 self._explain(arrays)
             flags = array.flags
-            if not flags.c_contiguous or (is_output and not flags.writeable):
+            if not flags.c_contiguous or not flags.aligned or (is_output and not flags.writeable):
                 self._explain(arrays)
             address = _address(array)
             result.append(address)
@@ -75,6 +75,11 @@ class Checker:
             if not array.flags.c_contiguous:
                 raise ArgumentError(
                     f"{where} is not C-contiguous (strides {array.strides}); pass np.ascontiguousarray(...)"
+                    + (" and copy the result back" if spec.is_output else "")
+                )
+            if not array.flags.aligned:
+                raise ArgumentError(
+                    f"{where} does not start at a multiple of {array.dtype.alignment} bytes; pass a copy"
                     + (" and copy the result back" if spec.is_output else "")
                 )
             if spec.is_output and not array.flags.writeable:

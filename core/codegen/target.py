@@ -17,7 +17,8 @@ class Target:
     """A target string, understood: `llvm [-mcpu=NAME] [-mattr=+f,-g] [-mtriple=T] [-num-cores N]`.
 
     Without -mcpu it is the processor of this machine with exactly the features that it offers; naming this machine's
-    own processor means the same. Without -num-cores it is the number of cores that this process may run on.
+    own processor means the same. With another architecture's -mtriple it is that one's "generic" processor. Without
+    -num-cores it is the number of cores that this process may run on.
     `str(target)` is canonical: two targets are equal when their strings are.
 
     Raises:
@@ -33,9 +34,9 @@ class Target:
 
     def __init__(self, text: str = "llvm") -> None:
         options = _parse(text)
-        self.cpu = options.get("-mcpu") or host.cpu_name()
-        self.attributes = _attributes(options.get("-mattr", ""), text)
         self.triple = options.get("-mtriple", "")
+        self.cpu = options.get("-mcpu") or (host.cpu_name() if _is_x86(self.triple) else "generic")
+        self.attributes = _attributes(options.get("-mattr", ""), text)
         self.num_cores = _count(options["-num-cores"], text) if "-num-cores" in options else host.available_cores()
         if "-mcpu" in options:
             _check_cpu(self.cpu, self.triple, text)
@@ -120,8 +121,12 @@ def _count(value: str, text: str) -> int:
     return int(value)
 
 
+def _is_x86(triple: str) -> bool:
+    return not triple or triple.startswith(("x86_64", "x86-64", "amd64"))
+
+
 def _check_cpu(cpu: str, triple: str, text: str) -> None:
-    if triple and not triple.startswith(("x86_64", "x86-64", "amd64")):
+    if not _is_x86(triple):
         return  # no list of names for other architectures; LLVM falls back to their plainest processor
     if cpu in X86_VECTOR_BITS or cpu == host.cpu_name():
         return

@@ -10,7 +10,9 @@ import argparse
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
+from functools import partial
 
 import pegbox
 from pegbox.errors import PegboxError
@@ -77,8 +79,14 @@ def _run_command(name: str, words: list[str]) -> int:
     configure(parser)
     parser.add_argument("--traceback", action="store_true", help="show where an error was raised")
     namespace = parser.parse_intermixed_args(words)
-    code: int = namespace.run(namespace)
+    with warnings.catch_warnings():
+        warnings.showwarning = partial(_show_warning, name)  # the line of source that Python would show helps nobody
+        code: int = namespace.run(namespace)
     return code
+
+
+def _show_warning(name: str, message: object, *_: object, **__: object) -> None:
+    print(f"pegbox {name}: warning: {message}", file=sys.stderr)
 
 
 def _overview(top: argparse.ArgumentParser) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -96,6 +97,18 @@ def test_errors_become_messages_and_exit_codes(
     assert ran.code == code
     assert said in ran.err
     assert ("Traceback" in ran.err) == (code == 3)
+
+
+def test_warnings_are_messages_not_lines_of_source(pegbox: Any, command: Any) -> None:
+    def warn(_: object) -> int:
+        warnings.warn("line 3 is torn: skipped", stacklevel=1)
+        return 0
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        ran = pegbox(command(warn))
+    assert ran.code == 0
+    assert ran.err == "pegbox of-tests: warning: line 3 is torn: skipped\n"
 
 
 def test_traceback_shows_where_an_error_was_raised(pegbox: Any, command: Any) -> None:

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import pegbox as pb
+from pegbox.errors import ArgumentError
+
 MATMUL = ("matmul", "64", "64", "64")
 TEMPLATES = '''
 import pegbox as pb
@@ -162,6 +165,11 @@ def test_a_space_without_a_valid_config_exits_with_one_and_names_the_constraint(
     assert "the space has no valid config" in ran.stderr
     assert "tiles are never right" in ran.stderr
     assert "raised" not in ran.stderr
+
+
+def test_tune_takes_a_task_and_says_how_to_make_one() -> None:
+    with pytest.raises(ArgumentError, match=r"'matmul' is no task; make one with pegbox.create_task\('matmul'"):
+        pb.tune("matmul")  # type: ignore[arg-type]
 
 
 def test_ctrl_c_keeps_what_was_measured_and_prints_the_best_of_it(tuned: Path, tmp_path: Path) -> None:

@@ -64,6 +64,10 @@ def read_only() -> np.ndarray[Any, Any]:
     return array
 
 
+def unaligned() -> np.ndarray[Any, Any]:
+    return np.zeros(97, np.uint8)[1:].view(np.float32).reshape(4, 6)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -75,6 +79,7 @@ def read_only() -> np.ndarray[Any, Any]:
         (replaced(0, np.zeros(24, np.float32)), r"has shape \(24,\), expected \(4, 6\)"),
         (replaced(0, np.zeros((6, 4), np.float32).T), r"not C-contiguous .*ascontiguousarray"),
         (replaced(2, np.zeros((4, 12), np.float32)[:, ::2]), r"argument 2 \(c\) is not C-contiguous"),
+        (replaced(1, unaligned()), r"argument 1 \(b\) does not start at a multiple of 4 bytes"),
         (replaced(2, read_only()), r"argument 2 \(c\) is an output but read-only"),
         (replaced(0, np.zeros((4, 6), ">f4")), "has dtype >f4, expected float32"),
     ],

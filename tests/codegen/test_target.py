@@ -41,12 +41,19 @@ def test_spellings_of_one_target_are_equal(text: str) -> None:
     assert target != str(target)
 
 
-@pytest.mark.parametrize("text", ["llvm", "llvm -mcpu=haswell -mattr=+f16c -num-cores 4"])
+@pytest.mark.parametrize(
+    "text", ["llvm", "llvm -mcpu=haswell -mattr=+f16c -num-cores 4", "llvm -mtriple=aarch64-linux-gnu -num-cores 1"]
+)
 def test_the_string_reads_back_equal(text: str) -> None:
     target = Target(text)
     assert Target(str(target)) == target
     assert pickle.loads(pickle.dumps(target)) == target
     assert eval(repr(target)) == target
+
+
+def test_another_architecture_does_not_get_this_machines_processor() -> None:
+    assert Target("llvm -mtriple=aarch64-linux-gnu").cpu == "generic"
+    assert Target("llvm -mtriple=x86_64-linux-gnu").cpu == host.cpu_name()
 
 
 def test_naming_this_machines_processor_keeps_its_features() -> None:
