@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from pegbox.codegen.frame import identifier
@@ -60,8 +61,9 @@ def _linker() -> list[str]:
 def c_header(program: Program) -> str:
     """A C header that declares the kernel, for C and C++."""
     guard = f"PEGBOX_{program.name.upper()}_H"
-    arguments = [_parameter(number, spec) for number, spec in enumerate(program.args)]
-    comments = [f" *   {_name(number, spec)}: {_described(spec)}" for number, spec in enumerate(program.args)]
+    names = _names(program.args)
+    arguments = [_parameter(name, spec) for name, spec in zip(names, program.args, strict=True)]
+    comments = [f" *   {name}: {_described(spec)}" for name, spec in zip(names, program.args, strict=True)]
     workspace = (
         f"at least {program.workspace_bytes} bytes, aligned to 64, one per concurrent call"
         if program.workspace_bytes
@@ -95,14 +97,18 @@ def c_header(program: Program) -> str:
     )
 
 
-def _name(number: int, spec: ArgSpec) -> str:
-    name = identifier(spec.name)
-    return f"{name}_{number}" if name == "workspace" or name[0].isdigit() else name
+def _names(args: Sequence[ArgSpec]) -> list[str]:
+    """A C identifier for each argument; those that share a name, or may not have theirs, get their number behind it."""
+    plain = [identifier(spec.name) for spec in args]
+    return [
+        f"{name}_{number}" if name == "workspace" or name[0].isdigit() or plain.count(name) > 1 else name
+        for number, name in enumerate(plain)
+    ]
 
 
-def _parameter(number: int, spec: ArgSpec) -> str:
+def _parameter(name: str, spec: ArgSpec) -> str:
     const = "" if spec.is_output else "const "
-    return f"{const}{_C_TYPES[spec.dtype]} *{_name(number, spec)}"
+    return f"{const}{_C_TYPES[spec.dtype]} *{name}"
 
 
 def _described(spec: ArgSpec) -> str:

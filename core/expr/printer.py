@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from pegbox.expr.nodes import Binary, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 
 _BINARY: dict[str, tuple[str, int]] = {
@@ -10,8 +13,8 @@ _BINARY: dict[str, tuple[str, int]] = {
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
 
-def show(expr: Expr, names: dict[Var, str] | None = None, outer: int = 0) -> str:
-    """Python-like text of `expr`; `names` overrides variable names (to tell apart those that share one)."""
+def show(expr: Expr, names: Mapping[Any, str] | None = None, outer: int = 0) -> str:
+    """Python-like text of `expr`; `names` overrides names (to tell apart variables or buffers that share one)."""
     match expr:
         case Const(value, dtype):
             if dtype in ("int64", "float32", "bool"):
@@ -38,7 +41,8 @@ def show(expr: Expr, names: dict[Var, str] | None = None, outer: int = 0) -> str
         case Call(name, args):
             return f"{name}({', '.join(show(a, names) for a in args)})"
         case Load(buffer, indices):
-            return f"{buffer.name}[{', '.join(show(i, names) for i in indices)}]"
+            label = names.get(buffer, buffer.name) if names else buffer.name
+            return f"{label}[{', '.join(show(i, names) for i in indices)}]"
         case _:
             return object.__repr__(expr) if not hasattr(expr, "show") else expr.show(names)
 

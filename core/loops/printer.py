@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
-from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.printer import show
 from pegbox.loops.nodes import (
     Alloc,
@@ -24,22 +24,31 @@ _INDENT = "    "
 
 
 class _Names:
-    """Gives each variable a name of its own: the second `i` of a program prints as `i_1`."""
+    """Gives each variable a name of its own: the second `i` of a program prints as `i_1`; likewise buffers in scope."""
 
     def __init__(self) -> None:
-        self.names: dict[Var, str] = {}
+        self.names: dict[Var | Buffer, str] = {}
         self.taken: set[str] = set()
+        self.buffers: list[str] = []
 
     def declare(self, var: Var) -> str:
-        if var in self.names:
-            return self.names[var]
-        name, count = var.name, 0
-        while name in self.taken:
-            count += 1
-            name = f"{var.name}_{count}"
-        self.taken.add(name)
-        self.names[var] = name
-        return name
+        if var not in self.names:
+            self.names[var] = _unused(var.name, self.taken)
+            self.taken.add(self.names[var])
+        return self.names[var]
+
+    def enter(self, buffer: Buffer) -> str:
+        """A buffer comes into scope."""
+        self.names[buffer] = _unused(buffer.name, self.buffers)
+        self.buffers.append(self.names[buffer])
+        return self.names[buffer]
+
+    def leave(self) -> None:
+        """The buffer that came last goes out of scope; its name is free again."""
+        self.buffers.pop()
+
+    def buffer(self, buffer: Buffer) -> str:
+        return self.names.get(buffer, buffer.name)
 
     def expr(self, expr: Expr) -> str:
         return show(expr, self.names)
@@ -48,15 +57,23 @@ class _Names:
         parts = (
             self.expr(lo) if extent == 1 else f"{self.expr(lo)}:{self.expr(lo + extent)}" for lo, extent in region.box
         )
-        return f"{region.buffer.name}[{', '.join(parts)}]"
+        return f"{self.buffer(region.buffer)}[{', '.join(parts)}]"
+
+
+def _unused(name: str, taken: Container[str]) -> str:
+    unused, count = name, 0
+    while unused in taken:
+        count += 1
+        unused = f"{name}_{count}"
+    return unused
 
 
 def show_function(func: Function) -> str:
     """The whole function, one statement a line."""
     names = _Names()
-    params = ", ".join(f"{b.name}: {b.dtype}{list(b.shape)}" for b in func.params)
+    params = ", ".join(f"{names.enter(b)}: {b.dtype}{list(b.shape)}" for b in func.params)
     lines = [f"def {func.name}({params}):"]
-    lines += [f"{_INDENT}{b.name} = alloc({b.dtype}{list(b.shape)}, {b.scope})" for b in func.allocs]
+    lines += [f"{_INDENT}{names.enter(b)} = alloc({b.dtype}{list(b.shape)}, {b.scope})" for b in func.allocs]
     lines += (_INDENT + line for line in _stmt(func.body, names))
     return "\n".join(lines) + "\n"
 
@@ -79,10 +96,11 @@ def _stmt(stmt: Stmt, names: _Names) -> Iterator[str]:
             yield f"if {names.expr(condition)}:"
             yield from _indented(then, names)
         case Store(buffer, indices, value):
-            yield f"{buffer.name}[{', '.join(map(names.expr, indices))}] = {names.expr(value)}"
+            yield f"{names.buffer(buffer)}[{', '.join(map(names.expr, indices))}] = {names.expr(value)}"
         case Alloc(buffer, body):
-            yield f"{buffer.name} = alloc({buffer.dtype}{list(buffer.shape)}, {buffer.scope})"
+            yield f"{names.enter(buffer)} = alloc({buffer.dtype}{list(buffer.shape)}, {buffer.scope})"
             yield from _stmt(body, names)
+            names.leave()
         case BlockRealize():
             yield from _realize(stmt, names)
         case _:

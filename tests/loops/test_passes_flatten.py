@@ -90,3 +90,17 @@ def test_the_condition_of_a_reduction_is_a_test_inside(golden: Any) -> None:
     y = te.compute((4,), lambda i: te.sum(x[i, k], axis=k, where=x[i, k] > 0), "Y")
     s = te.create_schedule(y.op)
     golden(check_values(s, [x, y]))
+
+
+def test_buffers_of_one_name_print_as_different_ones() -> None:
+    a, b = te.placeholder((4,)), te.placeholder((4,))
+    c = te.compute((4,), lambda i: a[i] + b[i])
+    d = te.compute((4,), lambda i: c[i] * 2)
+    assert str(check_values(te.create_schedule(d), [a, b, d])) == (
+        "def main(placeholder: float32[4], placeholder_1: float32[4], compute: float32[4]):\n"
+        "    compute_1 = alloc(float32[4], global)\n"
+        "    for i in range(4):\n"
+        "        compute_1[i] = placeholder[i] + placeholder_1[i]\n"
+        "    for i_1 in range(4):\n"
+        "        compute[i_1] = compute_1[i_1] * 2.0\n"
+    )

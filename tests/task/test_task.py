@@ -14,6 +14,7 @@ import pytest
 
 import pegbox as pb
 from pegbox import te, tir
+from pegbox.codegen import c_header
 from pegbox.codegen.target import Target
 from pegbox.errors import InvalidConfig, PluginError, SpaceError, TargetError, TemplateError, UnknownName
 from pegbox.hooks.refs import import_file
@@ -324,7 +325,9 @@ def test_arguments_beside_a_tir_schedule_must_be_its_own() -> None:
         b = te.compute((4,), lambda i: a[i] * 2, "B")
         return tir.Schedule([a, b]), [b, a]
 
-    with pytest.raises(TemplateError, match=r"returned the arguments \['B', 'A'\], but its schedule's are \['A', 'B'\]"):
+    with pytest.raises(
+        TemplateError, match=r"returned the arguments \['B', 'A'\], but its schedule's are \['A', 'B'\]"
+    ):
         create_task(template)
 
 
@@ -429,3 +432,14 @@ def test_a_condition_and_a_constraint_reach_the_space() -> None:
     space = create_task(conditional).space
     assert space.size == 6
     assert space.num_valid() == 3
+
+
+def test_arguments_of_one_name_can_be_declared_in_c() -> None:
+    def nameless(cfg: Any) -> Any:
+        a, b = te.placeholder((8,)), te.placeholder((8,))
+        c = te.compute((8,), lambda i: a[i] + b[i])
+        return te.create_schedule(c), [a, b, c]
+
+    task = create_task(nameless)
+    header = c_header(task.lower(task.space.get(0)))
+    assert "(const float *placeholder_0, const float *placeholder_1, float *compute, void *workspace)" in header
