@@ -29,9 +29,15 @@ ONE = Const(1, dtypes.INDEX)
 
 
 def const(value: int | float | bool, dtype: str | None = None) -> Const:
-    """A literal. Without a dtype: bool, int64 or float32 by the value's own type."""
+    """A literal. Without a dtype: bool, int64 or float32 by the value's own type; with one, integers wrap around.
+
+    Raises:
+        ExprError: an unknown dtype, a fraction where an integer is wanted, or no dtype for what int64 cannot hold.
+    """
     if dtype is None:
         dtype = "bool" if isinstance(value, bool) else dtypes.INDEX if isinstance(value, int) else "float32"
+        if dtype == dtypes.INDEX and not -(2**63) <= value < 2**63:
+            raise ExprError(f"{value} does not fit in int64; name the dtype: te.const({value}, 'float64')")
     dtypes.check(dtype)
     if dtypes.is_float(dtype):
         return Const(float(value), dtype)
@@ -67,7 +73,7 @@ def as_expr(value: object) -> Expr:
 
 
 def _meet(a: object, b: object) -> tuple[Expr, Expr]:
-    """Both operands in one type; a Python number takes the type of the other side where it fits."""
+    """Both operands in one type; a Python number takes the type of the other side where it fits, else its own."""
     ea, eb = as_expr(a), as_expr(b)
     if ea.dtype == eb.dtype:
         return ea, eb
@@ -80,9 +86,13 @@ def _meet(a: object, b: object) -> tuple[Expr, Expr]:
 
 
 def _adapt(raw: object, value: Expr, dtype: str) -> Expr:
-    if isinstance(raw, bool | int | float) and (dtypes.is_float(dtype) or (isinstance(raw, int) and dtype != "bool")):
+    """The constant made of `raw` in another type, if that does not change its value (for floats: but round it)."""
+    if not isinstance(raw, bool | int | float) or dtype == "bool":
+        return value
+    if dtypes.is_float(dtype):
         return const(raw, dtype)
-    return value
+    low, high = dtypes.value_range(dtype)
+    return const(raw, dtype) if isinstance(raw, int) and low <= raw <= high else value
 
 
 def cast(dtype: str, value: object) -> Expr:

@@ -31,10 +31,22 @@ D = Load(Buffer("E", (4,), "float64"), (build.index(0),))
         (N + 1, "int32"),
         (F < 0, "bool"),
         (F + np.float64(2), "float32"),
+        (U8 + 255, "uint8"),
+        (U8 + 256, "int64"),
+        (U8 * -1, "int64"),
+        (B8 - 129, "int64"),
+        (B8 + True, "int8"),
+        (200 % B8, "int64"),
     ],
 )
 def test_operands_meet_in_the_wider_type(expr, dtype):
     assert expr.dtype == dtype
+
+
+def test_numbers_beyond_the_type_of_the_other_side_keep_their_value():
+    assert str(U8 < 256) == "int64(D[0]) < 256"
+    assert str(U8 > -1) == "int64(D[0]) > -1"
+    assert str(build.select(U8 == 0, 300, U8)) == "select(D[0] == uint8(0), 300, int64(D[0]))"
 
 
 def test_index_arithmetic_folds():
@@ -63,6 +75,7 @@ def test_narrow_constants_wrap():
         (lambda: F + "x", "cannot use 'x'"),
         (lambda: build.const(1.5, "int32"), "cast explicitly"),
         (lambda: build.const(1, "float8"), "unknown dtype 'float8'"),
+        (lambda: Var("i") + 2**63, "9223372036854775808 does not fit in int64"),
         (lambda: build.select(F, 1, 2), "where a condition is needed"),
         (lambda: intrinsics.call("exp", N), "needs a float"),
         (lambda: intrinsics.call("pow", F), "takes 2 argument"),
