@@ -424,6 +424,18 @@ def test_te_stages_that_share_axes_are_scheduled_apart() -> None:
     check_values(s, [a, top])
 
 
+def test_te_a_stage_without_dimensions() -> None:
+    a = te.placeholder((5,), name="A")
+    k = te.reduce_axis((0, 5), "k")
+    total = te.compute((), lambda: te.sum(a[k], axis=k), "total")
+    share = te.compute((5,), lambda i: a[i] - total[()], "share")
+    s = te.create_schedule(share)
+    s[total].vectorize(k)
+    check_values(s, [a, share])
+    s[total].compute_at(s[share], s[share].op.axis[0])
+    check_values(s, [a, share])
+
+
 def test_te_lower_prints_plain_loops() -> None:
     a, b = grid(2, 3)
     s = te.create_schedule(b)
