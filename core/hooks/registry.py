@@ -76,6 +76,8 @@ class Registry:
         if (file_ref := split_file_ref(ref)) is not None:
             module = import_file(file_ref[0])
             return self._from_file(kind, ref, vars(module), file_ref[1])
+        if ref.endswith(".py"):
+            raise UnknownName(f"{label(kind)} {ref!r} is a file: write {ref + ':NAME'!r} for what it defines")
         if is_module_ref(ref):
             try:
                 return import_ref(ref)

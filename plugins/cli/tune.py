@@ -74,7 +74,8 @@ def run(namespace: argparse.Namespace) -> int:
     if records is not None:
         print(f"records: {records}")
     if result.best is None:
-        raise exits.NothingFound(f"none of the {len(result.trials)} trials gave a valid kernel; the records tell why")
+        why = "" if records is None else "; the records tell why"
+        raise exits.NothingFound(f"none of the {len(result.trials)} trials gave a valid kernel{why}")
     if records is not None and not namespace.quiet:
         print(f"next:    {_next_step(namespace, records)}")
     return exits.DONE

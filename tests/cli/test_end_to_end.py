@@ -135,6 +135,7 @@ def test_template_in_a_file_is_tuned_by_its_path(tuned: Path, tmp_path: Path) ->
         (("tune", "mine.py:returns_nothing", "64"), "returns_nothing"),
         (("tune", "mine.py:absent", "64"), "twice"),
         (("tune", "absent.py:f", "64"), "absent.py"),
+        (("tune", "mine.py", "64"), "write 'mine.py:NAME'"),
         (("best", "absent.jsonl"), "absent.jsonl"),
         (("build", *MATMUL, "--records", "absent.jsonl", "--out", "k.so"), "absent.jsonl"),
         (("build", *MATMUL, "--out", "no/folder/k.so"), "there is no folder 'no/folder'"),
