@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pegbox.errors import InvalidConfig
+from pegbox.errors import InvalidConfig, SpaceError
 from pegbox.expr.nodes import Var
 from pegbox.schedule.handles import LoopRef
 from pegbox.space import Config, ConfigSpace
@@ -117,14 +117,25 @@ class ApplyingConfig(TemplateConfig):
 
     def define_split(self, name: str, *_: Any, **__: Any) -> tuple[str, ...]:
         """Declared already; the names of the loops, as the declaration gave them."""
-        return self.config.space.knobs[name].outputs
+        return self._declared(name).outputs
 
     define_reorder = define_annotate = define_split
 
-    def define_knob(self, *_: Any, **__: Any) -> None:
+    def define_knob(self, name: str, *_: Any, **__: Any) -> None:
+        """Declared already."""
+        self._declared(name)
+
+    def add_constraint(self, *_: Any, **__: Any) -> None:
         """Declared already."""
 
-    add_constraint = define_knob
+    def _declared(self, name: str) -> Any:
+        knob = self.config.space.knobs.get(name)
+        if knob is None:
+            raise SpaceError(
+                f"knob {name!r} was not declared by the template's first run, which ran with the first configuration; "
+                "declare the same knobs in every run, and give when={...} to those that only sometimes make sense"
+            )
+        return knob
 
     def __str__(self) -> str:
         return str(self.config)

@@ -421,6 +421,25 @@ def test_knobs_can_be_declared_anywhere_in_the_template() -> None:
     assert [len(knob) for knob in task.space.knobs.values()] == [4, 2]
 
 
+@pytest.mark.parametrize("define", [
+    lambda cfg: cfg.define_knob("late", [1, 2]),
+    lambda cfg: cfg.define_split("late", 8),
+    lambda cfg: cfg.define_annotate("late", ["x"], policy="try_vec"),
+])  # fmt: skip
+def test_a_knob_that_only_some_runs_declare_is_told_what_to_do(define: Any) -> None:
+    def moody(cfg: Any) -> Any:
+        cfg.define_knob("x", [1, 2])
+        if cfg["x"].val == 2:
+            define(cfg)
+        a, b, s = simple(cfg)
+        return s, [a, b]
+
+    task = create_task(moody)
+    task.schedule(task.space.get(0))
+    with pytest.raises(SpaceError, match=r"knob 'late' was not declared by the template's first run.*give when="):
+        task.schedule(task.space.get(1))
+
+
 def test_a_condition_and_a_constraint_reach_the_space() -> None:
     def conditional(cfg: Any) -> Any:
         cfg.define_knob("layout", ["plain", "packed"])
