@@ -8,7 +8,7 @@ from typing import Any
 from pegbox.errors import InvalidConfig, SpaceError
 from pegbox.expr.nodes import Var
 from pegbox.schedule.handles import LoopRef
-from pegbox.space import Config, ConfigSpace
+from pegbox.space import Config, ConfigSpace, Knob
 from pegbox.task.apply import handle
 
 
@@ -128,7 +128,7 @@ class ApplyingConfig(TemplateConfig):
     def add_constraint(self, *_: Any, **__: Any) -> None:
         """Declared already."""
 
-    def _declared(self, name: str) -> Any:
+    def _declared(self, name: str) -> Knob:
         knob = self.config.space.knobs.get(name)
         if knob is None:
             raise SpaceError(
