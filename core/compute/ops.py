@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, SupportsIndex
+from typing import Any
 
 from pegbox.compute import reducer
 from pegbox.compute.reducer import Reduce
@@ -24,7 +23,7 @@ def _shape(shape: object, name: str) -> tuple[int, ...]:
     result = []
     for dim in dims:
         value = _integer(dim)
-        if value is None or value < 1 or isinstance(dim, bool):
+        if value is None or value < 1:
             raise ComputeError(f"{name}: shape {dims!r} has the extent {dim!r}; extents are integers from 1 up")
         result.append(value)
     return tuple(result)
@@ -55,8 +54,7 @@ def reduce_axis(dom: Sequence[int], name: str = "rv") -> IterVar:
 
 
 def _integer(value: object) -> int | None:
-    plain = value.value if isinstance(value, Const) else value
-    return operator.index(plain) if isinstance(plain, SupportsIndex) else None
+    return dtypes.integer(value.value if isinstance(value, Const) else value)
 
 
 def compute(

@@ -6,13 +6,13 @@ Nothing happens to a program here. Relations are recorded and replayed on the lo
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, TypeAlias
 
 from pegbox.compute.tensor import ComputeOp, IterVar, Range
 from pegbox.errors import ScheduleError
+from pegbox.expr.dtypes import integer
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule.primitives.kinds import pragma_value
 
@@ -243,8 +243,8 @@ class Stage:
 
 
 def _positive(value: object) -> int | None:
-    number = operator.index(value) if isinstance(value, SupportsIndex) and not isinstance(value, bool) else 0
-    return number if number > 0 else None
+    number = integer(value)
+    return number if number is not None and number > 0 else None
 
 
 def _parents(relation: Relation) -> Sequence[IterVar]:

@@ -81,17 +81,20 @@ class _Flatten:
         spatial = [(v, it.extent) for it, v in zip(block.iters, values, strict=True) if not it.is_reduce]
 
         def only_guards(condition: Expr) -> bool:
-            beyond = any(leaves_domain(condition, value, extent, self.ranges) for value, extent in spatial)
-            return private and not free_vars(condition) & reducing and beyond
+            if not private or free_vars(condition) & reducing:
+                return False
+            return any(leaves_domain(condition, value, extent, self.ranges) for value, extent in spatial)
 
-        for guard in (True, False):
-            own = [c for c in conditions if only_guards(c) is guard]
-            condition = all_of(own)
-            if isinstance(condition, Const):
-                if not condition.value:
+        guards, tests = [], []
+        for condition in conditions:
+            (guards if only_guards(condition) else tests).append(condition)
+        for guard, own in ((True, guards), (False, tests)):
+            together = all_of(own)
+            if isinstance(together, Const):
+                if not together.value:
                     return None
             else:
-                body = If(condition, body, guard)
+                body = If(together, body, guard)
         return body
 
 

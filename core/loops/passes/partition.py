@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from pegbox.expr.affine import linear
+from pegbox.expr.affine import Linear, difference, linear
 from pegbox.expr.bounds import Interval, linear_bounds
 from pegbox.expr.build import add, compare, conjuncts, index
 from pegbox.expr.dtypes import INDEX
@@ -67,6 +67,7 @@ class _Partition:
         self.mapping: dict[Var, Expr] = {}
         self.buffers: dict[Buffer, Buffer] = {}
         self.copying = False
+        self.differences: dict[int, Linear] = {}
 
     def stmt(self, stmt: Stmt) -> Stmt | None:
         match stmt:
@@ -182,21 +183,32 @@ class _Partition:
 
     def cuts(self, loop: For) -> list[int] | None:
         """Where the tests on this loop's variable begin or cease to hold; None if the loop is best left alone."""
+        tests = list(_tests(loop.body))
+        if not tests:
+            return None
         inner = {s.var: (0, s.extent - 1) for s in walk(loop.body) if isinstance(s, For)}
         # What `ranges` still says of the loops inside is of a part written before.
         scope = {**{v: r for v, r in self.ranges.items() if r[0] == r[1]}, **inner}
         end = loop.extent
         always, sometimes = (0, end), (0, end)
         total = _work(loop.body)
-        for test, guarded in _tests(loop.body):
-            solved = _solve(test, loop.var, scope)
+        for test, guarded in tests:
+            solved = _solve(test.op, self.difference(test), loop.var, scope)
             if solved is None or _work(guarded.then) >= _CHEAP:
                 continue
             if _work_of(loop.body, guarded) * _HOT >= total:
                 always, sometimes = _common(always, solved[0]), _common(sometimes, solved[1])
         points = sorted({0, *(min(p, end) for p in (*always, *sometimes)), end})
-        too_big = self.stores + (len(points) - 2) * _count(loop.body) > self.limit
-        return None if len(points) == 2 or too_big else points
+        if len(points) == 2 or self.stores + (len(points) - 2) * _count(loop.body) > self.limit:
+            return None
+        return points
+
+    def difference(self, test: Compare) -> Linear:
+        """Left side minus right side; every loop around a test asks for it."""
+        known = self.differences.get(id(test))
+        if known is None:
+            known = self.differences[id(test)] = difference(test.a, test.b)
+        return known
 
 
 def _common(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
@@ -231,23 +243,24 @@ def _work_of(body: Stmt, target: Stmt) -> int:
     return go(body)
 
 
-def _solve(test: Compare, var: Var, scope: dict[Var, Interval]) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """Two ranges [lo, hi) of `var`: where the test always holds, and outside which it never does.
+def _solve(
+    op: str, form: Linear, var: Var, scope: dict[Var, Interval]
+) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """For the test `form op 0` two ranges [lo, hi) of `var`: where it always holds, and outside which it never does.
 
     "Always" and "never" speak of all values of the other variables; None if the test is not affine in them.
     """
-    form = linear(test.a).add(linear(test.b), -1)
     coefficient = form.coefficient(var)
-    if coefficient == 0 or test.op not in ("lt", "le", "gt", "ge"):
+    if coefficient == 0 or op not in ("lt", "le", "gt", "ge"):
         return None
     between = linear_bounds(form.add(linear(var), -coefficient), scope)
     if between is None:
         return None
     low, high = between
     # Bring the test to the form: coefficient * var + rest <= 0.
-    if test.op in ("gt", "ge"):
+    if op in ("gt", "ge"):
         coefficient, low, high = -coefficient, -high, -low
-    if test.op in ("lt", "gt"):
+    if op in ("lt", "gt"):
         low, high = low + 1, high + 1
     return _at_most_zero(coefficient, high), _at_most_zero(coefficient, low)
 
@@ -269,10 +282,10 @@ def _is_read(stmt: Stmt, buffer: Buffer) -> bool:
     return any(
         load.buffer is buffer
         for node in walk(stmt)
-        for expr in _reads(node)
-        for load in loads(expr)
         # An accumulation reads its own buffer, which nobody else may ever look at.
         if not (isinstance(node, Store) and node.buffer is buffer)
+        for expr in _reads(node)
+        for load in loads(expr)
     )
 
 

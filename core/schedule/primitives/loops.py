@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import prod
-from typing import SupportsIndex
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.affine import Linear
 from pegbox.expr.build import TRUE, compare, conjuncts, floordiv, floormod, index, logical_and
+from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
@@ -208,8 +207,8 @@ def _split_extents(
 
 
 def _positive(loop: For, value: object) -> int:
-    number = operator.index(value) if isinstance(value, SupportsIndex) and not isinstance(value, bool) else 0
-    if number < 1:
+    number = integer(value)
+    if number is None or number < 1:
         raise ScheduleError(f"split({loop.var.name}): extent {value!r}; extents are integers from 1 up")
     return number
 
