@@ -31,11 +31,7 @@ class Linear:
     def add(self, other: Linear, scale: int = 1) -> Linear:
         terms = dict(self.terms)
         for term, coefficient in other.terms.items():
-            total = terms.get(term, 0) + coefficient * scale
-            if total:
-                terms[term] = total
-            else:
-                del terms[term]
+            add_term(terms, term, coefficient * scale)
         return Linear(terms, self.const + other.const * scale)
 
     def times(self, factor: int) -> Linear:
@@ -66,25 +62,37 @@ def constant(value: int) -> Linear:
 
 def linear(expr: Expr) -> Linear:
     """The linear form of an int64 expression; sub-expressions that are not linear become terms as they are."""
+    terms: dict[Expr, int] = {}
+    return Linear(terms, _collect(expr, 1, terms))
+
+
+def _collect(expr: Expr, scale: int, terms: dict[Expr, int]) -> int:
+    """Add the terms of `scale * expr` to `terms`; returns its constant part."""
     if expr.dtype == INDEX:
-        match expr:
-            case Const(value):
-                return Linear({}, int(value))
-            case Var():
-                return Linear({expr: 1}, 0)
-            case Binary("add", a, b):
-                return linear(a).add(linear(b))
-            case Binary("sub", a, b):
-                return linear(a).add(linear(b), -1)
-            case Binary("mul", a, b):
-                la, lb = linear(a), linear(b)
-                if lb.is_const:
-                    return la.times(lb.const)
-                if la.is_const:
-                    return lb.times(la.const)
-            case _:
-                pass
-    return Linear({expr: 1}, 0)
+        if isinstance(expr, Const):
+            return scale * int(expr.value)
+        if isinstance(expr, Binary):
+            if expr.op == "add":
+                return _collect(expr.a, scale, terms) + _collect(expr.b, scale, terms)
+            if expr.op == "sub":
+                return _collect(expr.a, scale, terms) + _collect(expr.b, -scale, terms)
+            if expr.op == "mul":
+                factor, other = linear(expr.b), expr.a
+                if not factor.is_const:
+                    factor, other = linear(expr.a), expr.b
+                if factor.is_const:
+                    return _collect(other, scale * factor.const, terms)
+    add_term(terms, expr, scale)
+    return 0
+
+
+def add_term(terms: dict[Expr, int], term: Expr, coefficient: int) -> None:
+    """Add to a sum of terms, in which none has the coefficient zero."""
+    total = terms.get(term, 0) + coefficient
+    if total:
+        terms[term] = total
+    else:
+        terms.pop(term, None)
 
 
 def difference(a: Expr, b: Expr) -> Linear:

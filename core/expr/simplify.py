@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pegbox.expr import build
-from pegbox.expr.affine import Linear, linear
+from pegbox.expr.affine import Linear, add_term, linear
 from pegbox.expr.bounds import Ranges, linear_bounds
 from pegbox.expr.dtypes import INDEX
 from pegbox.expr.nodes import Binary, Compare, Const, Expr, Load, Var
@@ -44,18 +44,32 @@ def simplified_linear(expr: Expr, ranges: Ranges) -> Linear:
 
 def _linear(expr: Expr, ranges: Ranges) -> Linear:
     """Linear form of an int64 expression with simplified terms."""
+    terms: dict[Expr, int] = {}
+    return Linear(terms, _collect(expr, 1, terms, ranges))
+
+
+def _collect(expr: Expr, scale: int, terms: dict[Expr, int], ranges: Ranges) -> int:
+    """Add the terms of `scale * expr` to `terms`; returns its constant part."""
+    if isinstance(expr, Const):
+        return scale * int(expr.value)
+    if isinstance(expr, Var):
+        known = ranges.get(expr)
+        if known is not None and known[0] == known[1]:
+            return scale * known[0]
+        add_term(terms, expr, scale)
+        return 0
+    if isinstance(expr, Binary) and expr.op in ("add", "sub"):
+        rest = _collect(expr.a, scale, terms, ranges)
+        return rest + _collect(expr.b, scale if expr.op == "add" else -scale, terms, ranges)
+    form = _simplified(expr, ranges)
+    for term, coefficient in form.terms.items():
+        add_term(terms, term, scale * coefficient)
+    return scale * form.const
+
+
+def _simplified(expr: Expr, ranges: Ranges) -> Linear:
+    """The linear form of what is neither a variable nor a sum."""
     match expr:
-        case Const(value):
-            return Linear({}, int(value))
-        case Var():
-            known = ranges.get(expr)
-            if known is not None and known[0] == known[1]:
-                return Linear({}, known[0])
-            return Linear({expr: 1}, 0)
-        case Binary("add", a, b):
-            return _linear(a, ranges).add(_linear(b, ranges))
-        case Binary("sub", a, b):
-            return _linear(a, ranges).add(_linear(b, ranges), -1)
         case Binary("mul", a, b):
             la, lb = _linear(a, ranges), _linear(b, ranges)
             if lb.is_const:

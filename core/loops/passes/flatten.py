@@ -85,7 +85,8 @@ class _Flatten:
                 return False
             return any(leaves_domain(condition, value, extent, self.ranges) for value, extent in spatial)
 
-        guards, tests = [], []
+        guards: list[Expr] = []
+        tests: list[Expr] = []
         for condition in conditions:
             (guards if only_guards(condition) else tests).append(condition)
         for guard, own in ((True, guards), (False, tests)):

@@ -67,7 +67,7 @@ class _Partition:
         self.mapping: dict[Var, Expr] = {}
         self.buffers: dict[Buffer, Buffer] = {}
         self.copying = False
-        self.differences: dict[int, Linear] = {}
+        self.differences: dict[int, Linear] = {}  # by the id of a test; the program as it was keeps them all alive
 
     def stmt(self, stmt: Stmt) -> Stmt | None:
         match stmt:
