@@ -46,9 +46,6 @@ class Reduce(Expr):
 
     __hash__ = object.__hash__
 
-    def same_as(self, other: Expr) -> bool:
-        return self is other
-
     def show(self, names: dict[object, str] | None = None) -> str:
         sources = ", ".join(map(repr, self.sources))
         return f"{self.reducer.name}({sources}, axis=[{', '.join(iv.name for iv in self.axes)}])"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pegbox.expr import build
 from pegbox.expr.dtypes import INDEX
-from pegbox.expr.nodes import Binary, Const, Expr, Var
+from pegbox.expr.nodes import Binary, Const, Expr
 
 
 @dataclass(frozen=True, slots=True)

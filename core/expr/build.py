@@ -10,7 +10,7 @@ from pegbox.errors import ExprError
 from pegbox.expr import dtypes
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import (
-    _OPERATORS,
+    OPERATORS,
     Binary,
     Cast,
     Compare,
@@ -325,7 +325,7 @@ def variables(names: str) -> tuple[Var, ...]:
     return tuple(Var(name) for name in names.split())
 
 
-_OPERATORS.update(
+OPERATORS.update(
     {
         "add": add, "sub": sub, "mul": mul, "div": div, "floordiv": floordiv, "floormod": floormod, "neg": neg,
         "lt": lambda a, b: compare("lt", a, b), "le": lambda a, b: compare("le", a, b),

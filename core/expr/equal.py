@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pegbox.expr.nodes import Binary, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
+from pegbox.expr.nodes import Binary, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select
 
 
 def same(a: object, b: object) -> bool:
-    """Structural equality; variables and buffers are compared by identity."""
+    """Structural equality; variables, buffers and reductions are compared by identity."""
     if a is b:
         return True
     if not isinstance(a, Expr) or type(a) is not type(b):
@@ -26,7 +26,6 @@ def same(a: object, b: object) -> bool:
             return a.name == b.name and len(a.args) == len(b.args) and all(map(same, a.args, b.args))
         case Load(), Load():
             return a.buffer is b.buffer and all(map(same, a.indices, b.indices))
-        case Var(), Var():
-            return False
         case _:
-            return bool(a.same_as(b)) if hasattr(a, "same_as") else False
+            # Variables, and reductions, which belong to the compute graph.
+            return False

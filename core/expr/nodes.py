@@ -29,8 +29,8 @@ from pegbox.expr import dtypes
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# The operators delegate to pegbox.expr.build, which imports this module; it fills this table when it loads.
-_OPERATORS: dict[str, Callable[..., Expr]] = {}
+# The operators delegate to pegbox.expr.build, which imports this module; it fills this table when it is loaded.
+OPERATORS: dict[str, Callable[..., Expr]] = {}
 
 
 class Buffer:
@@ -72,70 +72,70 @@ class Expr:
     dtype: str
 
     def __add__(self, other: object) -> Expr:
-        return _OPERATORS["add"](self, other)
+        return OPERATORS["add"](self, other)
 
     def __radd__(self, other: object) -> Expr:
-        return _OPERATORS["add"](other, self)
+        return OPERATORS["add"](other, self)
 
     def __sub__(self, other: object) -> Expr:
-        return _OPERATORS["sub"](self, other)
+        return OPERATORS["sub"](self, other)
 
     def __rsub__(self, other: object) -> Expr:
-        return _OPERATORS["sub"](other, self)
+        return OPERATORS["sub"](other, self)
 
     def __mul__(self, other: object) -> Expr:
-        return _OPERATORS["mul"](self, other)
+        return OPERATORS["mul"](self, other)
 
     def __rmul__(self, other: object) -> Expr:
-        return _OPERATORS["mul"](other, self)
+        return OPERATORS["mul"](other, self)
 
     def __truediv__(self, other: object) -> Expr:
-        return _OPERATORS["div"](self, other)
+        return OPERATORS["div"](self, other)
 
     def __rtruediv__(self, other: object) -> Expr:
-        return _OPERATORS["div"](other, self)
+        return OPERATORS["div"](other, self)
 
     def __floordiv__(self, other: object) -> Expr:
-        return _OPERATORS["floordiv"](self, other)
+        return OPERATORS["floordiv"](self, other)
 
     def __rfloordiv__(self, other: object) -> Expr:
-        return _OPERATORS["floordiv"](other, self)
+        return OPERATORS["floordiv"](other, self)
 
     def __mod__(self, other: object) -> Expr:
-        return _OPERATORS["floormod"](self, other)
+        return OPERATORS["floormod"](self, other)
 
     def __rmod__(self, other: object) -> Expr:
-        return _OPERATORS["floormod"](other, self)
+        return OPERATORS["floormod"](other, self)
 
     def __neg__(self) -> Expr:
-        return _OPERATORS["neg"](self)
+        return OPERATORS["neg"](self)
 
     def __lt__(self, other: object) -> Expr:
-        return _OPERATORS["lt"](self, other)
+        return OPERATORS["lt"](self, other)
 
     def __le__(self, other: object) -> Expr:
-        return _OPERATORS["le"](self, other)
+        return OPERATORS["le"](self, other)
 
     def __gt__(self, other: object) -> Expr:
-        return _OPERATORS["gt"](self, other)
+        return OPERATORS["gt"](self, other)
 
     def __ge__(self, other: object) -> Expr:
-        return _OPERATORS["ge"](self, other)
+        return OPERATORS["ge"](self, other)
 
     def __eq__(self, other: object) -> Any:
-        return _OPERATORS["eq"](self, other)
+        return OPERATORS["eq"](self, other)
 
     def __ne__(self, other: object) -> Any:
-        return _OPERATORS["ne"](self, other)
+        return OPERATORS["ne"](self, other)
 
     def __and__(self, other: object) -> Expr:
-        return _OPERATORS["and"](self, other)
+        return OPERATORS["and"](self, other)
 
     def __or__(self, other: object) -> Expr:
-        return _OPERATORS["or"](self, other)
+        return OPERATORS["or"](self, other)
 
     def __invert__(self) -> Expr:
-        return _OPERATORS["not"](self)
+        return OPERATORS["not"](self)
 
     def __hash__(self) -> int:
         return hash((type(self), *(getattr(self, name) for name in self.__match_args__)))

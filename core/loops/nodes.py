@@ -32,6 +32,8 @@ from typing import Any, TypeAlias
 from pegbox.expr.build import TRUE
 from pegbox.expr.nodes import Buffer, Expr, Var
 
+Annotation: TypeAlias = tuple[str, Any]
+
 
 class ForKind(str, Enum):
     SERIAL = "serial"
@@ -45,7 +47,7 @@ class ForKind(str, Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stmt:
-    """Base of all statements. Identity counts; `pegbox.loops.equal.same_program` compares programs."""
+    """Base of all statements. Identity counts: to compare two programs, compare their text."""
 
     def __str__(self) -> str:
         from pegbox.loops.printer import show_stmt  # the printer imports this module
@@ -61,7 +63,7 @@ class For(Stmt):
     extent: int
     body: Stmt
     kind: ForKind = ForKind.SERIAL
-    annotations: tuple[tuple[str, Any], ...] = ()
+    annotations: tuple[Annotation, ...] = ()
 
     def with_body(self, body: Stmt) -> For:
         return self if body is self.body else For(self.var, self.extent, body, self.kind, self.annotations)
@@ -139,7 +141,7 @@ class Block:
     writes: tuple[Region, ...]
     body: Stmt
     init: Stmt | None = None
-    annotations: tuple[tuple[str, Any], ...] = ()
+    annotations: tuple[Annotation, ...] = ()
 
     @property
     def is_reduction(self) -> bool:
@@ -174,9 +176,6 @@ class Function:
         from pegbox.loops.printer import show_function  # the printer imports this module
 
         return show_function(self)
-
-
-Annotation: TypeAlias = tuple[str, Any]
 
 
 def seq(*stmts: Stmt) -> Stmt:

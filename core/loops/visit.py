@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from pegbox.expr.nodes import Buffer, Expr, Load, Var
-from pegbox.expr.visit import rewrite, substitute
+from pegbox.expr.nodes import Buffer, Expr, Var
+from pegbox.expr.visit import replace_buffers, substitute
 from pegbox.loops.nodes import Alloc, Block, BlockRealize, For, If, Region, Seq, Stmt, Store, seq
 
 
@@ -94,11 +94,6 @@ def substitute_vars(stmt: Stmt, mapping: Mapping[Var, Expr]) -> Stmt:
 def replace_buffer(stmt: Stmt, mapping: Mapping[Buffer, Buffer]) -> Stmt:
     """Read and write other buffers at the same indices (regions included)."""
 
-    def leaf(e: Expr) -> Expr | None:
-        if isinstance(e, Load) and e.buffer in mapping:
-            return Load(mapping[e.buffer], tuple(rewrite(i, leaf) for i in e.indices))
-        return None
-
     def go(s: Stmt) -> Stmt:
         inner = map_children(s, go)
         match inner:
@@ -111,7 +106,7 @@ def replace_buffer(stmt: Stmt, mapping: Mapping[Buffer, Buffer]) -> Stmt:
             case _:
                 return inner
 
-    return go(map_exprs(stmt, lambda e: rewrite(e, leaf)))
+    return go(map_exprs(stmt, lambda e: replace_buffers(e, mapping)))
 
 
 def _block_buffers(block: Block, mapping: Mapping[Buffer, Buffer]) -> Block:

@@ -133,28 +133,21 @@ def children(loop: For) -> tuple[Stmt, ...]:
 
 def blocks_below(stmt: Stmt) -> Iterator[BlockRealize]:
     """The blocks below (or at) a statement, in program order, without those inside of blocks."""
-    stack = [stmt]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, BlockRealize):
-            yield node
-        elif isinstance(node, For):
-            stack.append(node.body)
-        elif isinstance(node, Seq):
-            stack.extend(reversed(node.stmts))
-        elif isinstance(node, If):
-            stack.append(node.then)
-        elif isinstance(node, Alloc):
-            stack.append(node.body)
+    return (node for node in _nest(stmt) if isinstance(node, BlockRealize))
 
 
 def loops_below(stmt: Stmt) -> Iterator[For]:
-    """The loops below (or at) a statement, in program order."""
+    """The loops below (or at) a statement, in program order, without those inside of blocks."""
+    return (node for node in _nest(stmt) if isinstance(node, For))
+
+
+def _nest(stmt: Stmt) -> Iterator[Stmt]:
+    """The statement and everything below, down to the blocks."""
     stack = [stmt]
     while stack:
         node = stack.pop()
+        yield node
         if isinstance(node, For):
-            yield node
             stack.append(node.body)
         elif isinstance(node, Seq):
             stack.extend(reversed(node.stmts))

@@ -10,7 +10,7 @@ from pegbox.expr.bounds import Interval, linear_bounds
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, loads, rewrite
-from pegbox.loops.nodes import Alloc, For, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Seq, Stmt, Store, seq
 from pegbox.loops.visit import children, map_exprs, walk
 
 _SMALL = 64 * 1024  # bytes up to which a buffer may grow beyond its tensor, so that whole tiles fit
@@ -84,7 +84,7 @@ def _place(buffer: Buffer, uses: Sequence[_Access], ranges: dict[Var, Interval])
 
 def _is_vector(path: tuple[Stmt, ...]) -> bool:
     """Is the end of the path inside a vectorized loop? Allocations stay outside those."""
-    return any(isinstance(s, For) and s.kind.value == "vectorized" for s in path[:-1])
+    return any(isinstance(s, For) and s.kind is ForKind.VECTORIZED for s in path[:-1])
 
 
 def _extent(

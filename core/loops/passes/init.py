@@ -9,12 +9,12 @@ from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, If, IterKind, Seq, Stmt, seq
-from pegbox.loops.visit import map_children, substitute_vars, walk
+from pegbox.loops.visit import map_children, realizes, substitute_vars
 
 
 def lower_inits(func: Function) -> Function:
     """Split every `init` off into a nest of its own, over the spatial loops inside the outermost reduce loop."""
-    for realize in [node for node in walk(func.body) if isinstance(node, BlockRealize)]:
+    for realize in list(realizes(func.body)):
         if realize.block.init is not None:
             func = func.with_body(_split(func.body, realize))
     return func
