@@ -19,6 +19,17 @@ _C_TYPES = {
     "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t", "bool": "uint8_t",
 }  # fmt: skip
 
+# What an argument cannot be called: the header's own parameters, and the words of C and C++.
+_RESERVED = """
+    workspace calls
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const const_cast
+    consteval constexpr constinit continue co_await co_return co_yield decltype default delete do double dynamic_cast
+    else enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not
+    not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires restrict return short
+    signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef
+    typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq
+"""
+
 
 def write_object(program: Program, path: str | os.PathLike[str]) -> None:
     """Write position-independent object code. Linking it needs -lgomp when the program has parallel loops."""
@@ -86,8 +97,8 @@ def c_header(program: Program) -> str:
             'extern "C" {',
             "#endif",
             f"void {program.name}({listed});",
-            "/* Calls the kernel n times and returns nanoseconds. */",
-            f"int64_t {program.name}__timed({listed}, int64_t n);",
+            "/* Runs the kernel that many times and returns nanoseconds. */",
+            f"int64_t {program.name}__timed({listed}, int64_t calls);",
             "#ifdef __cplusplus",
             "}",
             "#endif",
@@ -99,9 +110,9 @@ def c_header(program: Program) -> str:
 
 def _names(args: Sequence[ArgSpec]) -> list[str]:
     """A C identifier for each argument; those that share a name, or may not have theirs, get their number behind it."""
-    plain = [identifier(spec.name) for spec in args]
+    plain, reserved = [identifier(spec.name) for spec in args], _RESERVED.split()
     return [
-        f"{name}_{number}" if name == "workspace" or name[0].isdigit() or plain.count(name) > 1 else name
+        f"{name}_{number}" if name in reserved or name[0].isdigit() or plain.count(name) > 1 else name
         for number, name in enumerate(plain)
     ]
 

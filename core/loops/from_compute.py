@@ -102,7 +102,7 @@ def block_of(op: ComputeOp, name: str) -> Block:
     sources = tuple(substitute(s, values) for s in reduce.sources)
     update = _update(op, reduce, sources, point)
     condition = substitute(reduce.condition, values)
-    if not isinstance(condition, Const):
+    if not (isinstance(condition, Const) and condition.value):
         update = If(condition, update)
     identity = reduce.reducer.identity(tuple(s.dtype for s in sources))
     init = seq(*(Store(t.buffer, point, e) for t, e in zip(op.outputs, identity, strict=True)))

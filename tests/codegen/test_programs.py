@@ -228,6 +228,17 @@ def test_the_header_says_what_a_caller_must_know() -> None:
     assert "-lgomp" not in c_header(scale())
 
 
+@needs_cc
+@pytest.mark.parametrize("names", [("n", "calls"), ("int", "class"), ("workspace", "x")])
+def test_names_that_c_or_the_header_needs_are_changed(tmp_path: Path, names: tuple[str, str]) -> None:
+    a, c = (Buffer(name, (4,)) for name in names)
+    body = loop("i", 4, lambda i: put(c, i, get(a, i)))
+    (tmp_path / "k.h").write_text(c_header(emit(function([a, c], [c], body, name="k"), ONE_CORE)))
+    for language in ("c", "c++"):
+        command = ["cc", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", language, "k.h"]
+        subprocess.run(command, cwd=tmp_path, check=True)
+
+
 def test_without_a_linker_the_error_tells_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)

@@ -436,6 +436,18 @@ def test_te_a_stage_without_dimensions() -> None:
     check_values(s, [a, share])
 
 
+@pytest.mark.parametrize("condition", [True, False])
+def test_te_a_reduction_whose_condition_is_known_takes_all_or_nothing(condition: bool) -> None:
+    a = te.placeholder((5,), name="A")
+    k = te.reduce_axis((0, 5), "k")
+    total = te.compute((2,), lambda i: te.sum(a[k] + i, axis=k, where=condition), "total")
+    s = te.create_schedule(total)
+    check_values(s, [a, total])
+    cached = s.cache_write(total, "local")
+    s[cached].compute_at(s[total], s[total].op.axis[0])
+    check_values(s, [a, total])
+
+
 def test_te_lower_prints_plain_loops() -> None:
     a, b = grid(2, 3)
     s = te.create_schedule(b)
