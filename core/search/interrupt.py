@@ -33,6 +33,15 @@ def shielded() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
+def answered() -> None:
+    """Make CPython forget a `KeyboardInterrupt` that was caught and dealt with.
+
+    One that left an `exec` of text, as dataclasses and named tuples use when a module is imported, is kept in mind
+    until the next such `exec`; at its end the process would kill itself by SIGINT, whatever its exit status.
+    """
+    exec("")
+
+
 def _may_shield() -> bool:
     if threading.current_thread() is not threading.main_thread():
         return False

@@ -17,7 +17,7 @@ from pegbox.measure.result import Ok, Result
 from pegbox.search.callbacks import CallbackBroke, CallbackLike, CallbackList
 from pegbox.search.checks import check_int
 from pegbox.search.finals import MAX_ROUNDS, pick_finalists, winner_of
-from pegbox.search.interrupt import shielded
+from pegbox.search.interrupt import answered, shielded
 from pegbox.search.outcome import BestTrial, StopReason, Trial, TuneResult, gflops_of
 from pegbox.search.phases import PhaseClock
 from pegbox.search.proposals import Broke, Proposer
@@ -101,6 +101,7 @@ class _Loop:
             reason = self._search()
             self._measure_finalists()
         except KeyboardInterrupt:
+            answered()
             reason = "interrupted"
         except (CallbackBroke, Broke) as error:
             reason, broken = "error", error

@@ -2,6 +2,8 @@
 
 import math
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -450,6 +452,26 @@ def test_ctrl_c_keeps_everything_and_gives_the_best_so_far() -> None:
     assert result.best.config.index == 5
     assert measurer.closed
     assert log.events[-1] == "end"
+
+
+def test_ctrl_c_while_a_module_is_imported_ends_the_search_and_not_the_process() -> None:
+    program = """
+import pegbox as pb
+from pegbox.search import run
+
+class Importing:
+    def ask(self, n):
+        exec("raise KeyboardInterrupt")  # as dataclasses do when xgboost is imported: CPython keeps that in mind
+    def tell(self, configs, results):
+        pass
+
+space = pb.ConfigSpace()
+space.define_knob("a", [1])
+print(run(Importing(), None, trials=1).stopped_because)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert ran.stdout == "interrupted\n"
+    assert ran.returncode == 0
 
 
 def test_ctrl_c_waits_until_a_result_is_with_every_callback() -> None:
