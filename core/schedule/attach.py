@@ -140,9 +140,13 @@ def rank(tree: Tree, loop: For, position: int, ranks: Mapping[str, int]) -> int:
     return max(ranks[n] for n, r in tree.blocks.items() if tree.is_under(r, loop)) + 1
 
 
-def check_parallel(after: Tree, loop: Var, shown: Tree) -> None:
-    """Parallel loops around the new place must stay sound."""
-    node = after.loops[loop]
-    above = [x.var for x in (*after.ancestors(node), node) if x.kind is ForKind.PARALLEL]
+def check_parallel(before: Tree, after: Tree, moved: str) -> None:
+    """Parallel loops around the new place of a block, and around the old one, must stay sound.
+
+    What a loop that it leaves computed for it, in each iteration for itself, is now seen outside of that loop. A block
+    that is inlined has no new place.
+    """
+    places = [tree.ancestors(tree.blocks[moved]) for tree in (before, after) if moved in tree.blocks]
+    above = {x.var: None for place in places for x in place if x.kind is ForKind.PARALLEL and x.var in after.loops}
     if above:
-        check_kinds(after, above, shown)
+        check_kinds(after, above, before)

@@ -117,3 +117,33 @@ def test_annotate_refuses_the_combiner_and_odd_values(programs: Any) -> None:
         sch.annotate(sch.get_block("C"), "combiner", "max")
     with pytest.raises(ScheduleError, match="the value a number or a string"):
         sch.annotate(sch.get_loop("C", 0), "note", [1])  # type: ignore[arg-type]
+
+
+def _private_then_shared(programs: Any) -> Any:
+    """B is computed twice by neighbouring iterations of C's parallel loop, each for itself."""
+    args, reference = programs.chain()
+    sch = Schedule(args)
+    sch.compute_at("B", sch.get_loop("C", 0))
+    sch.parallel(sch.get_loop("B", 0))
+    return sch, reference
+
+
+def test_what_a_parallel_loop_made_for_itself_must_not_become_shared(programs: Any, check_values: Any) -> None:
+    sch, reference = _private_then_shared(programs)
+    before = str(sch)
+    words = "cannot be parallel: several of its iterations may write the same elements of B in block B"
+    with pytest.raises(ScheduleError, match=words):
+        sch.compute_at("C", sch.get_loop("D", 0))
+    with pytest.raises(ScheduleError, match=words):
+        sch.compute_inline("C")
+    assert str(sch) == before
+    check_values(sch, reference)
+
+
+def test_what_a_parallel_loop_made_for_its_reduction_must_not_become_shared(programs: Any) -> None:
+    sch = Schedule(programs.rows()[0])
+    sch.compute_at("total", sch.get_loop("centred", 1))
+    sch.parallel(sch.get_loop("total", 1))
+    sch.cache_write("centred", 0, "local")
+    with pytest.raises(ScheduleError, match="may write the same elements of total in block total"):
+        sch.compute_inline("centred")

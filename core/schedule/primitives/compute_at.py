@@ -66,7 +66,7 @@ def _compute_at(tree: Tree, realize: BlockRealize, loop: For) -> Tree:
     spans = needed_spans(rest, realize.block, readers, standing)
     after = insert(rest, target, nest(realize.block, spans, _common_conditions(readers, standing)), position)
     check_ready(tree, after, name, loop, "compute_at")
-    check_parallel(after, loop.var, tree)
+    check_parallel(tree, after, name)
     return after
 
 

@@ -13,6 +13,7 @@ from pegbox.loops.nodes import Block, BlockRealize, Store
 from pegbox.loops.regions import reads_and_writes
 from pegbox.loops.visit import map_exprs
 from pegbox.schedule.analysis import written_buffers
+from pegbox.schedule.attach import check_parallel
 from pegbox.schedule.base import ScheduleBase, primitive
 from pegbox.schedule.handles import BlockRef
 from pegbox.schedule.outline import refuse
@@ -42,7 +43,8 @@ class InlinePrimitives(ScheduleBase):
                     C[vi] = A[vi] * 2.0 + 1.0
 
         Raises:
-            ScheduleError: the block reduces, is an output, has several outputs, or has no consumer.
+            ScheduleError: the block reduces, is an output, has several outputs, or has no consumer; or a parallel loop
+                around it makes what it reads for each iteration anew.
         """
         realize = self._block(block)
         store = _store(self.tree, realize)
@@ -61,6 +63,7 @@ class InlinePrimitives(ScheduleBase):
             reader = tree.blocks[name]
             inlined = _inlined(reader.block, buffer, params, store.value)
             tree = Tree(tree.replace(reader, BlockRealize(reader.values, inlined, reader.predicate)))
+        check_parallel(self.tree, tree, realize.block.name)
         self._set(with_allocs(tree.func, drop=tuple(b for b in func.allocs if b is buffer)))
 
 

@@ -76,7 +76,7 @@ class _Move:
         self._check_consumers(rest, target, position)
         after = insert(rest, target, nest(self.realize.block, spans, self.conditions), position)
         check_ready(tree, after, name, loop, "reverse_compute_at", apart_from=makers)
-        check_parallel(after, loop.var, tree)
+        check_parallel(tree, after, name)
         return after
 
     def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
