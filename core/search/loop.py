@@ -193,6 +193,8 @@ class _Loop:
             raise Broke(f"the measurer gave {len(fresh)} results for {len(batch)} configurations")
 
     def _measure_finalists(self) -> None:
+        if not self.state.trials:
+            return  # nothing new: what the history says of its best stands
         trials = [*self.history, *self.state.trials]
         for _ in range(MAX_ROUNDS):
             chosen = pick_finalists(trials, self.finalists, known=self.finals)

@@ -145,6 +145,21 @@ def test_history_is_told_first_may_win_and_is_not_measured_again() -> None:
     assert (result.best.config.index, result.best.number) == (0, -2)
 
 
+def test_a_resumed_run_with_nothing_left_to_do_measures_nothing() -> None:
+    space = small_space()
+    measured: list[int] = []
+
+    def cost(config: Config) -> float:
+        measured.append(config.index)
+        return 1.0
+
+    history = [(space.get(i), result_of(1.0 + i)) for i in range(3)]
+    result = run(ListTuner(space), ArtificialMeasurer(cost), trials=0, history=history)
+    assert measured == []
+    assert result.best is not None
+    assert result.best.config.index == 0
+
+
 def test_costs_become_gflops() -> None:
     result = run(ListTuner(small_space()), ArtificialMeasurer(lambda c: 0.5), trials=1, flop=1e9)
     assert result.trials[0].gflops == pytest.approx(2.0)
