@@ -169,10 +169,17 @@ def parse_budget(budget: float | str | None) -> float | None:
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
-def lower(schedule: TESchedule | Schedule, args: Sequence[Tensor] = (), name: str | None = None) -> Function:
-    """The plain loop program of a schedule; `print` shows it.
+def lower(
+    schedule: TESchedule | Schedule,
+    args: Sequence[Tensor] = (),
+    name: str | None = None,
+    *,
+    simple_mode: bool = False,
+) -> Function:
+    """The plain loop program of a schedule; `print` shows it, `.allocations` and `.loops("C")` answer questions.
 
     Args:
+        simple_mode: leave loops whose splits do not divide whole, with tests inside, instead of cutting off tails.
         args: the function's arguments in call order (a `tir.Schedule` knows them already).
         name: of the function; by default "main", or what a `tir.Schedule` calls it.
 
@@ -181,14 +188,14 @@ def lower(schedule: TESchedule | Schedule, args: Sequence[Tensor] = (), name: st
         ScheduleError: the schedule is not legal, or an argument is missing.
     """
     if not isinstance(schedule, Schedule):
-        return lower_function(replay(schedule, args, name or "main").func)
+        return lower_function(replay(schedule, args, name or "main").func, simple=simple_mode)
     func = schedule.func
     if args and func.params != tuple(t.buffer for t in args):
         raise ArgumentError(
             f"arguments {[t.name for t in args]}: the schedule's are {[b.name for b in func.params]}, in this order; "
             "leave them out, or make the tir.Schedule with others"
         )
-    return lower_function(replace(func, name=name or func.name))
+    return lower_function(replace(func, name=name or func.name), simple=simple_mode)
 
 
 def build(

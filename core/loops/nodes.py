@@ -3,7 +3,7 @@
 The whole grammar:
 
     Function ::= name(params: Buffer*, outputs) body
-    Stmt     ::= For(var, extent, kind, body)          0 <= var < extent; kind: serial parallel vectorized unrolled
+    Stmt     ::= For(var, extent, kind, body)          0 <= var < extent; kind: serial parallel vectorized unrolled thread
                | Seq(stmts)
                | BlockRealize(values, predicate, block)
                | If(condition, then)
@@ -40,6 +40,7 @@ class ForKind(str, Enum):
     PARALLEL = "parallel"
     VECTORIZED = "vectorized"
     UNROLLED = "unrolled"
+    THREAD = "thread"  # bound to a thread axis: see `thread_tag`
 
     def __str__(self) -> str:
         return self.value
@@ -57,7 +58,11 @@ class Stmt:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For(Stmt):
-    """`for var in range(extent)`. Annotations: ("pragma_auto_unroll_max_step", n), ("pragma_unroll_explicit", bool)."""
+    """`for var in range(extent)`.
+
+    Annotations: ("pragma_auto_unroll_max_step", n), ("pragma_unroll_explicit", bool); a loop of kind `thread` has
+    ("thread", "threadIdx.x").
+    """
 
     var: Var
     extent: int
@@ -160,6 +165,7 @@ class Function:
     """`params` in call order; `outputs` are the parameters that the function writes.
 
     `allocs` are the intermediate buffers of a scheduled program (a lowered program has Alloc nodes instead).
+    `origins` of a lowered program: each block that was there, with the names of the buffers that it writes.
     """
 
     name: str
@@ -168,6 +174,26 @@ class Function:
     body: Stmt
     allocs: tuple[Buffer, ...] = ()
     attrs: dict[str, Any] = field(default_factory=dict)
+    origins: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def allocations(self) -> dict[str, tuple[tuple[int, ...], str, str]]:
+        """The intermediate buffers: {name: (shape, dtype, scope)}; a second one of a name is called `NAME_1`."""
+        from pegbox.loops.inspect import allocations  # it imports this module
+
+        return allocations(self)
+
+    def loops(self, name: str) -> list[tuple[str, int, str]]:
+        """The loops around the statement of a stage or block, outermost first: (name, extent, kind).
+
+        Where lowering has cut the program into a main part and tails, those of the main part.
+
+        Raises:
+            LoweringError: no block or buffer is called so.
+        """
+        from pegbox.loops.inspect import loops_around  # it imports this module
+
+        return loops_around(self, name)
 
     def with_body(self, body: Stmt) -> Function:
         return replace(self, body=body)
@@ -176,6 +202,11 @@ class Function:
         from pegbox.loops.printer import show_function  # the printer imports this module
 
         return show_function(self)
+
+
+def thread_tag(loop: For) -> str:
+    """The thread axis that a loop is bound to ("threadIdx.x"), or "" for any other loop."""
+    return next((str(value) for key, value in loop.annotations if key == "thread"), "")
 
 
 def seq(*stmts: Stmt) -> Stmt:

@@ -8,9 +8,16 @@ from pegbox.schedule.primitives.cache import CachePrimitives
 from pegbox.schedule.primitives.compute_at import ComputeAtPrimitives
 from pegbox.schedule.primitives.inline import InlinePrimitives
 from pegbox.schedule.primitives.kinds import KindPrimitives
+from pegbox.schedule.primitives.layout import LayoutPrimitives
 from pegbox.schedule.primitives.loops import LoopPrimitives
 from pegbox.schedule.primitives.reduction import ReductionPrimitives
+from pegbox.schedule.primitives.reshape import ReshapePrimitives
 from pegbox.schedule.primitives.reverse_compute_at import ReverseComputeAtPrimitives
+from pegbox.schedule.primitives.rfactor import RfactorPrimitives
+from pegbox.schedule.primitives.sampling import SamplingPrimitives
+from pegbox.schedule.primitives.storage import StoragePrimitives
+from pegbox.schedule.primitives.tensorize import TensorizePrimitives
+from pegbox.schedule.primitives.threads import ThreadPrimitives
 
 
 class Schedule(
@@ -21,6 +28,13 @@ class Schedule(
     ReverseComputeAtPrimitives,
     InlinePrimitives,
     ReductionPrimitives,
+    RfactorPrimitives,
+    ReshapePrimitives,
+    LayoutPrimitives,
+    StoragePrimitives,
+    ThreadPrimitives,
+    TensorizePrimitives,
+    SamplingPrimitives,
 ):
     """A program and the primitives on it.
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from pegbox.loops.inspect import origins_of
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes.compact import compact_buffers
 from pegbox.loops.passes.flatten import flatten_blocks
@@ -11,12 +14,16 @@ from pegbox.loops.passes.init import lower_inits
 from pegbox.loops.passes.partition import partition_loops
 
 
-def lower_function(func: Function) -> Function:
+def lower_function(func: Function, *, simple: bool = False) -> Function:
     """All passes in order; the result has no blocks, and every buffer that is no parameter stands in an Alloc.
+
+    Args:
+        simple: leave loops with tails whole, with their tests inside: for people to read.
 
     Raises:
         LoweringError: the program is malformed.
     """
-    for run in (lower_inits, flatten_blocks, compact_buffers, drop_guards, hoist_tests, partition_loops):
+    func = replace(func, origins=origins_of(func))
+    for run in (lower_inits, flatten_blocks, compact_buffers, drop_guards, hoist_tests):
         func = run(func)
-    return func
+    return func if simple else partition_loops(func)
