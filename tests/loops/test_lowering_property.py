@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzz.steps import scheduled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lowered_interpreter import POISON_INT, run_on
@@ -76,7 +77,7 @@ def _module(name: str) -> Any:
 
 @pytest.mark.parametrize("program", ["matmul_relu", "packed_matmul", "conv", "chain", "rows", "argmax"])
 def test_any_sequence_of_primitives_lowers_to_the_same_values(program: str) -> None:
-    make, random_steps = getattr(_module("conftest"), program), _module("test_property").scheduled
+    make, random_steps = getattr(_module("conftest"), program), scheduled
 
     @TRIES
     @given(seed=st.integers(0, 2**32))

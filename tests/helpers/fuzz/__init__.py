@@ -1,0 +1,1 @@
+"""Random compute graphs, random schedules of them, and what checks the programs that they become."""
