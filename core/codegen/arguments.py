@@ -23,7 +23,7 @@ class Checker:
     def __init__(self, name: str, specs: Sequence[ArgSpec]) -> None:
         self.name = name
         self.specs = tuple(specs)
-        self._expected = tuple((spec.shape, np.dtype(spec.dtype), spec.is_output, spec.nbytes) for spec in self.specs)
+        self._expected = tuple((s.shape, dtypes.numpy_dtype(s.dtype), s.is_output, s.nbytes) for s in self.specs)
 
     def addresses(self, arrays: Sequence[Any]) -> list[int]:
         """Addresses of the arrays' data, in order.
@@ -64,9 +64,9 @@ class Checker:
                 raise ArgumentError(
                     f"{where} is a {type(array).__name__}; expected a NumPy array {spec.dtype}{list(spec.shape)}"
                 )
-            if array.dtype != np.dtype(spec.dtype):
+            if array.dtype != dtypes.numpy_dtype(spec.dtype):
                 raise ArgumentError(
-                    f"{where} has dtype {array.dtype}, expected {spec.dtype}; convert it with .astype(np.{_np(spec)})"
+                    f"{where} has dtype {array.dtype}, expected {spec.dtype}; convert it with .astype({_np(spec)})"
                 )
             if array.shape != spec.shape:
                 raise ArgumentError(
@@ -94,7 +94,9 @@ class Checker:
 
 
 def _np(spec: ArgSpec) -> str:
-    return "bool_" if spec.dtype == "bool" else dtypes.check(spec.dtype)
+    if spec.dtype == "bfloat16":
+        return "ml_dtypes.bfloat16"
+    return "np.bool_" if spec.dtype == "bool" else f"np.{dtypes.check(spec.dtype)}"
 
 
 def _by_interface(array: Any) -> int:

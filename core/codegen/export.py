@@ -15,7 +15,8 @@ from pegbox.codegen.program import ArgSpec, Program
 from pegbox.errors import CompileError
 
 _C_TYPES = {
-    "float64": "double", "float32": "float", "float16": "uint16_t", "int64": "int64_t", "int32": "int32_t",
+    "float64": "double", "float32": "float", "float16": "uint16_t", "bfloat16": "uint16_t",
+    "int64": "int64_t", "int32": "int32_t",
     "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t", "bool": "uint8_t",
 }  # fmt: skip
 
@@ -124,5 +125,5 @@ def _parameter(name: str, spec: ArgSpec) -> str:
 
 def _described(spec: ArgSpec) -> str:
     kind = "output" if spec.is_output else "input"
-    extra = " (IEEE half precision bits)" if spec.dtype == "float16" else ""
+    extra = {"float16": " (IEEE half precision bits)", "bfloat16": " (upper half of a float)"}.get(spec.dtype, "")
     return f"{kind}, {spec.dtype}{extra} {'x'.join(map(str, spec.shape)) or 'scalar'}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pegbox.codegen.frame import Frame, Value
 from pegbox.codegen.lltypes import register, suffix
 from pegbox.codegen.memory import broadcast
+from pegbox.codegen.numeric import cast
 from pegbox.codegen.vector_math import definition
 from pegbox.errors import CompileError
 
@@ -14,8 +15,10 @@ _MATH = ("exp", "log", "tanh", "sigmoid", "erf", "pow", "rsqrt")
 
 def call(frame: Frame, name: str, args: list[Value]) -> Value:
     """An intrinsic of `pegbox.expr.intrinsics` in as many lanes as its widest argument."""
-    lanes = max(arg.lanes for arg in args)
     dtype = args[0].dtype
+    if dtype == "bfloat16":
+        return cast(frame, call(frame, name, [cast(frame, arg, "float32") for arg in args]), dtype)
+    lanes = max(arg.lanes for arg in args)
     texts = [broadcast(frame, arg, lanes) for arg in args]
     ty = register(dtype, lanes)
     if name in _LLVM:

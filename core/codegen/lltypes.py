@@ -11,11 +11,11 @@ from pegbox.expr import dtypes
 
 # bool is a byte in memory (as NumPy stores it) and one bit in a register.
 _MEMORY = {
-    "float64": "double", "float32": "float", "float16": "half",
+    "float64": "double", "float32": "float", "float16": "half", "bfloat16": "bfloat",
     "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "i8", "bool": "i8",
 }  # fmt: skip
 _REGISTER = {**_MEMORY, "bool": "i1"}
-_SUFFIX = {**_REGISTER, "float64": "f64", "float32": "f32", "float16": "f16"}
+_SUFFIX = {**_REGISTER, "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16"}
 
 
 @cache
@@ -70,6 +70,8 @@ def _float_constant(value: float, sign: float, dtype: str) -> str:
     """
     if dtype == "float16":
         return f"0xH{_bits(value, 'e', 'H'):04X}"
+    if dtype == "bfloat16":
+        return f"0xR{_bfloat_bits(value):04X}"
     if dtype == "float32":
         value = struct.unpack("<f", struct.pack("<I", _bits(value, "f", "I")))[0]
     # LLVM reads a float's NaN from the double's high bits, which every quiet NaN keeps.
@@ -83,6 +85,12 @@ def _bits(value: float, kind: str, integer: str) -> int:
     except OverflowError:
         packed = struct.pack(f"<{kind}", float("inf") if value > 0 else float("-inf"))
     return int(struct.unpack(f"<{integer}", packed)[0])
+
+
+def _bfloat_bits(value: float) -> int:
+    """The upper half of the float32, rounded to the nearest, ties to even."""
+    bits = _bits(value, "f", "I")
+    return (bits >> 16) | 0x40 if value != value else (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
 
 
 @cache

@@ -9,6 +9,7 @@ Meaning, where LLVM leaves a choice:
 
 from __future__ import annotations
 
+from pegbox.codegen import narrow_floats
 from pegbox.codegen.frame import Frame, Value
 from pegbox.codegen.lltypes import register, suffix
 from pegbox.codegen.memory import broadcast
@@ -37,6 +38,8 @@ def together(frame: Frame, a: Value, b: Value) -> tuple[str, str, int]:
 def binary(frame: Frame, op: str, a: Value, b: Value) -> Value:
     """add sub mul div floordiv floormod min max of two values of one dtype."""
     dtype = a.dtype
+    if dtype == "bfloat16":
+        return cast(frame, binary(frame, op, cast(frame, a, "float32"), cast(frame, b, "float32")), dtype)
     if op in ("floordiv", "floormod"):
         return _floor(frame, op, a, b)
     if op in ("min", "max"):
@@ -131,6 +134,8 @@ def _guarded(frame: Frame, op: str, dtype: str, ty: str, x: str, y: str, lanes: 
 
 def compare(frame: Frame, op: str, a: Value, b: Value) -> Value:
     """lt le gt ge eq ne; every comparison with NaN is false except ne."""
+    if a.dtype == "bfloat16":
+        a, b = cast(frame, a, "float32"), cast(frame, b, "float32")
     x, y, lanes = together(frame, a, b)
     ty = register(a.dtype, lanes)
     if dtypes.is_float(a.dtype):
@@ -170,7 +175,9 @@ def cast(frame: Frame, value: Value, dtype: str) -> Value:
     source, lanes = value.dtype, value.lanes
     if source == dtype:
         return value
-    text = value.text if lanes or value.text[0] == "%" else f"{value.text}"
+    if "bfloat16" in (source, dtype):
+        return _cast_bfloat16(frame, value, dtype)
+    text = value.text
     from_ty, to_ty = register(source, lanes), register(dtype, lanes)
     if dtype == "bool":
         zero = "zeroinitializer" if lanes else ("0.0" if dtypes.is_float(source) else "0")
@@ -178,6 +185,8 @@ def cast(frame: Frame, value: Value, dtype: str) -> Value:
         return Value(frame.op(f"{word} {from_ty} {text}, {zero}"), dtype, lanes)
     if dtypes.is_float(source):
         if dtypes.is_float(dtype):
+            if (source, dtype) == ("float64", "float16"):
+                return Value(narrow_floats.float64_to_float16(frame, text, lanes), dtype, lanes)
             word = "fpext" if dtypes.BITS[dtype] > dtypes.BITS[source] else "fptrunc"
             return Value(frame.op(f"{word} {from_ty} {text} to {to_ty}"), dtype, lanes)
         return _to_int(frame, text, from_ty, dtype, lanes)
@@ -189,6 +198,15 @@ def cast(frame: Frame, value: Value, dtype: str) -> Value:
     if dtypes.BITS[dtype] < dtypes.BITS[source]:
         return Value(frame.op(f"trunc {from_ty} {text} to {to_ty}"), dtype, lanes)
     return Value(frame.op(f"{'zext' if is_unsigned(source) else 'sext'} {from_ty} {text} to {to_ty}"), dtype, lanes)
+
+
+def _cast_bfloat16(frame: Frame, value: Value, dtype: str) -> Value:
+    """From or to bfloat16, through float32."""
+    if value.dtype == "bfloat16":
+        wide = narrow_floats.bfloat16_to_float32(frame, value.text, value.lanes)
+        return cast(frame, Value(wide, "float32", value.lanes), dtype)
+    single = cast(frame, value, "float32")
+    return Value(narrow_floats.float32_to_bfloat16(frame, single.text, single.lanes), dtype, single.lanes)
 
 
 def _to_int(frame: Frame, text: str, from_ty: str, dtype: str, lanes: int) -> Value:

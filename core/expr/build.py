@@ -102,7 +102,7 @@ def cast(dtype: str, value: object) -> Expr:
     if expr.dtype == dtype:
         return expr
     if isinstance(expr, Const):
-        if dtypes.is_float(dtype) and expr.dtype != "bool" and dtype != "float16":
+        if dtypes.is_float(dtype) and expr.dtype != "bool" and dtypes.BITS[dtype] > 16:
             return (
                 Const(float(expr.value), dtype)
                 if dtype == "float64" or dtypes.is_int(expr.dtype)

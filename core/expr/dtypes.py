@@ -8,7 +8,7 @@ from typing import Any, Final
 from pegbox.errors import ExprError
 
 BITS: Final[dict[str, int]] = {
-    "float64": 64, "float32": 32, "float16": 16,
+    "float64": 64, "float32": 32, "float16": 16, "bfloat16": 16,
     "int64": 64, "int32": 32, "int16": 16, "int8": 8,
     "uint8": 8, "bool": 1,
 }  # fmt: skip
@@ -24,11 +24,26 @@ def check(dtype: str) -> str:
     """
     if dtype not in BITS:
         raise ExprError(f"unknown dtype {dtype!r}; use one of {', '.join(BITS)}")
+    if dtype == "bfloat16":
+        numpy_dtype(dtype)  # from here on np.dtype("bfloat16") works wherever the program goes in this process
     return dtype
 
 
+# The distance from 1 to the next number.
+EPSILON: Final[dict[str, float]] = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+
+
+def numpy_dtype(dtype: str) -> Any:
+    """The `numpy.dtype` of an element type; bfloat16 is that of the package ml_dtypes, loaded when first needed."""
+    import numpy
+
+    if dtype == "bfloat16":
+        import ml_dtypes  # noqa: F401  (gives NumPy the name)
+    return numpy.dtype(dtype)
+
+
 def is_float(dtype: str) -> bool:
-    return dtype.startswith("float")
+    return dtype.startswith(("float", "bfloat"))
 
 
 def is_int(dtype: str) -> bool:
@@ -55,6 +70,8 @@ def promote(a: str, b: str) -> str:
         return a
     if is_float(a) != is_float(b):
         return a if is_float(a) else b
+    if {a, b} == {"float16", "bfloat16"}:
+        return "float32"
     if a == "bool" or b == "bool":
         return b if a == "bool" else a
     if {a, b} == {"int8", "uint8"}:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pegbox.errors import MeasureError
+from pegbox.expr import dtypes
 from pegbox.measure.check import Array, Tolerance
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def check_reference(args: Sequence[ArgSpec], expected: Sequence[Array]) -> tuple
     arrays = tuple(np.ascontiguousarray(array) for array in expected)
     for spec, array in zip(specs, arrays, strict=True):
         # ascontiguousarray makes a scalar one-dimensional, so compare sizes there.
-        if array.dtype != np.dtype(spec.dtype) or (spec.shape and array.shape != spec.shape):
+        if array.dtype != dtypes.numpy_dtype(spec.dtype) or (spec.shape and array.shape != spec.shape):
             raise MeasureError(
                 f"the NumPy reference of output {spec.name!r} is {array.dtype}{list(array.shape)}, "
                 f"but the kernel declares {spec.dtype}{list(spec.shape)}"
@@ -71,8 +72,8 @@ def check_reference(args: Sequence[ArgSpec], expected: Sequence[Array]) -> tuple
 
 
 def _random(rng: np.random.Generator, spec: ArgSpec) -> Array:
-    dtype = np.dtype(spec.dtype)
-    match dtype.kind:
+    dtype = dtypes.numpy_dtype(spec.dtype)
+    match "f" if dtypes.is_float(spec.dtype) else dtype.kind:
         case "f":
             return np.asarray(rng.uniform(-1.0, 1.0, size=spec.shape)).astype(dtype)
         case "b":

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pegbox.expr import dtypes
+
 Array = npt.NDArray[Any]
 
 _POISON_BYTE = 0xA5
@@ -33,10 +35,10 @@ class Tolerance:
         of K roundings add up as a random walk. K is taken from the work per output element. The factor 16 covers the
         largest of millions of elements; a kernel that forgets a single term is still far outside.
         """
-        floats = [array for array in expected if array.dtype.kind == "f" and array.size]
+        floats = [array for array in expected if _is_float(array) and array.size]
         if not floats:
             return cls(rtol or 0.0, atol or 0.0)
-        eps = max(float(np.finfo(str(array.dtype)).eps) for array in floats)
+        eps = max(dtypes.EPSILON[str(array.dtype)] for array in floats)
         elements = sum(array.size for array in expected)
         length = math.sqrt(max(1.0, flop / (2.0 * elements)))
         scale = max(0.05, max(_rms(array) for array in floats))
@@ -46,9 +48,14 @@ class Tolerance:
         )
 
 
+def _is_float(array: Array) -> bool:
+    # The kind of an extension type such as bfloat16 is not "f".
+    return dtypes.is_float(str(array.dtype))
+
+
 def poison(array: Array) -> None:
     """Fill an output with values that no kernel would leave behind by luck: NaN, or bytes 0xA5 for integers."""
-    if array.dtype.kind == "f":
+    if _is_float(array):
         array.fill(np.nan)
     else:
         _bytes(array).fill(_POISON_BYTE)
@@ -56,7 +63,7 @@ def poison(array: Array) -> None:
 
 def difference(name: str, got: Array, expected: Array, tolerance: Tolerance) -> str | None:
     """None when `got` is right, else a sentence: how many elements are wrong, the worst of them, and where it is."""
-    if got.dtype.kind == "f":
+    if _is_float(got):
         if _clearly_close(got, expected, tolerance):
             return None
         wrong, error = _wrong_floats(got, expected, tolerance)

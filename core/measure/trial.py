@@ -15,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
+from pegbox.expr import dtypes
 from pegbox.measure.bench import Bench
 from pegbox.measure.check import Array, difference, poison, same_bytes
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
@@ -56,7 +57,7 @@ class Stage:
         self._inputs, self._outputs = [], []
         for spec in self.bench.args:
             if spec.is_output:
-                arrays.append(np.empty(spec.shape, dtype=spec.dtype))
+                arrays.append(np.empty(spec.shape, dtype=dtypes.numpy_dtype(spec.dtype)))
                 self._outputs.append((spec.name, arrays[-1], next(expected)))
             else:
                 pristine = next(inputs)
