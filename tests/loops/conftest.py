@@ -1,4 +1,4 @@
-"""The interpreter and the generators of random programs are modules that test files here import by name."""
+"""The generators of random programs and the programs are modules that test files here import by name."""
 
 import sys
 from pathlib import Path
