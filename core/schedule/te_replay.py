@@ -85,11 +85,11 @@ def _stage(
                 extent = sch.extent(whole)
                 # A region may be smaller than the axis: a factor beyond it would only make empty iterations.
                 factors = [None, min(factor, extent)] if factor is not None else [min(nparts or 1, extent), None]
-                live[outer], live[inner] = sch.split(whole, factors=factors)
+                live[outer], live[inner] = sch.split(whole, factors=factors, names=(outer.name, inner.name))
             case FuseRelation(outer, inner, fused, order):
                 # The loops that become one may have been brought together by a reorder.
                 _reorder(sch, block, [live[iv] for iv in order if iv in live])
-                live[fused] = sch.fuse(live.pop(outer), live.pop(inner))
+                live[fused] = sch.fuse(live.pop(outer), live.pop(inner), name=fused.name)
             case _:
                 raise TypeError(f"unknown relation {relation!r}")
     _reorder(sch, block, [live[iv] for iv in stage.leaf_iter_vars])

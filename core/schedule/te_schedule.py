@@ -55,10 +55,10 @@ class TESchedule:
             raise ScheduleError(
                 f"cache_write: the reduce axes of {op.name} are scheduled already; call cache_write first"
             )
-        fresh = tuple(IterVar(f"{iv.name}_c", iv.dom, iv.kind) for iv in op.axis)
+        fresh = tuple(IterVar(f"{iv.name}.c", iv.dom, iv.kind) for iv in op.axis)
         mapping: dict[Var, Expr] = dict(zip(op.axis, fresh, strict=True))
         body = _map_body(op.body[0], lambda e: substitute(e, mapping))
-        cached = ComputeOp(self._name(f"{op.name}_{scope}"), fresh, (body,))
+        cached = ComputeOp(self._name(f"{op.name}.{scope}"), fresh, (body,))
         cached.outputs[0].buffer.scope = scope
         copy = op.rebuilt((Load(cached.outputs[0].buffer, op.axis),))
         stage.op = copy
@@ -80,7 +80,7 @@ class TESchedule:
         if not stages:
             raise ScheduleError(f"cache_read({tensor.name}): no readers given")
         axis = tuple(IterVar(f"ax{i}", Range(0, extent), "spatial") for i, extent in enumerate(tensor.shape))
-        cached = ComputeOp(self._name(f"{tensor.name}_{scope}"), axis, (Load(tensor.buffer, axis),))
+        cached = ComputeOp(self._name(f"{tensor.name}.{scope}"), axis, (Load(tensor.buffer, axis),))
         cached.outputs[0].buffer.scope = scope
         swap = {tensor.buffer: cached.outputs[0].buffer}
         for stage in stages:

@@ -24,9 +24,9 @@ def test_te_split_by_factor(golden: Any) -> None:
     a, b = grid()
     s = te.create_schedule(b.op)
     outer, inner = s[b].split(s[b].op.axis[1], factor=5)
-    assert (outer.name, outer.extent) == ("j_outer", 2)
-    assert (inner.name, inner.extent) == ("j_inner", 5)
-    assert names(s, b) == ["i", "j_outer", "j_inner"]
+    assert (outer.name, outer.extent) == ("j.outer", 2)
+    assert (inner.name, inner.extent) == ("j.inner", 5)
+    assert names(s, b) == ["i", "j.outer", "j.inner"]
     golden(scheduled(s, [a, b]))
 
 
@@ -90,7 +90,7 @@ def test_te_loops_that_are_gone_are_refused_with_the_loops_that_are_there() -> N
     s = te.create_schedule(b.op)
     i, j = s[b].op.axis
     s[b].split(j, factor=5)
-    with pytest.raises(ScheduleError, match="split: j was split or fused already; the loops of B are i, j_outer, j_in"):
+    with pytest.raises(ScheduleError, match="split: j was split or fused already; the loops of B are i, j.outer, j.in"):
         s[b].split(j, factor=2)
     with pytest.raises(ScheduleError, match="vectorize: j was split or fused already"):
         s[b].vectorize(j)
@@ -116,7 +116,7 @@ def test_te_fuse(golden: Any) -> None:
     a, b = grid()
     s = te.create_schedule(b.op)
     fused = s[b].fuse(*s[b].op.axis)
-    assert (fused.name, fused.extent, fused.kind) == ("i_j_fused", 60, "spatial")
+    assert (fused.name, fused.extent, fused.kind) == ("i.j.fused", 60, "spatial")
     golden(scheduled(s, [a, b]))
 
 
@@ -273,11 +273,11 @@ def test_te_a_pragma_stays_with_the_outer_part_of_a_loop() -> None:
     i, j = s[b].op.axis
     s[b].pragma(i, "auto_unroll_max_step", 64)
     s[b].split(i, factor=2)
-    assert "for i_0 in range(3):  # pragma_auto_unroll_max_step = 64" in scheduled(s, [a, b])
+    assert "for i.outer in range(3):  # pragma_auto_unroll_max_step = 64" in scheduled(s, [a, b])
     s = te.create_schedule(b.op)
     s[b].pragma(j, "auto_unroll_max_step", 16)
     s[b].fuse(i, j)
-    assert "for i_j_fused in range(60):  # pragma_auto_unroll_max_step = 16" in scheduled(s, [a, b])
+    assert "for i.j.fused in range(60):  # pragma_auto_unroll_max_step = 16" in scheduled(s, [a, b])
 
 
 def test_te_unknown_pragmas_and_values_are_refused() -> None:

@@ -122,8 +122,8 @@ def test_te_the_replay_is_a_trace_of_primitives() -> None:
     yo, _ = s[c].split(s[c].op.axis[0], factor=2)
     s[tile].compute_at(s[c], yo)
     assert str(replay(s, [a, b, c]).trace) == (
-        "sch.split(sch.get_loop('C', 0), factors=[None, 2])\n"
-        "sch.compute_at('C_local', sch.get_loop('C', 0))\n"
+        "sch.split(sch.get_loop('C', 0), factors=[None, 2], names=['i.outer', 'i.inner'])\n"
+        "sch.compute_at('C.local', sch.get_loop('C', 0))\n"
     )  # fmt: skip
 
 
@@ -134,11 +134,11 @@ def test_te_cache_write(golden: Any) -> None:
     a, b, c = matmul()
     s = te.create_schedule(c)
     tile = s.cache_write(c, "local")
-    assert (tile.name, tile.shape, tile.buffer.scope) == ("C_local", c.shape, "local")
-    assert [iv.name for iv in s[tile].op.axis] == ["i_c", "j_c"]
+    assert (tile.name, tile.shape, tile.buffer.scope) == ("C.local", c.shape, "local")
+    assert [iv.name for iv in s[tile].op.axis] == ["i.c", "j.c"]
     assert s[tile].op.reduce_axis == c.op.reduce_axis
     assert s[c].op.reduce_axis == ()
-    assert [stage.op.name for stage in s.stages] == ["C_local", "C"]
+    assert [stage.op.name for stage in s.stages] == ["C.local", "C"]
     golden(scheduled(s, [a, b, c]))
 
 
@@ -171,7 +171,7 @@ def test_te_cache_write_twice() -> None:
     s = te.create_schedule(c)
     inner = s.cache_write(c, "global")
     innermost = s.cache_write(inner, "local")
-    assert [stage.op.name for stage in s.stages] == ["C_global_local", "C_global", "C"]
+    assert [stage.op.name for stage in s.stages] == ["C.global.local", "C.global", "C"]
     s[innermost].compute_at(s[inner], s[inner].op.axis[0])
     check_values(s, [a, b, c])
 
@@ -217,8 +217,8 @@ def test_te_cache_read(golden: Any) -> None:
     a, b, c = matmul()
     s = te.create_schedule(c)
     near = s.cache_read(b, "local", [c])
-    assert (near.name, near.shape, near.buffer.scope) == ("B_local", b.shape, "local")
-    assert [stage.op.name for stage in s.stages] == ["B_local", "C"]
+    assert (near.name, near.shape, near.buffer.scope) == ("B.local", b.shape, "local")
+    assert [stage.op.name for stage in s.stages] == ["B.local", "C"]
     golden(scheduled(s, [a, b, c]))
 
 
@@ -241,7 +241,7 @@ def test_te_cache_read_serves_the_readers_that_are_named() -> None:
     assert first in s[c].op.inputs
     assert first not in s[b].op.inputs
     second = s.cache_read(a, "local", [b])
-    assert second.name == "A_local_1"
+    assert second.name == "A.local_1"
     check_values(s, [a, d])
 
 
@@ -249,7 +249,7 @@ def test_te_cache_read_of_an_intermediate() -> None:
     a, _, c, d = stages()
     s = te.create_schedule(d)
     near = s.cache_read(c, "local", [d])
-    assert [stage.op.name for stage in s.stages] == ["B", "C", "C_local", "D"]
+    assert [stage.op.name for stage in s.stages] == ["B", "C", "C.local", "D"]
     s[near].compute_at(s[d], s[d].op.axis[0])
     s[c].compute_at(s[near], s[near].op.axis[0])
     check_values(s, [a, d])
