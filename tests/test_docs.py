@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PRIMITIVES = sorted((ROOT / "docs" / "primitives").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), *PRIMITIVES]
 # Whole programs, in contrast to fragments and to examples with prompts.
 PROGRAMS = [
     pytest.param(block, id=f"{page.name}-{number}")
@@ -25,7 +26,11 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", ["compute.md", "templates.md", "architecture.md"])
+EXAMPLES = ["compute.md", "templates.md", "architecture.md"]
+EXAMPLES += [f"primitives/{page.name}" for page in PRIMITIVES if page.name != "index.md"]
+
+
+@pytest.mark.parametrize("page", EXAMPLES)
 def test_examples_of_a_page_are_true(page: str) -> None:
     result = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
     assert result.attempted > 5
@@ -54,3 +59,8 @@ def test_links_to_files_and_headings_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
 def test_every_page_can_be_reached_from_the_index(page: Path) -> None:
     assert page.name == "index.md" or f"({page.name}" in (ROOT / "docs" / "index.md").read_text()
+
+
+@pytest.mark.parametrize("page", PRIMITIVES, ids=lambda page: page.name)
+def test_every_page_of_primitives_can_be_reached_from_their_index(page: Path) -> None:
+    assert page.name == "index.md" or f"({page.name}" in (ROOT / "docs" / "primitives" / "index.md").read_text()

@@ -40,9 +40,9 @@ def test_a_register_tile_lives_inside_the_tile_loops() -> None:
     _, xo, _, _ = s[c].tile(*s[c].op.axis, 2, 4)
     s[tile].compute_at(s[c], xo)
     func = through("compact", s, [a, b, c])
-    assert allocated(func) == {"C_local": (2, 4)}
+    assert allocated(func) == {"C.local": (2, 4)}
     text = str(func)
-    assert text.index("for j_0") < text.index("C_local = alloc") < text.index("C_local[") < text.index("C[")
+    assert text.index("for j.outer") < text.index("C.local = alloc") < text.index("C.local[") < text.index("C[")
 
 
 def test_whole_tiles_may_reach_beyond_the_tensor_while_they_are_small() -> None:
@@ -62,7 +62,7 @@ def test_large_buffers_do_not_grow_much() -> None:
         s[c].split(s[c].op.axis[0], factor=factor)
         func = through("guards", s, [a, d])
         assert allocated(func)["C"] == (size,)
-        assert ("if i_0" in str(func)) is (size == n)
+        assert ("if i.outer" in str(func)) is (size == n)
 
 
 def test_no_room_is_made_for_elements_before_the_first() -> None:

@@ -30,7 +30,7 @@ def test_a_predicate_becomes_a_test_around_the_statement() -> None:
     s = te.create_schedule(b.op)
     s[b].split(s[b].op.axis[0], factor=4)
     (test,) = (node for node in walk(through("flatten", s, [a, b]).body) if isinstance(node, If))
-    assert str(test.condition) == "i_0 * 4 + i_1 < 10"
+    assert str(test.condition) == "i.outer * 4 + i.inner < 10"
     assert not test.guard
 
 

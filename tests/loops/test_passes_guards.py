@@ -32,7 +32,7 @@ def test_the_padding_is_tested_where_inputs_end() -> None:
         s[t].split(s[t].op.axis[0], factor=4)
     text = str(through("guards", s, [a, d]))
     assert text.count("if ") == 1
-    assert "if i_0 * 4 + i_1 < 10:\n                B[" in text
+    assert "if i.outer * 4 + i.inner < 10:\n                B[" in text
     check_values(s, [a, d])
 
 
@@ -40,7 +40,7 @@ def test_outputs_keep_their_tests() -> None:
     a, _b, c = two_stages(10)
     s = te.create_schedule(c.op)
     s[c].split(s[c].op.axis[0], factor=4)
-    assert "if i_0 * 4 + i_1 < 10" in str(through("guards", s, [a, c]))
+    assert "if i.outer * 4 + i.inner < 10" in str(through("guards", s, [a, c]))
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (1, 0, 2)])

@@ -56,7 +56,7 @@ def test_conditions_on_reduce_loops_do_not_concern_the_init() -> None:
     init = str(through("flatten", s, [a, b, c])).split("C[i, j] = 0.0")
     assert len(init) == 2
     assert "if" not in init[0]
-    assert "if k_0 * 4 + k_1 < 7" in init[1]
+    assert "if k.outer * 4 + k.inner < 7" in init[1]
 
 
 @pytest.mark.parametrize("factor", [1, 2, 4, 5])
