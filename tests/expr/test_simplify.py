@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pegbox.expr import build
 from pegbox.expr.affine import linear
 from pegbox.expr.bounds import bounds
-from pegbox.expr.nodes import Binary, Compare, Const, Expr, Logic, Not, Select, Var
+from pegbox.expr.nodes import Binary, Buffer, Compare, Const, Expr, Load, Logic, Not, Select, Var
 from pegbox.expr.simplify import prove, simplify
 
 X, Y, Z = VARS = build.variables("x y z")
@@ -151,3 +151,13 @@ def test_a_variable_with_one_value_is_a_constant():
 def test_ranges_decide_comparisons():
     assert prove(X * 8 + Y < 64, {X: (0, 7), Y: (0, 7)})
     assert not prove(X * 8 + Y < 63, {X: (0, 7), Y: (0, 7)})
+
+
+def test_numbers_from_memory_may_be_the_lowest_of_their_type():
+    """`a > b` is not `a - b > 0` where the difference wraps around."""
+    a, b = (Load(Buffer(name, (8,), "int64"), (X,)) for name in "ab")
+    assert str(simplify(a > b, {X: (0, 7)})) == "a[x] > b[x]"
+    assert str(simplify(a + 1 > a, {X: (0, 7)})) == "a[x] + 1 > a[x]"
+    assert str(simplify(build.maximum(a + 1, a), {X: (0, 7)})) == "max(a[x] + 1, a[x])"
+    assert str(simplify((a * 4 + 3) // 4, {X: (0, 7)})) == "(a[x] * 4 + 3) // 4"
+    assert str(simplify((a // 4) // 2, {X: (0, 7)})) == "a[x] // 8"

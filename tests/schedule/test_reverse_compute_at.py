@@ -123,3 +123,14 @@ def test_refuses_to_leave_the_region_that_another_input_was_made_for(programs: A
     sch.compute_at(sch.cache_read("O", "W", "local"), sch.get_loop("O", 1))
     with pytest.raises(ScheduleError, match="X_local, which makes it, may have made only a part of it by then"):
         sch.reverse_compute_at("O", sch.get_loop("W_local", 1))
+
+
+def test_refuses_pairs_of_what_becomes_ready_one_by_one() -> None:
+    """Row i of A is not enough for the products of all pairs of rows: only the diagonal would be computed."""
+    x = placeholder((7, 3), name="X")
+    a = compute((7, 3), lambda i, j: x[i, j] + x[i, j], name="A")
+    k = reduce_axis((0, 3), name="k")
+    b = compute((7, 7), lambda i, j: sum_over(a[i, k] * a[j, k], axis=k), name="B")
+    sch = Schedule([x, b])
+    with pytest.raises(ScheduleError, match="B needs all combinations of vi and vj, of which an iteration of i makes"):
+        sch.reverse_compute_at("B", sch.get_loop("A", 0))

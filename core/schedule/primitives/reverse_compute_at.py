@@ -125,6 +125,7 @@ class _Move:
         """For each variable of the block that indexes something made here: the values that are ready."""
         iters = {it.var: it for it in self.realize.block.iters}
         found: dict[Var, Interval] = {}
+        moving: list[set[Var]] = []
         for region in self.realize.block.reads:
             makers = [p for p in self.producers if any(w.buffer is region.buffer for w in p.block.writes)]
             for maker in makers:
@@ -133,6 +134,9 @@ class _Move:
                     if count != 1:
                         raise self._other_iterations(region.buffer)
                     self._match(linear(lo), made.intervals[dim], region.buffer, dim, iters, found)
+                indices = variables(lo for lo, _ in region.box)
+                moving.append({var for var in indices if var in found and not _covers(found[var], iters[var].extent)})
+        self._check_together(moving)
         for it in iters.values():
             if it.is_reduce and it.var in found and not _covers(found[it.var], it.extent):
                 raise self._refuse(
@@ -140,6 +144,21 @@ class _Move:
                     "move it to a loop further out",
                 )
         return {var: own_span(i, iters[var].extent, self.tree.ranges) for var, i in found.items()}
+
+    def _check_together(self, moving: list[set[Var]]) -> None:
+        """What becomes ready bit by bit must do so in one place, or some combinations of bits never come together.
+
+        Of A[vi] * A[vj] each iteration would compute the element (i, i) only.
+        """
+        together = max(moving, key=len, default=set())
+        for others in moving:
+            if not others <= together:
+                names = " and ".join(sorted(v.name for v in others ^ together))
+                raise self._refuse(
+                    f"{self.name} needs all combinations of {names}, of which an iteration of {self.loop.var.name} "
+                    "makes only some ready",
+                    "move it to a loop further out",
+                )
 
     def _match(
         self,
