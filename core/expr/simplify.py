@@ -9,14 +9,15 @@ from pegbox.expr.affine import Linear, add_term, linear
 from pegbox.expr.bounds import Ranges, linear_bounds
 from pegbox.expr.dtypes import INDEX
 from pegbox.expr.nodes import Binary, Compare, Const, Expr, Load, Var
-from pegbox.expr.visit import rewrite
+from pegbox.expr.visit import rewrite, walk
 
 
 def simplify(expr: Expr, ranges: Ranges) -> Expr:
     """An expression of the same value for every assignment within `ranges` (variables without a range: any value).
 
     int64 arithmetic ends in canonical linear form; `//` and `%` by constants vanish where the ranges allow;
-    comparisons that the ranges decide become constants. int64 arithmetic is taken to not overflow.
+    comparisons that the ranges decide become constants. int64 arithmetic on variables is taken to not overflow;
+    what comes from memory may be any number and wraps around.
     """
 
     def leaf(e: Expr) -> Expr | None:
@@ -94,6 +95,8 @@ def _divide(op: str, a: Linear, b: Expr, ranges: Ranges) -> Linear:
     combine = build.floordiv if op == "floordiv" else build.floormod
     if not isinstance(b, Const) or int(b.value) <= 0:
         return _term(combine(a.to_expr(), b))
+    if _wraps(a):
+        return _term(combine(a.to_expr(), b))
     c = int(b.value)
     quotient = Linear({t: k // c for t, k in a.terms.items() if k % c == 0}, 0)
     rest = Linear({t: k for t, k in a.terms.items() if k % c != 0}, a.const)
@@ -135,8 +138,19 @@ def _nested(op: str, rest: Linear, c: int, ranges: Ranges) -> Linear | None:
     return None
 
 
+def _wraps(form: Linear) -> bool:
+    """May the sum wrap around, because numbers from memory are in it?"""
+    if form.const == 0 and len(form.terms) == 1 and 1 in form.terms.values():
+        return False  # one number as it is
+    return any(not isinstance(term, Var) and _from_memory(term) for term in form.terms)
+
+
+def _from_memory(expr: Expr) -> bool:
+    return any(isinstance(node, Load) for node in walk(expr))
+
+
 def _extremum(op: str, a: Linear, b: Linear, ranges: Ranges) -> Linear:
-    between = linear_bounds(a.add(b, -1), ranges)
+    between = None if _wraps(a) or _wraps(b) else linear_bounds(a.add(b, -1), ranges)
     if between is not None:
         if between[1] <= 0:
             return a if op == "min" else b
@@ -151,6 +165,9 @@ def _compare(expr: Compare, ranges: Ranges) -> Expr:
         return build.compare(expr.op, simplify(expr.a, ranges), simplify(expr.b, ranges))
     a, b = _linear(expr.a, ranges), _linear(expr.b, ranges)
     gap = a.add(b, -1)
+    if any(not isinstance(term, Var) and _from_memory(term) for term in gap.terms) or _wraps(a) or _wraps(b):
+        # The difference of two numbers may be none: int64's lowest is less than 1, but lowest - 1 is not below 0.
+        return build.compare(expr.op, a.to_expr(), b.to_expr())
     decided = _decide(expr.op, gap, ranges)
     if decided is not None:
         return build.TRUE if decided else build.FALSE
