@@ -8,11 +8,11 @@ from pegbox.compute.graph import post_order
 from pegbox.compute.reducer import Reduce
 from pegbox.compute.tensor import ComputeOp, IterVar, PlaceholderOp, Tensor
 from pegbox.errors import LoweringError
-from pegbox.expr.build import TRUE, ZERO, add, index
+from pegbox.expr.build import TRUE, add, index
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
 from pegbox.expr.visit import substitute
+from pegbox.loops.combiner import reducer_notes, store_all
 from pegbox.loops.nodes import (
-    Alloc,
     Block,
     BlockIter,
     BlockRealize,
@@ -107,7 +107,8 @@ def block_of(op: ComputeOp, name: str) -> Block:
     identity = reduce.reducer.identity(tuple(s.dtype for s in sources))
     init = seq(*(Store(t.buffer, point, e) for t, e in zip(op.outputs, identity, strict=True)))
     reads, writes = reads_and_writes(update)
-    return Block(name, iters, reads, _outputs_only(op, writes), update, init, (("combiner", reduce.reducer.name),))
+    notes = reducer_notes(reduce.reducer, tuple(s.dtype for s in sources))
+    return Block(name, iters, reads, _outputs_only(op, writes), update, init, notes)
 
 
 def _kind(iv: IterVar) -> IterKind:
@@ -115,19 +116,10 @@ def _kind(iv: IterVar) -> IterKind:
 
 
 def _update(op: ComputeOp, reduce: Reduce, sources: tuple[Expr, ...], point: tuple[Expr, ...]) -> Stmt:
-    """Combine the accumulated values with the new ones; several outputs change at once, through temporaries."""
+    """Combine the accumulated values with the new ones."""
     buffers = [t.buffer for t in op.outputs]
     combined = reduce.reducer.combine(tuple(Load(b, point) for b in buffers), sources)
-    if len(buffers) == 1:
-        return Store(buffers[0], point, combined[0])
-    held = [Buffer(f"{b.name}_new", (1,), b.dtype, "local") for b in buffers]
-    stmt = seq(
-        *(Store(h, (ZERO,), value) for h, value in zip(held, combined, strict=True)),
-        *(Store(b, point, Load(h, (ZERO,))) for b, h in zip(buffers, held, strict=True)),
-    )
-    for buffer in reversed(held):
-        stmt = Alloc(buffer, stmt)
-    return stmt
+    return store_all(buffers, [point] * len(buffers), combined)
 
 
 def _outputs_only(op: ComputeOp, writes: tuple[Region, ...]) -> tuple[Region, ...]:

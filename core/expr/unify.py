@@ -1,0 +1,62 @@
+"""Finding the values of pattern variables that turn patterns into given expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Binary, Compare, Expr, Var
+from pegbox.expr.visit import children
+
+_COMMUTATIVE = frozenset({"add", "mul", "min", "max"})
+_TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
+
+Found = Mapping[Var, Expr]
+
+
+def unify(patterns: Sequence[Expr], exprs: Sequence[Expr], known: Found, free: Set[Var]) -> Iterator[Found]:
+    """Every way to choose the `free` variables such that each pattern becomes its expression.
+
+    Args:
+        known: variables of the patterns that stand for given expressions.
+
+    Operands of sums, products, min and max may be exchanged, and comparisons turned around.
+    """
+    if not patterns:
+        yield known
+        return
+    for found in _one(patterns[0], exprs[0], known, free):
+        yield from unify(patterns[1:], exprs[1:], found, free)
+
+
+def _one(pattern: Expr, expr: Expr, known: Found, free: Set[Var]) -> Iterator[Found]:
+    if isinstance(pattern, Var):
+        value = known.get(pattern)
+        if value is not None:
+            if same(value, expr):
+                yield known
+        elif pattern in free and pattern.dtype == expr.dtype:
+            yield {**known, pattern: expr}
+        return
+    if type(pattern) is not type(expr) or pattern.dtype != expr.dtype:
+        return
+    parts, given = children(pattern), children(expr)
+    if not parts:
+        if same(pattern, expr):
+            yield known
+        return
+    if len(parts) != len(given):
+        return
+    op = getattr(expr, "op", None)
+    if _head(pattern, op) == _head(expr, op):
+        yield from unify(parts, given, known, free)
+    if (isinstance(expr, Binary) and op in _COMMUTATIVE) or isinstance(expr, Compare):
+        turned = _TURNED.get(str(op), op)
+        if _head(pattern, None) == _head(expr, turned):
+            yield from unify(parts, given[::-1], known, free)
+
+
+def _head(expr: Expr, op: object) -> tuple[object, ...]:
+    """What a node says apart from its operands."""
+    own = getattr(expr, "op", None) if op is None else op
+    return (own, getattr(expr, "name", None), getattr(expr, "buffer", None))
