@@ -201,10 +201,10 @@ def lower(
 def build(
     what: Task | TESchedule | Schedule | Function,
     args: Sequence[Tensor] = (),
-    *,
-    config: Config | int | None = None,
     target: str | Target | None = None,
+    *,
     name: str | None = None,
+    config: Config | int | None = None,
 ) -> Kernel:
     """Compile to a kernel that is called on NumPy arrays.
 

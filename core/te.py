@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from pegbox.compute.ops import compute as compute
 from pegbox.compute.ops import max as max
 from pegbox.compute.ops import min as min
@@ -12,18 +14,43 @@ from pegbox.compute.ops import sum as sum
 from pegbox.compute.reducer import comm_reducer as comm_reducer
 from pegbox.compute.tensor import IterVar as IterVar
 from pegbox.compute.tensor import Tensor as Tensor
+from pegbox.errors import ComputeError
 from pegbox.expr import dtypes, intrinsics
 from pegbox.expr.build import all_of, any_of, as_expr, select
 from pegbox.expr.build import cast as cast
 from pegbox.expr.build import const as const
+from pegbox.expr.build import floordiv as floordiv
+from pegbox.expr.build import floormod as floormod
 from pegbox.expr.build import logical_not as logical_not
 from pegbox.expr.build import maximum as maximum
 from pegbox.expr.build import minimum as minimum
-from pegbox.expr.nodes import Expr
+from pegbox.expr.nodes import Expr, Var
 from pegbox.schedule.te_schedule import TESchedule as TESchedule
 from pegbox.schedule.te_schedule import create_schedule as create_schedule
 
 if_then_else = select
+indexdiv = floordiv
+indexmod = floormod
+
+
+def var(name: str = "n") -> Var:
+    """A variable of index type, to write expressions with. Shapes are static: it cannot be an extent."""
+    return Var(name)
+
+
+size_var = var
+
+
+def extern(*_args: object, name: str = "extern", **_options: object) -> NoReturn:
+    """Refused: pegbox has no operations whose loops it does not know.
+
+    Raises:
+        ComputeError: always; it names the ways that there are.
+    """
+    raise ComputeError(
+        f"te.extern({name!r}): operations whose insides are unknown cannot be scheduled or checked; write what it "
+        "computes with te.compute, and call C code in place of its inner loops with te.decl_tensor_intrin and tensorize"
+    )
 
 
 def all(*conditions: object) -> Expr:

@@ -23,6 +23,11 @@ def _shape(shape: object, name: str) -> tuple[int, ...]:
     result = []
     for dim in dims:
         value = _integer(dim)
+        if value is None and isinstance(dim, Expr):
+            raise ComputeError(
+                f"{name}: shape {dims!r} has the extent {dim}, which is known only when a kernel runs; shapes are "
+                "static: give a number, and build one kernel for each shape"
+            )
         if value is None or value < 1:
             raise ComputeError(f"{name}: shape {dims!r} has the extent {dim!r}; extents are integers from 1 up")
         result.append(value)
@@ -46,6 +51,12 @@ def reduce_axis(dom: Sequence[int], name: str = "rv") -> IterVar:
         ComputeError: the domain is empty or not two integers.
     """
     bounds = [_integer(d) for d in dom]
+    for bound, given in zip(bounds, dom, strict=True):
+        if bound is None and isinstance(given, Expr):
+            raise ComputeError(
+                f"reduce_axis {name!r}: the bound {given} is known only when a kernel runs; domains are static: give "
+                "numbers, and leave out single points with a condition (te.sum(..., where=))"
+            )
     if len(bounds) == 2:
         first, end = bounds
         if first is not None and end is not None and first < end:
@@ -61,9 +72,12 @@ def compute(
     shape: Sequence[int],
     fcompute: Callable[..., object],
     name: str = "compute",
+    tag: str = "",
     attrs: Mapping[str, Any] | None = None,
 ) -> Any:
     """A tensor whose element at (i, j, ...) is `fcompute(i, j, ...)`; a tuple of expressions gives a tuple of tensors.
+
+    `tag` and `attrs` are kept for those who look for operations (`tensor.op.tag`, `tensor.op.attrs`).
 
     Raises:
         ComputeError: a reduction is not at the top of the expression, variables are unbound, or outputs disagree.
@@ -76,7 +90,7 @@ def compute(
     several = isinstance(raw, tuple | list)
     body = tuple(_element(v, name) for v in (raw if isinstance(raw, tuple | list) else (raw,)))
     _check(name, axis, body)
-    op = ComputeOp(name, axis, body, attrs)
+    op = ComputeOp(name, axis, body, attrs, tag)
     return op.outputs if several else op.outputs[0]
 
 

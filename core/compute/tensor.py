@@ -137,7 +137,7 @@ class PlaceholderOp(Operation):
 class ComputeOp(Operation):
     """An elementwise or reducing computation: for each point of `axis`, `body[i]` is the element of output i."""
 
-    __slots__ = ("_axis", "_inputs", "attrs", "body")
+    __slots__ = ("_axis", "_inputs", "attrs", "body", "tag")
 
     def __init__(
         self,
@@ -145,8 +145,10 @@ class ComputeOp(Operation):
         axis: tuple[IterVar, ...],
         body: tuple[Expr, ...],
         attrs: Mapping[str, Any] | None = None,
+        tag: str = "",
     ) -> None:
         self.name = name
+        self.tag = tag
         self._axis = axis
         self.body = body
         self.attrs = dict(attrs or {})
@@ -162,6 +164,7 @@ class ComputeOp(Operation):
         """Another way to compute the same outputs (the very same tensors): for rewrites of the graph."""
         op = ComputeOp.__new__(ComputeOp)
         op.name, op._axis, op.body, op.attrs, op.outputs = self.name, self._axis, body, self.attrs, self.outputs
+        op.tag = self.tag
         op._inputs = tuple(owner(b) for b in dict.fromkeys(read_buffers(body)))
         return op
 

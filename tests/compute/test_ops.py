@@ -421,3 +421,24 @@ def test_types_meet_as_documented() -> None:
     assert meet("bool", "uint8") == "uint8"
     half = te.compute((2,), lambda i: kinds["float16"][i] * 2.5, "half")
     assert half.dtype == "float16"
+
+
+def test_extents_that_are_known_only_when_a_kernel_runs_are_refused() -> None:
+    n = te.var("n")
+    with pytest.raises(ComputeError, match=r"A: shape .* has the extent n, which is known only when a"):
+        te.placeholder((n, 4), name="A")
+    with pytest.raises(ComputeError, match=r"B: shape .* static: give a number"):
+        te.compute((n + 1,), lambda i: i, name="B")
+    with pytest.raises(ComputeError, match="reduce_axis 'k': the bound n is known only when"):
+        te.reduce_axis((0, n), name="k")
+
+
+def test_operations_with_unknown_insides_are_refused_with_the_ways_that_there_are() -> None:
+    with pytest.raises(ComputeError, match=r"te.extern\('dot'\): .* with te.decl_tensor_intrin and tensorize"):
+        te.extern((4,), [], lambda ins, outs: None, name="dot")
+
+
+def test_operations_keep_their_tag_and_attributes() -> None:
+    a = te.placeholder((4,), name="A")
+    b = te.compute((4,), lambda i: te.indexdiv(i, 2) + te.indexmod(i, 2) + a[i], "B", "injective", {"layout": "N"})
+    assert (b.op.tag, b.op.attrs) == ("injective", {"layout": "N"})

@@ -90,7 +90,7 @@ def test_te_loops_that_are_gone_are_refused_with_the_loops_that_are_there() -> N
     s = te.create_schedule(b.op)
     i, j = s[b].op.axis
     s[b].split(j, factor=5)
-    with pytest.raises(ScheduleError, match="split: j was split or fused already; the loops of B are i, j.outer, j.in"):
+    with pytest.raises(ScheduleError, match=r"split: j was split or fused already; the loops of B are i, j\.outer, j"):
         s[b].split(j, factor=2)
     with pytest.raises(ScheduleError, match="vectorize: j was split or fused already"):
         s[b].vectorize(j)
@@ -280,12 +280,43 @@ def test_te_a_pragma_stays_with_the_outer_part_of_a_loop() -> None:
     assert "for i.j.fused in range(60):  # pragma_auto_unroll_max_step = 16" in scheduled(s, [a, b])
 
 
+@pytest.mark.parametrize("kind", ["unroll", "vectorize", "parallel"])
+def test_te_pragmas_that_are_primitives_act_as_these(kind: str) -> None:
+    a, b = grid()
+    by_pragma, by_primitive = te.create_schedule(b.op), te.create_schedule(b.op)
+    by_pragma[b].pragma(b.op.axis[1], kind)
+    getattr(by_primitive[b], kind)(b.op.axis[1])
+    assert str(lower_te(by_pragma, [a, b])) == str(lower_te(by_primitive, [a, b]))
+
+
+def test_te_hints_for_other_runtimes_are_accepted_without_effect() -> None:
+    a, b = grid()
+    s = te.create_schedule(b.op)
+    plain = str(lower_te(s, [a, b]))
+    for name in ("parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish"):
+        s[b].pragma(b.op.axis[0], name)
+    assert str(lower_te(s, [a, b])) == plain
+
+
+def test_te_fuse_takes_a_list() -> None:
+    a, b = grid()
+    s = te.create_schedule(b.op)
+    assert s[b].fuse(list(b.op.axis)).extent == 60
+    check_values(s, [a, b])
+
+
 def test_te_unknown_pragmas_and_values_are_refused() -> None:
     _, b = grid()
     s = te.create_schedule(b.op)
     i = s[b].op.axis[0]
-    with pytest.raises(ScheduleError, match="pragma 'prefetch' on i of B: use auto_unroll_max_step or unroll_explicit"):
-        s[b].pragma(i, "prefetch", 1)
+    with pytest.raises(ScheduleError, match="unknown pragma 'unrol' on i of B; use one of auto_unroll_max_step, u"):
+        s[b].pragma(i, "unrol", 1)
+    with pytest.raises(ScheduleError, match=r"pragma 'import_c' on i of B is not supported: .* te\.decl_ten"):
+        s[b].pragma(i, "import_c", "int f();")
+    with pytest.raises(ScheduleError, match="pragma 'debug_skip_region' on i of B is not supported"):
+        s[b].pragma(i, "debug_skip_region")
+    with pytest.raises(ScheduleError, match="pragma unroll: False on i of B; leave it out instead"):
+        s[b].pragma(i, "unroll", False)
     with pytest.raises(ScheduleError, match="pragma auto_unroll_max_step: 'many' is no int"):
         s[b].pragma(i, "auto_unroll_max_step", "many")
     with pytest.raises(ScheduleError, match="pragma auto_unroll_max_step: -1 is no int; give int >= 0"):
