@@ -21,7 +21,7 @@ from pegbox.expr import dtypes
 from pegbox.expr.build import TRUE, all_of, conjuncts
 from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load, Var
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.nodes import Alloc, For, ForKind, If, Stmt, Store, seq
+from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, If, Stmt, Store, seq
 from pegbox.loops.visit import children, map_children, walk
 
 MAX_BYTES = 4096  # of partial results: what registers and the closest cache hold
@@ -105,7 +105,7 @@ def _is_alone(loop: For, store: Store) -> bool:
         match stmt:
             case Store() if stmt is not store and (stmt.buffer is store.buffer or _reads(stmt, store.buffer)):
                 return False
-            case If(condition) if reads(condition, store.buffer):
+            case If(expr) | Evaluate(expr) if reads(expr, store.buffer):
                 return False
             case Alloc(buffer) if buffer is store.buffer:
                 return False

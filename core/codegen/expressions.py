@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pegbox.codegen import index, memory, numeric
+from pegbox.codegen import calls, index, memory, numeric
 from pegbox.codegen.frame import Frame, Lines, Value
 from pegbox.codegen.intrinsics import call
 from pegbox.codegen.lanes import Chunk
@@ -13,6 +13,7 @@ from pegbox.codegen.linear import is_index, linear
 from pegbox.codegen.lltypes import constant, register
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
+from pegbox.expr.low_level import Address, Broadcast, Reinterpret, Stride, VectorLoad, is_machine_call
 from pegbox.expr.nodes import Binary, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 from pegbox.expr.visit import loads
 
@@ -168,7 +169,7 @@ def _cast(frame: Frame, expr: Cast, chunk: Chunk) -> Value:
         narrow = _narrow_index(frame, expr, chunk)
         if narrow is not None:
             return numeric.cast(frame, narrow, expr.dtype)
-    return numeric.cast(frame, evaluate(frame, expr.a, chunk), expr.dtype)
+    return numeric.cast(frame, evaluate(frame, expr.a, chunk), dtypes.element(expr.dtype))
 
 
 def _narrow_index(frame: Frame, expr: Cast, chunk: Chunk) -> Value | None:
@@ -181,6 +182,8 @@ def _narrow_index(frame: Frame, expr: Cast, chunk: Chunk) -> Value | None:
 
 
 def _call(frame: Frame, expr: Call, chunk: Chunk) -> Value:
+    if is_machine_call(expr.name):
+        return calls.call(frame, expr, _outside_vectors(chunk, expr))
     return call(frame, expr.name, [evaluate(frame, arg, chunk) for arg in expr.args])
 
 
@@ -188,13 +191,48 @@ def _load(frame: Frame, expr: Load, chunk: Chunk) -> Value:
     return memory.load(frame, expr, chunk, lambda: in_bounds(frame, expr, chunk))
 
 
+def _outside_vectors(chunk: Chunk, expr: Expr) -> Chunk:
+    """Code that has vectors of its own runs in scalar loops only."""
+    if chunk.lanes is not None:
+        raise CompileError(
+            f"{expr} stands inside of a vectorized loop; bodies of tensor intrinsics have their own vectors: leave the "
+            "loops around them serial, or unroll them"
+        )
+    return chunk
+
+
+def _address(frame: Frame, expr: Address, chunk: Chunk) -> Value:
+    where = memory.address(frame, expr, _outside_vectors(chunk, expr))
+    return Value(memory.pointer(frame, expr.buffer, where.terms, where.const, inside=False), dtypes.HANDLE, 0)
+
+
+def _vector_load(frame: Frame, expr: VectorLoad, chunk: Chunk) -> Value:
+    return memory.load_vector(frame, expr, _outside_vectors(chunk, expr))
+
+
+def _stride(frame: Frame, expr: Stride, chunk: Chunk) -> Value:
+    return Value(str(memory.strides(expr.buffer)[expr.dim]), dtypes.INDEX, 0)
+
+
+def _broadcast(frame: Frame, expr: Broadcast, chunk: Chunk) -> Value:
+    value = evaluate(frame, expr.a, _outside_vectors(chunk, expr))
+    return Value(memory.broadcast(frame, value, expr.lanes), value.dtype, expr.lanes)
+
+
+def _reinterpret(frame: Frame, expr: Reinterpret, chunk: Chunk) -> Value:
+    value = evaluate(frame, expr.a, _outside_vectors(chunk, expr))
+    dtype, lanes = dtypes.element(expr.dtype), dtypes.lanes(expr.dtype)
+    text = frame.op(f"bitcast {register(value.dtype, value.lanes)} {value.text} to {register(dtype, lanes)}")
+    return Value(text, dtype, lanes)
+
+
 def in_bounds(frame: Frame, load: Load, chunk: Chunk) -> bool:
     """Is the load inside its buffer in every iteration and lane, whatever conditions surround it?"""
-    for subscript, extent in zip(load.indices, load.buffer.shape, strict=True):
+    for subscript, count, extent in zip(load.indices, load.box, load.buffer.shape, strict=True):
         if not _is_index(frame, subscript):
             return False
         bounds = index.value_range(frame, index.index_of(frame, subscript, chunk))
-        if bounds is None or bounds[0] < 0 or bounds[1] >= extent:
+        if bounds is None or bounds[0] < 0 or bounds[1] + count > extent:
             return False
     return True
 
@@ -206,5 +244,6 @@ def _is_guarded(frame: Frame, expr: Expr, chunk: Chunk) -> bool:
 
 _HANDLERS: dict[type, Callable[[Frame, Any, Chunk], Value]] = {
     Const: _const, Var: _index, Binary: _binary, Compare: _compare, Logic: _logic, Not: _not, Select: _select,
-    Cast: _cast, Call: _call, Load: _load,
+    Cast: _cast, Call: _call, Load: _load, Address: _address, VectorLoad: _vector_load, Stride: _stride,
+    Broadcast: _broadcast, Reinterpret: _reinterpret,
 }  # fmt: skip

@@ -55,7 +55,7 @@ def _index(stmt: Stmt, copies: dict[Buffer, tuple[Buffer, tuple[Var, ...]]]) -> 
     def leaf(expr: Expr) -> Expr | None:
         if isinstance(expr, Load) and expr.buffer in copies:
             wide, lanes = copies[expr.buffer]
-            return Load(wide, tuple(rewrite(index, leaf) for index in expr.indices) + lanes)
+            return expr.at(wide, tuple(rewrite(index, leaf) for index in expr.indices) + lanes)
         return None
 
     def stores(node: Stmt) -> Stmt:

@@ -14,6 +14,7 @@ from pegbox.codegen.known import Known
 from pegbox.codegen.lanes import Chunk, Offsets, Pattern, pattern
 from pegbox.codegen.linear import linear
 from pegbox.codegen.lltypes import align, int_vector, memory, memory_suffix, register
+from pegbox.expr.low_level import VectorLoad
 from pegbox.expr.nodes import Buffer, Load
 from pegbox.loops.nodes import Store
 
@@ -102,6 +103,19 @@ def load(frame: Frame, node: Load, chunk: Chunk, in_bounds: Callable[[], bool]) 
         text = _load_shuffled(frame, buffer, where.terms, start, spread.offsets, spread.span)
         return Value(text, buffer.dtype, count)
     return Value(_gather(frame, buffer, where, count, mask), buffer.dtype, count)
+
+
+def load_vector(frame: Frame, node: VectorLoad, chunk: Chunk) -> Value:
+    """Neighbours as one value, in scalar code."""
+    where = address(frame, node, chunk)
+    text = _load_plain(frame, node.buffer, where.terms, where.const, node.lanes)
+    return Value(text, node.buffer.dtype, node.lanes)
+
+
+def store_vector(frame: Frame, node: Store, value: Value, chunk: Chunk) -> None:
+    """A vector value to neighbours, in scalar code."""
+    where = address(frame, node, chunk)
+    _store_plain(frame, node.buffer, where.terms, where.const, value.lanes, value.text)
 
 
 def _load_plain(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int) -> str:

@@ -13,6 +13,7 @@ class ModuleText:
         self.name = name
         self.target = target
         self.functions: list[str] = []
+        self.externs: dict[str, str] = {}
         self._declarations: dict[str, None] = {}
         self._metadata: list[str] = []
         self._definitions: dict[str, str] = {}
@@ -21,6 +22,14 @@ class ModuleText:
     def declare(self, text: str) -> None:
         """`declare ...` of an intrinsic or an external function; repeated ones are dropped."""
         self._declarations[text] = None
+
+    def extern(self, name: str, declaration: str) -> None:
+        """A C function, which must be called with the same types everywhere."""
+        known = self.externs.setdefault(name, declaration)
+        if known != declaration or name in (self.name, f"{self.name}__timed"):
+            other = f"also used as {known!r}" if known != declaration else "the name of the kernel itself"
+            raise CompileError(f"{self.name}: the C function of {declaration!r} is {other}; rename one of them")
+        self.declare(declaration)
 
     def define(self, name: str, text: str, declarations: frozenset[str]) -> None:
         """A helper function given as text, with the declarations that it needs."""

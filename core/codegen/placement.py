@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 from pegbox.codegen.target import Target
 from pegbox.expr import dtypes
-from pegbox.expr.nodes import Buffer, Expr, Load
+from pegbox.expr.low_level import Stride
+from pegbox.expr.nodes import Buffer, Load
 from pegbox.expr.visit import walk as walk_expr
-from pegbox.loops.nodes import Alloc, For, ForKind, If, Stmt, Store
-from pegbox.loops.visit import children, walk
+from pegbox.loops.nodes import Alloc, For, ForKind, Stmt, Store
+from pegbox.loops.visit import children, expressions, walk
 
 STACK_BYTES = 16 * 1024  # largest buffer on the stack
 STACK_TOTAL = 128 * 1024  # of all buffers on the stack together
@@ -78,12 +79,8 @@ def accessed(stmt: Stmt) -> set[Buffer]:
     """Every buffer that the statement reads or writes."""
     found: set[Buffer] = set()
     for node in walk(stmt):
-        exprs: tuple[Expr, ...] = ()
         if isinstance(node, Store):
             found.add(node.buffer)
-            exprs = (*node.indices, node.value)
-        elif isinstance(node, If):
-            exprs = (node.condition,)
-        for expr in exprs:
-            found.update(part.buffer for part in walk_expr(expr) if isinstance(part, Load))
+        for expr in expressions(node):
+            found.update(part.buffer for part in walk_expr(expr) if isinstance(part, Load | Stride))
     return found

@@ -16,9 +16,10 @@ from pegbox.codegen.lltypes import register
 from pegbox.codegen.placement import WORKSPACE, Placement, vector_lanes
 from pegbox.codegen.unroll import Unrolling
 from pegbox.errors import CompileError
+from pegbox.expr import dtypes
 from pegbox.expr.build import conjuncts
 from pegbox.expr.nodes import Var
-from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Seq, Stmt, Store
+from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store
 
 
 @dataclass
@@ -184,12 +185,19 @@ class Writer:
 
     def _store(self, stmt: Store) -> None:
         self.frame.module.count_statement(self.frame.unrolling)
-        if self.chunks[0].lanes is None:
+        if dtypes.lanes(stmt.value.dtype):
+            value = evaluate(self.frame, stmt.value, self.chunks[0])
+            memory.store_vector(self.frame, stmt, value, self.chunks[0])
+        elif self.chunks[0].lanes is None:
             where = memory.address(self.frame, stmt, SCALAR)
             memory.store(self.frame, stmt.buffer, where, evaluate(self.frame, stmt.value, SCALAR), SCALAR)
         elif not reductions.write(self.frame, stmt, self.chunks):
             for chunk in self.chunks:
                 self._store_lanes(stmt, chunk)
+
+    def _evaluate(self, stmt: Evaluate) -> None:
+        self.frame.module.count_statement(self.frame.unrolling)
+        evaluate(self.frame, stmt.expr, self.chunks[0])
 
     def _store_lanes(self, stmt: Store, chunk: Chunk) -> None:
         """One vector of a store. Lanes that meet at one element are stored one after the other, as a loop would."""
@@ -253,4 +261,5 @@ def _and(frame: Frame, chunk: Chunk, condition: Value) -> str:
 
 _HANDLERS: dict[type[Stmt], Callable[[Writer, Any], None]] = {
     For: Writer._for, Seq: Writer._seq, If: Writer._if, Store: Writer._store, Alloc: Writer._alloc,
+    Evaluate: Writer._evaluate,
 }  # fmt: skip

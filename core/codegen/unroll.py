@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pegbox.expr.nodes import Var
-from pegbox.loops.nodes import For, ForKind, Stmt, Store
+from pegbox.loops.nodes import Evaluate, For, ForKind, Stmt, Store
 from pegbox.loops.visit import children
 
 _LANES = 16  # float32 lanes of the widest vectors
@@ -45,7 +45,7 @@ class _Below:
 
 
 def _visit(stmt: Stmt, limit: int, explicit: bool, result: Unrolling) -> _Below:
-    if isinstance(stmt, Store):
+    if isinstance(stmt, Store | Evaluate):
         return _Below(1)
     if not isinstance(stmt, For):
         parts = [_visit(child, limit, explicit, result) for child in children(stmt)]

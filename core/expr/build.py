@@ -9,6 +9,7 @@ from typing import Any
 from pegbox.errors import ExprError
 from pegbox.expr import dtypes
 from pegbox.expr.equal import same
+from pegbox.expr.low_level import broadcast, cast_lanes
 from pegbox.expr.nodes import (
     OPERATORS,
     Binary,
@@ -77,12 +78,26 @@ def _meet(a: object, b: object) -> tuple[Expr, Expr]:
     ea, eb = as_expr(a), as_expr(b)
     if ea.dtype == eb.dtype:
         return ea, eb
+    if "x" in ea.dtype or "x" in eb.dtype:
+        return _meet_lanes(ea, eb)
     if not isinstance(a, Expr):
         ea = _adapt(a, ea, eb.dtype)
     elif not isinstance(b, Expr):
         eb = _adapt(b, eb, ea.dtype)
     target = dtypes.promote(ea.dtype, eb.dtype)
     return cast(target, ea), cast(target, eb)
+
+
+def _meet_lanes(a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    """A scalar meets a vector in each of its lanes."""
+    count = dtypes.lanes(a.dtype) or dtypes.lanes(b.dtype)
+    target = dtypes.element(a.dtype if dtypes.lanes(a.dtype) else b.dtype)
+    if not (dtypes.lanes(a.dtype) and dtypes.lanes(b.dtype)):
+        a, b = (e if dtypes.lanes(e.dtype) else cast(target, e) for e in (a, b))
+    ea, eb = broadcast(a, count), broadcast(b, count)
+    if ea.dtype != eb.dtype:
+        raise ExprError(f"{a} and {b}: vectors of {ea.dtype} and {eb.dtype} do not meet; convert one with astype")
+    return ea, eb
 
 
 def _adapt(raw: object, value: Expr, dtype: str) -> Expr:
@@ -97,10 +112,12 @@ def _adapt(raw: object, value: Expr, dtype: str) -> Expr:
 
 def cast(dtype: str, value: object) -> Expr:
     """Convert to `dtype` as C does: floats to integers truncate, to bool means `!= 0`."""
-    dtypes.check(dtype)
     expr = as_expr(value)
     if expr.dtype == dtype:
         return expr
+    if "x" in dtype or "x" in expr.dtype:
+        return _cast_lanes(dtypes.check_value(dtype), expr)
+    dtypes.check(dtype)
     if isinstance(expr, Const):
         if dtypes.is_float(dtype) and expr.dtype != "bool" and dtypes.BITS[dtype] > 16:
             return (
@@ -111,6 +128,14 @@ def cast(dtype: str, value: object) -> Expr:
         if dtype != "bool" and not dtypes.is_float(expr.dtype) and not dtypes.is_float(dtype):
             return Const(dtypes.wrap(int(expr.value), dtype), dtype)
     return Cast(dtype, expr)
+
+
+def _cast_lanes(dtype: str, expr: Expr) -> Expr:
+    if not dtypes.lanes(dtype):
+        raise ExprError(f"{expr} is {expr.dtype}: a vector does not become a single {dtype}; name the lanes too")
+    if not dtypes.lanes(expr.dtype):
+        expr = cast(dtypes.element(dtype), expr)
+    return cast_lanes(dtype, expr)
 
 
 def add(a: object, b: object) -> Expr:
@@ -233,6 +258,8 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 def compare(op: str, a: object, b: object) -> Expr:
     ea, eb = _meet(a, b)
+    if "x" in ea.dtype:
+        raise ExprError(f"{ea} and {eb}: vectors are not compared; use minimum and maximum")
     if isinstance(ea, Const) and isinstance(eb, Const):
         return TRUE if _COMPARE[op](ea.value, eb.value) else FALSE
     return Compare(op, ea, eb)

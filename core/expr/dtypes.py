@@ -14,6 +14,7 @@ BITS: Final[dict[str, int]] = {
 }  # fmt: skip
 
 INDEX: Final = "int64"  # loop variables and subscripts; wide enough that no address arithmetic overflows
+HANDLE: Final = "handle"  # a pointer; only arguments of calls have it
 
 
 def check(dtype: str) -> str:
@@ -48,6 +49,39 @@ def is_float(dtype: str) -> bool:
 
 def is_int(dtype: str) -> bool:
     return dtype.startswith(("int", "uint"))
+
+
+def element(dtype: str) -> str:
+    """The type of one lane: "float32" of "float32x16"."""
+    return dtype.partition("x")[0]
+
+
+def lanes(dtype: str) -> int:
+    """The lanes of a vector type, 16 of "float32x16"; 0 for a scalar."""
+    number = dtype.partition("x")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def vector(dtype: str, count: int) -> str:
+    """The type of `count` elements as one value."""
+    return f"{dtype}x{count}"
+
+
+def check_value(dtype: str) -> str:
+    """Return `dtype` if it is an element type or a vector of one.
+
+    Raises:
+        ExprError: it is neither.
+    """
+    check(element(dtype))
+    if "x" in dtype and not lanes(dtype):
+        raise ExprError(f"unknown dtype {dtype!r}; a vector is written as float32x16")
+    return dtype
+
+
+def total_bits(dtype: str) -> int:
+    """Bits of a whole value."""
+    return BITS[element(dtype)] * max(lanes(dtype), 1)
 
 
 def integer(value: Any) -> int | None:
@@ -85,7 +119,7 @@ def value_range(dtype: str) -> tuple[int | float, int | float]:
         return float("-inf"), float("inf")
     if dtype == "bool":
         return 0, 1
-    bits = BITS[dtype]
+    bits = BITS[element(dtype)]
     return (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pegbox.expr.low_level import Address, Broadcast, Reinterpret, Stride, VectorLoad
 from pegbox.expr.nodes import Binary, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select
 
 
@@ -23,9 +24,18 @@ def same(a: object, b: object) -> bool:
         case Select(), Select():
             return same(a.cond, b.cond) and same(a.a, b.a) and same(a.b, b.b)
         case Call(), Call():
-            return a.name == b.name and len(a.args) == len(b.args) and all(map(same, a.args, b.args))
+            return a.name == b.name and a.dtype == b.dtype and len(a.args) == len(b.args) and all(map(same, a.args, b.args))
         case Load(), Load():
-            return a.buffer is b.buffer and all(map(same, a.indices, b.indices))
+            return (
+                a.buffer is b.buffer
+                and all(map(same, a.indices, b.indices))
+                and not (isinstance(a, Address) and isinstance(b, Address) and (a.box != b.box or a.access != b.access))
+                and not (isinstance(a, VectorLoad) and isinstance(b, VectorLoad) and a.lanes != b.lanes)
+            )
+        case Stride(), Stride():
+            return a.buffer is b.buffer and a.dim == b.dim
+        case Broadcast() | Reinterpret(), Broadcast() | Reinterpret():
+            return a.dtype == b.dtype and same(a.a, b.a)
         case _:
             # Variables, and reductions, which belong to the compute graph.
             return False

@@ -12,6 +12,7 @@ The whole grammar:
            | Call(name, args)                  an intrinsic: exp, log, ...
            | Load(buffer, indices)             one element of a buffer
            | Reduce(...)                       only at the top of a computation, never inside the loop IR
+           | what pegbox.expr.low_level adds for the bodies of tensor intrinsics
 
 Every node carries its `dtype`. Nodes are built through the functions of `pegbox.expr.build` (which the operators
 use), where constants fold and types meet. They use plain slotted classes instead of frozen dataclasses because
@@ -276,3 +277,12 @@ class Load(Expr):
         self.buffer = buffer
         self.indices = indices
         self.dtype = buffer.dtype
+
+    def at(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Load:
+        """The same kind of access to another place."""
+        return Load(buffer, indices)
+
+    @property
+    def box(self) -> tuple[int, ...]:
+        """How many elements it touches along each dimension."""
+        return (1,) * len(self.indices)

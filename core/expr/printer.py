@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pegbox.expr.nodes import Binary, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
+from pegbox.expr.low_level import EXTERN, Address, Broadcast, Reinterpret, Stride, VectorLoad
+from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 
 _BINARY: dict[str, tuple[str, int]] = {
     "add": ("+", 5), "sub": ("-", 5), "mul": ("*", 6), "div": ("/", 6), "floordiv": ("//", 6), "floormod": ("%", 6),
@@ -38,13 +39,36 @@ def show(expr: Expr, names: Mapping[Any, str] | None = None, outer: int = 0) -> 
             return f"select({show(cond, names)}, {show(a, names)}, {show(b, names)})"
         case Cast(dtype, a):
             return f"{dtype}({show(a, names)})"
+        case Call(name, args) if name.startswith((EXTERN, "llvm.")):
+            label, how = name.removeprefix(EXTERN), "call_extern" if name.startswith(EXTERN) else "call_llvm"
+            return f"{how}({', '.join([repr(expr.dtype), repr(label), *(show(a, names) for a in args)])})"
         case Call(name, args):
             return f"{name}({', '.join(show(a, names) for a in args)})"
+        case Address(buffer, indices, extents, access):
+            return f"address({_box(buffer, indices, extents, names)}, {access!r})"
+        case VectorLoad(buffer, indices, lanes):
+            return _box(buffer, indices, expr.box, names)
+        case Stride(buffer, dim):
+            return f"stride({names.get(buffer, buffer.name) if names else buffer.name}, {dim})"
+        case Broadcast(a, lanes):
+            return f"broadcast({show(a, names)}, {lanes})"
+        case Reinterpret(dtype, a):
+            return f"reinterpret({dtype!r}, {show(a, names)})"
         case Load(buffer, indices):
             label = names.get(buffer, buffer.name) if names else buffer.name
             return f"{label}[{', '.join(show(i, names) for i in indices)}]"
         case _:
             return object.__repr__(expr) if not hasattr(expr, "show") else expr.show(names)
+
+
+def _box(buffer: Buffer, indices: tuple[Expr, ...], box: tuple[int, ...], names: Mapping[Any, str] | None) -> str:
+    """`A[i, j:j + 16]`, with the lowest index alone where one element is touched."""
+    label = names.get(buffer, buffer.name) if names else buffer.name
+    parts = (
+        show(i, names) if n == 1 else f"{show(i, names, 5)}:{show(i, names, 5)} + {n}"
+        for i, n in zip(indices, box, strict=True)
+    )
+    return f"{label}[{', '.join(parts)}]"
 
 
 def _wrap(text: str, level: int, outer: int) -> str:

@@ -31,7 +31,7 @@ def simplify(expr: Expr, ranges: Ranges) -> Expr:
             case Compare():
                 return _compare(e, ranges)
             case Load(buffer, indices):
-                return Load(buffer, tuple(simplify(i, ranges) for i in indices))
+                return e.at(buffer, tuple(simplify(i, ranges) for i in indices))
             case _:
                 return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from pegbox.expr import build
+from pegbox.expr.low_level import Broadcast, Reinterpret, Stride
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 
 
@@ -23,6 +24,10 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return expr.args
         case Load():
             return expr.indices
+        case Stride():
+            return ()
+        case Broadcast() | Reinterpret():
+            return (expr.a,)
         case _:
             raise TypeError(f"unknown expression node {type(expr).__name__}")
 
@@ -82,7 +87,15 @@ def rewrite(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
             return expr if all(map(_is, nargs, args)) else Call(name, nargs, dtype)
         case Load(buffer, indices):
             nidx = tuple(rewrite(i, leaf) for i in indices)
-            return expr if all(map(_is, nidx, indices)) else Load(buffer, nidx)
+            return expr if all(map(_is, nidx, indices)) else expr.at(buffer, nidx)
+        case Stride():
+            return expr
+        case Broadcast(a, lanes):
+            na = rewrite(a, leaf)
+            return expr if na is a else Broadcast(na, lanes)
+        case Reinterpret(dtype, a):
+            na = rewrite(a, leaf)
+            return expr if na is a else Reinterpret(dtype, na)
         case _:
             raise TypeError(f"unknown expression node {type(expr).__name__}")
 
@@ -107,7 +120,9 @@ def replace_buffers(expr: Expr, mapping: Mapping[Buffer, Buffer]) -> Expr:
 
     def leaf(e: Expr) -> Expr | None:
         if isinstance(e, Load) and e.buffer in mapping:
-            return Load(mapping[e.buffer], tuple(rewrite(i, leaf) for i in e.indices))
+            return e.at(mapping[e.buffer], tuple(rewrite(i, leaf) for i in e.indices))
+        if isinstance(e, Stride) and e.buffer in mapping:
+            return Stride(mapping[e.buffer], e.dim)
         return None
 
     return rewrite(expr, leaf)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pegbox.errors import LoweringError
-from pegbox.expr.visit import loads
-from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, Stmt, Store
+from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, Stmt, Store
+from pegbox.loops.regions import read, written
 from pegbox.loops.visit import children, realizes, walk
 
 Loop = tuple[str, int, str]
@@ -39,8 +39,8 @@ def loops_around(func: Function, name: str) -> list[Loop]:
         if isinstance(last, BlockRealize) and last.block.name == name:
             return _loops(path)
     known = dict(func.origins)
-    written = known.get(name, (name,))
-    stores = [p for p in _paths(func.body, ()) if isinstance(p[-1], Store) and p[-1].buffer.name in written]
+    buffers = known.get(name, (name,))
+    stores = [p for p in _paths(func.body, ()) if _writes(p[-1], buffers)]
     if not stores:
         names = dict.fromkeys([*known, *(r.block.name for r in realizes(func.body))])
         raise LoweringError(f"{func.name}: no block or buffer is called {name!r}; there are {', '.join(names)}")
@@ -50,14 +50,18 @@ def loops_around(func: Function, name: str) -> list[Loop]:
     return _loops(fitting[0])
 
 
+def _writes(stmt: Stmt, names: Sequence[str]) -> bool:
+    return not isinstance(stmt, BlockRealize) and any(region.buffer.name in names for region in written(stmt))
+
+
 def _updates(stmt: Stmt) -> bool:
-    assert isinstance(stmt, Store)
-    return any(load.buffer is stmt.buffer for load in loads(stmt.value))
+    own = {region.buffer for region in written(stmt)}
+    return any(region.buffer in own for region in read(stmt))
 
 
 def _paths(stmt: Stmt, above: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
     here = (*above, stmt)
-    if isinstance(stmt, Store | BlockRealize):
+    if isinstance(stmt, Store | Evaluate | BlockRealize):
         yield here
     for child in children(stmt):
         yield from _paths(child, here)

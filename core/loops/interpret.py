@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 
 from pegbox.errors import LoweringError
+from pegbox.expr.dtypes import element
+from pegbox.expr.dtypes import lanes as lanes_of
+from pegbox.expr.low_level import PREFETCH, Broadcast, Reinterpret, Stride, is_machine_call, stored_box
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 from pegbox.expr.visit import loads
-from pegbox.loops.nodes import Alloc, BlockRealize, For, ForKind, Function, If, Seq, Stmt, Store
-from pegbox.loops.visit import children
+from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store
+from pegbox.loops.visit import children, expressions
 
 _DTYPES = {"bool": np.bool_}
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -33,6 +36,25 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "erf": lambda x: math.erf(x), "pow": np.power, "abs": np.abs,
     "floor": np.floor, "ceil": np.ceil, "round": np.rint,
 }  # fmt: skip
+
+
+def _dot4(total: Any, a: Any, b: Any) -> Any:
+    """Sums of four products of bytes, the first ones unsigned, added to 32-bit integers."""
+    products = a.view(np.uint8).astype(np.int32) * b.view(np.int8).astype(np.int32)
+    return total + products.reshape(-1, 4).sum(1, dtype=np.int32)
+
+
+def _dot2(total: Any, a: Any, b: Any) -> Any:
+    """Sums of two products of 16-bit floats, added to 32-bit floats."""
+    products = a.astype(np.float32) * b.astype(np.float32)
+    return total + products.reshape(-1, 2).sum(1)
+
+
+# The machine code of shipped tensor intrinsics; of any other nobody here knows what it does.
+_MACHINE: dict[str, Callable[..., Any]] = {
+    "llvm.x86.avx512.vpdpbusd.512": _dot4,
+    "llvm.x86.avx512bf16.dpbf16ps.512": _dot2,
+}
 
 
 def interpret(func: Function, inputs: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
@@ -91,9 +113,12 @@ class _Machine:
                 if self.value(condition, env):
                     self.run(then, env)
             case Store(buffer, indices, value):
-                place = self._place(buffer, indices, env)
+                place = self._box(buffer, indices, stored_box(indices, value), env)
                 self.arrays[buffer][place] = self.value(value, env)
                 self.written[buffer][place] = True
+            case Evaluate(expr):
+                if not (isinstance(expr, Call) and expr.name == PREFETCH):
+                    raise LoweringError(f"the interpreter runs no machine code: {expr}; build the program instead")
             case Alloc(buffer, body):
                 self._fresh(buffer)
                 self.run(body, env)
@@ -122,6 +147,17 @@ class _Machine:
             raise IndexError(f"{buffer.name}{list(place)} is outside of the shape {list(buffer.shape)}")
         return place
 
+    def _box(
+        self, buffer: Buffer, indices: Sequence[Expr], box: Sequence[int], env: Mapping[Var, Any]
+    ) -> tuple[int | slice, ...]:
+        """The place of a single element, or of neighbours along the last dimension."""
+        first = self._place(buffer, indices, env)
+        if all(count == 1 for count in box):
+            return first
+        if first[-1] + box[-1] > buffer.shape[-1]:
+            raise IndexError(f"{buffer.name}{list(first)}: {box[-1]} elements from there leave {list(buffer.shape)}")
+        return (*first[:-1], slice(first[-1], first[-1] + box[-1]))
+
     def value(self, expr: Expr, env: Mapping[Var, Any]) -> Any:
         """The value of an expression as a NumPy scalar of its dtype."""
         match expr:
@@ -142,14 +178,25 @@ class _Machine:
             case Select(cond, a, b):
                 return self.value(a if self.value(cond, env) else b, env)
             case Cast(dtype, a):
-                return np.asarray(self.value(a, env)).astype(dtype)[()]
+                return np.asarray(self.value(a, env)).astype(element(dtype))[()]
+            case Call(name, args, dtype) if is_machine_call(name):
+                if name not in _MACHINE:
+                    raise LoweringError(f"the interpreter does not know {name}; build the program instead")
+                return _MACHINE[name](*(self.value(a, env) for a in args))
+            case Broadcast(a, lanes):
+                return np.full(lanes, self.value(a, env))
+            case Reinterpret(dtype, a):
+                bits = np.atleast_1d(self.value(a, env)).view(element(dtype))
+                return bits if lanes_of(dtype) else bits[0]
+            case Stride(buffer, dim):
+                return np.int64(math.prod(buffer.shape[dim + 1 :]))
             case Call(name, args, dtype):
                 return np.dtype(dtype).type(_CALLS[name](*(self.value(a, env) for a in args)))
             case Load(buffer, indices):
-                place = self._place(buffer, indices, env)
-                if not self.written[buffer][place]:
+                place = self._box(buffer, indices, expr.box, env)
+                if not np.all(self.written[buffer][place]):
                     raise IndexError(f"{buffer.name}{list(place)} is read before anything has been written there")
-                return self.arrays[buffer][place]
+                return np.copy(self.arrays[buffer][place])[()]
             case _:
                 raise TypeError(f"unknown expression {type(expr).__name__}")
 
@@ -166,11 +213,8 @@ def _homes(func: Function) -> dict[Var, list[Buffer]]:
     def visit(stmt: Stmt, path: list[Var]) -> None:
         if isinstance(stmt, Store):
             meet(stmt.buffer, path)
-            for expr in (*stmt.indices, stmt.value):
-                for load in loads(expr):
-                    meet(load.buffer, path)
-        if isinstance(stmt, If):
-            for load in loads(stmt.condition):
+        for expr in expressions(stmt):
+            for load in loads(expr):
                 meet(load.buffer, path)
         below = [*path, stmt.var] if isinstance(stmt, For) else path
         for child in children(stmt):

@@ -7,7 +7,8 @@ The whole grammar:
                | Seq(stmts)
                | BlockRealize(values, predicate, block)
                | If(condition, then)
-               | Store(buffer, indices, value)
+               | Store(buffer, indices, value)         a vector value goes to as many neighbours
+           | Evaluate(expr)                        a call for its effect
                | Alloc(buffer, body)                   the buffer lives while the body runs
     Block    ::= name, iters: BlockIter*, reads: Region*, writes: Region*, init: Stmt?, body: Stmt
 
@@ -102,6 +103,13 @@ class Store(Stmt):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Evaluate(Stmt):
+    """A call whose effect counts: of a C function, an LLVM intrinsic, a prefetch. `Address`es say what it touches."""
+
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Alloc(Stmt):
     buffer: Buffer
     body: Stmt
@@ -138,7 +146,10 @@ class Region:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """`annotations` may hold ("combiner", name): the reduction's combiner, for people and for vectorized reductions."""
+    """`annotations` may hold ("combiner", name): the reduction's combiner, for people and for vectorized reductions.
+
+    A user's own reducer is kept whole, as ("reducer", (name, combination)): see `pegbox.loops.combiner`.
+    """
 
     name: str
     iters: tuple[BlockIter, ...]

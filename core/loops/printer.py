@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 
+from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.printer import show
 from pegbox.loops.nodes import (
     Alloc,
     Block,
     BlockRealize,
+    Evaluate,
     For,
     ForKind,
     Function,
@@ -19,6 +21,7 @@ from pegbox.loops.nodes import (
     Stmt,
     Store,
 )
+from pegbox.loops.regions import box
 
 _INDENT = "    "
 
@@ -96,7 +99,10 @@ def _stmt(stmt: Stmt, names: _Names) -> Iterator[str]:
             yield f"if {names.expr(condition)}:"
             yield from _indented(then, names)
         case Store(buffer, indices, value):
-            yield f"{names.buffer(buffer)}[{', '.join(map(names.expr, indices))}] = {names.expr(value)}"
+            place = names.region(box(buffer, indices, stored_box(indices, value)))
+            yield f"{place} = {names.expr(value)}"
+        case Evaluate(expr):
+            yield names.expr(expr)
         case Alloc(buffer, body):
             yield f"{names.enter(buffer)} = alloc({buffer.dtype}{list(buffer.shape)}, {buffer.scope})"
             yield from _stmt(body, names)
@@ -124,7 +130,7 @@ def _realize(stmt: BlockRealize, names: _Names) -> Iterator[str]:
     if block.reads:
         yield f"{_INDENT}reads {', '.join(map(names.region, block.reads))}"
     yield f"{_INDENT}writes {', '.join(map(names.region, block.writes))}"
-    notes = [(k, v) for k, v in block.annotations if k != "combiner"]
+    notes = [(k, v) for k, v in block.annotations if k not in ("combiner", "reducer")]
     yield from (f"{_INDENT}annotation {key} = {value}" for key, value in notes)
     if block.init is not None:
         yield f"{_INDENT}init:"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pegbox.expr.equal import same
+from pegbox.expr.low_level import Address, stored_box
 from pegbox.expr.nodes import Buffer, Expr
 from pegbox.expr.visit import loads
-from pegbox.loops.nodes import If, Region, Stmt, Store
-from pegbox.loops.visit import walk
+from pegbox.loops.nodes import Region, Stmt, Store
+from pegbox.loops.visit import expressions, walk
 
 
 def point(buffer: Buffer, indices: tuple[Expr, ...]) -> Region:
@@ -16,38 +17,49 @@ def point(buffer: Buffer, indices: tuple[Expr, ...]) -> Region:
     return Region(buffer, tuple((index, 1) for index in indices))
 
 
+def box(buffer: Buffer, indices: tuple[Expr, ...], extents: tuple[int, ...]) -> Region:
+    """The region of some elements from `indices` on."""
+    return Region(buffer, tuple(zip(indices, extents, strict=True)))
+
+
+def written(stmt: Stmt) -> Iterator[Region]:
+    """What a statement itself writes, through calls too."""
+    if isinstance(stmt, Store):
+        yield box(stmt.buffer, stmt.indices, stored_box(stmt.indices, stmt.value))
+    for expr in expressions(stmt):
+        for load in loads(expr):
+            if isinstance(load, Address) and "w" in load.access:
+                yield box(load.buffer, load.indices, load.box)
+
+
+def read(stmt: Stmt) -> Iterator[Region]:
+    """What a statement itself reads."""
+    for expr in expressions(stmt):
+        for load in loads(expr):
+            if not isinstance(load, Address) or "r" in load.access:
+                yield box(load.buffer, load.indices, load.box)
+
+
 def reads_and_writes(body: Stmt, init: Stmt | None = None) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
-    """Element regions of a block without loops inside; what a reduction reads of its own output is left out."""
+    """Regions of a block without loops inside; what a reduction reads of its own output is left out."""
     writes: list[Region] = []
-    for store in _stores(body):
-        _append(writes, point(store.buffer, store.indices))
+    for stmt in walk(body):
+        for region in written(stmt):
+            _append(writes, region)
     own = {region.buffer for region in writes}
     reads: list[Region] = []
     for part in (body,) if init is None else (body, init):
         for stmt in walk(part):
-            for expr in _expressions(stmt):
-                for load in loads(expr):
-                    if load.buffer not in own:
-                        _append(reads, point(load.buffer, load.indices))
+            for region in read(stmt):
+                if region.buffer not in own:
+                    _append(reads, region)
     return tuple(reads), tuple(writes)
-
-
-def _stores(body: Stmt) -> Iterator[Store]:
-    return (stmt for stmt in walk(body) if isinstance(stmt, Store))
-
-
-def _expressions(stmt: Stmt) -> tuple[Expr, ...]:
-    match stmt:
-        case Store(_, indices, value):
-            return (*indices, value)
-        case If(condition, _):
-            return (condition,)
-        case _:
-            return ()
 
 
 def _append(regions: list[Region], new: Region) -> None:
     for old in regions:
-        if old.buffer is new.buffer and all(same(a[0], b[0]) for a, b in zip(old.box, new.box, strict=True)):
+        if old.buffer is new.buffer and all(
+            a[1] == b[1] and same(a[0], b[0]) for a, b in zip(old.box, new.box, strict=True)
+        ):
             return
     regions.append(new)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import replace_buffers, substitute
-from pegbox.loops.nodes import Alloc, Block, BlockRealize, For, If, Region, Seq, Stmt, Store, seq
+from pegbox.loops.nodes import Alloc, Block, BlockRealize, Evaluate, For, If, Region, Seq, Stmt, Store, seq
 
 
 def children(stmt: Stmt) -> tuple[Stmt, ...]:
@@ -19,13 +19,28 @@ def children(stmt: Stmt) -> tuple[Stmt, ...]:
             return stmts
         case If():
             return (stmt.then,)
-        case Store():
+        case Store() | Evaluate():
             return ()
         case BlockRealize():
             init = stmt.block.init
             return (stmt.block.body,) if init is None else (init, stmt.block.body)
         case _:
             raise TypeError(f"unknown statement {type(stmt).__name__}")
+
+
+def expressions(stmt: Stmt) -> tuple[Expr, ...]:
+    """The whole expressions that a statement itself evaluates (those of its parts and of blocks' regions apart)."""
+    match stmt:
+        case Store(_, indices, value):
+            return (*indices, value)
+        case Evaluate(expr):
+            return (expr,)
+        case If(condition, _):
+            return (condition,)
+        case BlockRealize(values, _, predicate):
+            return (*values, predicate)
+        case _:
+            return ()
 
 
 def walk(stmt: Stmt) -> Iterator[Stmt]:
@@ -51,7 +66,7 @@ def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
         case If():
             new = change(stmt.then)
             return stmt if new is stmt.then else If(stmt.condition, new, stmt.guard)
-        case Store():
+        case Store() | Evaluate():
             return stmt
         case BlockRealize(values, block, predicate):
             body = change(block.body)
@@ -71,6 +86,8 @@ def map_exprs(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
             return If(change(inner.condition), inner.then, inner.guard)
         case Store(buffer, indices, value):
             return Store(buffer, tuple(map(change, indices)), change(value))
+        case Evaluate(expr):
+            return Evaluate(change(expr))
         case BlockRealize(values, block, predicate):
             changed = replace(
                 block,

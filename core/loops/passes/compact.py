@@ -7,21 +7,23 @@ from dataclasses import dataclass, replace
 
 from pegbox.expr.affine import Linear, linear
 from pegbox.expr.bounds import Interval, linear_bounds
+from pegbox.expr.low_level import Stride, stored_box
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, loads, rewrite
-from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Seq, Stmt, Store, seq
-from pegbox.loops.visit import children, map_exprs, walk
+from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.visit import children, expressions, map_exprs, walk
 
 _SMALL = 64 * 1024  # bytes up to which a buffer may grow beyond its tensor, so that whole tiles fit
 
 
 @dataclass(frozen=True)
 class _Access:
-    """One load or store; `path` leads from the root to the statement it stands in."""
+    """One load or store of `box` elements; `path` leads from the root to the statement it stands in."""
 
     path: tuple[Stmt, ...]
     indices: tuple[Expr, ...]
+    box: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -48,20 +50,12 @@ def compact_buffers(func: Function) -> Function:
 
 def _collect(stmt: Stmt, path: tuple[Stmt, ...], accesses: dict[Buffer, list[_Access]]) -> None:
     here = (*path, stmt)
-    exprs: tuple[Expr, ...] = ()
-    match stmt:
-        case Store(buffer, indices, value):
-            if buffer in accesses:
-                accesses[buffer].append(_Access(here, indices))
-            exprs = (*indices, value)
-        case If(condition, _):
-            exprs = (condition,)
-        case _:
-            pass
-    for expr in exprs:
+    if isinstance(stmt, Store) and stmt.buffer in accesses:
+        accesses[stmt.buffer].append(_Access(here, stmt.indices, stored_box(stmt.indices, stmt.value)))
+    for expr in expressions(stmt):
         for load in loads(expr):
             if load.buffer in accesses:
-                accesses[load.buffer].append(_Access(here, load.indices))
+                accesses[load.buffer].append(_Access(here, load.indices, load.box))
     for child in children(stmt):
         _collect(child, here, accesses)
 
@@ -101,6 +95,7 @@ def _extent(
         inner = linear_bounds(rest, ranges)
         if inner is None or any(free_vars(t) & outer for t in rest.terms):
             return whole
+        inner = inner[0], inner[1] + use.box[dim] - 1
         if base is None:
             base, (lo, hi) = fixed, inner
         elif fixed.add(base, -1).terms:
@@ -133,7 +128,9 @@ def _apply(body: Stmt, placements: Sequence[_Placement], ranges: dict[Var, Inter
     def leaf(e: Expr) -> Expr | None:
         if isinstance(e, Load) and e.buffer in new_buffers:
             new, lows = new_buffers[e.buffer]
-            return Load(new, rebase(tuple(rewrite(i, leaf) for i in e.indices), lows))
+            return e.at(new, rebase(tuple(rewrite(i, leaf) for i in e.indices), lows))
+        if isinstance(e, Stride) and e.buffer in new_buffers:
+            return Stride(new_buffers[e.buffer][0], e.dim)
         return None
 
     def go(stmt: Stmt) -> Stmt:
@@ -144,6 +141,8 @@ def _apply(body: Stmt, placements: Sequence[_Placement], ranges: dict[Var, Inter
                 changed = seq(*map(go, stmts))
             case If(condition, then, guard):
                 changed = If(rewrite(condition, leaf), go(then), guard)
+            case Evaluate(expr):
+                changed = Evaluate(rewrite(expr, leaf))
             case Store():
                 changed = _store(map_exprs(stmt, lambda e: rewrite(e, leaf)))
             case Alloc(buffer, inner):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pegbox.expr.bounds import Interval
 from pegbox.expr.build import all_of, conjuncts
-from pegbox.expr.nodes import Buffer, Const, Expr, Var
+from pegbox.expr.low_level import PREFETCH
+from pegbox.expr.nodes import Buffer, Call, Const, Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.nodes import Alloc, Annotation, BlockRealize, For, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.nodes import Alloc, Annotation, BlockRealize, Evaluate, For, Function, If, Seq, Stmt, Store, seq
 from pegbox.loops.passes.domain import leaves_domain
-from pegbox.loops.passes.init import reduce_vars
+from pegbox.loops.regions import written
 from pegbox.loops.visit import walk
 
 
@@ -42,6 +43,8 @@ class _Flatten:
                 return self.guarded(self.expr(condition), then, guard)
             case Store(buffer, indices, value):
                 return Store(buffer, tuple(map(self.expr, indices)), self.expr(value))
+            case Evaluate(expr):
+                return Evaluate(self.expr(expr))
             case Alloc(buffer, body):
                 new = self.stmt(body)
                 return None if new is None else Alloc(buffer, new)
@@ -66,18 +69,24 @@ class _Flatten:
         body = self.stmt(then)
         return None if body is None else If(condition, body, guard)
 
+    def is_private(self, stmt: Stmt) -> bool:
+        """Does a statement itself touch nothing that is seen outside of the program? Of C functions nobody knows."""
+        if isinstance(stmt, Evaluate) and not (isinstance(stmt.expr, Call) and stmt.expr.name == PREFETCH):
+            return False
+        return all(region.buffer in self.intermediates for region in written(stmt))
+
     def realize(self, realize: BlockRealize) -> Stmt | None:
         block = realize.block
-        conditions = [simplify(c, self.ranges) for c in conjuncts(realize.predicate)]
+        conditions = [self.expr(c) for c in conjuncts(realize.predicate)]
         outer = self.binding
-        values = [simplify(value, self.ranges) for value in realize.values]
-        self.binding = {it.var: value for it, value in zip(block.iters, values, strict=True)}
+        values = [self.expr(value) for value in realize.values]
+        self.binding = {**outer, **{it.var: value for it, value in zip(block.iters, values, strict=True)}}
         body = self.stmt(block.body)
         self.binding = outer
         if body is None:
             return None
-        reducing = reduce_vars(realize)
-        private = all(s.buffer in self.intermediates for s in walk(block.body) if isinstance(s, Store))
+        reducing = {v for it, value in zip(block.iters, values, strict=True) if it.is_reduce for v in free_vars(value)}
+        private = all(self.is_private(s) for s in walk(block.body))
         spatial = [(v, it.extent) for it, v in zip(block.iters, values, strict=True) if not it.is_reduce]
 
         def only_guards(condition: Expr) -> bool:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from pegbox.expr.bounds import Ranges, bounds
 from pegbox.expr.build import all_of, conjuncts
+from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load, Select, Var
 from pegbox.expr.visit import children as operands
 from pegbox.expr.visit import free_vars, loads
 from pegbox.loops.nodes import For, Function, If, Stmt, Store
-from pegbox.loops.visit import map_children, walk
+from pegbox.loops.visit import expressions, map_children, walk
 
 
 def drop_guards(func: Function) -> Function:
@@ -36,16 +37,17 @@ def _escaping(stmt: Stmt, ranges: Ranges) -> Iterator[Expr]:
     """Expressions that the loops' ranges alone do not keep harmless: indices outside their buffer, divisors of zero."""
     for node in walk(stmt):
         if isinstance(node, Store):
-            yield from _outside(node.buffer, node.indices, ranges)
+            yield from _outside(node.buffer, node.indices, stored_box(node.indices, node.value), ranges)
             yield from _expr_escapes(node.value, ranges)
-        elif isinstance(node, If):
-            yield from _expr_escapes(node.condition, ranges)
+        else:
+            for expr in expressions(node):
+                yield from _expr_escapes(expr, ranges)
 
 
 def _expr_escapes(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
     match expr:
         case Load(buffer, indices):
-            yield from _outside(buffer, indices, ranges)
+            yield from _outside(buffer, indices, expr.box, ranges)
         case Select():
             # Its own condition protects the loads, however they look; keep to what is simple here.
             yield from (v for v in free_vars(expr) if not _is_free(v, ranges))
@@ -69,8 +71,8 @@ def _is_free(var: Var, ranges: Ranges) -> bool:
     return known is not None and known[0] == known[1]
 
 
-def _outside(buffer: Buffer, indices: tuple[Expr, ...], ranges: Ranges) -> Iterator[Expr]:
-    for index, extent in zip(indices, buffer.shape, strict=True):
+def _outside(buffer: Buffer, indices: tuple[Expr, ...], box: tuple[int, ...], ranges: Ranges) -> Iterator[Expr]:
+    for index, count, extent in zip(indices, box, buffer.shape, strict=True):
         between = bounds(index, ranges)
-        if between is None or between[0] < 0 or between[1] >= extent:
+        if between is None or between[0] < 0 or between[1] + count > extent:
             yield index

@@ -10,7 +10,7 @@ from pegbox.expr.equal import same
 from pegbox.expr.nodes import Expr, Load
 from pegbox.expr.visit import free_vars
 from pegbox.expr.visit import walk as walk_expr
-from pegbox.loops.nodes import Alloc, For, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.nodes import Alloc, Evaluate, For, Function, If, Seq, Stmt, Store, seq
 from pegbox.loops.visit import walk
 
 
@@ -50,7 +50,7 @@ def _float(stmt: Stmt) -> _Floating:
             return _Floating(Alloc(buffer, inner.stmt), inner.conditions)
         case Seq(stmts):
             return _sequence([_float(s) for s in stmts])
-        case Store():
+        case Store() | Evaluate():
             return _Floating(stmt)
         case _:
             raise TypeError(f"unknown statement {type(stmt).__name__}")

@@ -14,11 +14,12 @@ from pegbox.expr.affine import Linear, difference, linear
 from pegbox.expr.bounds import Interval, linear_bounds
 from pegbox.expr.build import add, compare, conjuncts, index
 from pegbox.expr.dtypes import INDEX
+from pegbox.expr.low_level import Stride
 from pegbox.expr.nodes import Binary, Buffer, Compare, Const, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, loads, rewrite
-from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Seq, Stmt, Store, seq
-from pegbox.loops.visit import walk
+from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.visit import expressions, walk
 
 _HOT = 8  # a test is worth peeling when it guards at least one part in this many of the loop's work
 _CHEAP = 2048  # stores that one test guards from where on it costs nothing
@@ -33,7 +34,7 @@ def partition_loops(func: Function) -> Function:
 
 
 def _count(stmt: Stmt) -> int:
-    return sum(isinstance(node, Store) for node in walk(stmt))
+    return sum(isinstance(node, Store | Evaluate) for node in walk(stmt))
 
 
 def _work(stmt: Stmt) -> int:
@@ -47,7 +48,7 @@ def _work(stmt: Stmt) -> int:
             return _work(stmt.then)
         case Alloc():
             return _work(stmt.body)
-        case Store():
+        case Store() | Evaluate():
             return 1
         case _:
             raise TypeError(f"unknown statement {type(stmt).__name__}")
@@ -84,6 +85,8 @@ class _Partition:
                 if not self.mapping and not self.buffers:
                     return stmt
                 return Store(self.buffers.get(buffer, buffer), tuple(map(self.expr, indices)), self.expr(value))
+            case Evaluate(expr):
+                return Evaluate(self.expr(expr))
             case _:
                 raise TypeError(f"unknown statement {type(stmt).__name__}")
 
@@ -96,11 +99,13 @@ class _Partition:
             if isinstance(e, Var):
                 return self.mapping.get(e, e)
             if isinstance(e, Load):
-                return Load(self.buffers.get(e.buffer, e.buffer), tuple(map(self.expr, e.indices)))
+                return e.at(self.buffers.get(e.buffer, e.buffer), tuple(map(self.expr, e.indices)))
+            if isinstance(e, Stride):
+                return Stride(self.buffers.get(e.buffer, e.buffer), e.dim)
             return linear(rewrite(e, in_index)).to_expr() if isinstance(e, Binary) and e.dtype == INDEX else None
 
         def in_index(e: Expr) -> Expr | None:
-            return leaf(e) if isinstance(e, Var | Load) else None
+            return leaf(e) if isinstance(e, Var | Load | Stride) else None
 
         return rewrite(expr, leaf)
 
@@ -284,25 +289,18 @@ def _is_read(stmt: Stmt, buffer: Buffer) -> bool:
         for node in walk(stmt)
         # An accumulation reads its own buffer, which nobody else may ever look at.
         if not (isinstance(node, Store) and node.buffer is buffer)
-        for expr in _reads(node)
+        for expr in expressions(node)
+        # An address counts even if it is only written through: the call needs a place to write to.
         for load in loads(expr)
     )
-
-
-def _reads(stmt: Stmt) -> tuple[Expr, ...]:
-    match stmt:
-        case Store(_, indices, value):
-            return (*indices, value)
-        case If():
-            return (stmt.condition,)
-        case _:
-            return ()
 
 
 def _without_stores(stmt: Stmt, buffer: Buffer) -> Stmt | None:
     match stmt:
         case Store():
             return None if stmt.buffer is buffer else stmt
+        case Evaluate():
+            return stmt
         case For():
             body = _without_stores(stmt.body, buffer)
             return None if body is None else stmt.with_body(body)

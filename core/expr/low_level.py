@@ -1,0 +1,165 @@
+"""Expressions that speak to the machine: pointers, strides, vector values. Bodies of tensor intrinsics are made of them.
+
+    Expr ::= ... | Address(buffer, indices, extents, access)   a pointer to an element, for calls
+           | VectorLoad(buffer, indices, lanes)                neighbours along the last dimension, as one value
+           | Stride(buffer, dim)                               elements between neighbours along a dimension
+           | Broadcast(a, lanes)                               a scalar in every lane
+           | Reinterpret(dtype, a)                             the same bits in another type
+
+The dtype of a vector value is "float32x16"; a `Store` of one writes that many neighbours. Addresses and vector loads are
+`Load`s: whatever redirects or moves loads moves them too. `Call`s of machine code have names of their own:
+"extern:NAME" calls a C function, "llvm.*" is an LLVM intrinsic, "prefetch" a hint.
+"""
+
+from __future__ import annotations
+
+from pegbox.errors import ExprError
+from pegbox.expr import dtypes
+from pegbox.expr.nodes import Buffer, Call, Cast, Expr, Load
+
+ACCESS = ("r", "w", "rw")
+EXTERN = "extern:"
+PREFETCH = "prefetch"
+
+
+class Address(Load):
+    """A pointer to `buffer[indices]`.
+
+    `extents` say how many elements from there on are touched along each dimension, `access` how: "r", "w" or "rw".
+    """
+
+    __slots__ = ("access", "extents")
+    __match_args__ = ("buffer", "indices", "extents", "access")
+
+    def __init__(self, buffer: Buffer, indices: tuple[Expr, ...], extents: tuple[int, ...], access: str) -> None:
+        self.buffer = buffer
+        self.indices = indices
+        self.extents = extents
+        self.access = access
+        self.dtype = dtypes.HANDLE
+
+    def at(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Address:
+        # A buffer with more dimensions behind (a copy for each lane): one element along those.
+        extents = self.extents + (1,) * (len(indices) - len(self.extents))
+        return Address(buffer, indices, extents, self.access)
+
+    @property
+    def box(self) -> tuple[int, ...]:
+        return self.extents
+
+
+class VectorLoad(Load):
+    """`lanes` neighbours along the last dimension, from `buffer[indices]` on."""
+
+    __slots__ = ("lanes",)
+    __match_args__ = ("buffer", "indices", "lanes")
+
+    def __init__(self, buffer: Buffer, indices: tuple[Expr, ...], lanes: int) -> None:
+        self.buffer = buffer
+        self.indices = indices
+        self.lanes = lanes
+        self.dtype = dtypes.vector(buffer.dtype, lanes)
+
+    def at(self, buffer: Buffer, indices: tuple[Expr, ...]) -> VectorLoad:
+        return VectorLoad(buffer, indices, self.lanes)
+
+    @property
+    def box(self) -> tuple[int, ...]:
+        return vector_box(self.indices, self.lanes)
+
+
+class Stride(Expr):
+    """Elements between neighbours of a buffer along a dimension: known once lowering has decided on its shape."""
+
+    __slots__ = ("buffer", "dim")
+    __match_args__ = ("buffer", "dim")
+
+    def __init__(self, buffer: Buffer, dim: int) -> None:
+        self.buffer = buffer
+        self.dim = dim
+        self.dtype = dtypes.INDEX
+
+
+class Broadcast(Expr):
+    __slots__ = ("a", "lanes")
+    __match_args__ = ("a", "lanes")
+
+    def __init__(self, a: Expr, lanes: int) -> None:
+        self.a = a
+        self.lanes = lanes
+        self.dtype = dtypes.vector(a.dtype, lanes)
+
+
+class Reinterpret(Expr):
+    __slots__ = ("a",)
+    __match_args__ = ("dtype", "a")
+
+    def __init__(self, dtype: str, a: Expr) -> None:
+        self.a = a
+        self.dtype = dtype
+
+
+def vector_box(indices: tuple[Expr, ...], lanes: int) -> tuple[int, ...]:
+    """Elements along each dimension that a vector access touches."""
+    return (1,) * (len(indices) - 1) + (lanes,)
+
+
+def stored_box(indices: tuple[Expr, ...], value: Expr) -> tuple[int, ...]:
+    """Elements along each dimension that a store of `value` writes."""
+    lanes = dtypes.lanes(value.dtype)
+    return vector_box(indices, lanes) if lanes else (1,) * len(indices)
+
+
+def call_extern(dtype: str, name: str, *args: Expr) -> Call:
+    """A call of a C function; `Address`es are its pointer arguments."""
+    if not name.isidentifier():
+        raise ExprError(f"call_extern: {name!r} is no name of a C function")
+    return Call(EXTERN + name, args, dtypes.check_value(dtype))
+
+
+def call_llvm(dtype: str, name: str, *args: Expr) -> Call:
+    """A call of an LLVM intrinsic by its full name, such as "llvm.fma.v16f32".
+
+    Raises:
+        ExprError: the name does not start with "llvm.", or an unknown dtype.
+    """
+    if not name.startswith("llvm."):
+        raise ExprError(f"{name!r} is no LLVM intrinsic; their names start with 'llvm.'")
+    return Call(name, args, dtypes.check_value(dtype))
+
+
+def is_machine_call(name: str) -> bool:
+    """Is it the name of a call of machine code, which no interpreter of values knows?"""
+    return name == PREFETCH or name.startswith((EXTERN, "llvm."))
+
+
+def reinterpret(dtype: str, a: Expr) -> Expr:
+    """The same bits as another type of the same size: `reinterpret("int32x16", bytes)` of 64 bytes.
+
+    Raises:
+        ExprError: an unknown dtype, or one of another size.
+    """
+    if dtypes.total_bits(dtypes.check_value(dtype)) != dtypes.total_bits(a.dtype):
+        raise ExprError(f"reinterpret({dtype!r}) of {a}, {a.dtype}: the sizes differ")
+    return a if a.dtype == dtype else Reinterpret(dtype, a)
+
+
+def broadcast(a: Expr, lanes: int) -> Expr:
+    """A scalar in every lane (a vector of that many lanes stays).
+
+    Raises:
+        ExprError: a vector of another number of lanes.
+    """
+    have = dtypes.lanes(a.dtype)
+    if have and have != lanes:
+        raise ExprError(f"{a} has {have} lanes, not {lanes}")
+    return a if have else Broadcast(a, lanes)
+
+
+def cast_lanes(dtype: str, a: Expr) -> Expr:
+    """A value converted to a vector type: scalars go to every lane."""
+    element = dtypes.element(dtype)
+    if not dtypes.lanes(a.dtype):
+        return Broadcast(a if a.dtype == element else Cast(element, a), dtypes.lanes(dtype))
+    whole = broadcast(a, dtypes.lanes(dtype))
+    return whole if whole.dtype == dtype else Cast(dtype, whole)
