@@ -1,4 +1,4 @@
-"""The generators of random programs and the programs are modules that test files here import by name."""
+"""The programs of these tests are a module that test files here import by name."""
 
 import sys
 from pathlib import Path

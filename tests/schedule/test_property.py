@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
+import numpy as np
 import pytest
 from fuzz.steps import scheduled  # the list STEPS of random primitives lives in tests/helpers/fuzz/steps.py
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from lowered_interpreter import run_on
 
+from pegbox.loops.passes import lower_function
 from pegbox.schedule import Schedule, Trace
 
 
@@ -19,6 +23,18 @@ def test_any_sequence_of_primitives_keeps_the_values(which: int, data: Any, prog
     args, reference = programs.all[which]()
     sch = scheduled(args, lambda n: data.draw(st.integers(0, n - 1)), 14)
     check_values(sch, reference)
+
+
+@pytest.mark.parametrize("which", range(7))
+def test_any_sequence_of_primitives_lowers_to_the_same_values(which: int, programs: Any) -> None:
+    for seed in range(60):
+        args, reference = programs.all[which]()
+        sch = scheduled(args, random.Random(seed).randrange, 14)
+        func = lower_function(sch.func)
+        rng = np.random.default_rng(0)
+        inputs = {t: rng.integers(-5, 6, t.shape).astype(t.dtype) for t in args if t.buffer not in func.outputs}
+        for got, want in zip(run_on(func, args, inputs), reference(*inputs.values()), strict=True):
+            np.testing.assert_array_equal(got, want, err_msg=f"{sch.trace}\n{func}")
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

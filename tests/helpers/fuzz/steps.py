@@ -8,9 +8,11 @@ programs (tests/fuzz), which also ask that every primitive has been accepted oft
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from pegbox.errors import ScheduleError
+from pegbox.loops.nodes import ForKind
 from pegbox.schedule import LoopRef, Schedule
 
 Choose = Callable[[int], int]
@@ -26,7 +28,10 @@ def _loops(sch: Schedule, choose: Choose) -> tuple[LoopRef, ...]:
 
 
 def _loop(sch: Schedule, choose: Choose) -> LoopRef:
+    """Mostly one that is serial: others cannot be changed any more."""
     loops = _loops(sch, choose)
+    serial = [x for x in loops if sch.tree.loops[x.var].kind is ForKind.SERIAL]
+    loops = tuple(serial) if serial and choose(8) else loops
     return loops[choose(len(loops))]
 
 
@@ -60,16 +65,23 @@ def _decompose(sch: Schedule, choose: Choose) -> None:
 
 
 def _compute_at(sch: Schedule, choose: Choose) -> None:
-    """At a loop of a consumer, where it is mostly legal."""
-    block = _block(sch, choose)
+    """A producer at a loop of its consumers, where it is mostly legal."""
+    blocks = [b.name for b in sch.get_blocks() if sch.get_consumers(b)]
+    block = blocks[choose(len(blocks))]
     near = [loop for consumer in sch.get_consumers(block) for loop in sch.get_loops(consumer)]
-    sch.compute_at(block, near[choose(len(near))] if near else _loop(sch, choose))
+    sch.compute_at(block, near[choose(len(near))])
 
 
 def _reverse_compute_at(sch: Schedule, choose: Choose) -> None:
-    block = _block(sch, choose)
+    blocks = [b.name for b in sch.get_blocks() if sch.get_producers(b)]
+    block = blocks[choose(len(blocks))]
     near = [loop for producer in sch.get_producers(block) for loop in sch.get_loops(producer)]
-    sch.reverse_compute_at(block, near[choose(len(near))] if near else _loop(sch, choose))
+    sch.reverse_compute_at(block, near[choose(len(near))])
+
+
+def _compute_inline(sch: Schedule, choose: Choose) -> None:
+    blocks = [b.name for b in sch.get_blocks() if sch.get_consumers(b) and not sch.tree.blocks[b.name].block.init]
+    sch.compute_inline(blocks[choose(len(blocks))])
 
 
 STEPS: list[Callable[[Schedule, Choose], object]] = [
@@ -81,19 +93,43 @@ STEPS: list[Callable[[Schedule, Choose], object]] = [
     lambda s, c: s.pragma(_loop(s, c), "auto_unroll_max_step", c(64)),
     lambda s, c: s.compute_at(_block(s, c), _loop(s, c)),
     lambda s, c: s.reverse_compute_at(_block(s, c), _loop(s, c)),
-    lambda s, c: s.compute_inline(_block(s, c)),
+    _compute_inline, lambda s, c: s.compute_inline(_block(s, c)),
     lambda s, c: s.cache_read(_block(s, c), c(2), "local"),
     lambda s, c: s.cache_write(_block(s, c), 0, "local"),
 ]  # fmt: skip
 
 
+def nothing() -> ScheduleError:
+    """For a step that finds nothing to do."""
+    return ScheduleError("there is nothing to choose from")
+
+
+def random_step(sch: Schedule, choose: Choose) -> None:
+    """One random step. A primitive that is refused must leave no mark.
+
+    Raises:
+        ScheduleError: it was refused.
+    """
+
+    def careful(n: int) -> int:
+        if n < 1:
+            raise nothing()
+        return choose(n)
+
+    before, known = sch.func, len(sch.trace)
+    try:
+        STEPS[choose(len(STEPS))](sch, careful)
+    except ScheduleError as error:
+        # A step may do several things, of which the last one is refused.
+        if len(sch.trace) == known and sch.func is not before:
+            raise AssertionError(f"a refused step changed the program: {error}") from error
+        raise
+
+
 def scheduled(args: Any, choose: Choose, steps: int) -> Schedule:
-    """A schedule after a number of random steps; those that are refused leave no mark."""
+    """A schedule after a number of random steps."""
     sch = Schedule(args)
     for _ in range(steps):
-        before = sch.func
-        try:
-            STEPS[choose(len(STEPS))](sch, choose)
-        except ScheduleError:
-            assert sch.func is before
+        with suppress(ScheduleError):
+            random_step(sch, choose)
     return sch

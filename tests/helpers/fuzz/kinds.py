@@ -1,60 +1,40 @@
-"""Small random computations of the kinds that people tune, as hypothesis strategies.
+"""Small random computations of the kinds that people tune, whole.
 
 Values are small integers held in floats wherever no intrinsic is involved, so that results are exact in any order.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from hypothesis import strategies as st
-from numpy.typing import NDArray
-
+from fuzz.graphs import SMALL, Graph
 from pegbox import te
-from pegbox.compute.tensor import Tensor
 
-SIZES = st.sampled_from([1, 2, 3, 5, 6, 7, 8, 17])
-SMALL = st.sampled_from([1, 2, 3, 5, 7])
+SIZES = (1, 2, 3, 5, 6, 7, 8, 17)
 
-
-@dataclass(frozen=True)
-class Graph:
-    """`tensors` in call order; `stages` are what is computed, producers first; `exact`: no rounding occurs."""
-
-    kind: str
-    tensors: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
-    exact: bool = True
-
-    def inputs(self, seed: int = 0) -> dict[Tensor, NDArray[Any]]:
-        rng = np.random.default_rng(seed)
-        return {t: rng.integers(-4, 5, t.shape).astype(t.dtype) for t in self.tensors if t not in self.outputs}
+Build = Callable[[random.Random], Graph]
 
 
-Build = Callable[[st.DrawFn], Graph]
-
-
-def _matmul(draw: st.DrawFn) -> Graph:
-    m, n, k = draw(SIZES), draw(SIZES), draw(SIZES)
-    dtype = draw(st.sampled_from(["float32", "float64", "int32"]))
+def _matmul(rng: random.Random) -> Graph:
+    m, n, k = rng.choice(SIZES), rng.choice(SIZES), rng.choice(SIZES)
+    dtype = rng.choice(["float32", "float64", "int32"])
     a, b = te.placeholder((m, k), dtype, "A"), te.placeholder((k, n), dtype, "B")
     r = te.reduce_axis((0, k), "k")
     left: Any = a
-    if draw(st.booleans()):
+    if rng.random() < 0.5:
         left = te.compute((m, k), lambda i, j: a[i, j] * 2 + 1, "prologue")
     c = te.compute((m, n), lambda i, j: te.sum(left[i, r] * b[r, j], axis=r), "C")
-    if not draw(st.booleans()):
+    if rng.random() < 0.5:
         return Graph("matmul", (a, b, c), (c,))
     d = te.compute((m, n), lambda i, j: te.relu(c[i, j] + 3), "D")
     return Graph("matmul", (a, b, d), (d,))
 
 
-def _packed_matmul(draw: st.DrawFn) -> Graph:
-    m, n, k = draw(SIZES), draw(SIZES), draw(SMALL)
-    nr = draw(st.sampled_from([2, 4, 8]))
+def _packed_matmul(rng: random.Random) -> Graph:
+    m, n, k = rng.choice(SIZES), rng.choice(SIZES), rng.choice(SMALL)
+    nr = rng.choice([2, 4, 8])
     a, b = te.placeholder((m, k), "float32", "A"), te.placeholder((k, n), "float32", "B")
     r = te.reduce_axis((0, k), "k")
     packed = te.compute(
@@ -66,12 +46,12 @@ def _packed_matmul(draw: st.DrawFn) -> Graph:
     return Graph("packed matmul", (a, b, c), (c,))
 
 
-def _conv1d(draw: st.DrawFn) -> Graph:
-    length, channels, filters, width = draw(SIZES), draw(SMALL), draw(SMALL), draw(st.sampled_from([1, 2, 3]))
+def _conv1d(rng: random.Random) -> Graph:
+    length, channels, filters, width = rng.choice(SIZES), rng.choice(SMALL), rng.choice(SMALL), rng.choice([1, 2, 3])
     pad, stride, dilation = (
-        draw(st.sampled_from([0, 1, 2])),
-        draw(st.sampled_from([1, 2])),
-        draw(st.sampled_from([1, 2])),
+        rng.choice([0, 1, 2]),
+        rng.choice([1, 2]),
+        rng.choice([1, 2]),
     )
     reach = (width - 1) * dilation + 1
     if length + 2 * pad < reach:
@@ -93,9 +73,9 @@ def _conv1d(draw: st.DrawFn) -> Graph:
     return Graph("conv1d", (data, kernel, conv), (conv,))
 
 
-def _conv2d(draw: st.DrawFn) -> Graph:
-    height, width, channels = draw(SMALL), draw(SMALL), draw(st.sampled_from([1, 2]))
-    filters, stride = draw(st.sampled_from([1, 3])), draw(st.sampled_from([1, 2]))
+def _conv2d(rng: random.Random) -> Graph:
+    height, width, channels = rng.choice(SMALL), rng.choice(SMALL), rng.choice([1, 2])
+    filters, stride = rng.choice([1, 3]), rng.choice([1, 2])
     out_h, out_w = (height - 1) // stride + 1, (width - 1) // stride + 1
     data = te.placeholder((channels, height, width), "float32", "data")
     kernel = te.placeholder((filters, channels, 3, 3), "float32", "kernel")
@@ -112,22 +92,22 @@ def _conv2d(draw: st.DrawFn) -> Graph:
         lambda f, y, x: te.sum(padded[rc, y * stride + ry, x * stride + rx] * kernel[f, rc, ry, rx], axis=[rc, ry, rx]),
         "conv",
     )
-    if not draw(st.booleans()):
+    if rng.random() < 0.5:
         return Graph("conv2d", (data, kernel, conv), (conv,))
     relu = te.compute((filters, out_h, out_w), lambda f, y, x: te.relu(conv[f, y, x]), "relu")
     return Graph("conv2d", (data, kernel, relu), (relu,))
 
 
-def _chain(draw: st.DrawFn) -> Graph:
+def _chain(rng: random.Random) -> Graph:
     """Elementwise stages that read each other straight, transposed, shifted, gathered in steps."""
-    m, n = draw(SIZES), draw(SIZES)
-    dtype = draw(st.sampled_from(["float32", "int32", "int8"]))
+    m, n = rng.choice(SIZES), rng.choice(SIZES)
+    dtype = rng.choice(["float32", "int32", "int8"])
     first = te.placeholder((m, n), dtype, "A")
     last: Any = first
-    for position in range(draw(st.integers(1, 4))):
+    for position in range(rng.randint(1, 4)):
         source, (rows, columns) = last, last.shape
         name = f"S{position}"
-        match draw(st.sampled_from(["plain", "transposed", "shifted", "stencil", "flat", "twice"])):
+        match rng.choice(["plain", "transposed", "shifted", "stencil", "flat", "twice"]):
             case "plain":
                 last = te.compute((rows, columns), lambda i, j, a=source: a[i, j] + 1, name)
             case "transposed":
@@ -154,8 +134,8 @@ def _chain(draw: st.DrawFn) -> Graph:
     return Graph("chain", (first, last), (last,))
 
 
-def _softmax(draw: st.DrawFn) -> Graph:
-    m, n = draw(SIZES), draw(SIZES)
+def _softmax(rng: random.Random) -> Graph:
+    m, n = rng.choice(SIZES), rng.choice(SIZES)
     x = te.placeholder((m, n), "float64", "X")
     k, k2 = te.reduce_axis((0, n), "k"), te.reduce_axis((0, n), "k2")
     top = te.compute((m,), lambda i: te.max(x[i, k], axis=k), "top")
@@ -165,23 +145,23 @@ def _softmax(draw: st.DrawFn) -> Graph:
     return Graph("softmax", (x, y), (y,), exact=False)
 
 
-def _pool(draw: st.DrawFn) -> Graph:
+def _pool(rng: random.Random) -> Graph:
     n, window, stride = (
-        draw(st.sampled_from([5, 6, 7, 17])),
-        draw(st.sampled_from([2, 3])),
-        draw(st.sampled_from([1, 2, 3])),
+        rng.choice([5, 6, 7, 17]),
+        rng.choice([2, 3]),
+        rng.choice([1, 2, 3]),
     )
     out = (n - window) // stride + 1
     x = te.placeholder((n, 3), "int16", "X")
     k = te.reduce_axis((0, window), "k")
-    reduce = draw(st.sampled_from([te.max, te.min, te.prod]))
+    reduce = rng.choice([te.max, te.min, te.prod])
     y = te.compute((out, 3), lambda i, c: reduce(x[i * stride + k, c], axis=k), "Y")
     z = te.compute((out,), lambda i: y[i, 0] - y[i, 2], "Z")
     return Graph("pool", (x, z), (z,))
 
 
-def _argmax(draw: st.DrawFn) -> Graph:
-    m, n = draw(SIZES), draw(SIZES)
+def _argmax(rng: random.Random) -> Graph:
+    m, n = rng.choice(SIZES), rng.choice(SIZES)
     x = te.placeholder((m, n), "float32", "X")
     argmax = te.comm_reducer(
         lambda a, b: (
@@ -196,9 +176,9 @@ def _argmax(draw: st.DrawFn) -> Graph:
     return Graph("argmax", (x, where, value), (where, value))
 
 
-def _masked_sum(draw: st.DrawFn) -> Graph:
+def _masked_sum(rng: random.Random) -> Graph:
     """A reduction with a condition, over a domain that starts elsewhere than at zero; several outputs."""
-    m, n = draw(SIZES), draw(SIZES)
+    m, n = rng.choice(SIZES), rng.choice(SIZES)
     x = te.placeholder((m, n + 2), "float32", "X")
     k = te.reduce_axis((2, n + 2), "k")
     y = te.compute((m,), lambda i: te.sum(x[i, k], axis=k, where=(i + k) % 3 != 0), "Y")
@@ -206,8 +186,8 @@ def _masked_sum(draw: st.DrawFn) -> Graph:
     return Graph("masked sum", (x, low, high), (low, high))
 
 
-def _batched(draw: st.DrawFn) -> Graph:
-    batch, m, n, k = draw(st.sampled_from([1, 2, 3])), draw(SMALL), draw(SIZES), draw(SMALL)
+def _batched(rng: random.Random) -> Graph:
+    batch, m, n, k = rng.choice([1, 2, 3]), rng.choice(SMALL), rng.choice(SIZES), rng.choice(SMALL)
     a, b = te.placeholder((batch, m, k), "float64", "A"), te.placeholder((batch, k, n), "float64", "B")
     r = te.reduce_axis((0, k), "k")
     c = te.compute((batch, m, n), lambda x, i, j: te.sum(a[x, i, r] * b[x, r, j], axis=r), "C")
@@ -216,9 +196,9 @@ def _batched(draw: st.DrawFn) -> Graph:
     return Graph("batched", (a, b, d), (d,))
 
 
-def _division(draw: st.DrawFn) -> Graph:
+def _division(rng: random.Random) -> Graph:
     """Integer divisors that come from memory: a stray zero kills the process."""
-    m, n = draw(SIZES), draw(SMALL)
+    m, n = rng.choice(SIZES), rng.choice(SMALL)
     x = te.placeholder((m, n), "int32", "X")
     d = te.compute((m, n), lambda i, j: x[i, j] * x[i, j] + 1, "D")
     q = te.compute((m, n), lambda i, j: 100 // d[i, j] + x[i, j] % d[i, n - 1 - j], "Q")
@@ -227,9 +207,9 @@ def _division(draw: st.DrawFn) -> Graph:
     return Graph("division", (x, z), (z,))
 
 
-def _gather(draw: st.DrawFn) -> Graph:
+def _gather(rng: random.Random) -> Graph:
     """Indices that come from memory."""
-    rows, n, width = draw(SMALL), draw(SIZES), draw(SMALL)
+    rows, n, width = rng.choice(SMALL), rng.choice(SIZES), rng.choice(SMALL)
     table, where = te.placeholder((rows, width), "float32", "table"), te.placeholder((n,), "int32", "where")
     at = te.compute((n,), lambda i: te.maximum(te.minimum(te.cast("int64", where[i]), rows - 1), 0), "at")
     picked = te.compute((n, width), lambda i, j: table[at[i], j] + te.cast("float32", at[i]), "picked")
@@ -252,9 +232,3 @@ KINDS: dict[str, Build] = {
     "division": _division,
     "gather": _gather,
 }
-
-
-@st.composite
-def graphs(draw: st.DrawFn, kind: str) -> Graph:
-    """A random graph of one of `KINDS`."""
-    return KINDS[kind](draw)

@@ -1,0 +1,48 @@
+"""Random graphs under random schedules of both languages: a step is refused, or NumPy's values stay.
+
+PEGBOX_FUZZ=20000 runs that many cases with other seeds than the usual thousand, and other ones each day;
+`python3 tests/helpers/fuzz --help` runs them without pytest.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from fuzz.driver import Tally, draw_case, run_case
+from fuzz.kinds import KINDS
+
+from pegbox.schedule import Schedule
+
+FUZZ = int(os.environ.get("PEGBOX_FUZZ", "0"))
+CHUNKS = 20
+CASES = FUZZ or 1000
+FIRST = int(time.time()) // 86400 * 1_000_000 if FUZZ else 0
+LEAST = 5  # times that each primitive has to be done in a thousand cases
+
+TALLY = Tally()
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_mixed_random_schedules_keep_the_values(chunk: int) -> None:
+    for seed in range(FIRST + chunk, FIRST + CASES, CHUNKS):
+        run_case(draw_case(seed), TALLY)
+
+
+def test_every_primitive_was_done_often() -> None:
+    """Refusals are answers too, but a test in which nothing is done would say nothing."""
+    if TALLY.cases < CASES:
+        pytest.skip("speaks of all cases")
+    done, refused = sum(TALLY.done.values()), sum(TALLY.refused.values())
+    assert done > refused / 2, str(TALLY)
+    rare = {name for name in Schedule.primitives() if TALLY.done[name] < LEAST}
+    assert not rare, f"hardly ever done: {sorted(rare)}\n{TALLY}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_people_tune_keeps_its_values_under_te(kind: str) -> None:
+    tally = Tally()
+    for seed in range(max(30, FUZZ // 100)):
+        run_case(draw_case(FIRST + seed, kind, "te"), tally)
+    assert tally.cases > tally.refused["(a whole TE schedule)"]

@@ -1,0 +1,120 @@
+"""What is asked of a scheduled program: that it computes NumPy's values, reads back, and can be made again."""
+
+from __future__ import annotations
+
+import importlib
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from lowered_interpreter import POISON_INT, run_on
+from numpy.typing import NDArray
+
+import pegbox as pb
+from fuzz.graphs import Graph
+from pegbox.compute.reference import evaluate
+from pegbox.loops.nodes import Function
+from pegbox.loops.passes import lower_function
+from pegbox.schedule import Schedule, Trace
+
+Array = NDArray[Any]
+_BAND = 256  # bytes before and after an array that nobody may touch
+_FILL = 0xA5
+TARGET = "llvm -num-cores 2"
+
+
+class Different(AssertionError):
+    """The program computes something else."""
+
+
+def values(func: Function, graph: Graph, rng: random.Random) -> None:
+    """Lowered, and run by the interpreter that suspects everything.
+
+    Raises:
+        Different: other values than NumPy's; BrokenProgram: what no lowered program may do.
+    """
+    lowered = lower_function(func, simple=rng.random() < 0.15)
+    inputs = graph.inputs()
+    # Integers have no NaN: two kinds of poison, so that neither a wrong value nor a division by zero hides.
+    for poison in (POISON_INT, 0) if rng.random() < 0.25 else (POISON_INT,):
+        _same(run_on(lowered, graph.tensors, inputs, poison=poison), graph, f"lowered:\n{lowered}")
+
+
+def machine_code(func: Function, graph: Graph) -> None:
+    """Compiled, and run on arrays with guard bands around them.
+
+    Raises:
+        Different: other values than NumPy's, or something was written outside of the arrays.
+    """
+    lowered = lower_function(func)
+    kernel = pb.build(lowered, target=TARGET)
+    inputs = graph.inputs()
+    banded = [_Banded(inputs[t] if t in inputs else _junk(t.shape, t.dtype)) for t in graph.tensors]
+    kernel(*(b.array for b in banded))
+    for tensor, band in zip(graph.tensors, banded, strict=True):
+        band.check(tensor.name, lowered)
+        if tensor in inputs and not np.array_equal(band.array, inputs[tensor]):
+            raise Different(f"the input {tensor.name} was changed:\n{lowered}")
+    results = [b.array for b, t in zip(banded, graph.tensors, strict=True) if t.buffer in func.outputs]
+    _same(results, graph, f"machine code of\n{lowered}")
+
+
+class _Banded:
+    """A copy of an array with bytes around it that show whether somebody wrote there."""
+
+    def __init__(self, array: Array) -> None:
+        self.memory = np.full(array.nbytes + 2 * _BAND, _FILL, np.uint8)
+        self.array = self.memory[_BAND : _BAND + array.nbytes].view(array.dtype).reshape(array.shape)
+        self.array[...] = array
+
+    def check(self, name: str, lowered: Function) -> None:
+        if (self.memory[:_BAND] != _FILL).any() or (self.memory[len(self.memory) - _BAND :] != _FILL).any():
+            raise Different(f"something was written outside of {name}:\n{lowered}")
+
+
+def _junk(shape: tuple[int, ...], dtype: str) -> Array:
+    return np.full(shape, np.nan if dtype.startswith("float") else 77, dtype)
+
+
+def _same(results: Sequence[Array], graph: Graph, what: str) -> None:
+    wanted = evaluate(graph.outputs, graph.inputs())
+    for tensor, got, want in zip(graph.outputs, results, wanted, strict=True):
+        same = np.array_equal(got, want) if graph.exact else np.allclose(got, want, rtol=1e-4, atol=1e-4)
+        if not same:
+            raise Different(f"{tensor.name} is\n{got}\ninstead of\n{want}\n{what}")
+
+
+def replays(sch: Schedule, args: Sequence[Any]) -> None:
+    """Its trace, through JSON, makes an equal program."""
+    again = Trace.from_json(sch.trace.to_json()).apply(Schedule(args))
+    if str(again.func) != str(sch.func) or again.trace != sch.trace:
+        raise Different(f"the trace replays to\n{again.func}\ninstead of\n{sch.func}")
+    _equal(again.func, sch.func, "replayed")
+
+
+def verified(func: Function) -> None:
+    """The program is well formed."""
+    verify = _optional("pegbox.loops.verify", "verify")
+    if verify is not None:
+        verify(func)
+
+
+def reads_back(func: Function) -> None:
+    """The printed script is read to an equal program."""
+    from_source = _optional("pegbox.loops.script", "from_source")
+    if from_source is not None and hasattr(func, "script"):
+        _equal(from_source(func.script()), func, func.script())
+
+
+def _equal(one: Function, other: Function, what: str) -> None:
+    structural_equal = _optional("pegbox.loops.equal", "structural_equal")
+    if structural_equal is not None and not structural_equal(one, other):
+        raise Different(f"no equal program, {what}:\n{one}\ninstead of\n{other}")
+
+
+def _optional(module: str, name: str) -> Callable[..., Any] | None:
+    try:
+        return getattr(importlib.import_module(module), name, None)
+    except ModuleNotFoundError:
+        return None

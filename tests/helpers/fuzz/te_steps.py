@@ -1,0 +1,146 @@
+"""Random calls of TE: THE list of them. Whoever makes a primitive of TE adds a step for it here.
+
+A step takes a TE schedule and a source of random numbers, and makes a call that is legal more often than not. Where it
+cannot find anything to do it raises `Nothing`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+
+from pegbox.compute.tensor import IterVar, Tensor
+from pegbox.errors import ScheduleError
+from pegbox.loops.nodes import ForKind
+from pegbox.schedule.stage import Inline, Root, Stage
+from pegbox.schedule.te_schedule import TESchedule
+
+FACTORS = (1, 2, 3, 4, 5, 8)
+TEStep = Callable[[TESchedule, random.Random], object]
+
+
+class Nothing(ScheduleError):
+    """There is nothing to which the step could be applied."""
+
+
+def _some(items: list, rng: random.Random) -> object:
+    if not items:
+        raise Nothing("nothing to choose from")
+    return rng.choice(items)
+
+
+def _stage(s: TESchedule, rng: random.Random) -> Stage:
+    return rng.choice([stage for stage in s.stages if not isinstance(stage.attach, Inline)] or s.stages)
+
+
+def _loop(stage: Stage, rng: random.Random) -> IterVar:
+    """Mostly one that is serial."""
+    plain = [iv for iv in stage.leaf_iter_vars if iv not in stage.kinds]
+    return rng.choice(plain if plain and rng.random() < 0.9 else stage.leaf_iter_vars)
+
+
+def _readers(s: TESchedule, stage: Stage) -> list[Stage]:
+    buffers = [t.buffer for t in stage.op.outputs]
+    return [other for other in s.stages if any(t.buffer in buffers for t in other.op.inputs)]
+
+
+def split(s: TESchedule, rng: random.Random) -> None:
+    stage = _stage(s, rng)
+    if rng.random() < 0.5:
+        stage.split(_loop(stage, rng), factor=rng.choice(FACTORS))
+    else:
+        stage.split(_loop(stage, rng), nparts=rng.choice(FACTORS))
+
+
+def tile(s: TESchedule, rng: random.Random) -> None:
+    stage = _stage(s, rng)
+    if len(stage.leaf_iter_vars) < 2:
+        raise Nothing("one loop only")
+    x, y = rng.sample(stage.leaf_iter_vars, 2)
+    stage.tile(x, y, rng.choice(FACTORS), rng.choice(FACTORS))
+
+
+def fuse(s: TESchedule, rng: random.Random) -> None:
+    stage = _stage(s, rng)
+    if len(stage.leaf_iter_vars) < 2:
+        raise Nothing("one loop only")
+    at = rng.randrange(len(stage.leaf_iter_vars) - 1)
+    stage.fuse(*stage.leaf_iter_vars[at : at + rng.choice((2, 2, 3))])
+
+
+def reorder(s: TESchedule, rng: random.Random) -> None:
+    stage = _stage(s, rng)
+    loops = stage.leaf_iter_vars
+    stage.reorder(*rng.sample(loops, rng.randint(min(2, len(loops)), len(loops))))
+
+
+def vectorize(s: TESchedule, rng: random.Random) -> None:
+    stage = _stage(s, rng)
+    stage.vectorize(stage.leaf_iter_vars[-1] if rng.random() < 0.8 else _loop(stage, rng))
+
+
+def parallel(s: TESchedule, rng: random.Random) -> None:
+    stage = _stage(s, rng)
+    stage.parallel(stage.leaf_iter_vars[0] if rng.random() < 0.8 else _loop(stage, rng))
+
+
+def unroll(s: TESchedule, rng: random.Random) -> None:
+    stage = _stage(s, rng)
+    stage.unroll(_loop(stage, rng))
+
+
+def pragma(s: TESchedule, rng: random.Random) -> None:
+    stage = _stage(s, rng)
+    if rng.random() < 0.5:
+        stage.pragma(_loop(stage, rng), "auto_unroll_max_step", rng.choice((0, 4, 16, 64)))
+    else:
+        stage.pragma(_loop(stage, rng), "unroll_explicit", rng.random() < 0.5)
+
+
+def compute_at(s: TESchedule, rng: random.Random) -> None:
+    stage = _some([x for x in s.stages if not x.is_output and _readers(s, x)], rng)
+    assert isinstance(stage, Stage)
+    reader = rng.choice(_readers(s, stage) if rng.random() < 0.9 else s.stages)
+    outside = [iv for iv in reader.leaf_iter_vars if reader.kinds.get(iv) is not ForKind.VECTORIZED]
+    stage.compute_at(reader, rng.choice(outside or reader.leaf_iter_vars))
+
+
+def compute_inline(s: TESchedule, rng: random.Random) -> None:
+    stage = _some([x for x in s.stages if not x.is_output and x.op.reduce is None], rng)
+    assert isinstance(stage, Stage)
+    stage.compute_inline()
+
+
+def compute_root(s: TESchedule, rng: random.Random) -> None:
+    stage = _some([x for x in s.stages if not isinstance(x.attach, Root)], rng)
+    assert isinstance(stage, Stage)
+    stage.compute_root()
+
+
+def cache_write(s: TESchedule, rng: random.Random) -> None:
+    stage = _stage(s, rng)
+    s.cache_write(rng.choice(stage.op.outputs), rng.choice(("local", "global")))
+
+
+def cache_read(s: TESchedule, rng: random.Random) -> None:
+    stage = _stage(s, rng)
+    tensor = _some(list(stage.op.inputs), rng)
+    assert isinstance(tensor, Tensor)
+    s.cache_read(tensor, rng.choice(("local", "global")), [stage.op])
+
+
+REWRITES: list[TEStep] = [cache_write, cache_read]
+TE_STEPS: list[TEStep] = [
+    split, split, split, fuse, reorder, tile, vectorize, parallel, unroll, pragma, compute_at, compute_at, compute_at,
+    compute_inline, compute_root, cache_write, cache_read,
+]  # fmt: skip
+
+
+def te_step(s: TESchedule, rng: random.Random, calls: Counter[str], *, first: bool) -> str:
+    """Make one random call; gives its name. The first ones are often those that rewrite the graph."""
+    step = rng.choice(REWRITES if first and rng.random() < 0.4 else TE_STEPS)
+    name = getattr(step, "__name__", "step")
+    calls[name] += 1
+    step(s, rng)
+    return name
