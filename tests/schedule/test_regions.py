@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from pegbox.expr import build
 from pegbox.expr.build import index
+from pegbox.expr.distinct import determined
 from pegbox.expr.nodes import Binary, Compare, Const, Expr, Var
 from pegbox.expr.visit import free_vars
-from pegbox.schedule.analysis_distinct import determined
 from pegbox.schedule.analysis_region import Relaxation, caps_of, interval, own_span, span
 
 A, B, C = Var("a"), Var("b"), Var("c")

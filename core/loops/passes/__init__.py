@@ -12,18 +12,22 @@ from pegbox.loops.passes.guards import drop_guards
 from pegbox.loops.passes.hoist import hoist_tests
 from pegbox.loops.passes.init import lower_inits
 from pegbox.loops.passes.partition import partition_loops
+from pegbox.loops.passes.threads import lower_threads
 
 
 def lower_function(func: Function, *, simple: bool = False) -> Function:
     """All passes in order; the result has no blocks, and every buffer that is no parameter stands in an Alloc.
 
     Args:
-        simple: leave loops with tails whole, with their tests inside: for people to read.
+        simple: leave loops with tails whole, with their tests inside, and what the threads of a block do together
+            below the loops of these threads, as a GPU runs it: for people to read.
 
     Raises:
         LoweringError: the program is malformed.
     """
     func = replace(func, origins=origins_of(func))
+    if not simple:
+        func = lower_threads(func)
     for run in (lower_inits, flatten_blocks, compact_buffers, drop_guards, hoist_tests):
         func = run(func)
     return func if simple else partition_loops(func)

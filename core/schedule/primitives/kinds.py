@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pegbox.errors import ScheduleError
+from pegbox.expr.distinct import determined
 from pegbox.expr.nodes import Var
 from pegbox.loops.nodes import Annotation, Block, BlockRealize, For, ForKind, Stmt
 from pegbox.schedule.analysis import (
@@ -17,7 +18,6 @@ from pegbox.schedule.analysis import (
     spatial_values,
     written_buffers,
 )
-from pegbox.schedule.analysis_distinct import determined
 from pegbox.schedule.base import ScheduleBase, primitive
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pegbox.expr.build import TRUE, ZERO, conjuncts, logical_and
+from pegbox.expr.distinct import determined
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Region, Stmt, seq
 from pegbox.loops.visit import substitute_vars
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
-from pegbox.schedule.analysis_distinct import determined
 from pegbox.schedule.base import ScheduleBase, primitive
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse

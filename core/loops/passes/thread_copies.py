@@ -1,0 +1,90 @@
+"""A copy of a buffer for each thread: what a thread keeps for itself while others run in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from pegbox.expr.nodes import Buffer, Expr, Load, Var
+from pegbox.expr.visit import loads, rewrite
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, Evaluate, For, IterKind, Region, Stmt, Store
+from pegbox.loops.visit import expressions, map_children, map_exprs, walk
+
+
+@dataclass(frozen=True)
+class Copies:
+    """A buffer with one copy for each iteration of `loops`."""
+
+    buffer: Buffer
+    loops: tuple[For, ...]
+
+
+def _loads(realize: BlockRealize) -> Iterator[Load]:
+    parts = (realize.block.body,) if realize.block.init is None else (realize.block.init, realize.block.body)
+    return (load for part in parts for node in walk(part) for e in expressions(node) for load in loads(e))
+
+
+def is_plain(realize: BlockRealize) -> bool:
+    """Are the block's accesses all ordinary loads and stores of its own?"""
+    special = any(isinstance(node, Evaluate | BlockRealize) for node in walk(realize.block.body))
+    return not special and all(type(load) is Load for load in _loads(realize))
+
+
+def is_pure(realize: BlockRealize) -> bool:
+    """Does running the block again change nothing?"""
+    own = {region.buffer for region in realize.block.writes}
+    return (
+        is_plain(realize) and not realize.block.is_reduction and not any(load.buffer in own for load in _loads(realize))
+    )
+
+
+def wider(old: Buffer, loops: tuple[For, ...]) -> Copies:
+    return Copies(Buffer(old.name, (*(x.extent for x in loops), *old.shape), old.dtype, old.scope), loops)
+
+
+def with_copies(stmt: Stmt, copies: Mapping[Buffer, Copies]) -> Stmt:
+    """The same, where each thread uses its own copy of some buffers."""
+    if isinstance(stmt, BlockRealize):
+        used = {b: copies[b] for b in dict.fromkeys(_buffers(stmt.block)) if b in copies}
+        return _own(stmt, used) if used else stmt
+    return map_children(stmt, lambda s: with_copies(s, copies)) if copies else stmt
+
+
+def _buffers(block: Block) -> Iterator[Buffer]:
+    return (region.buffer for region in (*block.reads, *block.writes))
+
+
+def _own(realize: BlockRealize, used: Mapping[Buffer, Copies]) -> BlockRealize:
+    loops = dict.fromkeys(loop for each in used.values() for loop in each.loops)
+    iters = {loop: BlockIter(Var(f"v{loop.var.name}"), loop.extent, IterKind.SPATIAL) for loop in loops}
+    place = {old: tuple(iters[loop].var for loop in each.loops) for old, each in used.items()}
+
+    def leaf(e: Expr) -> Expr | None:
+        if isinstance(e, Load) and e.buffer in used:
+            indices = tuple(rewrite(i, leaf) for i in e.indices)
+            return Load(used[e.buffer].buffer, (*place[e.buffer], *indices))
+        return None
+
+    def go(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Store) and stmt.buffer in used:
+            return Store(used[stmt.buffer].buffer, (*place[stmt.buffer], *stmt.indices), stmt.value)
+        return map_children(stmt, go)
+
+    def region(r: Region) -> Region:
+        if r.buffer not in used:
+            return r
+        return Region(used[r.buffer].buffer, (*((v, 1) for v in place[r.buffer]), *r.box))
+
+    def body(stmt: Stmt) -> Stmt:
+        return go(map_exprs(stmt, lambda e: rewrite(e, leaf)))
+
+    b = realize.block
+    changed = replace(
+        b,
+        iters=(*iters.values(), *b.iters),
+        reads=tuple(map(region, b.reads)),
+        writes=tuple(map(region, b.writes)),
+        body=body(b.body),
+        init=None if b.init is None else body(b.init),
+    )
+    return BlockRealize((*(loop.var for loop in loops), *realize.values), changed, realize.predicate)
