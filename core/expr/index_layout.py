@@ -1,0 +1,265 @@
+"""What an index map makes of a shape: is it one to one, does it leave gaps, and what is its inverse?
+
+Inputs that meet in an index form a group; groups are independent of each other. Each group is small enough, mostly, to
+be tried out on all of its elements at once (with NumPy), which is exact. Inverses are guessed from the form of the map
+and believed when they hold for every element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegbox.errors import ExprError
+from pegbox.expr.affine import Linear, linear
+from pegbox.expr.build import all_of, compare, floordiv, floormod, index
+from pegbox.expr.index_map import IndexMap
+from pegbox.expr.nodes import Binary, Const, Expr, Var
+from pegbox.expr.simplify import simplify
+from pegbox.expr.visit import free_vars, substitute, walk
+
+MAX_ELEMENTS = 1 << 22  # of a group of indices that depend on each other
+
+_Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Inputs and outputs (by number) that depend on each other; where the outputs land; the way back, if found."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    shape: tuple[int, ...]
+    onto: bool
+    back: tuple[Expr, ...] | None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A map at work on a shape. `shape` is the new one; `onto`: every place of it is taken by an element."""
+
+    map: IndexMap
+    old_shape: tuple[int, ...]
+    shape: tuple[int, ...]
+    onto: bool
+    places: tuple[Var, ...]
+    groups: tuple[_Group, ...] = field(repr=False)
+
+    def inverse(self) -> IndexMap:
+        """The map back; where places are not taken, of those that are.
+
+        Raises:
+            ExprError: it was not found.
+        """
+        back: dict[int, Expr] = {}
+        for group in self.groups:
+            if group.back is None:
+                raise ExprError(f"the inverse of {self.map} for the shape {list(self.old_shape)} was not found")
+            back |= dict(zip(group.inputs, group.back, strict=True))
+        return IndexMap(self.places, [back[n] for n in range(len(self.old_shape))])
+
+    def is_element(self, places: Sequence[Expr]) -> Expr:
+        """The condition under which a place of the new shape holds an element (in contrast to padding).
+
+        Raises:
+            ExprError: the inverse was not found.
+        """
+        inverse = self.inverse()
+        mapping = dict(zip(self.places, places, strict=True))
+        ranges = {v: (0, n - 1) for v, n in zip(places, self.shape, strict=True) if isinstance(v, Var)}
+        gaps = {n for group in self.groups if not group.onto for n in group.inputs}
+        conditions = []
+        for n in sorted(gaps):
+            old = simplify(substitute(inverse.final_indices[n], mapping), ranges)
+            low, high = compare("ge", old, index(0)), compare("lt", old, index(self.old_shape[n]))
+            conditions += [simplify(low, ranges), simplify(high, ranges)]
+        return all_of(conditions)
+
+
+def layout_of(index_map: IndexMap, shape: tuple[int, ...]) -> Layout:
+    """Try a map on a shape.
+
+    Raises:
+        ExprError: another number of dimensions; two elements would stand in one place; a negative index; too large.
+    """
+    if len(shape) != index_map.ndim:
+        raise ExprError(f"{index_map} takes {index_map.ndim} indices, the shape {list(shape)} has {len(shape)}")
+    places = tuple(Var(f"y{n}") for n in range(len(index_map.final_indices)))
+    groups = tuple(_group(index_map, shape, places, *parts) for parts in _parts(index_map))
+    new = {n: extent for g in groups for n, extent in zip(g.outputs, g.shape, strict=True)}
+    return Layout(
+        index_map, shape, tuple(new[n] for n in range(len(places))), all(g.onto for g in groups), places, groups
+    )
+
+
+def _parts(index_map: IndexMap) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """The groups as (numbers of inputs, numbers of outputs)."""
+    number = {v: n for n, v in enumerate(index_map.initial_indices)}
+    uses = [{number[v] for v in free_vars(e)} for e in index_map.final_indices]
+    left = set(range(index_map.ndim))
+    constants = tuple(n for n, use in enumerate(uses) if not use)
+    if constants:
+        yield (), constants
+    while left:
+        inputs = {min(left)}
+        while True:
+            outputs = [n for n, use in enumerate(uses) if use & inputs]
+            more = inputs.union(*(uses[n] for n in outputs))
+            if more == inputs:
+                break
+            inputs = more
+        left -= inputs
+        yield tuple(sorted(inputs)), tuple(outputs)
+
+
+def _group(
+    index_map: IndexMap,
+    shape: tuple[int, ...],
+    places: tuple[Var, ...],
+    inputs: tuple[int, ...],
+    outputs: tuple[int, ...],
+) -> _Group:
+    variables = [index_map.initial_indices[n] for n in inputs]
+    exprs = [index_map.final_indices[n] for n in outputs]
+    extents = [shape[n] for n in inputs]
+    if len(exprs) == len(variables) == 1 and exprs[0] is variables[0]:
+        return _Group(inputs, outputs, (extents[0],), True, (places[outputs[0]],))
+    if prod(extents) > MAX_ELEMENTS:
+        raise ExprError(
+            f"{index_map} mixes {prod(extents)} elements of the shape {list(shape)}, of which at most {MAX_ELEMENTS} "
+            "can be checked"
+        )
+    grid = np.indices(extents, np.int64).reshape(len(extents), prod(extents)) if extents else np.zeros((0, 1), np.int64)
+    env = dict(zip(variables, grid, strict=True))
+    values = [np.broadcast_to(_evaluate(e, env), (grid.shape[1],)) for e in exprs]
+    new = _new_shape(index_map, values)
+    flat = np.ravel_multi_index(tuple(values), new) if values else np.zeros(grid.shape[1], np.int64)
+    taken, first = np.unique(flat, return_index=True)
+    if len(taken) < grid.shape[1]:
+        raise ExprError(_twice(index_map, variables, grid, flat, first))
+    onto = len(taken) == prod(new)
+    back = _inverse(variables, extents, exprs, values, [places[n] for n in outputs], grid)
+    if back is not None and not onto and not _tells_gaps(back, [places[n] for n in outputs], new, extents, taken):
+        back = None
+    return _Group(inputs, outputs, new, onto, back)
+
+
+def _new_shape(index_map: IndexMap, values: Sequence[_Ints]) -> tuple[int, ...]:
+    if any(int(v.min()) < 0 for v in values):
+        raise ExprError(f"{index_map} gives negative indices")
+    new = tuple(int(v.max()) + 1 for v in values)
+    if prod(new) > 64 * MAX_ELEMENTS:
+        raise ExprError(f"{index_map} would need a buffer of {list(new)}")
+    return new
+
+
+def _twice(index_map: IndexMap, variables: Sequence[Var], grid: _Ints, flat: _Ints, first: _Ints) -> str:
+    """The message for a map that is not one to one, with two elements that meet."""
+    other = int(np.setdiff1d(np.arange(len(flat)), first)[0])
+    one = int(np.flatnonzero(flat == flat[other])[0])
+    names = ", ".join(v.name for v in variables)
+    a, b = ([int(x) for x in grid[:, n]] for n in (one, other))
+    return f"{index_map} is not one to one: ({names}) = {a} and {b} would stand in one place"
+
+
+def _evaluate(expr: Expr, env: dict[Var, _Ints]) -> _Ints:
+    match expr:
+        case Const(value):
+            return np.int64(value)  # type: ignore[return-value]
+        case Var():
+            return env[expr]
+        case Binary(op, a, b):
+            x, y = _evaluate(a, env), _evaluate(b, env)
+            match op:
+                case "add":
+                    return x + y
+                case "sub":
+                    return x - y
+                case "mul":
+                    return x * y
+                case "floordiv":
+                    return x // y
+                case "floormod":
+                    return x % y
+    raise TypeError(f"{expr} is not affine")
+
+
+def _inverse(
+    variables: Sequence[Var],
+    extents: Sequence[int],
+    exprs: Sequence[Expr],
+    values: Sequence[_Ints],
+    places: Sequence[Var],
+    grid: _Ints,
+) -> tuple[Expr, ...] | None:
+    """Expressions of `places` that give the variables back; each one tried on all elements."""
+    env = dict(zip(places, values, strict=True))
+    bases = [(linear(v), v) for v in variables] + [(linear(e), e) for e in _sums(exprs)]
+    found: dict[Var, Expr] = {}
+    for form, expr in bases:
+        if not set(form.terms) <= set(variables) or set(form.terms) <= set(found):
+            continue
+        target = np.broadcast_to(_evaluate(expr, dict(zip(variables, grid, strict=True))), (grid.shape[1],))
+        total = _combination(values, places, target)
+        for var, digit in _digits(form, total) if total is not None else ():
+            row = grid[list(variables).index(var)]
+            if var not in found and np.array_equal(np.broadcast_to(_evaluate(digit, env), row.shape), row):
+                found[var] = digit
+    for var, extent in zip(variables, extents, strict=True):
+        if extent == 1:
+            found.setdefault(var, index(0))
+    return tuple(found[v] for v in variables) if len(found) == len(variables) else None
+
+
+def _sums(exprs: Sequence[Expr]) -> Iterator[Expr]:
+    """What stands inside of // and %, and the outputs themselves."""
+    for expr in exprs:
+        yield expr
+        for node in walk(expr):
+            if isinstance(node, Binary) and node.op in ("floordiv", "floormod"):
+                yield node.a
+
+
+def _combination(values: Sequence[_Ints], places: Sequence[Var], target: _Ints) -> Expr | None:
+    """The sum of coefficient × place that gives the target everywhere, if there is one."""
+    table = np.stack([*values, np.ones_like(target)], axis=1)
+    step = max(1, len(target) // 4096)
+    rows = np.unique(np.concatenate([np.arange(0, len(target), step), _jumps(table)]))
+    solution = np.linalg.lstsq(table[rows].astype(float), target[rows].astype(float), rcond=None)[0]
+    weights = np.rint(solution).astype(np.int64)
+    if not np.array_equal(table @ weights, target):
+        return None
+    terms: dict[Expr, int] = {p: int(w) for p, w in zip(places, weights[:-1], strict=True) if w}
+    return Linear(terms, int(weights[-1])).to_expr()
+
+
+def _jumps(table: _Ints) -> _Ints:
+    """For each index the rows where it is largest, so that each one shows its weight."""
+    return np.array([int(np.argmax(table[:, c])) for c in range(table.shape[1])], np.int64)
+
+
+def _digits(form: Linear, total: Expr) -> Iterator[tuple[Var, Expr]]:
+    """Read the variables back from `sum of coefficient × variable`, the largest coefficient first."""
+    rest = total if not form.const else Linear({**linear(total).terms}, linear(total).const - form.const).to_expr()
+    for term, coefficient in sorted(form.terms.items(), key=lambda t: -t[1]):
+        if coefficient <= 0 or not isinstance(term, Var):
+            return
+        yield term, floordiv(rest, index(coefficient))
+        rest = floormod(rest, index(coefficient))
+
+
+def _tells_gaps(
+    back: Sequence[Expr], places: Sequence[Var], new: tuple[int, ...], extents: Sequence[int], taken: _Ints
+) -> bool:
+    """Does the inverse leave the old shape exactly at those places that hold no element?"""
+    grid = np.indices(new, np.int64).reshape(len(new), prod(new))
+    env = dict(zip(places, grid, strict=True))
+    inside = np.ones(prod(new), bool)
+    for expr, extent in zip(back, extents, strict=True):
+        value = _evaluate(expr, env)
+        inside &= (value >= 0) & (value < extent)
+    return np.array_equal(np.flatnonzero(inside), taken)

@@ -1,0 +1,206 @@
+"""Maps between index spaces: `lambda i, j: (i // 16, j, i % 16)` says where an element of another layout stands."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pegbox.errors import ExprError
+from pegbox.expr import build
+from pegbox.expr.nodes import Binary, Const, Expr, Var
+from pegbox.expr.printer import show
+from pegbox.expr.simplify import simplify
+from pegbox.expr.visit import substitute
+
+if TYPE_CHECKING:
+    from pegbox.expr.index_layout import Layout
+
+_OPERATORS: dict[type[ast.operator], Callable[[object, object], Expr]] = {
+    ast.Add: build.add, ast.Sub: build.sub, ast.Mult: build.mul, ast.FloorDiv: build.floordiv, ast.Mod: build.floormod,
+}  # fmt: skip
+
+
+class IndexMap:
+    """An index map: `final_indices` in terms of the variables `initial_indices`. Immutable; compares by its text.
+
+    >>> packed = IndexMap.from_func(lambda i, j: (i // 16, j, i % 16))
+    >>> packed
+    IndexMap(lambda i, j: (i // 16, j, i % 16))
+    >>> packed.map_shape((100, 8))
+    (7, 8, 16)
+    """
+
+    __slots__ = ("final_indices", "initial_indices")
+
+    def __init__(self, initial_indices: Sequence[Var], final_indices: Sequence[Expr]) -> None:
+        """From variables and affine expressions of them (sums, products with constants, // and % by constants).
+
+        Raises:
+            ExprError: an expression is not affine, or there is none.
+        """
+        self.initial_indices = tuple(initial_indices)
+        self.final_indices = tuple(final_indices)
+        if not self.final_indices:
+            raise ExprError("an index map gives at least one index")
+        for expr in self.final_indices:
+            _check(expr, set(self.initial_indices))
+
+    @staticmethod
+    def from_func(func: Callable[..., Any], ndim: int | None = None) -> IndexMap:
+        """From a function of index variables that returns an index or several.
+
+        Args:
+            ndim: the number of variables; needed where the function takes `*indices`.
+
+        Raises:
+            ExprError: the function does not take that many, or what it returns are no affine expressions of them.
+        """
+        variables = [Var(name) for name in _names(func, ndim)]
+        result = func(*variables)
+        exprs = list(result) if isinstance(result, tuple | list) else [result]
+        return IndexMap(variables, [_index(e) for e in exprs])
+
+    @staticmethod
+    def from_text(text: str) -> IndexMap:
+        """From what `str` gives: `lambda i, j: (i // 16, j, i % 16)`.
+
+        Raises:
+            ExprError: the text is no such lambda.
+        """
+        try:
+            tree = ast.parse(text.strip(), mode="eval").body
+        except SyntaxError as error:
+            raise ExprError(
+                f"{text!r} is no index map: {error.msg}; write lambda i, j: (i // 16, j, i % 16)"
+            ) from error
+        if not isinstance(tree, ast.Lambda):
+            raise ExprError(f"{text!r} is no index map; write lambda i, j: (i // 16, j, i % 16)")
+        names = [a.arg for a in tree.args.args]
+        known = {name: Var(name) for name in names}
+        body = tree.body.elts if isinstance(tree.body, ast.Tuple | ast.List) else [tree.body]
+        return IndexMap([known[n] for n in names], [_parse(node, known, text) for node in body])
+
+    @property
+    def ndim(self) -> int:
+        """The number of indices that it takes."""
+        return len(self.initial_indices)
+
+    def map_indices(
+        self, indices: Sequence[Expr | int], ranges: dict[Var, tuple[int, int]] | None = None
+    ) -> list[Expr]:
+        """Where an element stands; simplified, with the ranges of variables where given.
+
+        Raises:
+            ExprError: another number of indices than the map takes.
+        """
+        if len(indices) != self.ndim:
+            raise ExprError(f"{self} takes {self.ndim} indices, got {len(indices)}")
+        mapping = dict(zip(self.initial_indices, map(build.as_expr, indices), strict=True))
+        return [simplify(substitute(e, mapping), ranges or {}) for e in self.final_indices]
+
+    def map_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape that holds all elements of a buffer of the given shape.
+
+        Raises:
+            ExprError: another number of extents than the map takes, or an index would be negative.
+        """
+        return self.layout(shape).shape
+
+    def inverse(self, shape: Sequence[int]) -> IndexMap:
+        """The map back, from the indices that a buffer of `shape` gets.
+
+        Raises:
+            ExprError: the map is not one to one, leaves gaps, or its inverse cannot be found.
+        """
+        found = self.layout(shape)
+        if not found.onto:
+            raise ExprError(f"{self} of the shape {list(shape)} leaves gaps in {list(found.shape)}: it has no inverse")
+        return found.inverse()
+
+    def layout(self, shape: Sequence[int]) -> Layout:
+        """What the map makes of a buffer of a shape."""
+        from pegbox.expr.index_layout import layout_of  # it imports this module
+
+        return layout_of(self, tuple(shape))
+
+    def trace_python(self) -> str:
+        """As an argument in Python code."""
+        return str(self)
+
+    def trace_json(self) -> str:
+        """As JSON."""
+        return str(self)
+
+    @classmethod
+    def from_trace_json(cls, data: str) -> IndexMap:
+        """The inverse of `trace_json`."""
+        return cls.from_text(data)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IndexMap) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __str__(self) -> str:
+        parts = [show(e) for e in self.final_indices]
+        inner = f"{parts[0]},)" if len(parts) == 1 else f"{', '.join(parts)})"
+        return f"lambda {', '.join(v.name for v in self.initial_indices)}: ({inner}"
+
+    def __repr__(self) -> str:
+        return f"IndexMap({self})"
+
+
+def _names(func: Callable[..., Any], ndim: int | None) -> list[str]:
+    params = list(inspect.signature(func).parameters.values())
+    names = [p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    many = next((p for p in params if p.kind is p.VAR_POSITIONAL), None)
+    if many is not None:
+        if ndim is None or ndim < len(names):
+            raise ExprError(f"an index map of *{many.name} needs ndim: how many indices there are")
+        names += [f"i{n}" for n in range(ndim - len(names))]
+    if ndim is not None and len(names) != ndim:
+        raise ExprError(f"the index map takes {len(names)} indices, {', '.join(names)}, where there are {ndim}")
+    return names
+
+
+def _index(value: object) -> Expr:
+    expr = build.as_expr(value)
+    return expr if expr.dtype == "int64" else build.cast("int64", expr)
+
+
+def _check(expr: Expr, variables: set[Var]) -> None:
+    """Raises ExprError: the expression is not affine in the variables."""
+    match expr:
+        case Const(value) if isinstance(value, int):
+            return
+        case Var() if expr in variables:
+            return
+        case Binary("add" | "sub", a, b):
+            _check(a, variables)
+            _check(b, variables)
+        case Binary("mul", a, b) if isinstance(a, Const) or isinstance(b, Const):
+            _check(b if isinstance(a, Const) else a, variables)
+        case Binary("floordiv" | "floormod", a, Const(value)) if int(value) > 0:
+            _check(a, variables)
+        case _:
+            raise ExprError(
+                f"{expr} is not affine: index maps add indices, multiply them by constants, and take // and % by "
+                "positive constants"
+            )
+
+
+def _parse(node: ast.expr, known: dict[str, Var], text: str) -> Expr:
+    match node:
+        case ast.Constant(value) if isinstance(value, int) and not isinstance(value, bool):
+            return build.index(value)
+        case ast.Name(name) if name in known:
+            return known[name]
+        case ast.UnaryOp(ast.USub(), operand):
+            return build.neg(_parse(operand, known, text))
+        case ast.BinOp(left, op, right) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_parse(left, known, text), _parse(right, known, text))
+        case _:
+            raise ExprError(f"{ast.unparse(node)!r} in the index map {text!r} is no affine expression of its indices")
