@@ -46,7 +46,24 @@ def simplified_linear(expr: Expr, ranges: Ranges) -> Linear:
 def _linear(expr: Expr, ranges: Ranges) -> Linear:
     """Linear form of an int64 expression with simplified terms."""
     terms: dict[Expr, int] = {}
-    return Linear(terms, _collect(expr, 1, terms, ranges))
+    const = _collect(expr, 1, terms, ranges)
+    if len(terms) > 1 and any(isinstance(t, Binary) and t.op == "floormod" for t in terms):
+        return _rejoined(Linear(terms, const), ranges)
+    return Linear(terms, const)
+
+
+def _rejoined(form: Linear, ranges: Ranges) -> Linear:
+    """(x // d) * d·k + (x % d) * k = x * k."""
+    for rest, scale in form.terms.items():
+        if not (isinstance(rest, Binary) and rest.op == "floormod" and isinstance(rest.b, Const)):
+            continue
+        divisor = int(rest.b.value)
+        whole = _divide("floordiv", linear(rest.a), rest.b, ranges)
+        if whole.terms and all(form.coefficient(t) == c * divisor * scale for t, c in whole.terms.items()):
+            without = Linear({t: c for t, c in form.terms.items() if t is not rest}, form.const)
+            joined = without.add(whole.times(divisor * scale), -1).add(_linear(rest.a, ranges).times(scale))
+            return _rejoined(joined, ranges)
+    return form
 
 
 def _collect(expr: Expr, scale: int, terms: dict[Expr, int], ranges: Ranges) -> int:
