@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from pegbox.compute import reducer
 from pegbox.compute.reducer import Reduce
 from pegbox.compute.tensor import ComputeOp, IterVar, PlaceholderOp, Range, Tensor
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes
-from pegbox.expr.build import as_expr
+from pegbox.expr.build import as_expr, maximum, minimum
 from pegbox.expr.nodes import Const, Expr
 from pegbox.expr.visit import free_vars, walk
 
@@ -162,11 +162,21 @@ def prod(expr: object, axis: IterVar | Sequence[IterVar], where: object = None) 
     return reducer.apply(reducer.PROD, expr, axis, where)
 
 
-def max(expr: object, axis: IterVar | Sequence[IterVar], where: object = None) -> Any:
-    """Largest value over reduce axes (the lowest value of the type when none qualifies)."""
-    return reducer.apply(reducer.MAX, expr, axis, where)
+def max(expr: object, axis: object, where: object = None) -> Any:
+    """Largest value over reduce axes (the lowest value of the type when none qualifies).
+
+    `max(a, b)` of two numbers is the larger one, as in TVM.
+    """
+    return reducer.apply(reducer.MAX, expr, axis, where) if _is_axis(axis) else maximum(expr, axis)
 
 
-def min(expr: object, axis: IterVar | Sequence[IterVar], where: object = None) -> Any:
-    """Smallest value over reduce axes (the highest value of the type when none qualifies)."""
-    return reducer.apply(reducer.MIN, expr, axis, where)
+def min(expr: object, axis: object, where: object = None) -> Any:
+    """Smallest value over reduce axes (the highest value of the type when none qualifies).
+
+    `min(a, b)` of two numbers is the smaller one, as in TVM.
+    """
+    return reducer.apply(reducer.MIN, expr, axis, where) if _is_axis(axis) else minimum(expr, axis)
+
+
+def _is_axis(value: object) -> TypeGuard[IterVar | Sequence[IterVar]]:
+    return isinstance(value, IterVar | list | tuple)

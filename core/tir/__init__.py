@@ -4,3 +4,4 @@ from pegbox.schedule import BlockRef as BlockRef
 from pegbox.schedule import LoopRef as LoopRef
 from pegbox.schedule import Schedule as Schedule
 from pegbox.schedule import Trace as Trace
+from pegbox.tir.op import *  # noqa: F403  (TVM's names for functions of expressions)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pegbox import te
+from pegbox import te, tir
 from pegbox.compute.graph import consumers, placeholders, post_order
 from pegbox.compute.reference import evaluate
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, owner
@@ -442,3 +442,19 @@ def test_operations_keep_their_tag_and_attributes() -> None:
     a = te.placeholder((4,), name="A")
     b = te.compute((4,), lambda i: te.indexdiv(i, 2) + te.indexmod(i, 2) + a[i], "B", "injective", {"layout": "N"})
     assert (b.op.tag, b.op.attrs) == ("injective", {"layout": "N"})
+
+
+def test_max_and_min_of_two_numbers_are_elementwise_as_in_tvm() -> None:
+    a = te.placeholder((4,), name="A")
+    k = te.reduce_axis((0, 4), name="k")
+    assert str(te.max(a[0], 0.0)) == "max(A[0], 0.0)"
+    assert str(te.min(1, a[2])) == "min(1.0, A[2])"
+    assert te.max(a[k], axis=k).axes == (k,)
+    with pytest.raises(ComputeError, match="no reduce axis"):
+        te.max(a[0], [te.compute((4,), lambda i: a[i]).op.axis[0]])
+
+
+def test_tir_has_the_functions_of_expressions_too() -> None:
+    n = te.placeholder((3,), "int64", name="n")[0]
+    assert str(tir.indexmod(n, 4)) == "n[0] % 4"
+    assert tir.if_then_else is te.if_then_else
