@@ -84,6 +84,13 @@ def _compute_inline(sch: Schedule, choose: Choose) -> None:
     sch.compute_inline(blocks[choose(len(blocks))])
 
 
+def _rfactor(sch: Schedule, choose: Choose) -> None:
+    """Along any loop of a reduction; half of the ways to ask for the place of the dimension count from the end."""
+    blocks = [b.name for b in sch.get_blocks() if sch.tree.blocks[b.name].block.init]
+    loops = sch.get_loops(blocks[choose(len(blocks))])
+    sch.rfactor(loops[choose(len(loops))], choose(4) - 2)
+
+
 STEPS: list[Callable[[Schedule, Choose], object]] = [
     _split, _split, _fuse, _reorder, _reorder, _decompose, _compute_at, _compute_at, _compute_at, _reverse_compute_at,
     _reverse_compute_at,
@@ -93,6 +100,7 @@ STEPS: list[Callable[[Schedule, Choose], object]] = [
     lambda s, c: s.pragma(_loop(s, c), "auto_unroll_max_step", c(64)),
     lambda s, c: s.compute_at(_block(s, c), _loop(s, c)),
     lambda s, c: s.reverse_compute_at(_block(s, c), _loop(s, c)),
+    _rfactor,
     _compute_inline, lambda s, c: s.compute_inline(_block(s, c)),
     lambda s, c: s.cache_read(_block(s, c), c(2), "local"),
     lambda s, c: s.cache_write(_block(s, c), 0, "local"),
