@@ -12,6 +12,7 @@ from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.statements import Plan, Writer
 from pegbox.codegen.target import Target
 from pegbox.errors import CompileError
+from pegbox.loops.foreign import code_of
 from pegbox.loops.nodes import For, ForKind, Function, Stmt
 from pegbox.loops.visit import walk
 
@@ -38,7 +39,8 @@ def emit(func: Function, target: Target) -> Program:
     module.functions.append(entry.timed(module, func, name))
     args = tuple(ArgSpec(b.name, b.shape, b.dtype, b in func.outputs) for b in func.params)
     workspace = places.shared_bytes + threads * places.thread_bytes
-    return Program(name, args, module.text(), workspace, threads, target)
+    externs = tuple(module.externs)
+    return Program(name, args, module.text(), workspace, threads, target, externs, code_of(func) if externs else ())
 
 
 def _body(func: Function, module: ModuleText, plan: Plan, symbol: str, separate: bool) -> str:

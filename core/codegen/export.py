@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from pegbox.codegen.compiler import find
+from pegbox.codegen.foreign import compile_options, run_compiler
 from pegbox.codegen.frame import identifier
 from pegbox.codegen.machine import compile_program
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.errors import CompileError
+from pegbox.loops.foreign import CSource
 
 _C_TYPES = {
     "float64": "double", "float32": "float", "float16": "uint16_t", "bfloat16": "uint16_t",
@@ -47,7 +49,7 @@ def write_shared_library(program: Program, path: str | os.PathLike[str]) -> None
     with tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "kernel.o"
         write_object(program, part)
-        command = [*linker, "-shared", "-o", os.fspath(path), str(part)]
+        command = [*linker, "-shared", "-o", os.fspath(path), str(part), *_foreign_parts(program, Path(folder))]
         if program.num_threads > 1:
             command.append("-lgomp")
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -56,14 +58,23 @@ def write_shared_library(program: Program, path: str | os.PathLike[str]) -> None
         raise CompileError(f"{program.name}: {' '.join(command)} failed: {done.stderr.strip()[:2000]}{hint}")
 
 
+def _foreign_parts(program: Program, folder: Path) -> list[str]:
+    """What the linker needs for the C functions that the kernel calls: objects, and libraries with their places."""
+    parts: list[str] = []
+    for number, code in enumerate(program.foreign):
+        if isinstance(code, CSource):
+            part = folder / f"foreign_{number}.o"
+            run_compiler([*compile_options(code, program.target), "-c", "-o", str(part)], code)
+            parts.append(str(part))
+        else:
+            parts += [code.path, f"-Wl,-rpath,{os.path.dirname(code.path)}"]
+    return parts
+
+
 def _linker() -> list[str]:
-    named = os.environ.get("CC", "").split()
-    if named and shutil.which(named[0]):
-        return named
-    for name in ("cc", "gcc", "clang", "ld"):
-        found = shutil.which(name)
-        if found:
-            return [found]
+    found = find("cc", "gcc", "clang", "ld")
+    if found is not None:
+        return found
     raise CompileError(
         "no linker for a shared library: none of $CC, cc, gcc, clang, ld is there; install one "
         "(Debian and Ubuntu: apt install gcc), or write an object file (.o) and link it elsewhere"
@@ -89,6 +100,7 @@ def c_header(program: Program) -> str:
             *comments,
             f" *   workspace: {workspace}",
             *([" * Needs an OpenMP runtime: link with -lgomp."] if program.num_threads > 1 else []),
+            *([f" * The object file calls C functions to link with: {', '.join(program.externs)}."] * bool(program.externs)),
             " */",
             f"#ifndef {guard}",
             f"#define {guard}",

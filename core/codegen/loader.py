@@ -9,7 +9,7 @@ import threading
 from functools import cache
 from typing import Any
 
-from pegbox.codegen import openmp
+from pegbox.codegen import foreign, openmp
 from pegbox.codegen.machine import _llvm, target_machine
 from pegbox.codegen.program import CompiledProgram
 from pegbox.codegen.target import Target
@@ -34,6 +34,8 @@ class LoadedCode:
         if compiled.num_threads > 1:
             for name, address in openmp.addresses().items():
                 builder.import_symbol(name, address)
+        for name, address in foreign.addresses(compiled.name, compiled.externs, compiled.foreign, target).items():
+            builder.import_symbol(name, address)
         builder.add_current_process()
         with _lock:
             try:

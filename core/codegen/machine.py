@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any
 
+from pegbox.codegen.foreign import prepare
 from pegbox.codegen.program import CompiledProgram, Program
 from pegbox.codegen.target import Target
 from pegbox.errors import CompileError, TargetError
@@ -49,6 +50,7 @@ def compile_program(program: Program) -> CompiledProgram:
         CompileError: LLVM rejects the text (a defect of the emitter, or a text that was edited).
         TargetError: LLVM has no back end for the target.
     """
+    prepare(program.foreign, program.target)
     started = time.perf_counter()
     with _optimized(program) as module:
         code = target_machine(program.target).emit_object(module)
@@ -61,6 +63,8 @@ def compile_program(program: Program) -> CompiledProgram:
         program.num_threads,
         program.target,
         seconds,
+        program.externs,
+        program.foreign,
     )
 
 

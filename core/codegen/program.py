@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pegbox.codegen.target import Target
 from pegbox.expr import dtypes
+from pegbox.loops.foreign import ForeignCode
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Program:
 
     `ll` defines `void @name(ptr arg..., ptr workspace)` and `i64 @name__timed(ptr arg..., ptr workspace, i64 n)`,
     which calls the first n times and returns nanoseconds. `workspace` points to `workspace_bytes` bytes aligned
-    to 64 (null where 0). `num_threads` > 1 means that the code needs an OpenMP runtime.
+    to 64 (null where 0). `num_threads` > 1 means that the code needs an OpenMP runtime. `externs` are the C functions
+    that it calls, `foreign` the C code that has them (what is in neither, the process must have).
     """
 
     name: str
@@ -43,6 +45,8 @@ class Program:
     workspace_bytes: int
     num_threads: int
     target: Target
+    externs: tuple[str, ...] = ()
+    foreign: tuple[ForeignCode, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,3 +63,5 @@ class CompiledProgram:
     num_threads: int
     target: Target
     seconds: float
+    externs: tuple[str, ...] = ()
+    foreign: tuple[ForeignCode, ...] = ()

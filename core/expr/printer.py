@@ -65,7 +65,7 @@ def _box(buffer: Buffer, indices: tuple[Expr, ...], box: tuple[int, ...], names:
     """`A[i, j:j + 16]`, with the lowest index alone where one element is touched."""
     label = names.get(buffer, buffer.name) if names else buffer.name
     parts = (
-        show(i, names) if n == 1 else f"{show(i, names, 5)}:{show(i, names, 5)} + {n}"
+        show(i, names) if n == 1 else f"{show(i, names)}:{show(i + n, names)}"
         for i, n in zip(indices, box, strict=True)
     )
     return f"{label}[{', '.join(parts)}]"

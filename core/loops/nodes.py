@@ -177,6 +177,7 @@ class Function:
 
     `allocs` are the intermediate buffers of a scheduled program (a lowered program has Alloc nodes instead).
     `origins` of a lowered program: each block that was there, with the names of the buffers that it writes.
+    `domain` of what is inside of a block, looked at as a program: the variables of the blocks around, with extents.
     """
 
     name: str
@@ -186,6 +187,7 @@ class Function:
     allocs: tuple[Buffer, ...] = ()
     attrs: dict[str, Any] = field(default_factory=dict)
     origins: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    domain: tuple[tuple[Var, int], ...] = ()
 
     @property
     def allocations(self) -> dict[str, tuple[tuple[int, ...], str, str]]:

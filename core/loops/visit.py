@@ -138,3 +138,25 @@ def realizes(stmt: Stmt) -> Iterator[BlockRealize]:
     for node in walk(stmt):
         if isinstance(node, BlockRealize):
             yield node
+
+
+def blocks_below(stmt: Stmt) -> Iterator[BlockRealize]:
+    """The blocks below (or at) a statement, in program order, without those inside of blocks."""
+    return (node for node in walk_nest(stmt) if isinstance(node, BlockRealize))
+
+
+def walk_nest(stmt: Stmt) -> Iterator[Stmt]:
+    """The statement and everything below, parents first, down to the blocks."""
+    stack = [stmt]
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, BlockRealize):
+            stack.extend(reversed(children(node)))
+
+
+def map_blocks(stmt: Stmt, change: Callable[[BlockRealize], BlockRealize]) -> Stmt:
+    """The same loops over changed blocks (not those inside of blocks); what does not change is shared."""
+    if isinstance(stmt, BlockRealize):
+        return change(stmt)
+    return map_children(stmt, lambda s: map_blocks(s, change))

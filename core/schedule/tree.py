@@ -6,12 +6,15 @@ to move it. Building a tree costs microseconds, so that each edit just makes the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt, seq
+from pegbox.loops.visit import blocks_below as blocks_below
+from pegbox.loops.visit import map_blocks as map_blocks
+from pegbox.loops.visit import walk_nest
 
 
 class Tree:
@@ -24,7 +27,7 @@ class Tree:
         self.loops: dict[Var, For] = {}
         self.blocks: dict[str, BlockRealize] = {}
         self.parents: dict[int, Stmt] = {}
-        self.ranges: dict[Var, tuple[int, int]] = {}
+        self.ranges: dict[Var, tuple[int, int]] = {var: (0, extent - 1) for var, extent in func.domain}
         self._index()
 
     def _index(self) -> None:
@@ -131,46 +134,9 @@ def children(loop: For) -> tuple[Stmt, ...]:
     return loop.body.stmts if isinstance(loop.body, Seq) else (loop.body,)
 
 
-def blocks_below(stmt: Stmt) -> Iterator[BlockRealize]:
-    """The blocks below (or at) a statement, in program order, without those inside of blocks."""
-    return (node for node in _nest(stmt) if isinstance(node, BlockRealize))
-
-
 def loops_below(stmt: Stmt) -> Iterator[For]:
     """The loops below (or at) a statement, in program order, without those inside of blocks."""
-    return (node for node in _nest(stmt) if isinstance(node, For))
-
-
-def _nest(stmt: Stmt) -> Iterator[Stmt]:
-    """The statement and everything below, down to the blocks."""
-    stack = [stmt]
-    while stack:
-        node = stack.pop()
-        yield node
-        if isinstance(node, For):
-            stack.append(node.body)
-        elif isinstance(node, Seq):
-            stack.extend(reversed(node.stmts))
-        elif isinstance(node, If):
-            stack.append(node.then)
-        elif isinstance(node, Alloc):
-            stack.append(node.body)
-
-
-def map_blocks(stmt: Stmt, change: Callable[[BlockRealize], BlockRealize]) -> Stmt:
-    """The same loops over changed blocks; what does not change is shared."""
-    if isinstance(stmt, BlockRealize):
-        return change(stmt)
-    if isinstance(stmt, For):
-        return stmt.with_body(map_blocks(stmt.body, change))
-    if isinstance(stmt, Seq):
-        changed = tuple(map_blocks(s, change) for s in stmt.stmts)
-        return stmt if all(a is b for a, b in zip(changed, stmt.stmts, strict=True)) else Seq(changed)
-    if isinstance(stmt, If):
-        return replace(stmt, then=map_blocks(stmt.then, change))
-    if isinstance(stmt, Alloc):
-        return Alloc(stmt.buffer, map_blocks(stmt.body, change))
-    raise TypeError(f"unknown statement {type(stmt).__name__}")
+    return (node for node in walk_nest(stmt) if isinstance(node, For))
 
 
 def with_allocs(func: Function, add: tuple[Buffer, ...] = (), drop: tuple[Buffer, ...] = ()) -> Function:

@@ -8,16 +8,30 @@ from pegbox.expr.build import ZERO, all_of, compare, conjuncts
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, If, IterKind, Seq, Stmt, seq
-from pegbox.loops.visit import map_children, realizes, substitute_vars
+from pegbox.loops.nodes import Alloc, Block, BlockRealize, For, ForKind, Function, If, IterKind, Seq, Stmt, seq
+from pegbox.loops.visit import blocks_below, map_blocks, map_children, realizes, substitute_vars
 
 
 def lower_inits(func: Function) -> Function:
     """Split every `init` off into a nest of its own, over the spatial loops inside the outermost reduce loop."""
-    for realize in list(realizes(func.body)):
-        if realize.block.init is not None:
-            func = func.with_body(_split(func.body, realize))
+    if any(realize.block.init is not None for realize in realizes(func.body)):
+        return func.with_body(_lower(func.body))
     return func
+
+
+def _lower(body: Stmt) -> Stmt:
+    """The same for the body of a function or of a block, and for the blocks inside of blocks."""
+    for realize in list(blocks_below(body)):
+        if realize.block.init is not None:
+            body = _split(body, realize)
+    return map_blocks(body, _inside)
+
+
+def _inside(realize: BlockRealize) -> BlockRealize:
+    block = realize.block
+    if not any(True for _ in realizes(block.body)):
+        return realize
+    return BlockRealize(realize.values, replace(block, body=_lower(block.body)), realize.predicate)
 
 
 def reduce_vars(realize: BlockRealize) -> set[Var]:
@@ -33,7 +47,8 @@ def _split(body: Stmt, realize: BlockRealize) -> Stmt:
     path = path_to(body, realize)
     loops = [node for node in path if isinstance(node, For)]
     reducing = reduce_vars(realize)
-    if reducing & _spatial_vars(realize):
+    if reducing & _spatial_vars(realize) or reducing - {loop.var for loop in loops}:
+        # One loop runs over both, or a block around decides together with the loops whether this is the first visit.
         plain = BlockRealize(realize.values, _started_inside(realize.block), realize.predicate)
         return _replace(body, path, realize, realize, plain, Seq(()))
     first = next((i for i, loop in enumerate(loops) if loop.var in reducing), None)
@@ -69,8 +84,10 @@ def path_to(body: Stmt, target: Stmt) -> list[Stmt]:
         match stmt:
             case Seq(stmts):
                 below = stmts
-            case For() | If():
-                below = (stmt.body if isinstance(stmt, For) else stmt.then,)
+            case For() | Alloc():
+                below = (stmt.body,)
+            case If():
+                below = (stmt.then,)
             case _:
                 below = ()
         for child in below:

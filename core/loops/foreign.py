@@ -1,0 +1,72 @@
+"""C code that programs call: source text, or a library that is there. Functions carry it in their attributes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from pegbox.errors import ArgumentError
+from pegbox.loops.nodes import Function
+
+IMPORT_C = "import_c"
+IMPORT_LIBRARY = "import_library"
+
+
+@dataclass(frozen=True, slots=True)
+class CSource:
+    """C text, or C++ text whose functions are `extern "C"`; compiled with the system's compiler when it is needed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CLibrary:
+    """A shared library that is there already."""
+
+    path: str
+
+
+ForeignCode: TypeAlias = CSource | CLibrary
+
+
+def c_source(text: str) -> CSource:
+    """C text with the functions that `call_extern` calls.
+
+    Raises:
+        ArgumentError: it is no text.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise ArgumentError(f"c_source({text!r}): give the text of C functions")
+    return CSource(text)
+
+
+def c_library(path: str | os.PathLike[str]) -> CLibrary:
+    """A shared library with the functions that `call_extern` calls.
+
+    Raises:
+        ArgumentError: there is no such file.
+    """
+    found = os.path.abspath(os.fspath(path))
+    if not os.path.isfile(found):
+        raise ArgumentError(f"c_library({os.fspath(path)!r}): there is no such file; compile it first, or use c_source")
+    return CLibrary(found)
+
+
+def code_of(func: Function) -> tuple[ForeignCode, ...]:
+    """The C code that a function calls."""
+    sources: Iterable[str] = func.attrs.get(IMPORT_C, ())
+    libraries: Iterable[str] = func.attrs.get(IMPORT_LIBRARY, ())
+    return (*map(CSource, sources), *map(CLibrary, libraries))
+
+
+def with_code(func: Function, code: Iterable[ForeignCode]) -> Function:
+    """The function with more C code; what it has already is not added again."""
+    wanted = dict.fromkeys((*code_of(func), *code))
+    attrs = {k: v for k, v in func.attrs.items() if k not in (IMPORT_C, IMPORT_LIBRARY)}
+    if sources := tuple(c.text for c in wanted if isinstance(c, CSource)):
+        attrs[IMPORT_C] = sources
+    if libraries := tuple(c.path for c in wanted if isinstance(c, CLibrary)):
+        attrs[IMPORT_LIBRARY] = libraries
+    return func if attrs == func.attrs else replace(func, attrs=attrs)
