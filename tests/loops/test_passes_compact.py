@@ -6,6 +6,7 @@ from typing import Any
 
 from te_programs import blur, check_values, matmul, through, two_stages
 
+import pegbox as pb
 from pegbox import te
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import Alloc, For, ForKind, Function
@@ -65,12 +66,19 @@ def test_large_buffers_do_not_grow_much() -> None:
         assert ("if i.outer" in str(func)) is (size == n)
 
 
-def test_no_room_is_made_for_elements_before_the_first() -> None:
+def test_room_is_made_only_where_a_test_may_go_for_it_and_none_before_the_first_element() -> None:
     a, b, c = blur(12)
     s = te.create_schedule(c.op)
     s[c].split(s[c].op.axis[0], factor=5)
-    s[b].compute_root()
-    assert allocated(through("compact", s, [a, c]))["B"] == (16,)
+    assert allocated(through("compact", s, [a, c]))["B"] == b.shape  # the test keeps C, an output
+    d = te.compute((12,), lambda i: c[i] - 1, "D")
+    s = te.create_schedule(d.op)
+    s[c].split(s[c].op.axis[0], factor=5)
+    assert allocated(through("compact", s, [a, d])) == {"B": (16,), "C": (15,)}
+    assert {n: shape for n, (shape, _, _) in pb.lower(s, [a, d], simple_mode=True).allocations.items()} == {
+        "B": (13,),
+        "C": (12,),
+    }
 
 
 def test_nothing_is_allocated_inside_a_vectorized_loop() -> None:

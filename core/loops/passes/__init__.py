@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from pegbox.loops.inspect import origins_of
 from pegbox.loops.nodes import Function
@@ -19,8 +20,8 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
     """All passes in order; the result has no blocks, and every buffer that is no parameter stands in an Alloc.
 
     Args:
-        simple: leave loops with tails whole, with their tests inside, and what the threads of a block do together
-            below the loops of these threads, as a GPU runs it: for people to read.
+        simple: leave loops with tails whole, with their tests inside, buffers no larger than their tensors, and what
+            the threads of a block do together below the loops of these threads, as a GPU runs it: for people to read.
 
     Raises:
         LoweringError: the program is malformed.
@@ -28,6 +29,7 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
     func = replace(func, origins=origins_of(func))
     if not simple:
         func = lower_threads(func)
-    for run in (lower_inits, flatten_blocks, compact_buffers, drop_guards, hoist_tests):
+    compact = partial(compact_buffers, grow=not simple)
+    for run in (lower_inits, flatten_blocks, compact, drop_guards, hoist_tests):
         func = run(func)
     return func if simple else partition_loops(func)

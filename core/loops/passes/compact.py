@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pegbox.expr.affine import Linear, linear
-from pegbox.expr.bounds import Interval, linear_bounds
+from pegbox.expr.affine import Linear
+from pegbox.expr.bounds import Interval
 from pegbox.expr.low_level import Stride, stored_box
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.simplify import simplified_linear
-from pegbox.expr.visit import free_vars, loads, rewrite
+from pegbox.expr.visit import loads, rewrite
+from pegbox.loops.intervals import Interval as Span
+from pegbox.loops.intervals import Relaxation, interval
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.threads import is_shared
 from pegbox.loops.visit import children, expressions, map_exprs, walk
 
 _SMALL = 64 * 1024  # bytes up to which a buffer may grow beyond its tensor, so that whole tiles fit
@@ -25,6 +28,11 @@ class _Access:
     indices: tuple[Expr, ...]
     box: tuple[int, ...]
 
+    @property
+    def guarded(self) -> bool:
+        """Is there a test around it that may be dropped where the buffer has room?"""
+        return any(isinstance(s, If) and s.guard for s in self.path)
+
 
 @dataclass(frozen=True)
 class _Placement:
@@ -36,15 +44,17 @@ class _Placement:
     lows: tuple[Linear, ...]
 
 
-def compact_buffers(func: Function) -> Function:
+def compact_buffers(func: Function, *, grow: bool = True) -> Function:
     """Put each intermediate in an Alloc at the innermost place that holds all its uses, cut to the part used there.
 
-    A buffer may end up a little larger than its tensor: whole tiles, so that their tails can be computed unguarded.
+    Args:
+        grow: let a buffer end up a little larger than its tensor: whole tiles, so that their tails can be computed
+            unguarded.
     """
     ranges = {s.var: (0, s.extent - 1) for s in walk(func.body) if isinstance(s, For)}
     accesses: dict[Buffer, list[_Access]] = {b: [] for b in func.allocs}
     _collect(func.body, (), accesses)
-    placements = [_place(buffer, uses, ranges) for buffer, uses in accesses.items() if uses]
+    placements = [_place(buffer, uses, ranges, grow) for buffer, uses in accesses.items() if uses]
     return replace(func, body=_apply(func.body, placements, ranges), allocs=())
 
 
@@ -60,7 +70,7 @@ def _collect(stmt: Stmt, path: tuple[Stmt, ...], accesses: dict[Buffer, list[_Ac
         _collect(child, here, accesses)
 
 
-def _place(buffer: Buffer, uses: Sequence[_Access], ranges: dict[Var, Interval]) -> _Placement:
+def _place(buffer: Buffer, uses: Sequence[_Access], ranges: dict[Var, Interval], grow: bool) -> _Placement:
     common = uses[0].path
     for use in uses[1:]:
         depth = 0
@@ -69,8 +79,9 @@ def _place(buffer: Buffer, uses: Sequence[_Access], ranges: dict[Var, Interval])
         common = common[:depth]
     while len(common) > 1 and _is_vector(common):
         common = common[:-1]
-    outer = {s.var for s in common[:-1] if isinstance(s, For)}
-    box = [_extent(buffer, d, uses, outer, ranges) for d in range(len(buffer.shape))]
+    # What threads see together must have room for all of them.
+    outer = {s.var for s in common[:-1] if isinstance(s, For) and not is_shared(buffer.scope, s)}
+    box = [_extent(buffer, d, uses, outer, ranges, grow) for d in range(len(buffer.shape))]
     shape = tuple(extent for _, extent in box)
     new = Buffer(buffer.name, shape, buffer.dtype, buffer.scope)
     return _Placement(common[-1], buffer, new, tuple(lo for lo, _ in box))
@@ -82,35 +93,35 @@ def _is_vector(path: tuple[Stmt, ...]) -> bool:
 
 
 def _extent(
-    buffer: Buffer, dim: int, uses: Sequence[_Access], outer: set[Var], ranges: dict[Var, Interval]
+    buffer: Buffer, dim: int, uses: Sequence[_Access], outer: set[Var], ranges: dict[Var, Interval], grow: bool
 ) -> tuple[Linear, int]:
     """Lowest index (in variables of the loops around) and the number of elements used."""
     whole = Linear({}, 0), buffer.shape[dim]
-    base: Linear | None = None
-    lo = hi = 0
+    hull: Span | None = None
+    wanted = buffer.shape[dim] - 1  # the last index that has to have room
     for use in uses:
-        form = linear(use.indices[dim])
-        fixed = Linear({t: c for t, c in form.terms.items() if free_vars(t) <= outer}, 0)
-        rest = Linear({t: c for t, c in form.terms.items() if t not in fixed.terms}, form.const)
-        inner = linear_bounds(rest, ranges)
-        if inner is None or any(free_vars(t) & outer for t in rest.terms):
+        running = {s.var for s in use.path if isinstance(s, For)} - outer
+        found = interval(use.indices[dim], Relaxation(running, ranges))
+        if found is None:
             return whole
-        inner = inner[0], inner[1] + use.box[dim] - 1
-        if base is None:
-            base, (lo, hi) = fixed, inner
-        elif fixed.add(base, -1).terms:
+        if use.box[dim] > 1:
+            found = found.widened(use.box[dim] - 1)
+        if grow and use.guarded and found.lo.is_const:
+            wanted = max(wanted, found.lo.const + found.width)
+        hull = found if hull is None else hull.hull(found)
+        if hull is None:
             return whole
-        else:
-            lo, hi = min(lo, inner[0]), max(hi, inner[1])
-    assert base is not None
-    if not base.terms:
-        lo = max(lo, 0)
-    extent = hi - lo + 1
+    assert hull is not None
+    lo, extent = hull.lo, hull.width + 1
+    if lo.is_const:
+        # Elements beyond the ends are asked for only where some test fails.
+        first, last = max(lo.const, 0), min(lo.const + hull.width, wanted)
+        lo, extent = Linear({}, first), max(last - first, 0) + 1
     if extent > buffer.shape[dim]:
         row = buffer.nbytes // buffer.shape[dim]
-        if extent * row > max(_SMALL, buffer.nbytes * 5 // 4):
+        if not grow or extent * row > max(_SMALL, buffer.nbytes * 5 // 4):
             return whole
-    return base.add(Linear({}, lo)), extent
+    return lo, extent
 
 
 def _apply(body: Stmt, placements: Sequence[_Placement], ranges: dict[Var, Interval]) -> Stmt:

@@ -1,0 +1,215 @@
+"""Which values does an index take while some loops run and the others stand still?
+
+The answer is an interval: a lowest value in terms of the loops that stand still, and a constant number of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from math import gcd
+
+from pegbox.expr.affine import Linear, constant, linear
+from pegbox.expr.bounds import Ranges, bounds
+from pegbox.expr.build import conjuncts, floordiv, floormod, index
+from pegbox.expr.nodes import Binary, Compare, Const, Expr, Load, Var
+from pegbox.expr.simplify import simplified_linear
+from pegbox.expr.visit import substitute, walk
+from pegbox.loops.nodes import BlockRealize
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The integers from `lo` to `lo + width`. `exact`: each of them occurs; else there may be gaps.
+
+    `moved_by` are the running loops that the index depends on, `capped` the numbers of the caps that bound it.
+    """
+
+    lo: Linear
+    width: int
+    exact: bool = True
+    moved_by: frozenset[Var] = frozenset()
+    capped: frozenset[int] = frozenset()
+
+    def plus(self, other: Interval) -> Interval:
+        # Sums of independent contiguous intervals may have gaps (0, 4, 8 + 0, 1): callers check the strides.
+        return Interval(
+            self.lo.add(other.lo),
+            self.width + other.width,
+            self.exact and other.exact,
+            self.moved_by | other.moved_by,
+            self.capped | other.capped,
+        )
+
+    def widened(self, by: int) -> Interval:
+        """So many values more behind the last one."""
+        return Interval(self.lo, self.width + by, False, self.moved_by, self.capped)
+
+    def hull(self, other: Interval) -> Interval | None:
+        """The smallest interval around both, None when their distance is not constant."""
+        gap = other.lo.add(self.lo, -1)
+        if not gap.is_const:
+            return None
+        first, last = min(0, gap.const), max(self.width, gap.const + other.width)
+        same = gap.const == 0 and self.width == other.width and self.exact and other.exact
+        moved, capped = self.moved_by | other.moved_by, self.capped | other.capped
+        return Interval(self.lo.add(constant(first)), last - first, same, moved, capped)
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """The loops that run, the ranges of all loops, and the caps that predicates put on sums of running loops."""
+
+    running: Set[Var]
+    ranges: Ranges
+    caps: Sequence[tuple[Mapping[Expr, int], int]] = ()
+
+
+def caps_of(predicate: Expr, running: Set[Var]) -> list[tuple[Mapping[Expr, int], int]]:
+    """`sum of running loops < n` among the predicate's parts, as (coefficients, n - 1)."""
+    found = []
+    for part in conjuncts(predicate):
+        if isinstance(part, Compare) and part.op == "lt" and isinstance(part.b, Const):
+            form = linear(part.a)
+            if all(isinstance(t, Var) and t in running and c > 0 for t, c in form.terms.items()):
+                found.append((form.terms, int(part.b.value) - form.const - 1))
+    return found
+
+
+def index_interval(expr: Expr, realize: BlockRealize, relax: Relaxation) -> Interval | None:
+    """The values of an index over a block's variables, as the block is bound; None if unknown."""
+    values = {it.var: value for it, value in zip(realize.block.iters, realize.values, strict=True)}
+    return interval(substitute(expr, values), relax)
+
+
+def interval(expr: Expr, relax: Relaxation) -> Interval | None:
+    """The values of an expression over loops; None if unknown (gathers, products of loops ...)."""
+    return _relax(simplified_linear(expr, relax.ranges), relax)
+
+
+def _relax(form: Linear, relax: Relaxation) -> Interval | None:
+    still: dict[Expr, int] = {t: c for t, c in form.terms.items() if isinstance(t, Var) and t not in relax.running}
+    digits: dict[Expr, int] = {t: c for t, c in form.terms.items() if isinstance(t, Var) and t in relax.running}
+    result = Interval(Linear(still, form.const), 0).plus(_sum(digits, relax))
+    for term, coefficient in form.terms.items():
+        if isinstance(term, Var):
+            continue
+        part = _term(term, relax)
+        if part is None:
+            return None
+        scaled = _scaled(part, coefficient)
+        exact = scaled.width == 0 or (result.width == 0 and scaled.exact)
+        total = result.plus(scaled)
+        result = Interval(total.lo, total.width, total.exact and exact, total.moved_by, total.capped)
+    return result
+
+
+def _sum(digits: Mapping[Expr, int], relax: Relaxation) -> Interval:
+    """Coefficient × running loop, summed; groups that a predicate caps count as one digit of fewer values."""
+    moved = frozenset(t for t in digits if isinstance(t, Var))
+    rest = dict(digits)
+    spans: list[tuple[int, int]] = []  # (coefficient, last value) of each digit
+    contiguous = True
+    capped = set()
+    for number, (terms, last) in enumerate(relax.caps):
+        factor = _multiple(terms, rest)
+        natural = [(abs(c), relax.ranges[t][1]) for t, c in terms.items() if isinstance(t, Var)]
+        if factor and last < sum(c * hi for c, hi in natural):
+            contiguous = contiguous and _contiguous(natural)
+            spans.append((factor, last))
+            capped.add(number)
+            rest = {t: c for t, c in rest.items() if t not in terms}
+    spans += [(c, relax.ranges[t][1]) for t, c in rest.items() if isinstance(t, Var)]
+    lo = sum(c * last for c, last in spans if c < 0)
+    width = sum(abs(c) * last for c, last in spans)
+    exact = contiguous and _contiguous([(abs(c), last) for c, last in spans])
+    return Interval(constant(lo), width, exact, moved, frozenset(capped))
+
+
+def _multiple(terms: Mapping[Expr, int], of: Mapping[Expr, int]) -> int:
+    """The factor f with `of[t] == f * terms[t]` for all terms, or 0."""
+    factors = {divmod(of.get(t, 0), c) for t, c in terms.items()}
+    if len(factors) != 1:
+        return 0
+    factor, remainder = factors.pop()
+    return factor if remainder == 0 else 0
+
+
+def _contiguous(spans: Sequence[tuple[int, int]]) -> bool:
+    """Do the sums of coefficient × digit leave no gaps?"""
+    reach = 0
+    for coefficient, last in sorted(spans):
+        if last > 0:
+            if coefficient > reach + 1:
+                return False
+            reach += coefficient * last
+    return True
+
+
+def _scaled(part: Interval, factor: int) -> Interval:
+    lo = part.lo if factor >= 0 else part.lo.add(constant(part.width))
+    return Interval(
+        lo.times(factor), part.width * abs(factor), part.exact and abs(factor) == 1, part.moved_by, part.capped
+    )
+
+
+def _term(term: Expr, relax: Relaxation) -> Interval | None:
+    nodes = list(walk(term))
+    if any(isinstance(n, Load) for n in nodes):
+        return None
+    if not any(n in relax.running for n in nodes if isinstance(n, Var)):
+        return Interval(Linear({term: 1}, 0), 0)
+    if isinstance(term, Binary) and isinstance(term.b, Const):
+        inner = _relax(linear(term.a), relax)
+        if inner is not None and term.op in ("floordiv", "floormod"):
+            return _divided(term.op, inner, int(term.b.value), relax)
+        if inner is not None and term.op in ("min", "max"):
+            return _clamped(term.op, inner, term.a, int(term.b.value), relax)
+    return _by_ranges(term, nodes, relax)
+
+
+def _by_ranges(term: Expr, nodes: Sequence[Expr], relax: Relaxation) -> Interval | None:
+    """All that the ranges of the loops allow, for a term that knows running loops only."""
+    if not all(n in relax.running for n in nodes if isinstance(n, Var)):
+        return None
+    between = bounds(term, relax.ranges)
+    if between is None:
+        return None
+    moved = frozenset(n for n in nodes if isinstance(n, Var))
+    return Interval(constant(between[0]), between[1] - between[0], False, moved)
+
+
+def _clamped(op: str, inner: Interval, expr: Expr, limit: int, relax: Relaxation) -> Interval | None:
+    """`max(expr, limit)` is at most as far above `expr` as `limit` is above the smallest value of `expr`."""
+    between = bounds(expr, relax.ranges)
+    if between is None:
+        return None
+    reach = max(0, limit - between[0] if op == "max" else between[1] - limit)
+    lo = inner.lo if op == "max" else inner.lo.add(constant(-reach))
+    return Interval(lo, inner.width + reach, False, inner.moved_by, inner.capped)
+
+
+def _divided(op: str, inner: Interval, divisor: int, relax: Relaxation) -> Interval | None:
+    """`lo .. lo + width` divided by a constant: lo is a multiple of `step`, plus `phase`."""
+    if divisor <= 0:
+        return None
+    if inner.lo.is_const:
+        first, last = inner.lo.const, inner.lo.const + inner.width
+        if op == "floordiv":
+            return Interval(
+                constant(first // divisor), last // divisor - first // divisor, False, inner.moved_by, inner.capped
+            )
+        if first // divisor == last // divisor:
+            return Interval(constant(first % divisor), inner.width, inner.exact, inner.moved_by, inner.capped)
+        return Interval(constant(0), divisor - 1, False, inner.moved_by, inner.capped)
+    step = gcd(divisor, *inner.lo.terms.values())
+    phase = inner.lo.const % step
+    reach = divisor - step + phase + inner.width  # the largest (lo % divisor) + width
+    lo = inner.lo.to_expr()
+    if op == "floordiv":
+        first_value = simplified_linear(floordiv(lo, index(divisor)), relax.ranges)
+        return Interval(first_value, reach // divisor, reach < divisor, inner.moved_by, inner.capped)
+    if reach < divisor:
+        first_value = simplified_linear(floormod(lo, index(divisor)), relax.ranges)
+        return Interval(first_value, inner.width, inner.exact, inner.moved_by, inner.capped)
+    return Interval(constant(0), divisor - 1, False, inner.moved_by, inner.capped)
