@@ -270,8 +270,8 @@ def test_te_cache_read_by_who_does_not_read_is_refused() -> None:
 def test_te_caches_in_an_unknown_scope_are_refused(cache: str) -> None:
     a, b = grid()
     s = te.create_schedule(b)
-    with pytest.raises(ScheduleError, match="unknown scope 'shared' for a copy of"):
-        s.cache_read(a, "shared", [b]) if cache == "cache_read" else s.cache_write(b, "shared")
+    with pytest.raises(ScheduleError, match="unknown scope 'near' for a copy of"):
+        s.cache_read(a, "near", [b]) if cache == "cache_read" else s.cache_write(b, "near")
 
 
 # compute_at, compute_inline, compute_root

@@ -21,7 +21,7 @@ def _scheduled(args: Any) -> Schedule:
     sch.reorder(i_0, j_0, k_0, i_1, k_1, j_1)
     back = sch.cache_write("C", 0, "local")
     sch.reverse_compute_at(back, j_0)
-    sch.compute_at(sch.cache_read("C", "A", consumers=["C"]), k_0)
+    sch.compute_at(sch.cache_read("C", "A", consumer_blocks=["C"]), k_0)
     sch.vectorize(j_1)
     sch.unroll(i_1)
     sch.pragma(i_0, "unroll_explicit", True)

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pegbox.errors import ScheduleError
-from pegbox.expr.build import TRUE
-from pegbox.expr.nodes import Buffer, Load, Var
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, IterKind, Region, Seq, Stmt, Store, seq
-from pegbox.loops.visit import replace_buffer
-from pegbox.schedule.analysis import read_buffers, written_buffers
+from pegbox.expr.nodes import Buffer
 from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.buffers import SCOPES as SCOPES
+from pegbox.schedule.buffers import check_scope, choose_read, choose_written, fresh_buffer_name, has_gaps, redirect
+from pegbox.schedule.copies import after_writers, before_readers, copy_block
 from pegbox.schedule.handles import BlockRef
 from pegbox.schedule.outline import refuse
-from pegbox.schedule.tree import Tree, with_allocs
-
-SCOPES = ("global", "local")
+from pegbox.schedule.tree import Tree
 
 
 class CachePrimitives(ScheduleBase):
@@ -25,18 +22,17 @@ class CachePrimitives(ScheduleBase):
     def cache_read(
         self,
         block: BlockRef | str,
-        buffer: int | str,
-        scope: str = "global",
-        *,
-        consumers: Sequence[BlockRef | str] | None = None,
+        read_buffer_index: int | str,
+        storage_scope: str = "global",
+        consumer_blocks: Sequence[BlockRef | str] | None = None,
     ) -> BlockRef:
         """Copy a buffer before it is read; readers then read the copy. Gives the copying block.
 
         Args:
             block: a block that reads the buffer.
-            buffer: which: its number among the buffers that `block` reads, or its name.
-            scope: "global" or "local", where the copy lives.
-            consumers: the blocks that shall read the copy; by default all that read the buffer.
+            read_buffer_index: which buffer: its number among those that `block` reads, or its name.
+            storage_scope: where the copy lives: "global", "local", "shared", "shared.dyn" or "warp".
+            consumer_blocks: the blocks that shall read the copy, besides `block`; by default all that read the buffer.
 
         Before `cache_read("C", "A", "local")`::
 
@@ -53,40 +49,40 @@ class CachePrimitives(ScheduleBase):
                 block C:
                     C[vi] = A_local[vi] * 2.0
 
-        Move the copy where it is needed with `compute_at`.
+        Where the buffer is made inside of loops around its readers, the copy is made there too, of what one iteration
+        needs. Otherwise the whole buffer is copied; `compute_at` moves the copy where it is needed.
 
         Raises:
-            ScheduleError: no such buffer or scope, or the buffer is made inside the loops around a consumer.
+            ScheduleError: no such buffer or scope, a block of `consumer_blocks` does not read the buffer, readers
+                inside and outside of the loops in which the buffer is made, a part of it is never written, or what
+                the readers need is not ready there.
         """
         tree, realize = self.tree, self._block(block)
-        source = _choose(read_buffers(realize.block), buffer, realize.block.name, "reads")
-        chosen = [r.block.name for r in tree.readers(source)]
-        if consumers is not None:
-            chosen = [n for n in chosen if n in {self._block(c).block.name for c in consumers} | {realize.block.name}]
-        copy = _copy_buffer(tree, source, scope)
-        first = tree.top_of(tree.blocks[chosen[0]])
-        for writer in tree.writers(source):
-            if tree.is_under(writer, first):
-                raise refuse(
-                    tree,
-                    f"cache_read({realize.block.name}, {source.name}): {source.name} is made by {writer.block.name} "
-                    f"inside the loops around {chosen[0]}, where no copy of all of it can be taken",
-                    "cache_read first, compute_at after",
-                    writer.block.name,
-                    chosen[0],
-                )
-        made = _copy_nest(copy.name, source, copy)
-        func = with_allocs(_insert(tree, first, made, after=False).func, add=(copy,))
-        self._set(_redirect(Tree(func), chosen, source, copy))
+        source = choose_read(realize, read_buffer_index)
+        what = f"cache_read({realize.block.name}, {source.name})"
+        check_scope(storage_scope, f"a copy of {source.name}")
+        chosen = self._readers(realize.block.name, source, consumer_blocks)
+        _check_whole(tree, source, realize.block.name, what)
+        copy = _copy_buffer(tree, source, storage_scope)
+        made = copy_block(copy.name, source.shape, source, copy)
+        self._set(before_readers(redirect(tree, chosen, source, copy), what, made, source, copy, chosen))
         return BlockRef(copy.name)
 
     @primitive
-    def cache_write(self, block: BlockRef | str, buffer: int | str = 0, scope: str = "global") -> BlockRef:
+    def cache_write(
+        self,
+        block: BlockRef | str,
+        write_buffer_index: int | str = 0,
+        storage_scope: str = "global",
+        consumer_blocks: Sequence[BlockRef | str] | None = None,
+    ) -> BlockRef:
         """Let a block write to a new buffer, and copy that to the old one afterwards. Gives the copying block.
 
         Args:
-            buffer: which: its number among the buffers that `block` writes, or its name.
-            scope: "global" or "local", where the new buffer lives.
+            block: a block that writes the buffer.
+            write_buffer_index: which buffer: its number among those that `block` writes, or its name.
+            storage_scope: where the new buffer lives: "global", "local", "shared", "shared.dyn" or "warp".
+            consumer_blocks: readers that shall read the new buffer; by default all go on reading the old one.
 
         Before `cache_write("C", 0, "local")`::
 
@@ -103,79 +99,52 @@ class CachePrimitives(ScheduleBase):
                 block C_local:
                     C[v0] = C_local[v0]
 
-        Move the copy to the end of a tile with `reverse_compute_at`.
+        Where a reader stands in the same loops, what one iteration makes is copied there. Otherwise the whole buffer
+        is copied; `reverse_compute_at` moves the copy to the end of a tile.
 
         Raises:
-            ScheduleError: no such buffer or scope, or a consumer shares loops with the block.
+            ScheduleError: no such buffer or scope, a block of `consumer_blocks` does not read the buffer, readers
+                inside and outside of the loops in which the buffer is made, a part of it is never written, or the
+                results are partial where the copy would be made.
         """
         tree, realize = self.tree, self._block(block)
         name = realize.block.name
-        target = _choose(written_buffers(realize.block), buffer, name, "writes")
-        copy = _copy_buffer(tree, target, scope)
-        writers = tree.writers(target)
-        top = tree.top_of(writers[-1])
-        for reader in tree.readers(target):
-            if tree.is_under(reader, top):
-                raise refuse(
-                    tree,
-                    f"cache_write({name}, {target.name}): {reader.block.name} reads {target.name} inside the loops "
-                    f"around {name}, before a copy of all of it can be made",
-                    "cache_write first, compute_at after",
-                    name,
-                    reader.block.name,
-                )
-        made = _copy_nest(copy.name, copy, target)
-        func = with_allocs(_insert(tree, top, made, after=True).func, add=(copy,))
-        self._set(_redirect(Tree(func), [w.block.name for w in writers], target, copy))
+        target = choose_written(realize, write_buffer_index)
+        what = f"cache_write({name}, {target.name})"
+        check_scope(storage_scope, f"a copy of {target.name}")
+        served = [] if consumer_blocks is None else self._readers(None, target, consumer_blocks)
+        _check_whole(tree, target, name, what)
+        copy = _copy_buffer(tree, target, storage_scope)
+        writers = [w.block.name for w in tree.writers(target)]
+        rest = [r.block.name for r in tree.readers(target) if r.block.name not in {*served, *writers}]
+        made = copy_block(copy.name, target.shape, copy, target)
+        changed = redirect(tree, [*writers, *(n for n in served if n not in writers)], target, copy)
+        self._set(after_writers(changed, what, made, copy, target, writers, rest))
         return BlockRef(copy.name)
 
+    def _readers(self, own: str | None, buffer: Buffer, given: Sequence[BlockRef | str] | None) -> list[str]:
+        """The chosen readers of a buffer, in program order."""
+        names = [r.block.name for r in self.tree.readers(buffer)]
+        if given is None:
+            return names
+        chosen = {self._block(c).block.name for c in given}
+        wrong = sorted(chosen - set(names))
+        if wrong:
+            raise ScheduleError(f"{wrong[0]} does not read {buffer.name}; name some of {', '.join(names) or 'no block'}")
+        return [n for n in names if n in chosen or n == own]
 
-def _choose(buffers: list[Buffer], which: int | str, name: str, verb: str) -> Buffer:
-    for number, buffer in enumerate(buffers):
-        if which in (number, buffer.name) and not isinstance(which, bool):
-            return buffer
-    listed = ", ".join(f"{n}: {b.name}" for n, b in enumerate(buffers))
-    raise ScheduleError(f"block {name} {verb} no buffer {which!r}; it {verb} {listed or 'none'}")
+
+def _check_whole(tree: Tree, buffer: Buffer, name: str, what: str) -> None:
+    """Raises ScheduleError: a part of the buffer, the padding of its layout, is never written: it cannot be copied."""
+    if has_gaps(tree, buffer):
+        raise refuse(
+            tree,
+            f"{what}: the padding of {buffer.name} is never written, so that no copy of all of it can be taken",
+            "make the copy before transform_layout, or give transform_layout a pad_value",
+            name,
+        )
 
 
 def _copy_buffer(tree: Tree, original: Buffer, scope: str) -> Buffer:
-    if scope not in SCOPES:
-        raise ScheduleError(f"unknown scope {scope!r} for a copy of {original.name}; use one of {', '.join(SCOPES)}")
-    taken = {b.name for b in (*tree.func.params, *tree.func.allocs)} | set(tree.blocks)
-    base = name = f"{original.name}_{scope}"
-    count = 0
-    while name in taken:
-        count += 1
-        name = f"{base}_{count}"
+    name = fresh_buffer_name(tree, f"{original.name}_{scope.replace('.', '_')}")
     return Buffer(name, original.shape, original.dtype, scope)
-
-
-def _copy_nest(name: str, source: Buffer, target: Buffer) -> Stmt:
-    iters = tuple(BlockIter(Var(f"v{n}"), extent, IterKind.SPATIAL) for n, extent in enumerate(source.shape))
-    point = tuple(it.var for it in iters)
-    box = tuple((v, 1) for v in point)
-    body = Store(target, point, Load(source, point))
-    block = Block(name, iters, (Region(source, box),), (Region(target, box),), body)
-    loops = [Var(f"ax{n}") for n in range(len(iters))]
-    nest: Stmt = BlockRealize(tuple(loops), block, TRUE)
-    for var, it in reversed(list(zip(loops, iters, strict=True))):
-        nest = For(var, it.extent, nest)
-    return nest
-
-
-def _insert(tree: Tree, top: Stmt, new: Stmt, *, after: bool) -> Tree:
-    """The program with a statement before or after a top-level one."""
-    body = tree.func.body
-    stmts = body.stmts if isinstance(body, Seq) else (body,)
-    place = next(n for n, s in enumerate(stmts) if s is top) + after
-    return Tree(tree.func.with_body(seq(*stmts[:place], new, *stmts[place:])))
-
-
-def _redirect(tree: Tree, names: Sequence[str], old: Buffer, new: Buffer) -> Tree:
-    """The named blocks use another buffer at the same indices."""
-    mapping = {old: new}
-    for name in names:
-        realize = tree.blocks[name]
-        changed = replace_buffer(realize, mapping)
-        tree = Tree(tree.replace(realize, changed))
-    return tree

@@ -64,7 +64,7 @@ def _compute_at(tree: Tree, realize: BlockRealize, loop: For) -> Tree:
     check_order(tree, rest, name, target, position, "compute_at")
     standing = {x.var for x in (*rest.ancestors(target), target)}
     spans = needed_spans(rest, realize.block, readers, standing)
-    after = insert(rest, target, nest(realize.block, spans, _common_conditions(readers, standing)), position)
+    after = insert(rest, target, nest(realize.block, spans, common_conditions(readers, standing)), position)
     check_ready(tree, after, name, loop, "compute_at")
     check_parallel(tree, after, name)
     return after
@@ -107,7 +107,7 @@ def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]
     return readers
 
 
-def _common_conditions(readers: list[BlockRealize], standing: set[Var]) -> list[Expr]:
+def common_conditions(readers: list[BlockRealize], standing: set[Var]) -> list[Expr]:
     """Where a part of all readers' predicates fails that speaks of outer loops only, nothing is needed."""
     first, *others = (conjuncts(r.predicate) for r in readers)
     return [

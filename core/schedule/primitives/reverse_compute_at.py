@@ -48,6 +48,13 @@ class ReverseComputeAtPrimitives(ScheduleBase):
         self._set(_Move(self.tree, self._block(block), self._loop(loop)).done())
 
 
+def moved_to_producers(tree: Tree, name: str, loop: Var, what: str) -> Tree:
+    """A copy of what is made in each iteration of a loop moves there: as `reverse_compute_at`, for other primitives."""
+    move = _Move(tree, tree.blocks[name], tree.loops[loop])
+    move.what = what
+    return move.done()
+
+
 class _Move:
     """One reverse_compute_at: the block `realize` goes below `loop`."""
 
