@@ -48,15 +48,13 @@ def _one(pattern: Expr, expr: Expr, known: Found, free: Set[Var]) -> Iterator[Fo
     if len(parts) != len(given):
         return
     op = getattr(expr, "op", None)
-    if _head(pattern, op) == _head(expr, op):
+    if _head(pattern) == _head(expr):
         yield from unify(parts, given, known, free)
     if (isinstance(expr, Binary) and op in _COMMUTATIVE) or isinstance(expr, Compare):
-        turned = _TURNED.get(str(op), op)
-        if _head(pattern, None) == _head(expr, turned):
+        if getattr(pattern, "op", None) == _TURNED.get(str(op), op):
             yield from unify(parts, given[::-1], known, free)
 
 
-def _head(expr: Expr, op: object) -> tuple[object, ...]:
+def _head(expr: Expr) -> tuple[object, ...]:
     """What a node says apart from its operands."""
-    own = getattr(expr, "op", None) if op is None else op
-    return (own, getattr(expr, "name", None), getattr(expr, "buffer", None))
+    return (getattr(expr, "op", None), getattr(expr, "name", None), getattr(expr, "buffer", None))
