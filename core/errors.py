@@ -19,7 +19,22 @@ class ComputeError(PegboxError):
 
 
 class ScheduleError(PegboxError):
-    """A schedule primitive was refused because it is malformed or would change the result."""
+    """A schedule primitive was refused because it is malformed or would change the result.
+
+    The message of a refused primitive reads `primitive(arguments): why`, the program with the place marked, and
+    `remedy: what to do instead`. The parts can be asked for: `primitive` (its name, empty for errors that come from
+    elsewhere), `place` (the loops and blocks it is about), `reason` and `remedy`.
+    """
+
+    def __init__(
+        self, message: str, *, place: tuple[str, ...] = (), reason: str = "", remedy: str = "", program: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.primitive = ""
+        self.place = place
+        self.reason = reason
+        self.remedy = remedy
+        self.program = program
 
 
 class LoweringError(PegboxError):

@@ -2,62 +2,150 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, wraps
+from random import Random
+from typing import Any, TypeVar, cast, overload
 
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Var
 from pegbox.loops.from_compute import function_from_tensors
-from pegbox.loops.nodes import BlockRealize, For, Function, Seq, Stmt
-from pegbox.schedule.handles import BlockRef, LoopRef
+from pegbox.loops.module import IRModule
+from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt
+from pegbox.schedule.analysis_survey import CLEAN, Survey, survey
+from pegbox.schedule.arguments import Signature
+from pegbox.schedule.handles import BlockRef, LoopRef, SampledInt, SampledLoop
 from pegbox.schedule.outline import refuse
-from pegbox.schedule.trace import LoopAt, Step, Trace, plain
-from pegbox.schedule.tree import Tree
+from pegbox.schedule.refusal import named
+from pegbox.schedule.trace import Drawn, LoopAt, Step, Trace, frozen
+from pegbox.schedule.tree import Tree, blocks_below
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 _PRIMITIVES: set[str] = set()
 
 
-def primitive(method: _Method) -> _Method:
-    """Record calls of this method in the trace, once they succeeded.
+@overload
+def primitive(method: _Method) -> _Method: ...
 
-    Primitives that call other primitives are not decorated: their parts are recorded.
+
+@overload
+def primitive(*, moves: bool = True, any_block: bool = False) -> Callable[[_Method], _Method]: ...
+
+
+def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False) -> Any:
+    """Check the types of arguments, make refusals uniform, and record calls in the trace once they succeeded.
+
+    A refused call changes nothing, also not what a method had already set. Primitives that call other primitives are
+    not decorated so (their parts are recorded) but with `composite`.
+
+    Args:
+        any_block: good for every block, also for those whose iterations depend on each other in ways that only their
+            order keeps right (see `analysis_block`). The arguments of other primitives are checked for those.
+        moves: blocks change places with others, or values take another way to them: refused for blocks on buffers
+            that are written again after they were read. False for what only changes a nest in itself.
     """
+    if method is None:
+        return partial(primitive, moves=moves, any_block=any_block)
     name = method.__name__
+    signature = Signature(method)
     _PRIMITIVES.add(name)
 
     @wraps(method)
     def recorded(self: ScheduleBase, *args: Any, **options: Any) -> Any:
-        # Loops are told by their place before the step: afterwards they may be gone.
-        place: dict[LoopRef, LoopAt] = {}
-        for value in (*args, *options.values()):
-            for each in value if isinstance(value, tuple | list) else (value,):
-                if isinstance(each, LoopRef):
-                    place[each] = self._place(each)
-        result = method(self, *args, **options)
-        kept = tuple((k, plain(v, place)) for k, v in options.items() if v is not None)
-        self._steps.append(Step(name, tuple(plain(a, place) for a in args), kept))
+        before = self._state()
+        try:
+            # Loops are told by their place before the step: afterwards they may be gone.
+            kept_args = tuple(self._kept(a) for a in args)
+            kept = {k: self._kept(v) for k, v in options.items() if v is not None or signature.defaults.get(k)}
+            if not any_block:
+                self._check_orderly((*args, *options.values()), moves)
+            self._amended = {}
+            result = method(self, *map(_given, args), **{k: _given(v) for k, v in options.items()})
+            self._check_types(signature, args, options)
+        except Exception as error:
+            self._restore(before)
+            raise self._refusal(error, signature, args, options) from error.__cause__
+        for key, value in self._amended.items():
+            if key in signature.names[: len(args)]:
+                place = signature.names.index(key)
+                kept_args = (*kept_args[:place], frozen(value), *kept_args[place + 1 :])
+            else:
+                kept[key] = frozen(value)
+        self._steps.append(Step(name, kept_args, tuple(kept.items())))
         return result
 
-    return cast("_Method", recorded)
+    return recorded
+
+
+def composite(method: _Method) -> _Method:
+    """For a method that is made of primitives: all of them are done, or none."""
+    signature = Signature(method)
+
+    @wraps(method)
+    def whole(self: ScheduleBase, *args: Any, **options: Any) -> Any:
+        before = self._state()
+        try:
+            result = method(self, *args, **options)
+            self._check_types(signature, args, options)
+            return result
+        except Exception as error:
+            self._restore(before)
+            raise self._refusal(error, signature, args, options) from error.__cause__
+
+    return cast("_Method", whole)
 
 
 class ScheduleBase:
     """The current program and the steps that led to it."""
 
-    def __init__(self, func: Function | Sequence[Tensor]) -> None:
-        """Start from a function, or from tensors: the parameters in call order, inputs and outputs."""
-        self._func = func if isinstance(func, Function) else function_from_tensors(func)
+    def __init__(
+        self,
+        mod: IRModule | Function | Sequence[Tensor],
+        *,
+        seed: int | None = None,
+        debug_mask: object = None,
+        error_render_level: object = None,
+    ) -> None:
+        """Start from a module, a function, or tensors: the parameters in call order, inputs and outputs.
+
+        Args:
+            seed: of the random decisions of `sample_*`; without one they differ from run to run.
+            debug_mask, error_render_level: as TVM takes them; they change nothing.
+
+        Raises:
+            ScheduleError: `mod` is none of those.
+        """
+        self._module, self._name = _start(mod)
+        self._func = self._module[self._name] if self._name is not None else None
         self._index: Tree | None = None
         self._steps: list[Step] = []
+        self._amended: dict[str, Any] = {}
+        self._draws: dict[object, int] = {}
+        self._seed = seed
+        self._random: Random | None = None
+        self._origins = dict(self._module.functions)
+        orderly = not isinstance(mod, IRModule | Function)
+        self._surveys: dict[str, Survey] = dict.fromkeys(self._origins, CLEAN) if orderly else {}
 
     @property
     def func(self) -> Function:
-        """The program as it is now."""
+        """The program as it is now: the function that the schedule works on.
+
+        Raises:
+            ScheduleError: the module has several functions, none of them called "main", and `work_on` chose none.
+        """
+        if self._func is None:
+            raise ScheduleError(
+                f"the module has several functions, {', '.join(self._module)}; say with work_on(name) which to schedule"
+            )
         return self._func
+
+    @property
+    def mod(self) -> IRModule:
+        """The module as it is now."""
+        return self._module if self._func is None else self._module.with_function(self._func)
 
     @property
     def trace(self) -> Trace:
@@ -68,7 +156,7 @@ class ScheduleBase:
     def tree(self) -> Tree:
         """The index of the program as it is now."""
         if self._index is None:
-            self._index = Tree(self._func)
+            self._index = Tree(self.func)
         return self._index
 
     @staticmethod
@@ -76,66 +164,64 @@ class ScheduleBase:
         """The names of all primitives that a trace may hold."""
         return frozenset(_PRIMITIVES)
 
-    def get_block(self, name: str) -> BlockRef:
-        """The block of that name.
+    @primitive(any_block=True)
+    def work_on(self, func_name: str) -> None:
+        """Choose the function of the module that is scheduled from now on. The others keep what was done to them.
 
         Raises:
-            ScheduleError: the program has none.
+            ScheduleError: the module has no function of that name.
         """
-        self._block(name)
-        return BlockRef(name)
+        if func_name not in self._module.functions:
+            raise ScheduleError(f"the module has no function {func_name!r}; it has {', '.join(self._module)}")
+        self._module, self._name = self.mod, func_name
+        self._func = self._module[func_name]
+        self._index = None
 
-    def get_blocks(self) -> tuple[BlockRef, ...]:
-        """Every block, in program order."""
-        return tuple(map(BlockRef, self.tree.blocks))
+    def seed(self, seed: int) -> None:
+        """Let the random decisions from here on follow from a seed."""
+        self._seed, self._random = seed, None
 
-    def get_loops(self, block: BlockRef | str) -> tuple[LoopRef, ...]:
-        """The loops around a block, outermost first."""
-        return tuple(LoopRef(loop.var) for loop in self.tree.ancestors(self._block(block)))
+    def show(self) -> None:
+        """Print the program; of a module with several functions, all of them."""
+        print(str(self).rstrip("\n"))
 
-    def get_loop(self, block: BlockRef | str, depth: int) -> LoopRef:
-        """The `depth`-th loop around a block, 0 the outermost.
-
-        Raises:
-            ScheduleError: the block has fewer loops.
-        """
-        loops = self.get_loops(block)
-        if not 0 <= depth < len(loops):
-            name = self._block(block).block.name
-            raise refuse(
-                self.tree, f"block {name} has {len(loops)} loop(s), so no loop {depth}", "count from 0, outermost", name
-            )
-        return loops[depth]
-
-    def get_child_blocks(self, loop: LoopRef) -> tuple[BlockRef, ...]:
-        """The blocks below a loop, in program order."""
-        top = self._loop(loop)
-        return tuple(BlockRef(n) for n, r in self.tree.blocks.items() if self.tree.is_under(r, top))
-
-    def get_producers(self, block: BlockRef | str) -> tuple[BlockRef, ...]:
-        """The blocks that write what this one reads."""
-        reads = {region.buffer for region in self._block(block).block.reads}
-        return self._touching(lambda r: any(w.buffer in reads for w in r.block.writes), block)
-
-    def get_consumers(self, block: BlockRef | str) -> tuple[BlockRef, ...]:
-        """The blocks that read what this one writes."""
-        writes = {region.buffer for region in self._block(block).block.writes}
-        return self._touching(lambda r: any(x.buffer in writes for x in r.block.reads), block)
+    def __str__(self) -> str:
+        return str(self.func) if len(self._module) == 1 else "\n".join(str(self.mod[name]) for name in self.mod)
 
     def extent(self, loop: LoopRef) -> int:
         """The number of iterations of a loop."""
         return self._loop(loop).extent
 
-    def show(self) -> None:
-        """Print the program."""
-        print(self._func, end="")
+    @property
+    def _rng(self) -> Random:
+        if self._random is None:
+            self._random = Random(self._seed)
+        return self._random
 
-    def __str__(self) -> str:
-        return str(self._func)
+    def _state(self) -> tuple[Any, ...]:
+        return self._module, self._name, self._func, self._index, len(self._steps)
 
-    def _touching(self, test: Callable[[BlockRealize], bool], own: BlockRef | str) -> tuple[BlockRef, ...]:
-        this = self._block(own)
-        return tuple(BlockRef(n) for n, r in self.tree.blocks.items() if r is not this and test(r))
+    def _restore(self, state: tuple[Any, ...]) -> None:
+        self._module, self._name, self._func, self._index, count = state
+        del self._steps[count:]
+
+    def _continue_from(self, other: ScheduleBase) -> None:
+        """Take over everything that another schedule has done."""
+        self._name, self._func, self._index = other._name, other._func, other._index
+        self._steps, self._draws = list(other._steps), dict(other._draws)
+        self._origins, self._surveys = other._origins, other._surveys
+        self._seed = other._seed
+        if other._random is not None:
+            self._random = Random()
+            self._random.setstate(other._random.getstate())
+
+    def _assume_orderly(self) -> None:
+        """The program comes from a computation: all of its blocks are orderly."""
+        self._surveys = dict.fromkeys(self._origins, CLEAN)
+
+    def _record_as(self, **values: Any) -> None:
+        """Within a primitive: let the trace keep these values for arguments, instead of what was given."""
+        self._amended |= values
 
     def _block(self, block: BlockRef | str) -> BlockRealize:
         name = block.name if isinstance(block, BlockRef) else block
@@ -153,7 +239,7 @@ class ScheduleBase:
         if found is None:
             raise refuse(
                 self.tree,
-                f"loop {loop.name} is not in the program (any more): a primitive replaced it",
+                f"loop {loop.name} is not in the program (any more): a primitive replaced it, or another program has it",
                 "use the loops that the primitive returned, or ask get_loops(block) again",
             )
         return found
@@ -171,15 +257,87 @@ class ScheduleBase:
         node: Stmt = self._loop(loop)
         depth = len(self.tree.ancestors(node))
         while not isinstance(node, BlockRealize):
-            if isinstance(node, For):
+            if isinstance(node, For | Alloc):
                 node = node.body
+            elif isinstance(node, If):
+                node = node.then
             elif isinstance(node, Seq):
                 node = node.stmts[0]
             else:
                 raise ScheduleError(f"loop {loop.name} stands around a {type(node).__name__}; schedule before lowering")
         return LoopAt(node.block.name, depth)
 
+    def _kept(self, value: Any) -> Any:
+        """An argument as the trace keeps it."""
+        if isinstance(value, SampledInt | SampledLoop) and value.draw in self._draws:
+            return Drawn(self._draws[value.draw], value.position if isinstance(value, SampledInt) else 0)
+        if isinstance(value, LoopRef):
+            return self._place(value)
+        return tuple(map(self._kept, value)) if isinstance(value, tuple | list) else frozen(_given(value))
+
+    def _refusal(
+        self, error: Exception, signature: Signature, args: Sequence[Any], options: Mapping[str, Any]
+    ) -> Exception:
+        """What a call raises: an argument of a wrong type shows as any kind of exception deep inside."""
+        if not isinstance(error, ScheduleError):
+            found = signature.problem(args, options)
+            if found is None:
+                return error
+            error = ScheduleError("; ".join(found))
+        return named(error, signature.method.__name__, (*args, *options.values()), self._tree_or_none())
+
+    def _check_types(self, signature: Signature, args: Sequence[Any], options: Mapping[str, Any]) -> None:
+        found = signature.problem(args, options)
+        if found is not None:
+            raise ScheduleError("; ".join(found))
+
+    def _check_orderly(self, arguments: Iterable[Any], moves: bool) -> None:
+        """Raises ScheduleError: a block among the arguments, or below a loop among them, keeps its order."""
+        if self._name is None:
+            return
+        if self._name not in self._surveys:
+            self._surveys[self._name] = survey(Tree(self._origins[self._name]))
+        known = self._surveys[self._name]
+        if known is CLEAN:
+            return
+        for value in arguments:
+            if isinstance(value, BlockRef | str) and (name := getattr(value, "name", value)) in self.tree.blocks:
+                known.check(self.tree, name, moves=moves)
+            elif isinstance(value, LoopRef):
+                for realize in blocks_below(self._loop(value)):
+                    known.check(self.tree, realize.block.name, moves=False)
+            elif isinstance(value, tuple | list):
+                self._check_orderly(value, moves)
+
+    def _tree_or_none(self) -> Tree | None:
+        try:
+            return self.tree
+        except ScheduleError:
+            return None
+
     def _set(self, changed: Function | Tree) -> None:
         """Take over a changed program, with its index where the primitive needed one."""
         self._func = changed if isinstance(changed, Function) else changed.func
         self._index = None if isinstance(changed, Function) else changed
+
+
+def _start(mod: object) -> tuple[IRModule, str | None]:
+    """The module, and the function to begin with: the only one, or "main"."""
+    if isinstance(mod, Function):
+        return IRModule(mod), mod.name
+    if isinstance(mod, IRModule):
+        only = next(iter(mod)) if len(mod) == 1 else None
+        return mod, only or ("main" if "main" in mod.functions else None)
+    if isinstance(mod, Sequence) and mod and all(isinstance(t, Tensor) for t in mod):
+        func = function_from_tensors(mod)
+        return IRModule(func), func.name
+    raise ScheduleError(f"Schedule({mod!r}): give an IRModule, a function, or a list of tensors, inputs and outputs")
+
+
+def _given(value: Any) -> Any:
+    """An argument as primitives see it: what was drawn is a plain number."""
+    if isinstance(value, SampledInt):
+        return int(value)
+    if isinstance(value, tuple | list) and any(isinstance(v, SampledInt) for v in value):
+        return type(value)(map(_given, value))
+    return value

@@ -1,13 +1,14 @@
-"""What users hold of a program: loops by their variable, blocks by their name."""
+"""What users hold of a program: loops by their variable, blocks by their name; and what was drawn at random."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pegbox.expr.nodes import Var
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LoopRef:
     """A loop of one program. It stays good until a primitive replaces the loop (split, fuse, compute_at ...)."""
 
@@ -16,6 +17,12 @@ class LoopRef:
     @property
     def name(self) -> str:
         return self.var.name
+
+    def __eq__(self, other: object) -> bool:
+        return self.var is other.var if isinstance(other, LoopRef) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.var)
 
     def __repr__(self) -> str:
         return f"LoopRef({self.var.name})"
@@ -26,3 +33,31 @@ class BlockRef:
     """A block of any program that has one of this name."""
 
     name: str
+
+
+# What TVM calls them.
+LoopRV: TypeAlias = LoopRef
+BlockRV: TypeAlias = BlockRef
+
+
+class SampledInt(int):
+    """A number that a sampling step drew: the result number `position` of the step that `draw` stands for.
+
+    It is a plain number in all respects, but a trace knows where it comes from: when the step draws another number in
+    a replay, the steps that use this one get that.
+    """
+
+    draw: object
+    position: int
+
+    def __new__(cls, value: int, draw: object = None, position: int = 0) -> SampledInt:
+        made = super().__new__(cls, value)
+        made.draw, made.position = draw, position
+        return made
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampledLoop(LoopRef):
+    """A loop that `sample_compute_location` drew; equal to any other handle of the loop."""
+
+    draw: object = None

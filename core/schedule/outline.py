@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.build import conjuncts
 from pegbox.expr.nodes import Var
 from pegbox.expr.printer import show
-from pegbox.loops.nodes import Alloc, BlockRealize, For, ForKind, Function, If, Seq, Stmt
+from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt
+from pegbox.loops.printer import show_kind
 from pegbox.schedule.tree import Tree
 
 _MARK = ">"
@@ -20,6 +21,14 @@ def refuse(tree: Tree, problem: str, remedy: str, *marked: Var | str) -> Schedul
     Args:
         marked: loop variables and block names to point at. Their nests are shown, or the whole program without any.
     """
+    program = shown(tree, marked)
+    place = tuple(dict.fromkeys(m if isinstance(m, str) else m.name for m in marked))
+    message = "\n".join([problem, program, f"remedy: {remedy}"])
+    return ScheduleError(message, place=place, reason=problem, remedy=remedy, program=program)
+
+
+def shown(tree: Tree, marked: Sequence[Var | str]) -> str:
+    """The nests of the marked loops and blocks, with marks; the whole program where there are none."""
     nodes: list[Stmt] = [
         found for m in marked if (found := tree.blocks.get(m) if isinstance(m, str) else tree.loops.get(m)) is not None
     ]
@@ -28,8 +37,7 @@ def refuse(tree: Tree, problem: str, remedy: str, *marked: Var | str) -> Schedul
     tops.sort(key=lambda top: order.get(id(top), 0))
     names: dict[Var, str] = {}
     ids = {id(node) for node in nodes}
-    lines = [line for top in tops for line in _lines(top, 0, names, ids)]
-    return ScheduleError("\n".join([problem, *lines, f"remedy: {remedy}"]))
+    return "\n".join(line for top in tops for line in _lines(top, 0, names, ids))
 
 
 def outline(func: Function) -> str:
@@ -41,8 +49,7 @@ def _lines(stmt: Stmt, depth: int, names: dict[Var, str], marked: set[int]) -> I
     mark = _MARK if id(stmt) in marked else " "
     indent = f"  {mark} " + "    " * depth
     if isinstance(stmt, For):
-        kind = "" if stmt.kind is ForKind.SERIAL else f"{stmt.kind} "
-        yield f"{indent}for {_name(stmt.var, names)} in {kind}range({stmt.extent}):"
+        yield f"{indent}for {_name(stmt.var, names)} in {show_kind(stmt)}range({stmt.extent}):"
         yield from _lines(stmt.body, depth + 1, names, marked)
     elif isinstance(stmt, Seq):
         for each in stmt.stmts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pegbox.schedule.handles import BlockRef as BlockRef
 from pegbox.schedule.handles import LoopRef as LoopRef
+from pegbox.schedule.lookup import Lookup
 from pegbox.schedule.primitives.cache import CachePrimitives
 from pegbox.schedule.primitives.compute_at import ComputeAtPrimitives
 from pegbox.schedule.primitives.inline import InlinePrimitives
@@ -21,6 +22,7 @@ from pegbox.schedule.primitives.threads import ThreadPrimitives
 
 
 class Schedule(
+    Lookup,
     LoopPrimitives,
     KindPrimitives,
     CachePrimitives,
@@ -52,7 +54,6 @@ class Schedule(
 
     def copy(self) -> Schedule:
         """A schedule of the same program with the same trace, to be continued independently. Costs next to nothing."""
-        other = Schedule(self._func)
-        other._index = self._index
-        other._steps = list(self._steps)
+        other = Schedule(self._module)
+        other._continue_from(self)
         return other

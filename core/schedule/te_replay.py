@@ -29,6 +29,7 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> 
     """
     ops = [stage.op for stage in schedule.stages]
     sch = Schedule(function_from_ops(ops, [t.buffer for t in args], _outputs(schedule, args), name))
+    sch._assume_orderly()
     names = {id(op): label for op, label in block_names(ops).items()}
     blocks = {id(stage): sch.get_block(names[id(stage.op)]) for stage in schedule.stages}
     for stage in schedule.stages:
@@ -66,8 +67,9 @@ def _stage(
     sch: Schedule, stage: Stage, block: BlockRef, placed: Mapping[int, Mapping[IterVar, LoopRef]]
 ) -> dict[IterVar, LoopRef]:
     """Place one stage and give it its loops; returns the loops by iteration variable."""
-    if isinstance(stage.attach, At):
-        other, loop = stage.attach.stage, stage.attach.loop
+    place = stage.place
+    if isinstance(place, At):
+        other, loop = place.stage, place.loop
         around = placed.get(id(other), {})
         if loop not in around:
             why = "which is not one of its loops any more"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from pegbox.errors import ScheduleError
 from pegbox.schedule.handles import BlockRef, LoopRef
@@ -23,15 +24,75 @@ class LoopAt:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawn:
+    """What an earlier sampling step drew: its result number `position`. Steps are counted from 0."""
+
+    step: int
+    position: int = 0
+
+
+class TraceValue(Protocol):
+    """A value of another kind in a step, such as an index map: see `trace_value`."""
+
+    kind: ClassVar[str]
+
+    def trace_python(self) -> str:
+        """A Python expression that a primitive takes for this value."""
+        ...
+
+    def trace_json(self) -> Any:
+        """Plain data, from which `from_trace_json` makes an equal value."""
+        ...
+
+
+_Value = TypeVar("_Value")
+_KINDS: dict[str, Callable[[Any], Any]] = {}
+
+
+def trace_value(kind: str) -> Callable[[type[_Value]], type[_Value]]:
+    """Class decorator: instances may stand in steps; JSON has them as {kind: data}.
+
+    The class has `trace_python()`, `trace_json()` and a class method `from_trace_json(data)`; its instances are
+    immutable and compare by value.
+    """
+
+    def register(cls: type[_Value]) -> type[_Value]:
+        cls.kind = kind  # type: ignore[attr-defined]
+        _KINDS[kind] = cls.from_trace_json  # type: ignore[attr-defined]
+        return cls
+
+    return register
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
-    """One call of a primitive. Arguments are numbers, strings, booleans, None, BlockRef, LoopAt, or tuples of those."""
+    """One call of a primitive.
+
+    Arguments are numbers, strings, booleans, None, BlockRef, LoopAt, Drawn, values of `trace_value` classes, or tuples
+    of those.
+    """
 
     primitive: str
     args: tuple[Any, ...]
     options: tuple[tuple[str, Any], ...] = ()
 
+    @property
+    def decision(self) -> Any:
+        """What a sampling step drew; None for other steps."""
+        return dict(self.options).get("decision")
+
+    def with_decision(self, decision: Any) -> Step:
+        """The same step with another decision; with None it draws anew."""
+        rest = tuple((k, v) for k, v in self.options if k != "decision")
+        return replace(self, options=rest if decision is None else (*rest, ("decision", frozen(decision))))
+
     def __str__(self) -> str:
-        parts = [*map(_python, self.args), *(f"{k}={_python(v)}" for k, v in self.options)]
+        return self.as_python({})
+
+    def as_python(self, names: Mapping[Drawn, str]) -> str:
+        """The call, with the variables that hold what was drawn."""
+        parts = [_python(v, names) for v in self.args]
+        parts += (f"{k}={_python(v, names)}" for k, v in self.options)
         return f"sch.{self.primitive}({', '.join(parts)})"
 
 
@@ -48,7 +109,52 @@ class Trace:
         return len(self.steps)
 
     def __str__(self) -> str:
-        return "".join(f"{step}\n" for step in self.steps)
+        return "".join(f"{line}\n" for line in self.as_python())
+
+    def as_python(self) -> list[str]:
+        """The lines of a Python program for a fresh schedule called `sch`."""
+        names: dict[Drawn, str] = {}
+        lines = []
+        for number, step in enumerate(self.steps):
+            call = step.as_python(names)
+            if step.primitive.startswith("sample_"):
+                fresh = {p: f"v{len(names) + n}" for n, p in enumerate(_results(number, step))}
+                names |= fresh
+                call = (
+                    f"{', '.join(fresh.values())}{',' if step.primitive == _TILE and len(fresh) == 1 else ''} = {call}"
+                )
+            lines.append(call)
+        return lines
+
+    def show(self) -> None:
+        """Print the trace as Python."""
+        print(self, end="")
+
+    @property
+    def decisions(self) -> dict[int, Any]:
+        """What the sampling steps drew: {the step's index in `steps`: decision}."""
+        return {n: s.decision for n, s in enumerate(self.steps) if s.primitive.startswith("sample_")}
+
+    def with_decision(self, step: int, decision: Any) -> Trace:
+        """The trace with another decision at a sampling step, which is told by its index in `steps`.
+
+        Raises:
+            ScheduleError: that is no sampling step.
+        """
+        self._check_decisions({step: decision})
+        return Trace((*self.steps[:step], self.steps[step].with_decision(decision), *self.steps[step + 1 :]))
+
+    def simplified(self, remove_postproc: bool = False) -> Trace:
+        """The trace without the sampling steps whose results no later step uses."""
+        used: set[int] = set()
+        keep: list[int] = []
+        for number in reversed(range(len(self.steps))):
+            step = self.steps[number]
+            if number in used or not step.primitive.startswith("sample_"):
+                keep.append(number)
+                used |= {d.step for d in _drawn((step.args, tuple(v for _, v in step.options)))}
+        place = {old: new for new, old in enumerate(reversed(keep))}
+        return Trace(tuple(_renumbered(self.steps[n], place) for n in reversed(keep)))
 
     def apply(self, schedule: Schedule) -> Schedule:
         """Do every step on `schedule`, which starts from the same program, and return it.
@@ -56,19 +162,44 @@ class Trace:
         Raises:
             ScheduleError: a step does not fit the program; the message says which.
         """
-        for number, step in enumerate(self.steps, 1):
+        return self.apply_to_schedule(schedule)
+
+    def apply_to_schedule(
+        self, sch: Schedule, remove_postproc: bool = False, decisions: Mapping[int, Any] | None = None
+    ) -> Schedule:
+        """Do every step on `sch`, which starts from the same program (its shapes may differ), and return it.
+
+        Args:
+            remove_postproc: as in TVM; there are no postprocessing steps, so that it changes nothing.
+            decisions: {index of a sampling step in `steps`: what it shall decide}; None lets it draw anew. The steps
+                that use what it draws get the new values.
+
+        Raises:
+            ScheduleError: a step does not fit the program; the message says which. The steps before it stay done.
+        """
+        changed = self._check_decisions(decisions or {})
+        results: list[tuple[Any, ...]] = []
+        for number, step in enumerate(self.steps):
+            todo = step.with_decision(changed[number]) if number in changed else step
             try:
-                if step.primitive not in schedule.primitives():
-                    raise ScheduleError(f"no primitive is called {step.primitive!r}")
-                call = getattr(schedule, step.primitive)
-                call(*_resolve(schedule, step.args), **{k: _resolve(schedule, v) for k, v in step.options})
+                results.append(_do(sch, todo, results))
             except ScheduleError as error:
-                raise ScheduleError(f"step {number} of {len(self.steps)} of the trace, {step}: {error}") from error
-        return schedule
+                error.args = (f"step {number + 1} of {len(self.steps)} of the trace, {step}: {error}",)
+                raise
+        return sch
+
+    def _check_decisions(self, decisions: Mapping[int, Any]) -> Mapping[int, Any]:
+        for number in decisions:
+            if number not in self.decisions:
+                places = ", ".join(map(str, self.decisions)) or "none"
+                raise ScheduleError(f"step {number!r} of the trace samples nothing; the sampling steps are {places}")
+        return decisions
 
     def to_json(self) -> list[Any]:
         """JSON-able: a list of [primitive, arguments, options]."""
         return [[s.primitive, _encode(s.args), {k: _encode(v) for k, v in s.options}] for s in self.steps]
+
+    as_json = to_json
 
     @staticmethod
     def from_json(data: object) -> Trace:
@@ -77,55 +208,137 @@ class Trace:
         Raises:
             ScheduleError: the data is no trace.
         """
-        raw: Any = json.loads(data) if isinstance(data, str) else data
         try:
+            raw: Any = json.loads(data) if isinstance(data, str) else data
             return Trace(tuple(_step(item) for item in raw))
         except (TypeError, ValueError, KeyError) as error:
             raise ScheduleError(
-                f"not a schedule trace ({error}): {raw!r}; expected what Trace.to_json gives"
+                f"not a schedule trace ({error}): {data!r}; expected what Trace.to_json gives"
             ) from error
+
+    @staticmethod
+    def apply_json_to_schedule(json_obj: object, sch: Schedule) -> Schedule:
+        """Read a trace from JSON and do its steps on `sch`.
+
+        Raises:
+            ScheduleError: the data is no trace, or a step does not fit the program.
+        """
+        return Trace.from_json(json_obj).apply_to_schedule(sch)
+
+
+_TILE = "sample_perfect_tile"
+
+
+def _results(number: int, step: Step) -> list[Drawn]:
+    count = len(step.decision) if step.primitive == _TILE else 1
+    return [Drawn(number, n) for n in range(count)]
+
+
+def _drawn(value: Any) -> Iterator[Drawn]:
+    if isinstance(value, Drawn):
+        yield value
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _drawn(each)
+
+
+def _renumbered(step: Step, place: Mapping[int, int]) -> Step:
+    def go(value: Any) -> Any:
+        if isinstance(value, Drawn):
+            return replace(value, step=place[value.step])
+        return tuple(map(go, value)) if isinstance(value, tuple) else value
+
+    return replace(step, args=go(step.args), options=tuple((k, go(v)) for k, v in step.options))
+
+
+def _do(schedule: Schedule, step: Step, results: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    if step.primitive not in schedule.primitives():
+        raise ScheduleError(f"no primitive is called {step.primitive!r}")
+    call = getattr(schedule, step.primitive)
+    args = _resolve(schedule, step.args, results)
+    result = call(*args, **{k: _resolve(schedule, v, results) for k, v in step.options})
+    return tuple(result) if isinstance(result, tuple | list) else (result,)
 
 
 def _step(item: Any) -> Step:
     primitive, args, options = item
     if not isinstance(primitive, str):
         raise ValueError(f"{primitive!r} is no primitive")
+    if not isinstance(args, list | tuple):
+        raise ValueError(f"the arguments {args!r} are no list")
     return Step(primitive, _decode(args), tuple((k, _decode(v)) for k, v in options.items()))
 
 
-def _resolve(schedule: Schedule, value: Any) -> Any:
+def _resolve(schedule: Schedule, value: Any, results: list[tuple[Any, ...]]) -> Any:
     if isinstance(value, LoopAt):
         return schedule.get_loop(value.block, value.depth)
-    return tuple(_resolve(schedule, v) for v in value) if isinstance(value, tuple) else value
+    if isinstance(value, Drawn):
+        if not (0 <= value.step < len(results) and 0 <= value.position < len(results[value.step])):
+            raise ScheduleError(f"step {value.step} has drawn no result {value.position}; a step uses what came before")
+        return results[value.step][value.position]
+    return tuple(_resolve(schedule, v, results) for v in value) if isinstance(value, tuple) else value
 
 
-def _python(value: Any) -> str:
-    if isinstance(value, LoopAt):
-        return f"sch.get_loop({value.block!r}, {value.depth})"
-    if isinstance(value, BlockRef):
-        return repr(value.name)
-    return f"[{', '.join(map(_python, value))}]" if isinstance(value, tuple) else repr(value)
+def _python(value: Any, names: Mapping[Drawn, str]) -> str:
+    match value:
+        case LoopAt(block, depth):
+            return f"sch.get_loop({block!r}, {depth})"
+        case Drawn(step, position):
+            return names.get(value, f"<result {position} of step {step}>")
+        case BlockRef(name):
+            return repr(name)
+        case tuple():
+            return f"[{', '.join(_python(v, names) for v in value)}]"
+        case float() if not math.isfinite(value):
+            return f"float({str(value)!r})"
+        case _:
+            return value.trace_python() if hasattr(value, "trace_python") else repr(value)
 
 
 def _encode(value: Any) -> Any:
-    if isinstance(value, LoopAt):
-        return {"loop": [value.block, value.depth]}
-    if isinstance(value, BlockRef):
-        return {"block": value.name}
-    return [_encode(v) for v in value] if isinstance(value, tuple) else value
+    match value:
+        case LoopAt(block, depth):
+            return {"loop": [block, depth]}
+        case Drawn(step, position):
+            return {"drawn": [step, position]}
+        case BlockRef(name):
+            return {"block": name}
+        case tuple():
+            return [_encode(v) for v in value]
+        case _:
+            return {value.kind: value.trace_json()} if hasattr(value, "trace_json") else value
 
 
 def _decode(value: Any) -> Any:
-    if isinstance(value, dict):
-        if "loop" in value:
-            block, depth = value["loop"]
+    if isinstance(value, list | tuple):
+        return tuple(_decode(v) for v in value)
+    if not isinstance(value, dict):
+        return value
+    ((kind, data),) = value.items()
+    match kind:
+        case "loop":
+            block, depth = data
             return LoopAt(block, depth)
-        return BlockRef(value["block"])
-    return tuple(_decode(v) for v in value) if isinstance(value, list) else value
+        case "drawn":
+            step, position = data
+            return Drawn(step, position)
+        case "block":
+            return BlockRef(data)
+        case _:
+            return _KINDS[kind](data)
 
 
-def plain(value: Any, place: dict[LoopRef, LoopAt]) -> Any:
+def frozen(value: Any) -> Any:
+    """A value as steps keep it: tuples instead of lists, Python's numbers instead of NumPy's."""
+    if isinstance(value, list | tuple):
+        return tuple(map(frozen, value))
+    if type(value).__module__ == "numpy":
+        return frozen(value.tolist())
+    return value
+
+
+def plain(value: Any, place: Mapping[LoopRef, LoopAt]) -> Any:
     """An argument as the trace keeps it."""
     if isinstance(value, LoopRef):
         return place[value]
-    return tuple(plain(v, place) for v in value) if isinstance(value, tuple | list) else value
+    return tuple(plain(v, place) for v in value) if isinstance(value, tuple | list) else frozen(value)

@@ -1,7 +1,9 @@
 """The schedule language on the loop IR: `tir.Schedule` and what it hands out."""
 
 from pegbox.schedule import BlockRef as BlockRef
+from pegbox.schedule import BlockRV as BlockRV
 from pegbox.schedule import LoopRef as LoopRef
+from pegbox.schedule import LoopRV as LoopRV
 from pegbox.schedule import Schedule as Schedule
 from pegbox.schedule import Trace as Trace
 from pegbox.tir.op import *  # noqa: F403  (TVM's names for functions of expressions)

@@ -116,7 +116,7 @@ def test_annotate_refuses_the_combiner_and_odd_values(programs: Any) -> None:
     with pytest.raises(ScheduleError, match="'combiner' says what a reduction computes"):
         sch.annotate(sch.get_block("C"), "combiner", "max")
     with pytest.raises(ScheduleError, match="the value a number or a string"):
-        sch.annotate(sch.get_loop("C", 0), "note", [1])  # type: ignore[arg-type]
+        sch.annotate(sch.get_loop("C", 0), "note", {1})  # type: ignore[arg-type]
 
 
 def _private_then_shared(programs: Any) -> Any:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.distinct import determined
+from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Var
-from pegbox.loops.nodes import Annotation, Block, BlockRealize, For, ForKind, Stmt
+from pegbox.loops.nodes import Annotation, BlockRealize, For, ForKind, Stmt
 from pegbox.schedule.analysis import (
     LANE_COMBINERS,
     combiner,
@@ -18,18 +20,22 @@ from pegbox.schedule.analysis import (
     spatial_values,
     written_buffers,
 )
-from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.base import ScheduleBase, composite, primitive
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.tree import Tree, blocks_below, loops_below
 
+Note: TypeAlias = bool | int | float | str | Sequence[Any]
+
+# Notes that are no hints: primitives write them, and code generation relies on them.
+_FIXED = {"combiner": "says what a reduction computes", "thread": "says to which thread axis a loop is bound"}
 _PRAGMAS: dict[str, type[int] | type[bool]] = {"auto_unroll_max_step": int, "unroll_explicit": bool}
 
 
 class KindPrimitives(ScheduleBase):
     """The iterations stay; how the machine runs them changes."""
 
-    @primitive
+    @primitive(moves=False)
     def vectorize(self, loop: LoopRef) -> None:
         """Run the iterations as the lanes of vectors.
 
@@ -50,7 +56,7 @@ class KindPrimitives(ScheduleBase):
         """
         self._set_kind(loop, ForKind.VECTORIZED)
 
-    @primitive
+    @primitive(moves=False)
     def parallel(self, loop: LoopRef) -> None:
         """Share the iterations among threads.
 
@@ -70,7 +76,7 @@ class KindPrimitives(ScheduleBase):
         """
         self._set_kind(loop, ForKind.PARALLEL)
 
-    @primitive
+    @primitive(any_block=True)
     def unroll(self, loop: LoopRef) -> None:
         """Write the iterations out one after the other.
 
@@ -87,8 +93,8 @@ class KindPrimitives(ScheduleBase):
         old = self._loop(loop)
         self._set(self.tree.replace(old, _of_kind(old, ForKind.UNROLLED)))
 
-    @primitive
-    def annotate(self, where: LoopRef | BlockRef, key: str, value: int | bool | float | str) -> None:
+    @primitive(any_block=True)
+    def annotate(self, block_or_loop: LoopRef | BlockRef | str, ann_key: str, ann_val: Note) -> None:
         """Put a note on a loop or a block; a note of the same key is replaced.
 
         Before `annotate(i, "note", 3)`::
@@ -98,14 +104,48 @@ class KindPrimitives(ScheduleBase):
         After::
 
             for i in range(4):  # note = 3
-        """
-        if not isinstance(key, str) or not isinstance(value, int | bool | float | str):
-            raise ScheduleError(f"annotate({key!r}, {value!r}): the key is a string, the value a number or a string")
-        if key == "combiner":
-            raise ScheduleError("annotate: 'combiner' says what a reduction computes and cannot be changed")
-        old = self._loop(where) if isinstance(where, LoopRef) else self._block(where)
-        self._set(self.tree.replace(old, _annotated(old, key, value)))
 
+        Args:
+            ann_val: a number, a string, or a list of those.
+
+        Raises:
+            ScheduleError: a value of another kind, or the key "combiner", which says what a reduction computes, or
+                "thread", which `bind` writes.
+        """
+        value = _note(ann_val)
+        if not isinstance(ann_key, str) or value is None:
+            raise ScheduleError(
+                f"annotate({ann_key!r}, {ann_val!r}): a note is no such thing; the key is a string, the value a number or a "
+                "string, or a list of those"
+            )
+        _check_key("annotate", ann_key)
+        old = self._noted(block_or_loop)
+        self._set(self.tree.replace(old, _with_notes(old, (*_without(old, ann_key), (ann_key, value)))))
+
+    @primitive(any_block=True)
+    def unannotate(self, block_or_loop: LoopRef | BlockRef | str, ann_key: str) -> None:
+        """Take a note off a loop or a block.
+
+        Before `unannotate(i, "note")`::
+
+            for i in range(4):  # note = 3
+
+        After::
+
+            for i in range(4):
+
+        Raises:
+            ScheduleError: there is no note of that key, or the note is no hint but a part of the program.
+        """
+        _check_key("unannotate", ann_key)
+        old = self._noted(block_or_loop)
+        kept = _without(old, ann_key)
+        if len(kept) == len(_notes(old)):
+            known = ", ".join(key for key, _ in kept if key not in _FIXED) or "none"
+            raise ScheduleError(f"there is no note {ann_key!r}; the notes there are {known}")
+        self._set(self.tree.replace(old, _with_notes(old, kept)))
+
+    @composite
     def pragma(self, loop: LoopRef, key: str, value: int | bool = True) -> None:
         """A hint for the code generator, for everything below a loop.
 
@@ -124,6 +164,9 @@ class KindPrimitives(ScheduleBase):
             ScheduleError: an unknown pragma or a value of the wrong type.
         """
         self.annotate(loop, f"pragma_{key}", pragma_value(key, value))
+
+    def _noted(self, block_or_loop: LoopRef | BlockRef | str) -> For | BlockRealize:
+        return self._loop(block_or_loop) if isinstance(block_or_loop, LoopRef) else self._block(block_or_loop)
 
     def _set_kind(self, loop: LoopRef, kind: ForKind) -> None:
         old = self._loop(loop)
@@ -150,13 +193,34 @@ def _of_kind(loop: For, kind: ForKind) -> For:
     return For(loop.var, loop.extent, loop.body, kind, loop.annotations)
 
 
-def _annotated(node: For | BlockRealize, key: str, value: Any) -> Stmt:
-    notes = node.annotations if isinstance(node, For) else node.block.annotations
-    kept: tuple[Annotation, ...] = (*((k, v) for k, v in notes if k != key), (key, value))
+def _check_key(verb: str, key: str) -> None:
+    if key in _FIXED:
+        raise ScheduleError(f"{verb}: {key!r} {_FIXED[key]} and cannot be changed")
+
+
+def _note(value: object) -> Any:
+    """The value of a note, as it is kept: hashable; None for what is no value."""
+    if isinstance(value, list | tuple):
+        parts = tuple(map(_note, value))
+        return None if None in parts else parts
+    number = integer(value)
+    if number is not None:
+        return int(number)
+    return value if isinstance(value, bool | float | str) else None
+
+
+def _notes(node: For | BlockRealize) -> tuple[Annotation, ...]:
+    return node.annotations if isinstance(node, For) else node.block.annotations
+
+
+def _without(node: For | BlockRealize, key: str) -> tuple[Annotation, ...]:
+    return tuple((k, v) for k, v in _notes(node) if k != key)
+
+
+def _with_notes(node: For | BlockRealize, notes: tuple[Annotation, ...]) -> Stmt:
     if isinstance(node, For):
-        return For(node.var, node.extent, node.body, node.kind, kept)
-    b = node.block
-    return BlockRealize(node.values, Block(b.name, b.iters, b.reads, b.writes, b.body, b.init, kept), node.predicate)
+        return For(node.var, node.extent, node.body, node.kind, notes)
+    return replace(node, block=replace(node.block, annotations=notes))
 
 
 def check_kinds(tree: Tree, loops: Iterable[Var], shown: Tree) -> None:

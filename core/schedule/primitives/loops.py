@@ -15,7 +15,7 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
 from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
-from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.base import ScheduleBase, composite, primitive
 from pegbox.schedule.handles import LoopRef
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.primitives.kinds import check_kinds
@@ -27,11 +27,13 @@ Ranges = dict[Var, tuple[int, int]]
 class LoopPrimitives(ScheduleBase):
     """Loops become other loops over the same iterations."""
 
-    @primitive
+    @primitive(any_block=True)
     def split(
         self,
         loop: LoopRef,
         factors: Sequence[int | None] | None = None,
+        preserve_unit_iters: bool = True,
+        disable_predication: bool = False,
         *,
         factor: int | None = None,
         nparts: int | None = None,
@@ -79,8 +81,8 @@ class LoopPrimitives(ScheduleBase):
         self._set(self.tree.replace(old, _nest(fresh, extents, old.annotations, body)))
         return tuple(map(LoopRef, fresh))
 
-    @primitive
-    def fuse(self, *loops: LoopRef, name: str | None = None) -> LoopRef:
+    @primitive(any_block=True)
+    def fuse(self, *loops: LoopRef, preserve_unit_iters: bool = True, name: str | None = None) -> LoopRef:
         """Loops that stand directly inside each other (given outermost first) become one.
 
         Before `fuse(i, j)`::
@@ -122,7 +124,7 @@ class LoopPrimitives(ScheduleBase):
         self._set(self.tree.replace(found[0], For(fused, extent, body, ForKind.SERIAL, notes)))
         return LoopRef(fused)
 
-    @primitive
+    @primitive(moves=False)
     def reorder(self, *loops: LoopRef) -> None:
         """Put loops of one nest in the given order, outermost first; loops that are not given keep their places.
 
@@ -159,11 +161,12 @@ class LoopPrimitives(ScheduleBase):
         for loop in reversed(order):
             body = loop.with_body(body)
         before, func = self.tree, self.tree.replace(chain[0], body)
-        marked = [loop.var for loop in chain if loop.kind in (ForKind.PARALLEL, ForKind.VECTORIZED)]
+        marked = [loop.var for loop in chain if loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED)]
         if marked:
             check_kinds(Tree(func), marked, before)
         self._set(func)
 
+    @composite
     def tile(self, loops: Sequence[LoopRef], factors: Sequence[int]) -> tuple[LoopRef, ...]:
         """Split each loop by its factor and put the inner parts inside all outer ones.
 

@@ -21,7 +21,7 @@ from pegbox.schedule.tree import Tree
 class ReductionPrimitives(ScheduleBase):
     """A reduction in parts."""
 
-    @primitive
+    @primitive(moves=False)
     def decompose_reduction(self, block: BlockRef | str, loop: LoopRef) -> BlockRef:
         """Start all elements before the loop instead of each at its first visit. Gives the block `NAME_init`.
 
