@@ -50,9 +50,9 @@ def _one(pattern: Expr, expr: Expr, known: Found, free: Set[Var]) -> Iterator[Fo
     op = getattr(expr, "op", None)
     if _head(pattern) == _head(expr):
         yield from unify(parts, given, known, free)
-    if (isinstance(expr, Binary) and op in _COMMUTATIVE) or isinstance(expr, Compare):
-        if getattr(pattern, "op", None) == _TURNED.get(str(op), op):
-            yield from unify(parts, given[::-1], known, free)
+    turns = (isinstance(expr, Binary) and op in _COMMUTATIVE) or isinstance(expr, Compare)
+    if turns and getattr(pattern, "op", None) == _TURNED.get(str(op), op):
+        yield from unify(parts, given[::-1], known, free)
 
 
 def _head(expr: Expr) -> tuple[object, ...]:
