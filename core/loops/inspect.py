@@ -32,22 +32,40 @@ def origins_of(func: Function) -> tuple[tuple[str, tuple[str, ...]], ...]:
     )
 
 
-def loops_around(func: Function, name: str) -> list[Loop]:
+def loops_around(func: Function, name: str, *, init: bool = False) -> list[Loop]:
     """See `Function.loops`."""
-    for path in _paths(func.body, ()):
-        last = path[-1]
-        if isinstance(last, BlockRealize) and last.block.name == name:
-            return _loops(path)
     known = dict(func.origins)
+    blocks = {p[-1].block.name: p for p in _paths(func.body, ()) if isinstance(p[-1], BlockRealize)}
+    base = name.removesuffix("_init")
+    if name not in known and name not in blocks and (base in known or base in blocks):
+        name, init = base, init or base != name
+    if name in blocks:
+        return _loops(blocks[name]) if not init else _refuse_init(func, name, "before lowering, its init has no loops")
     buffers = known.get(name, (name,))
     stores = [p for p in _paths(func.body, ()) if _writes(p[-1], buffers)]
     if not stores:
-        names = dict.fromkeys([*known, *(r.block.name for r in realizes(func.body))])
-        raise LoweringError(f"{func.name}: no block or buffer is called {name!r}; there are {', '.join(names)}")
-    starts = name.endswith("_init") and name in known
-    # Of a reduction, its update counts, unless its init is asked for.
-    fitting = [p for p in stores if _updates(p[-1]) is not starts] or stores
-    return _loops(fitting[0])
+        raise _unknown(func, name, [*known, *blocks])
+    # Of a reduction, its update counts, unless its init is asked for; a block NAME_init has nothing else.
+    starts = [p for p in stores if not _updates(p[-1])]
+    updates = [p for p in stores if _updates(p[-1])]
+    if init and not (starts and updates):
+        _refuse_init(func, name, "it is no reduction")
+    own_init = init or (name.endswith("_init") and name in known)
+    return _loops((starts if own_init else updates or stores)[0])
+
+
+def _refuse_init(func: Function, name: str, why: str) -> list[Loop]:
+    raise LoweringError(f"{func.name}: {name} has no init to show: {why}; ask without init")
+
+
+def _unknown(func: Function, name: str, names: Sequence[str]) -> LoweringError:
+    there = ", ".join(dict.fromkeys(names))
+    if any(buffer.name == name for buffer in func.params):
+        return LoweringError(f"{func.name}: {name} is an input, no statement writes it; there are {there}")
+    return LoweringError(
+        f"{func.name}: no block or buffer is called {name!r} (a stage that was inlined has no loops of its own); "
+        f"there are {there}"
+    )
 
 
 def _writes(stmt: Stmt, names: Sequence[str]) -> bool:

@@ -196,17 +196,21 @@ class Function:
 
         return allocations(self)
 
-    def loops(self, name: str) -> list[tuple[str, int, str]]:
+    def loops(self, name: str, *, init: bool = False) -> list[tuple[str, int, str]]:
         """The loops around the statement of a stage or block, outermost first: (name, extent, kind).
 
-        Where lowering has cut the program into a main part and tails, those of the main part.
+        Loops of one iteration are not there once a program is lowered; where lowering has cut it into a main part and
+        tails, they are those of the main part. Of a reduction, the update counts.
+
+        Args:
+            init: the statement that starts the elements of a reduction, instead; so does the name "C_init".
 
         Raises:
-            LoweringError: no block or buffer is called so.
+            LoweringError: no block or buffer is called so (an inlined stage has none), or there is no init.
         """
         from pegbox.loops.inspect import loops_around  # it imports this module
 
-        return loops_around(self, name)
+        return loops_around(self, name, init=init)
 
     def with_body(self, body: Stmt) -> Function:
         return replace(self, body=body)
