@@ -58,6 +58,18 @@ class At:
 
 
 @dataclass(eq=False)
+class GroupBase:
+    """Stages with a place in common; a group may stand inside of another one."""
+
+    stages: list[StageBase]
+    group: GroupBase | None = None
+    attach: Root | At = field(default_factory=Root)
+
+    def __repr__(self) -> str:
+        return f"Group({', '.join(stage.op.name for stage in self.stages)})"
+
+
+@dataclass(eq=False)
 class StageBase:
     """The schedule of one operation; `leaf_iter_vars` are its loops, outermost first."""
 
@@ -68,6 +80,15 @@ class StageBase:
     kinds: dict[IterVar, ForKind] = field(default_factory=dict)
     pragmas: dict[IterVar, dict[str, Any]] = field(default_factory=dict)
     attach: Root | Inline | At = field(default_factory=Root)
+    group: GroupBase | None = None
+
+    @property
+    def place(self) -> Root | Inline | At:
+        """Where the stage is computed: where it is attached itself, or else where its group is."""
+        place, group = self.attach, self.group
+        while isinstance(place, Root) and group is not None:
+            place, group = group.attach, group.group
+        return place
 
     def __post_init__(self) -> None:
         if not self.leaf_iter_vars:

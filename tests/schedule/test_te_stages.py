@@ -9,6 +9,7 @@ from te_values import check_values, grid, matmul, scheduled, stages
 
 import pegbox as pb
 from pegbox import te
+from pegbox.compute.tensor import Tensor
 from pegbox.errors import ScheduleError
 from pegbox.schedule.te_replay import lower_te, replay
 
@@ -186,12 +187,52 @@ def test_te_cache_write_of_an_intermediate() -> None:
     check_values(s, [a, d])
 
 
-def test_te_cache_write_of_several_outputs_is_refused() -> None:
+def two_outputs() -> list[Tensor]:
     a = te.placeholder((5,), name="A")
-    low, _ = te.compute((5,), lambda i: (a[i] - 1, a[i] + 1), "both")
+    low, high = te.compute((5,), lambda i: (a[i] - 1, a[i] + 1), "both")
+    return [a, low, high]
+
+
+def test_te_cache_write_of_several_outputs_at_once() -> None:
+    a, low, high = two_outputs()
     s = te.create_schedule(low)
-    with pytest.raises(ScheduleError, match="cache_write: both has 2 outputs; only single ones can be cached"):
+    cached_high, cached_low = s.cache_write([high, low], "local")
+    assert (cached_low.name, cached_high.name) == ("both.local_0", "both.local_1")
+    s[cached_low].compute_at(s[low], s[low].split(s[low].op.axis[0], factor=2)[0])
+    check_values(s, [a, low, high])
+
+
+def test_te_cache_write_of_an_argmax() -> None:
+    x = te.placeholder((5, 7), name="X")
+    k = te.reduce_axis((0, 7), "k")
+    argmax = te.comm_reducer(
+        lambda p, q: (te.select(p[1] >= q[1], p[0], q[0]), te.select(p[1] >= q[1], p[1], q[1])),
+        lambda i, v: (te.const(-1, i), te.min_value(v)),
+        name="argmax",
+    )
+    where, value = te.compute((5,), lambda i: argmax((k, x[i, k]), axis=k), "best")
+    s = te.create_schedule(where)
+    cached = s.cache_write([where, value], "local")
+    assert s[cached[0]] is s[cached[1]]
+    s[cached[0]].compute_at(s[where], s[where].op.axis[0])
+    check_values(s, [x, where, value])
+
+
+def test_te_cache_write_refuses_what_are_not_the_outputs_of_one_operation() -> None:
+    _, low, high = two_outputs()
+    other = te.compute((5,), lambda i: low[i] + high[i], "other")
+    s = te.create_schedule(other)
+    with pytest.raises(ScheduleError, match=r"both makes both_0, both_1 at once, of which 1 is given; give all"):
         s.cache_write(low)
+    with pytest.raises(
+        ScheduleError, match="cache_write: other is no output of both, whose outputs are both_0, both_1"
+    ):
+        s.cache_write([low, other])
+    with pytest.raises(ScheduleError, match=r"a tensor stands twice in \['both_0', 'both_0'\]"):
+        s.cache_write([low, low])
+    with pytest.raises(ScheduleError, match="cache_write: no tensor given"):
+        s.cache_write([])
+    assert [stage.op.name for stage in s.stages] == ["both", "other"]
 
 
 @pytest.mark.parametrize("how", ["split", "fuse", "unroll", "pragma"])

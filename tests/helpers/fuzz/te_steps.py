@@ -119,8 +119,8 @@ def compute_root(s: TESchedule, rng: random.Random) -> None:
 
 
 def cache_write(s: TESchedule, rng: random.Random) -> None:
-    stage = _stage(s, rng)
-    s.cache_write(rng.choice(stage.op.outputs), rng.choice(("local", "global")))
+    outputs = _stage(s, rng).op.outputs
+    s.cache_write(outputs if len(outputs) > 1 else outputs[0], rng.choice(("local", "global")))
 
 
 def cache_read(s: TESchedule, rng: random.Random) -> None:
@@ -130,10 +130,29 @@ def cache_read(s: TESchedule, rng: random.Random) -> None:
     s.cache_read(tensor, rng.choice(("local", "global")), [stage.op])
 
 
-REWRITES: list[TEStep] = [cache_write, cache_read]
+def rfactor(s: TESchedule, rng: random.Random) -> None:
+    stage = _some([x for x in s.stages if x.op.reduce is not None], rng)
+    assert isinstance(stage, Stage)
+    axis = _some([iv for iv in stage.leaf_iter_vars if iv.kind == "reduce"], rng)
+    assert isinstance(axis, IterVar)
+    s.rfactor(stage.op.outputs[0], axis, rng.choice((0, 0, -1, 1)))
+
+
+def create_group(s: TESchedule, rng: random.Random) -> None:
+    """A group, mostly placed at a loop of a reader of its last stage."""
+    end = _some([x for x in s.stages if not x.is_output and _readers(s, x)], rng)
+    assert isinstance(end, Stage)
+    start = _some([t for x in s.stages for t in x.op.inputs], rng)
+    assert isinstance(start, Tensor)
+    group = s.create_group(list(end.op.outputs), start, include_inputs=rng.random() < 0.5)
+    reader = rng.choice(_readers(s, end))
+    group.compute_at(reader, _loop(reader, rng))
+
+
+REWRITES: list[TEStep] = [cache_write, cache_read, rfactor]
 TE_STEPS: list[TEStep] = [
     split, split, split, fuse, reorder, tile, vectorize, parallel, unroll, pragma, compute_at, compute_at, compute_at,
-    compute_inline, compute_root, cache_write, cache_read,
+    compute_inline, compute_root, cache_write, cache_read, rfactor, create_group,
 ]  # fmt: skip
 
 

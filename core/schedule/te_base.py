@@ -1,0 +1,51 @@
+"""The stages of a TE schedule: what rewrites of the compute graph and groups stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pegbox.compute.graph import post_order
+from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
+from pegbox.errors import ScheduleError
+from pegbox.schedule.stage import Stage
+
+
+class TEScheduleBase:
+    """`s[tensor]` is a tensor's stage. Stages stand in an order in which they can run."""
+
+    def __init__(self, outputs: Sequence[Operation]) -> None:
+        order = post_order(outputs)
+        computed = [op for op in order if isinstance(op, ComputeOp)]
+        if not computed:
+            raise ScheduleError(f"create_schedule: nothing to compute in {[op.name for op in outputs]}")
+        wanted = {id(op) for op in outputs}
+        self.stages = [Stage(op, id(op) in wanted) for op in computed]
+        self.placeholders = [op.outputs[0] for op in order if isinstance(op, PlaceholderOp)]
+
+    def __getitem__(self, key: Tensor | Operation) -> Stage:
+        buffers = [t.buffer for t in key.outputs] if isinstance(key, Operation) else [key.buffer]
+        for stage in self.stages:
+            if any(t.buffer in buffers for t in stage.op.outputs):
+                return stage
+        name = key.name
+        if any(t.buffer in buffers for t in self.placeholders):
+            raise ScheduleError(
+                f"{name} is a placeholder: there is nothing to schedule; cache_read makes a stage of it"
+            )
+        raise ScheduleError(f"{name} is no stage of this schedule; it has {', '.join(s.op.name for s in self.stages)}")
+
+    def _name(self, base: str) -> str:
+        """`base`, numbered where a stage is called so already."""
+        taken = {s.op.name for s in self.stages}
+        name, count = base, 0
+        while name in taken:
+            count += 1
+            name = f"{base}_{count}"
+        return name
+
+    def _insert_before(self, stage: Stage, op: ComputeOp) -> Stage:
+        """A stage for a new operation, in the same group as the one that it was split off from."""
+        made = Stage(op, False)
+        made.group = stage.group
+        self.stages.insert(self.stages.index(stage), made)
+        return made

@@ -1,0 +1,113 @@
+"""cache_read and cache_write of TE: the compute graph gets a copy, which is a stage of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import overload
+
+from pegbox.compute.reducer import Reduce
+from pegbox.compute.tensor import ComputeOp, IterVar, Operation, Range, Tensor, read_buffers
+from pegbox.errors import ScheduleError
+from pegbox.expr.nodes import Expr, Load, Var
+from pegbox.expr.visit import replace_buffers, substitute
+from pegbox.schedule.primitives.cache import SCOPES
+from pegbox.schedule.te_base import TEScheduleBase
+
+
+class CacheRewrites(TEScheduleBase):
+    """Copies of what stages read and write."""
+
+    @overload
+    def cache_write(self, tensor: Tensor, scope: str = "local") -> Tensor: ...
+
+    @overload
+    def cache_write(self, tensor: Sequence[Tensor], scope: str = "local") -> list[Tensor]: ...
+
+    def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str = "local") -> Tensor | list[Tensor]:
+        """Compute `tensor` into a buffer of its own first; the stage of `tensor` becomes the copy out of it.
+
+        The new stage has fresh spatial axes and the original's reduce axes. Returns the new tensor.
+
+        Args:
+            tensor: one tensor, or all outputs of one operation (of argmax, say), for which a list is returned.
+
+        Raises:
+            ScheduleError: an unknown scope, not all outputs of one operation are given, or its reduce axes were
+                scheduled already.
+        """
+        given = [tensor] if isinstance(tensor, Tensor) else list(tensor)
+        if not given:
+            raise ScheduleError("cache_write: no tensor given")
+        stage = self[given[0]]
+        op = stage.op
+        _check_scope(scope, given[0])
+        _check_outputs(op, given)
+        if any(iv not in stage.leaf_iter_vars or iv in stage.kinds or iv in stage.pragmas for iv in op.reduce_axis):
+            raise ScheduleError(
+                f"cache_write: the reduce axes of {op.name} are scheduled already; call cache_write first"
+            )
+        fresh = tuple(IterVar(f"{iv.name}.c", iv.dom, iv.kind) for iv in op.axis)
+        mapping: dict[Var, Expr] = dict(zip(op.axis, fresh, strict=True))
+        bodies = tuple(_map_body(e, lambda x: substitute(x, mapping)) for e in op.body)
+        cached = ComputeOp(self._name(f"{op.name}.{scope}"), fresh, bodies)
+        for made in cached.outputs:
+            made.buffer.scope = scope
+        stage.op = op.rebuilt(tuple(Load(made.buffer, op.axis) for made in cached.outputs))
+        stage.leaf_iter_vars = [iv for iv in stage.leaf_iter_vars if iv not in op.reduce_axis]
+        self._insert_before(stage, cached)
+        if isinstance(tensor, Tensor):
+            return cached.outputs[0]
+        return [cached.outputs[each.value_index] for each in given]
+
+    def cache_read(self, tensor: Tensor, scope: str, readers: Sequence[Tensor | Operation]) -> Tensor:
+        """Copy `tensor` into a buffer of its own, which `readers` then read. Returns the new tensor.
+
+        Raises:
+            ScheduleError: an unknown scope, a reader does not read the tensor, or there is none.
+        """
+        _check_scope(scope, tensor)
+        stages = [self[reader] for reader in readers]
+        for stage in stages:
+            if tensor.buffer not in read_buffers(stage.op.body):
+                raise ScheduleError(f"cache_read: {stage.op.name} does not read {tensor.name}")
+        if not stages:
+            raise ScheduleError(f"cache_read({tensor.name}): no readers given")
+        axis = tuple(IterVar(f"ax{i}", Range(0, extent), "spatial") for i, extent in enumerate(tensor.shape))
+        cached = ComputeOp(self._name(f"{tensor.name}.{scope}"), axis, (Load(tensor.buffer, axis),))
+        cached.outputs[0].buffer.scope = scope
+        swap = {tensor.buffer: cached.outputs[0].buffer}
+        for stage in stages:
+            stage.op = stage.op.rebuilt(tuple(_map_body(e, lambda x: replace_buffers(x, swap)) for e in stage.op.body))
+        self._insert_before(min(stages, key=self.stages.index), cached)
+        return cached.outputs[0]
+
+
+def _check_outputs(op: ComputeOp, given: Sequence[Tensor]) -> None:
+    """Raises ScheduleError: the tensors are not exactly the outputs of the operation."""
+    buffers = [t.buffer for t in op.outputs]
+    names = ", ".join(b.name for b in buffers)
+    for each in given:
+        if each.buffer not in buffers:
+            raise ScheduleError(
+                f"cache_write: {each.name} is no output of {op.name}, whose outputs are {names}; "
+                "cache the outputs of one operation at a time"
+            )
+    if len({id(each.buffer) for each in given}) != len(given):
+        raise ScheduleError(f"cache_write: a tensor stands twice in {[t.name for t in given]}")
+    if len(given) != len(buffers):
+        raise ScheduleError(
+            f"cache_write: {op.name} makes {names} at once, of which {len(given)} is given; give all: [{names}]"
+        )
+
+
+def _check_scope(scope: str, tensor: Tensor) -> None:
+    if scope not in SCOPES:
+        raise ScheduleError(f"unknown scope {scope!r} for a copy of {tensor.name}; use one of {', '.join(SCOPES)}")
+
+
+def _map_body(body: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Change the element expression, below the reduction if there is one."""
+    if not isinstance(body, Reduce):
+        return change(body)
+    sources = tuple(map(change, body.sources))
+    return Reduce(body.reducer, sources, body.axes, change(body.condition), body.value_index)

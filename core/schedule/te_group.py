@@ -1,0 +1,96 @@
+"""Groups of TE stages that are computed in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pegbox.compute.tensor import IterVar, Tensor
+from pegbox.errors import ScheduleError
+from pegbox.schedule.stage import At, Root, Stage
+from pegbox.schedule.stage_base import GroupBase, StageBase
+from pegbox.schedule.te_base import TEScheduleBase
+
+
+class Group(GroupBase):
+    """Stages that go together: each that is not attached anywhere by itself is computed where its group is."""
+
+    def compute_at(self, parent: StageBase, loop: IterVar) -> None:
+        """Compute the stages of the group inside a loop of a consumer.
+
+        Raises:
+            ScheduleError: `loop` is not a loop of `parent`, `parent` belongs to the group, or an output does.
+        """
+        what = f"compute_at of the group {self}"
+        parent._position(loop, what)
+        for stage in self.stages:
+            if stage is parent:
+                raise ScheduleError(f"{what}: {parent.op.name} belongs to the group; give a stage outside of it")
+            if stage.is_output:
+                raise ScheduleError(f"{what}: {stage.op.name} is an output and stays at the root")
+        self.attach = At(parent, loop)
+
+    def compute_root(self) -> None:
+        """Compute the stages of the group in nests of their own (as at the start)."""
+        self.attach = Root()
+
+
+class Groups(TEScheduleBase):
+    """Several stages at once."""
+
+    def create_group(
+        self, outputs: Tensor | Sequence[Tensor], inputs: Tensor | Sequence[Tensor], include_inputs: bool = False
+    ) -> Group:
+        """The stages on the way from `inputs` to `outputs`, which can then be placed together.
+
+        Args:
+            include_inputs: the stages of the inputs belong to the group as well.
+
+        A stage keeps a place that it was given by itself.
+
+        Raises:
+            ScheduleError: a tensor is not in the schedule, nothing lies between inputs and outputs, or a stage
+                between them belongs to another group.
+        """
+        ends = [self[t] for t in _listed(outputs)]
+        starts = {id(stage) for t in _listed(inputs) for stage in self._stage_or_input(t)}
+        borders = {t.buffer for t in _listed(inputs)}
+        reached: dict[int, bool] = {}
+
+        def reaches(stage: Stage) -> bool:
+            """Does the stage need one of the inputs?"""
+            if id(stage) not in reached:
+                needed = [t for t in stage.op.inputs if t.buffer not in borders]
+                direct = len(needed) < len(stage.op.inputs)
+                # All inputs are asked, so that every stage on the way is found.
+                below = [reaches(s) for t in needed for s in self._stage_or_input(t)]
+                reached[id(stage)] = id(stage) in starts or direct or any(below)
+            return reached[id(stage)]
+
+        for stage in ends:
+            reaches(stage)
+        members = [s for s in self.stages if reached.get(id(s)) and id(s) not in starts]
+        if include_inputs:
+            members = [s for s in self.stages if s in members or id(s) in starts]
+        names = f"outputs {[t.name for t in _listed(outputs)]}, inputs {[t.name for t in _listed(inputs)]}"
+        if not members:
+            raise ScheduleError(f"create_group({names}): no stage lies between them")
+        return _grouped(members, names)
+
+    def _stage_or_input(self, tensor: Tensor) -> list[Stage]:
+        return [] if any(tensor.buffer is t.buffer for t in self.placeholders) else [self[tensor]]
+
+
+def _listed(tensors: Tensor | Sequence[Tensor]) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def _grouped(members: list[Stage], names: str) -> Group:
+    """A group inside of the one that all members share, if any."""
+    around = {id(s.group): s.group for s in members}
+    if len(around) > 1:
+        inside = ", ".join(s.op.name for s in members if s.group is not None)
+        raise ScheduleError(f"create_group({names}): {inside} belong(s) to another group, the rest does not")
+    group = Group(list(members), next(iter(around.values())))
+    for stage in members:
+        stage.group = group
+    return group

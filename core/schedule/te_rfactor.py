@@ -1,0 +1,164 @@
+"""rfactor of TE: the compute graph gets a stage of partial results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from pegbox.compute.reducer import Reduce
+from pegbox.compute.tensor import ComputeOp, IterVar, Range, Tensor
+from pegbox.errors import ScheduleError
+from pegbox.expr.build import TRUE, all_of, compare, floordiv, floormod, index, select
+from pegbox.expr.dtypes import integer
+from pegbox.expr.nodes import Expr, Load, Var
+from pegbox.expr.visit import substitute
+from pegbox.schedule.stage import At, FuseRelation, SplitRelation, Stage
+from pegbox.schedule.te_base import TEScheduleBase
+
+
+class RfactorRewrites(TEScheduleBase):
+    """Partial results of reductions."""
+
+    def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Tensor | tuple[Tensor, ...]:
+        """Let each iteration of a reduce axis reduce into an element of its own; `tensor` then combines those.
+
+        The new stage `B.rf` has the axes `axis` and those of `tensor`, and reduces over all other reduce loops as
+        they are now. The stage of `tensor` keeps its spatial loops and reduces over `AXIS.v`.
+
+        Args:
+            axis: a reduce loop of the stage, as it is after splits and fusions.
+            factor_axis: the place of `axis` among the axes of the new stage; negative counts from the end.
+
+        Returns the new tensor, or a tuple of them where the reduction has several outputs.
+
+        Before `rfactor(B, k.inner)`::
+
+            for i in range(8):
+                B[i] = 0.0
+                for k.outer in range(3):
+                    for k.inner in range(4):
+                        if k.outer * 4 + k.inner < 10:
+                            B[i] = B[i] + A[i, k.outer * 4 + k.inner]
+
+        After::
+
+            for k.inner in range(4):
+                for i in range(8):
+                    B.rf[k.inner, i] = 0.0
+                    for k.outer in range(3):
+                        if k.outer * 4 + k.inner < 10:
+                            B.rf[k.inner, i] = B.rf[k.inner, i] + A[i, k.outer * 4 + k.inner]
+            for i in range(8):
+                B[i] = 0.0
+                for k.inner.v in range(4):
+                    B[i] = B[i] + B.rf[k.inner.v, i]
+
+        Raises:
+            ScheduleError: the tensor is no reduction, `axis` is no reduce loop of it, a loop was fused from spatial
+                and reduce ones, or `factor_axis` is no place among the axes.
+        """
+        stage = self[tensor]
+        reduce, place = _checked(stage, axis, factor_axis)
+        split = _Split.of(stage, axis)
+        partial = ComputeOp(self._name(f"{stage.op.name}.rf"), *_partial(stage.op, reduce, split, place))
+        over = IterVar(f"{axis.name}.v", Range(0, axis.extent), "reduce")
+        where = (*stage.op.axis[:place], over, *stage.op.axis[place:])
+        values = tuple(Load(t.buffer, where) for t in partial.outputs)
+        for made, old in zip(partial.outputs, stage.op.outputs, strict=True):
+            made.buffer.scope = old.buffer.scope
+        stage.op = stage.op.rebuilt(tuple(Reduce(reduce.reducer, values, (over,), TRUE, n) for n in range(len(values))))
+        self._hand_over(
+            stage, self._insert_before(stage, partial), {axis: split.factor} | {iv: iv for iv in split.rest}
+        )
+        stage.leaf_iter_vars.append(over)
+        return partial.outputs if len(partial.outputs) > 1 else partial.outputs[0]
+
+    def _hand_over(self, old: Stage, new: Stage, moved: Mapping[IterVar, IterVar]) -> None:
+        """What was said of the reduce loops is now said of the new stage's."""
+        old.leaf_iter_vars = [iv for iv in old.leaf_iter_vars if iv not in moved]
+        old.relations = [r for r in old.relations if _kind(r) != "reduce"]
+        for loop, new_loop in moved.items():
+            if loop in old.kinds:
+                new.kinds[new_loop] = old.kinds.pop(loop)
+            if loop in old.pragmas:
+                new.pragmas[new_loop] = old.pragmas.pop(loop)
+        for other in self.stages:
+            attach = other.attach
+            if isinstance(attach, At) and attach.stage is old and attach.loop in moved:
+                other.attach = At(new, moved[attach.loop])
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """A stage's reduce loops: `factor` stands for one of them, `rest` are the others.
+
+    `values` are the operation's reduce axes in terms of those, `conditions` keep them in their domains.
+    """
+
+    factor: IterVar
+    rest: tuple[IterVar, ...]
+    values: Mapping[Var, Expr]
+    conditions: Sequence[Expr]
+
+    @staticmethod
+    def of(stage: Stage, axis: IterVar) -> _Split:
+        factor = IterVar(axis.name, Range(0, axis.extent), "spatial")
+        rest = tuple(iv for iv in stage.leaf_iter_vars if iv.kind == "reduce" and iv is not axis)
+        # Loops count from zero; an axis of the operation may not.
+        known: dict[IterVar, Expr] = {iv: iv - index(iv.dom.min) if iv.dom.min else iv for iv in rest}
+        known[axis] = factor
+        conditions: list[Expr] = []
+        for relation in reversed([r for r in stage.relations if _kind(r) == "reduce"]):
+            match relation:
+                case SplitRelation(parent, outer, inner):
+                    known[parent] = known[outer] * index(inner.extent) + known[inner]
+                    if outer.extent * inner.extent > parent.extent:
+                        conditions.append(compare("lt", known[parent], index(parent.extent)))
+                case FuseRelation(outer, inner, fused):
+                    known[outer] = floordiv(known[fused], index(inner.extent))
+                    known[inner] = floormod(known[fused], index(inner.extent))
+        values = {iv: known[iv] + index(iv.dom.min) for iv in stage.op.reduce_axis if iv not in rest}
+        return _Split(factor, rest, values, conditions)
+
+
+def _kind(relation: SplitRelation | FuseRelation) -> str:
+    return (relation.parent if isinstance(relation, SplitRelation) else relation.fused).kind
+
+
+def _partial(op: ComputeOp, reduce: Reduce, split: _Split, place: int) -> tuple[tuple[IterVar, ...], tuple[Expr, ...]]:
+    """The axes and the body of the stage of partial results."""
+    own = tuple(IterVar(iv.name, iv.dom, iv.kind) for iv in op.axis)
+    mapping: dict[Var, Expr] = {**dict(zip(op.axis, own, strict=True)), **split.values}
+    sources = tuple(substitute(source, mapping) for source in reduce.sources)
+    condition = all_of([*split.conditions, substitute(reduce.condition, mapping)])
+    axes = (*own[:place], split.factor, *own[place:])
+    if split.rest:
+        return axes, tuple(Reduce(reduce.reducer, sources, split.rest, condition, n) for n in range(len(sources)))
+    identity = reduce.reducer.identity(tuple(s.dtype for s in sources))
+    return axes, tuple(select(condition, s, e) for s, e in zip(sources, identity, strict=True))
+
+
+def _checked(stage: Stage, axis: IterVar, factor_axis: object) -> tuple[Reduce, int]:
+    """The reduction, and the place of the new axis."""
+    op = stage.op
+
+    def refuse(why: str) -> NoReturn:
+        raise ScheduleError(f"rfactor({op.name}, {getattr(axis, 'name', repr(axis))}): {why}")
+
+    if op.reduce is None:
+        refuse(f"{op.name} is no reduction")
+    stage._position(axis, f"rfactor({op.name})")
+    for relation in stage.relations:
+        if isinstance(relation, FuseRelation) and relation.outer.kind != relation.inner.kind:
+            refuse(
+                f"{relation.fused.name} was fused from a spatial and a reduce loop; "
+                "fuse spatial loops with each other, and reduce loops with each other"
+            )
+    if axis.kind != "reduce":
+        leaves = ", ".join(iv.name for iv in stage.leaf_iter_vars if iv.kind == "reduce")
+        refuse(f"{axis.name} is a spatial loop; give a reduce loop: {leaves}")
+    rank, given = len(op.axis), integer(factor_axis)
+    if given is None or not -rank - 1 <= given <= rank:
+        refuse(f"factor_axis={factor_axis!r} is no place among {rank} axes; give one from {-rank - 1} to {rank}")
+    return op.reduce, given if given >= 0 else given + rank + 1
