@@ -150,11 +150,10 @@ def _no_reduction(block: Block) -> str | None:
     if len(stores) != 1:
         return None
     store = stores[0]
-    if sum(load.buffer is store.buffer for load in loads(store.value)) == 1 and _combines(
-        store.value, store.buffer, None
-    ):
+    buffer = store.buffer
+    if sum(load.buffer is buffer for load in loads(store.value)) == 1 and _combines(store.value, buffer, None):
         return None
-    return f"its update of {store.buffer.name} is no sum, product, minimum or maximum, so that the order of its steps counts"
+    return f"its update of {buffer.name} is no sum, product, minimum or maximum, so that the order of its steps counts"
 
 
 def _combines(expr: Expr, buffer: Buffer, op: str | None) -> bool:

@@ -1,7 +1,7 @@
 """Which blocks of a program that people wrote must keep their order, and which their place?
 
-The survey is made once, of the program that a schedule starts from: primitives keep orderly programs orderly. What comes
-from a computation needs none.
+The survey is made once, of the program that a schedule starts from: primitives keep orderly programs orderly. What
+comes from a computation needs none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Survey:
             raise refuse(
                 tree,
                 f"the iterations of block {name} have to keep their order: {self.odd[name]}",
-                "such a block can be split, fused, unrolled and annotated; write it so that each iteration stands alone",
+                "split, fuse, unroll and annotate it only, or write it so that each iteration stands alone",
                 name,
             )
         if moves and name in self.tied:
@@ -91,9 +91,7 @@ class _Uses:
     def _pair(self, writer: BlockRealize, reader: BlockRealize, odd: dict[str, str], tied: dict[str, str]) -> None:
         w, r = writer.block.name, reader.block.name
         early = self.rank[r] < self.rank[w]
-        if self._share_loops(writer, reader) and (
-            early or w in odd or not provides(self.tree, writer, self.buffer, reader)
-        ):
+        if self._share_loops(writer, reader) and (early or w in odd or not self._provides(writer, reader)):
             why = f"{r} reads {self.buffer.name} in loops in which {w} goes on writing it"
             odd.setdefault(w, why)
             odd.setdefault(r, why)
@@ -108,13 +106,16 @@ class _Uses:
         start = second.block.is_reduction and second.block.init is None and not first.block.is_reduction
         if self._share_loops(first, second):
             both = (_as_reader(second, self.buffer), first), (_as_reader(first, self.buffer), second)
-            if not all(provides(self.tree, maker, self.buffer, user) for user, maker in both):
+            if not all(self._provides(maker, user) for user, maker in both):
                 why = f"{a} and {b} take turns in writing {self.buffer.name}"
                 odd.setdefault(a, why)
                 odd.setdefault(b, why)
         if not start:
             tied.setdefault(a, f"{b} writes {self.buffer.name} too")
             tied.setdefault(b, f"{a} writes {self.buffer.name} too")
+
+    def _provides(self, writer: BlockRealize, reader: BlockRealize) -> bool:
+        return provides(self.tree, writer, self.buffer, reader)
 
     def _share_loops(self, one: BlockRealize, other: BlockRealize) -> bool:
         mine = {x.var for x in self.tree.ancestors(one) if x.extent > 1}
@@ -177,7 +178,7 @@ def _reduction_again(tree: Tree, realize: BlockRealize, unused: set[Var]) -> str
 
 
 def _more_than_borders(tree: Tree, realize: BlockRealize, relax: Relaxation) -> str | None:
-    """A predicate that only keeps variables inside of their domains belongs to the loops; another one to the program."""
+    """A predicate that only keeps variables in their domains belongs to the loops; another one to the program."""
     borders = [
         (simplified_linear(v, tree.ranges), it.extent)
         for it, v in zip(realize.block.iters, realize.values, strict=True)

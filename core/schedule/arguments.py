@@ -20,7 +20,7 @@ _Test = Callable[[Any], bool]
 
 _WORDS: dict[type, str] = {
     LoopRef: "a loop (from get_loops, or returned by a primitive)",
-    BlockRef: "a block (from get_block)",
+    BlockRef: "a block (from get_block, or its name)",
     str: "a string",
     int: "an integer",
     float: "a number",
@@ -129,11 +129,9 @@ def _words(hint: Any) -> str:
         return "None"
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
-        parts = list(
-            dict.fromkeys("a block (from get_block) or its name" if a is BlockRef else _words(a) for a in args)
-        )
-        if BlockRef in args and "a string" in parts:
-            parts.remove("a string")
+        parts = dict.fromkeys(map(_words, args))
+        if BlockRef in args and str in args:
+            del parts[_WORDS[str]]
         return " or ".join(parts)
     if origin is tuple or (isinstance(origin, type) and issubclass(origin, Sequence)):
         each = list(dict.fromkeys(_words(a) for a in args if a is not Ellipsis))

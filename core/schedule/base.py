@@ -239,7 +239,7 @@ class ScheduleBase:
         if found is None:
             raise refuse(
                 self.tree,
-                f"loop {loop.name} is not in the program (any more): a primitive replaced it, or another program has it",
+                f"loop {loop.name} is not in the program (any more): a primitive replaced it, or it is of another",
                 "use the loops that the primitive returned, or ask get_loops(block) again",
             )
         return found

@@ -1,4 +1,4 @@
-"""Every refusal has one form: `primitive(arguments): why`, the program with the place marked, `remedy: what instead`."""
+"""Every refusal has one form: `primitive(arguments): why`, the program with the place marked, `remedy: what to do`."""
 
 from __future__ import annotations
 

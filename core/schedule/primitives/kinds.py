@@ -10,7 +10,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.distinct import determined
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Var
-from pegbox.loops.nodes import Annotation, BlockRealize, For, ForKind, Stmt
+from pegbox.loops.nodes import Annotation, BlockRealize, For, ForKind, Stmt, thread_tag
 from pegbox.schedule.analysis import (
     LANE_COMBINERS,
     combiner,
@@ -20,6 +20,7 @@ from pegbox.schedule.analysis import (
     spatial_values,
     written_buffers,
 )
+from pegbox.schedule.analysis_threads import check_axes, check_reduction, repeats
 from pegbox.schedule.base import ScheduleBase, composite, primitive
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse
@@ -29,6 +30,12 @@ Note: TypeAlias = bool | int | float | str | Sequence[Any]
 
 # Notes that are no hints: primitives write them, and code generation relies on them.
 _FIXED = {"combiner": "says what a reduction computes", "thread": "says to which thread axis a loop is bound"}
+# Kinds of loops, and the kinds that must not stand around them.
+_NOT_AROUND: dict[ForKind, tuple[ForKind, ...]] = {
+    ForKind.PARALLEL: (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.THREAD),
+    ForKind.VECTORIZED: (ForKind.VECTORIZED,),
+    ForKind.THREAD: (ForKind.PARALLEL, ForKind.VECTORIZED),
+}
 _PRAGMAS: dict[str, type[int] | type[bool]] = {"auto_unroll_max_step": int, "unroll_explicit": bool}
 
 
@@ -91,6 +98,7 @@ class KindPrimitives(ScheduleBase):
                 block C: ...
         """
         old = self._loop(loop)
+        _check_free(self.tree, old, ForKind.UNROLLED)
         self._set(self.tree.replace(old, _of_kind(old, ForKind.UNROLLED)))
 
     @primitive(any_block=True)
@@ -115,8 +123,8 @@ class KindPrimitives(ScheduleBase):
         value = _note(ann_val)
         if not isinstance(ann_key, str) or value is None:
             raise ScheduleError(
-                f"annotate({ann_key!r}, {ann_val!r}): a note is no such thing; the key is a string, the value a number or a "
-                "string, or a list of those"
+                f"annotate: {ann_key!r}: {ann_val!r} is no note; the key is a string, the value a number or a string, or "
+                "a list of those"
             )
         _check_key("annotate", ann_key)
         old = self._noted(block_or_loop)
@@ -170,6 +178,7 @@ class KindPrimitives(ScheduleBase):
 
     def _set_kind(self, loop: LoopRef, kind: ForKind) -> None:
         old = self._loop(loop)
+        _check_free(self.tree, old, kind)
         changed = Tree(self.tree.replace(old, _of_kind(old, kind)))
         check_kinds(changed, [old.var], self.tree)
         self._set(changed)
@@ -191,6 +200,17 @@ def pragma_value(key: str, value: object) -> int | bool:
 
 def _of_kind(loop: For, kind: ForKind) -> For:
     return For(loop.var, loop.extent, loop.body, kind, loop.annotations)
+
+
+def _check_free(tree: Tree, loop: For, kind: ForKind) -> None:
+    """Raises ScheduleError: the loop is bound to a thread axis."""
+    if loop.kind is ForKind.THREAD:
+        raise refuse(
+            tree,
+            f"{loop.var.name} cannot be {kind}: it is bound to {thread_tag(loop)}",
+            "split the loop before you bind a part of it, and use the other part",
+            loop.var,
+        )
 
 
 def _check_key(verb: str, key: str) -> None:
@@ -239,30 +259,37 @@ def check_kinds(tree: Tree, loops: Iterable[Var], shown: Tree) -> None:
 
 
 def _check_nesting(tree: Tree, loop: For, shown: Tree) -> None:
-    above = [x for x in tree.ancestors(loop) if x.kind is ForKind.VECTORIZED or x.kind is loop.kind]
-    forbidden = (ForKind.PARALLEL, ForKind.VECTORIZED) if loop.kind is ForKind.VECTORIZED else (ForKind.PARALLEL,)
-    below = [x for x in loops_below(loop.body) if x.kind in forbidden]
+    above = [x for x in tree.ancestors(loop) if x.kind in _NOT_AROUND[loop.kind]]
+    below = [x for x in loops_below(loop.body) if loop.kind in _NOT_AROUND.get(x.kind, ())]
     for other in (*above, *below):
         inner, outer = (loop, other) if other in above else (other, loop)
         raise refuse(
             shown,
             f"{inner.var.name} would be {inner.kind} inside {outer.var.name}, which is {outer.kind}",
-            "have one parallel loop, with vectorized loops inside of it, not around it or each other",
+            "have one parallel loop, or thread axes, with vectorized loops inside, not around them or each other",
             loop.var,
             other.var,
         )
+    if loop.kind is ForKind.THREAD:
+        check_axes(tree, loop, shown)
 
 
 def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var], shown: Tree) -> None:
     if any(mentions(v, loop.var) for v in reduce_values(realize)):
-        _check_reduction(loop, realize, shown)
-    elif loop.var not in determined(spatial_values(realize), outside, tree.ranges) and not (
-        loop.kind is ForKind.PARALLEL and is_private(tree, realize, loop)
+        if loop.kind is ForKind.THREAD:
+            check_reduction(loop, realize, shown)
+        else:
+            _check_reduction(loop, realize, shown)
+    elif (
+        loop.var not in determined(spatial_values(realize), outside, tree.ranges)
+        and not (loop.kind is not ForKind.VECTORIZED and is_private(tree, realize, loop))
+        and not (loop.kind is ForKind.THREAD and repeats(tree, loop, realize))
     ):
         names = ", ".join(b.name for b in written_buffers(realize.block))
+        how = f"bound to {thread_tag(loop)}" if loop.kind is ForKind.THREAD else str(loop.kind)
         raise refuse(
             shown,
-            f"{loop.var.name} cannot be {loop.kind}: several of its iterations may write the same elements of {names} "
+            f"{loop.var.name} cannot be {how}: several of its iterations may write the same elements of {names} "
             f"in block {realize.block.name}",
             f"use a loop that selects what {realize.block.name} writes, or compute {realize.block.name} elsewhere",
             loop.var,
