@@ -177,7 +177,8 @@ class Function:
 
     `allocs` are the intermediate buffers of a scheduled program (a lowered program has Alloc nodes instead).
     `origins` of a lowered program: each block that was there, with the names of the buffers that it writes.
-    `domain` of what is inside of a block, looked at as a program: the variables of the blocks around, with extents.
+    What is inside of a block, looked at as a program, has a `domain`, the variables of the blocks around with their
+    extents, and `taken`, the names of the blocks outside.
     """
 
     name: str
@@ -188,6 +189,7 @@ class Function:
     attrs: dict[str, Any] = field(default_factory=dict)
     origins: tuple[tuple[str, tuple[str, ...]], ...] = ()
     domain: tuple[tuple[Var, int], ...] = ()
+    taken: frozenset[str] = frozenset()
 
     @property
     def allocations(self) -> dict[str, tuple[tuple[int, ...], str, str]]:

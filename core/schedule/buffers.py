@@ -48,7 +48,7 @@ def check_intermediate(tree: Tree, buffer: Buffer, name: str, why: str, remedy: 
 
 def fresh_buffer_name(tree: Tree, base: str) -> str:
     """A name that no buffer and no block has."""
-    taken = {b.name for b in (*tree.func.params, *tree.func.allocs)} | set(tree.blocks)
+    taken = {b.name for b in (*tree.func.params, *tree.func.allocs)} | tree.names
     name, count = base, 0
     while name in taken:
         count += 1

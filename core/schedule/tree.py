@@ -14,7 +14,7 @@ from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt, seq
 from pegbox.loops.visit import blocks_below as blocks_below
 from pegbox.loops.visit import map_blocks as map_blocks
-from pegbox.loops.visit import walk_nest
+from pegbox.loops.visit import realizes, walk_nest
 
 
 class Tree:
@@ -56,6 +56,11 @@ class Tree:
                     f"{self.func.name}: a {type(node).__name__} stands outside of any block; lowered programs "
                     "cannot be scheduled: schedule the program before lowering it"
                 )
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all blocks, those inside of blocks and those around the program too."""
+        return self.func.taken | {realize.block.name for realize in realizes(self.func.body)}
 
     def ancestors(self, node: Stmt) -> list[For]:
         """The loops around a node, outermost first."""

@@ -57,7 +57,7 @@ class ReductionPrimitives(ScheduleBase):
 
 def _fresh_name(tree: Tree, name: str) -> str:
     label, count = f"{name}_init", 0
-    while label in tree.blocks:
+    while label in tree.names:
         count += 1
         label = f"{name}_init_{count}"
     return label
@@ -70,7 +70,9 @@ def _decompose(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree:
     nest: Stmt = _init_block(realize, fresh, {x.var for x in inside} - set(fresh), name)
     for old in reversed(inside):
         if old.var in fresh:
-            nest = For(fresh[old.var], old.extent, nest, old.kind)
+            # Of the notes, those stay that say what the loop is; hints are for the update.
+            notes = tuple(note for note in old.annotations if note[0] == "thread")
+            nest = For(fresh[old.var], old.extent, nest, old.kind, notes)
     b = realize.block
     update = Block(b.name, b.iters, b.reads, b.writes, b.body, None, b.annotations)
     changed = Tree(tree.replace(realize, BlockRealize(realize.values, update, realize.predicate)))

@@ -81,7 +81,7 @@ class RfactorPrimitives(ScheduleBase):
 def _taken_apart(tree: Tree, plan: Factored) -> tuple[Function, str]:
     """The program with the two blocks, and the name of the first."""
     taken = {b.name for b in (*tree.func.params, *tree.func.allocs)}
-    name = _unused(f"{plan.realize.block.name}_rf", set(tree.blocks))
+    name = _unused(f"{plan.realize.block.name}_rf", set(tree.names))
     held = tuple(
         Buffer(_unused(f"{b.name}_rf", taken), _with(b.shape, plan.axis, plan.loop.extent), b.dtype, b.scope)
         for b in plan.combination.buffers
