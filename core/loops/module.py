@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pegbox.errors import LoweringError
 from pegbox.loops.nodes import Function
+from pegbox.loops.verify import verify
 
 
 class IRModule:
@@ -42,3 +43,35 @@ class IRModule:
     def with_function(self, func: Function) -> IRModule:
         """The module with the function of that name exchanged or added."""
         return IRModule({**self.functions, func.name: func})
+
+    def script(self) -> str:
+        """The module as Python text that reads back to an equal one: see `pegbox.loops.script`."""
+        from pegbox.loops.script.printer import script_of_module  # only those who print need it
+
+        return script_of_module(self)
+
+    def show(self) -> None:
+        """Print the script."""
+        print(self.script(), end="")
+
+    def verify(self) -> None:
+        """Check that every function is well-formed: see `pegbox.loops.verify`.
+
+        Raises:
+            LoweringError: one is not.
+        """
+        for func in self.functions.values():
+            verify(func)
+
+    def __str__(self) -> str:
+        return self.script()
+
+    def __repr__(self) -> str:
+        return f"IRModule({', '.join(self.functions)})"
+
+    def __eq__(self, other: object) -> bool:
+        """The same functions, whatever their variables are called: see `pegbox.loops.equal`."""
+        return self.functions == other.functions if isinstance(other, IRModule) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.functions.items()))

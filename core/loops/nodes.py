@@ -179,6 +179,7 @@ class Function:
     `origins` of a lowered program: each block that was there, with the names of the buffers that it writes.
     What is inside of a block, looked at as a program, has a `domain`, the variables of the blocks around with their
     extents, and `taken`, the names of the blocks outside.
+    `notes` while a program is lowered: what its blocks said of the buffers that they write, as (buffer, key, value).
     """
 
     name: str
@@ -190,6 +191,7 @@ class Function:
     origins: tuple[tuple[str, tuple[str, ...]], ...] = ()
     domain: tuple[tuple[Var, int], ...] = ()
     taken: frozenset[str] = frozenset()
+    notes: tuple[tuple[Buffer, str, Any], ...] = ()
 
     @property
     def allocations(self) -> dict[str, tuple[tuple[int, ...], str, str]]:
@@ -216,6 +218,25 @@ class Function:
 
     def with_body(self, body: Stmt) -> Function:
         return replace(self, body=body)
+
+    def script(self) -> str:
+        """The function as Python text that reads back to an equal one: see `pegbox.loops.script`."""
+        from pegbox.loops.script.printer import script_of_function  # it imports this module
+
+        return script_of_function(self)
+
+    def show(self) -> None:
+        """Print the script."""
+        print(self.script(), end="")
+
+    def __eq__(self, other: object) -> bool:
+        """The same program, whatever its loop variables are called: see `pegbox.loops.equal`."""
+        from pegbox.loops.equal import structural_equal  # it imports this module
+
+        return structural_equal(self, other) if isinstance(other, Function) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.name, tuple((b.name, b.shape, b.dtype) for b in self.params), len(self.allocs)))
 
     def __str__(self) -> str:
         from pegbox.loops.printer import show_function  # the printer imports this module

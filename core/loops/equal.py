@@ -1,0 +1,181 @@
+"""Are two programs the same, whatever their variables are called?
+
+Names of functions, parameters, buffers and blocks count, for people look things up by them; names of loops and of block
+variables do not. Buffers correspond by their place. Where a program came from (`origins`) does not count either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pegbox.expr.low_level import Address, Stride, VectorLoad
+from pegbox.expr.nodes import Binary, Buffer, Call, Compare, Const, Expr, Load, Logic, Var
+from pegbox.expr.visit import children as operands
+from pegbox.loops.combiner import combiner_of
+from pegbox.loops.module import IRModule
+from pegbox.loops.nodes import (
+    Alloc,
+    Annotation,
+    Block,
+    BlockIter,
+    BlockRealize,
+    Evaluate,
+    For,
+    Function,
+    If,
+    Region,
+    Seq,
+    Stmt,
+    Store,
+)
+
+
+def structural_equal(a: object, b: object) -> bool:
+    """Equality of two statements, functions or modules up to the names of their variables.
+
+    Variables and buffers that come from outside of what is compared have to be the same ones.
+    """
+    if a is b:
+        return True
+    if isinstance(a, IRModule) and isinstance(b, IRModule):
+        return set(a.functions) == set(b.functions) and all(structural_equal(a[name], b[name]) for name in a)
+    if isinstance(a, Function) and isinstance(b, Function):
+        return _Comparison().functions(a, b)
+    return isinstance(a, Stmt) and isinstance(b, Stmt) and _Comparison().stmts(a, b)
+
+
+class _Comparison:
+    """What corresponds to what: variables and buffers of the left program by those of the right one, and back."""
+
+    def __init__(self) -> None:
+        self.right: dict[Var | Buffer, Var | Buffer] = {}
+        self.left: dict[Var | Buffer, Var | Buffer] = {}
+
+    def bind(self, a: Var | Buffer, b: Var | Buffer) -> None:
+        self.right[a] = b
+        self.left[b] = a
+
+    def bind_buffers(self, a: Sequence[Buffer], b: Sequence[Buffer]) -> bool:
+        if len(a) != len(b):
+            return False
+        for x, y in zip(a, b, strict=True):
+            if (x.name, x.shape, x.dtype, x.scope) != (y.name, y.shape, y.dtype, y.scope):
+                return False
+            self.bind(x, y)
+        return True
+
+    def corresponds(self, a: Var | Buffer, b: Var | Buffer) -> bool:
+        return self.right.get(a, a) is b and self.left.get(b, b) is a
+
+    def functions(self, a: Function, b: Function) -> bool:
+        if a.name != b.name or a.attrs != b.attrs or len(a.domain) != len(b.domain):
+            return False
+        for (x, size), (y, other) in zip(a.domain, b.domain, strict=True):
+            if size != other:
+                return False
+            self.bind(x, y)
+        return (
+            self.bind_buffers(a.params, b.params)
+            and self.bind_buffers(a.allocs, b.allocs)
+            and len(a.outputs) == len(b.outputs)
+            and all(map(self.corresponds, a.outputs, b.outputs))
+            and self.stmts(a.body, b.body)
+        )
+
+    def stmts(self, a: Stmt, b: Stmt) -> bool:
+        if type(a) is not type(b):
+            return False
+        match a, b:
+            case For(), For():
+                if (a.extent, a.kind) != (b.extent, b.kind) or not _same_notes(a.annotations, b.annotations):
+                    return False
+                self.bind(a.var, b.var)
+                return self.stmts(a.body, b.body)
+            case Seq(), Seq():
+                return len(a.stmts) == len(b.stmts) and all(map(self.stmts, a.stmts, b.stmts))
+            case If(), If():
+                return a.guard == b.guard and self.expr(a.condition, b.condition) and self.stmts(a.then, b.then)
+            case Store(), Store():
+                place = self.corresponds(a.buffer, b.buffer) and self.exprs(a.indices, b.indices)
+                return place and self.expr(a.value, b.value)
+            case Evaluate(), Evaluate():
+                return self.expr(a.expr, b.expr)
+            case Alloc(), Alloc():
+                return self.bind_buffers((a.buffer,), (b.buffer,)) and self.stmts(a.body, b.body)
+            case BlockRealize(), BlockRealize():
+                bound = self.exprs(a.values, b.values) and self.expr(a.predicate, b.predicate)
+                return bound and self.blocks(a.block, b.block)
+            case _:
+                raise TypeError(f"unknown statement {type(a).__name__}")
+
+    def blocks(self, a: Block, b: Block) -> bool:
+        if a.name != b.name or len(a.iters) != len(b.iters) or (a.init is None) != (b.init is None):
+            return False
+        return (
+            all(map(self.iters, a.iters, b.iters))
+            and self.regions(a.reads, b.reads)
+            and self.regions(a.writes, b.writes)
+            and (a.init is None or b.init is None or self.stmts(a.init, b.init))
+            and self.stmts(a.body, b.body)
+            and _same_block_notes(a, b)
+        )
+
+    def iters(self, a: BlockIter, b: BlockIter) -> bool:
+        self.bind(a.var, b.var)
+        return a.extent == b.extent and a.kind is b.kind
+
+    def regions(self, a: Sequence[Region], b: Sequence[Region]) -> bool:
+        return len(a) == len(b) and all(map(self.region, a, b))
+
+    def region(self, a: Region, b: Region) -> bool:
+        return self.corresponds(a.buffer, b.buffer) and all(
+            m == n and self.expr(x, y) for (x, m), (y, n) in zip(a.box, b.box, strict=True)
+        )
+
+    def exprs(self, a: Sequence[Expr], b: Sequence[Expr]) -> bool:
+        return len(a) == len(b) and all(map(self.expr, a, b))
+
+    def expr(self, a: Expr, b: Expr) -> bool:
+        if type(a) is not type(b) or a.dtype != b.dtype:
+            return False
+        match a, b:
+            case Var(), Var():
+                return self.corresponds(a, b)
+            case Const(), Const():
+                return _same_number(a.value, b.value)
+            case ((Binary() | Compare() | Logic()), (Binary() | Compare() | Logic())):
+                same = a.op == b.op
+            case Call(), Call():
+                same = a.name == b.name
+            case Load(), Load():
+                same = self.corresponds(a.buffer, b.buffer) and _same_access(a, b)
+            case Stride(), Stride():
+                same = self.corresponds(a.buffer, b.buffer) and a.dim == b.dim
+            case _:
+                same = True
+        return same and self.exprs(operands(a), operands(b))
+
+
+def _same_number(a: float, b: float) -> bool:
+    """NaN is NaN here, and the two zeros are different."""
+    return (a == b and math.copysign(1, a) == math.copysign(1, b)) or (a != a and b != b)
+
+
+def _same_access(a: Load, b: Load) -> bool:
+    if isinstance(a, Address) and isinstance(b, Address):
+        return a.extents == b.extents and a.access == b.access
+    return not (isinstance(a, VectorLoad) and isinstance(b, VectorLoad)) or a.lanes == b.lanes
+
+
+def _same_notes(a: Sequence[Annotation], b: Sequence[Annotation]) -> bool:
+    """Their order does not count."""
+    return a == b or dict(a) == dict(b)
+
+
+def _same_block_notes(a: Block, b: Block) -> bool:
+    """A combiner that is plain to see need not be noted."""
+    if a.annotations == b.annotations:
+        return True
+    left, right = ({k: v for k, v in block.annotations if k != "combiner"} for block in (a, b))
+    return left == right and combiner_of(a) == combiner_of(b)
