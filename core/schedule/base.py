@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, wraps
 from random import Random
 from typing import Any, TypeVar, cast, overload
@@ -15,6 +15,7 @@ from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt
 from pegbox.schedule.analysis_survey import CLEAN, Survey, survey
 from pegbox.schedule.arguments import Signature
+from pegbox.schedule.focus import Focus, Path, common_home
 from pegbox.schedule.handles import BlockRef, LoopRef, SampledInt, SampledLoop
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.refusal import named
@@ -56,6 +57,7 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
     def recorded(self: ScheduleBase, *args: Any, **options: Any) -> Any:
         before = self._state()
         try:
+            focus = self._enter((*args, *options.values()))
             # Loops are told by their place before the step: afterwards they may be gone.
             kept_args = tuple(self._kept(a) for a in args)
             kept = {k: self._kept(v) for k, v in options.items() if v is not None or signature.defaults.get(k)}
@@ -64,6 +66,8 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
             self._amended = {}
             result = method(self, *map(_given, args), **{k: _given(v) for k, v in options.items()})
             self._check_types(signature, args, options)
+            if focus is not None:
+                self._set(focus.whole(self.func))
         except Exception as error:
             self._restore(before)
             raise self._refusal(error, signature, args, options) from error.__cause__
@@ -95,6 +99,21 @@ def composite(method: _Method) -> _Method:
             raise self._refusal(error, signature, args, options) from error.__cause__
 
     return cast("_Method", whole)
+
+
+def lookup(method: _Method) -> _Method:
+    """For a method that only asks: about something inside of a block, it asks the program inside of that block."""
+
+    @wraps(method)
+    def asked(self: ScheduleBase, *args: Any, **options: Any) -> Any:
+        before = self._func, self._index
+        self._enter((*args, *options.values()))
+        try:
+            return method(self, *args, **options)
+        finally:
+            self._func, self._index = before
+
+    return cast("_Method", asked)
 
 
 class ScheduleBase:
@@ -188,6 +207,7 @@ class ScheduleBase:
     def __str__(self) -> str:
         return str(self.func) if len(self._module) == 1 else "\n".join(str(self.mod[name]) for name in self.mod)
 
+    @lookup
     def extent(self, loop: LoopRef) -> int:
         """The number of iterations of a loop."""
         return self._loop(loop).extent
@@ -315,10 +335,41 @@ class ScheduleBase:
         except ScheduleError:
             return None
 
+    def _enter(self, arguments: Iterable[Any]) -> Focus | None:
+        """Where the arguments stand inside of a block, go on with what is inside of it as the program."""
+        if self._func is None:
+            return None
+        given = tuple(arguments)
+        path = common_home(self._func, self.tree, _handles(given))
+        if not path:
+            return None
+        self._check_nested(path)
+        focus = Focus(self._func, path)
+        self._set(focus.innermost)
+        return focus
+
+    def _check_nested(self, path: Path) -> None:
+        """Raises ScheduleError: a block around, which somebody wrote so, keeps its order."""
+        if self._name is not None and (known := self._surveys.get(self._name, CLEAN)) is not CLEAN:
+            known.check(self.tree, path[0], moves=False)
+
     def _set(self, changed: Function | Tree) -> None:
         """Take over a changed program, with its index where the primitive needed one."""
         self._func = changed if isinstance(changed, Function) else changed.func
         self._index = None if isinstance(changed, Function) else changed
+
+
+def _handles(arguments: Sequence[Any]) -> Iterator[str | Var]:
+    """The blocks and loops among the arguments; a string may be a block's name only in the first place."""
+    for number, value in enumerate(arguments):
+        if isinstance(value, LoopRef):
+            yield value.var
+        elif isinstance(value, BlockRef):
+            yield value.name
+        elif isinstance(value, str) and number == 0:
+            yield value
+        elif isinstance(value, tuple | list):
+            yield from _handles([v for v in value if not isinstance(v, str)])
 
 
 def _start(mod: object) -> tuple[IRModule, str | None]:

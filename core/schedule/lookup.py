@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import Block, BlockRealize, For
-from pegbox.schedule.base import ScheduleBase
+from pegbox.schedule.base import ScheduleBase, lookup
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.tree import blocks_below
@@ -29,13 +29,14 @@ class Lookup(ScheduleBase):
         if func_name is not None and func_name != self._name:
             self.work_on(func_name)
         if name != ROOT:
-            self._block(name)
+            self.get(BlockRef(name))
         return BlockRef(name)
 
     def get_blocks(self) -> tuple[BlockRef, ...]:
         """Every block, in program order."""
         return tuple(map(BlockRef, self.tree.blocks))
 
+    @lookup
     def get(self, ref: BlockRef | LoopRef | int) -> Block | For | int:
         """The node of the program that a block or loop stands for; of a sampled number, the number.
 
@@ -46,10 +47,12 @@ class Lookup(ScheduleBase):
             return int(ref)
         return self._loop(ref) if isinstance(ref, LoopRef) else self._block(ref).block
 
+    @lookup
     def get_loops(self, block: BlockRef | str) -> tuple[LoopRef, ...]:
         """The loops around a block, outermost first."""
         return tuple(LoopRef(loop.var) for loop in self.tree.ancestors(self._block(block)))
 
+    @lookup
     def get_loop(self, block: BlockRef | str, depth: int) -> LoopRef:
         """The `depth`-th loop around a block, 0 the outermost.
 
@@ -64,6 +67,7 @@ class Lookup(ScheduleBase):
             )
         return loops[depth]
 
+    @lookup
     def get_child_blocks(self, block_or_loop: BlockRef | LoopRef | str) -> tuple[BlockRef, ...]:
         """The blocks below a loop, or inside of a block, in program order; without the blocks inside of those."""
         if isinstance(block_or_loop, LoopRef):
@@ -72,16 +76,19 @@ class Lookup(ScheduleBase):
             return self.get_blocks()
         return _names(blocks_below(self._block(block_or_loop).block.body))
 
+    @lookup
     def get_producers(self, block: BlockRef | str) -> tuple[BlockRef, ...]:
         """The blocks that write what this one reads."""
         reads = {region.buffer for region in self._block(block).block.reads}
         return self._touching(lambda r: any(w.buffer in reads for w in r.block.writes), block)
 
+    @lookup
     def get_consumers(self, block: BlockRef | str) -> tuple[BlockRef, ...]:
         """The blocks that read what this one writes."""
         writes = {region.buffer for region in self._block(block).block.writes}
         return self._touching(lambda r: any(x.buffer in writes for x in r.block.reads), block)
 
+    @lookup
     def get_output_blocks(self, scope_block: BlockRef | str | None = None) -> tuple[BlockRef, ...]:
         """The blocks that write what the caller sees.
 
