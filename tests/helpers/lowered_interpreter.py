@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from pegbox.compute.tensor import Tensor
 from pegbox.expr import dtypes
+from pegbox.expr.low_level import PREFETCH, Address
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 from pegbox.expr.visit import free_vars, loads
-from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Seq, Stmt, Store
+from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store
 
 Array = NDArray[Any]
 Number = int | float | bool
@@ -96,6 +97,8 @@ def check(func: Function) -> None:
                 access(buffer, indices, buffers)
                 for each in (*indices, value):
                     expr(each, loops, buffers)
+            case Evaluate(value):
+                expr(value, loops, buffers)
             case Alloc(buffer, body):
                 if buffer in made:
                     raise BrokenProgram(f"{buffer} is allocated twice\n{func}")
@@ -172,6 +175,8 @@ class _Machine:
                 return branch
             case Store(buffer, indices, value):
                 return self.store(buffer, indices, value)
+            case Evaluate(expr):
+                return self.effect(expr)
             case Alloc(buffer, body):
                 inside = self.stmt(body)
 
@@ -213,12 +218,24 @@ class _Machine:
             self.ledgers.pop()
 
         match loop.kind:
-            case ForKind.SERIAL | ForKind.UNROLLED:
+            case ForKind.SERIAL | ForKind.UNROLLED | ForKind.THREAD:
                 return serial
             case ForKind.VECTORIZED:
                 return vectorized
             case ForKind.PARALLEL:
                 return parallel
+
+    def effect(self, expr: Expr) -> Run:
+        """A prefetch touches nothing, but its address has to lie inside of the buffer."""
+        if not (isinstance(expr, Call) and expr.name == PREFETCH and isinstance(expr.args[0], Address)):
+            raise BrokenProgram(f"cannot run machine code: {expr}")
+        place = self.place(expr.args[0].buffer, expr.args[0].indices)
+
+        def look(lanes: Sequence[Env]) -> None:
+            for lane in lanes:
+                place(lane)
+
+        return look
 
     def store(self, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) -> Run:
         place, compute, convert = self.place(buffer, indices), self.expr(value), _converter(buffer.dtype)

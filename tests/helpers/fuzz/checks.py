@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 import pegbox as pb
 from fuzz.graphs import Graph
 from pegbox.compute.reference import evaluate
+from pegbox.loops.equal import structural_equal
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
+from pegbox.loops.verify import verify
 from pegbox.schedule import Schedule, Trace
 
 Array = NDArray[Any]
@@ -35,6 +37,7 @@ def values(func: Function, graph: Graph, rng: random.Random) -> None:
         Different: other values than NumPy's; BrokenProgram: what no lowered program may do.
     """
     lowered = lower_function(func, simple=rng.random() < 0.15)
+    verify(lowered)
     inputs = graph.inputs()
     # Integers have no NaN: two kinds of poison, so that neither a wrong value nor a division by zero hides.
     for poison in (POISON_INT, 0) if rng.random() < 0.25 else (POISON_INT,):
@@ -93,13 +96,6 @@ def replays(sch: Schedule, args: Sequence[Any]) -> None:
     _equal(again.func, sch.func, "replayed")
 
 
-def verified(func: Function) -> None:
-    """The program is well formed."""
-    verify = _optional("pegbox.loops.verify", "verify")
-    if verify is not None:
-        verify(func)
-
-
 def reads_back(func: Function) -> None:
     """The printed script is read to an equal program."""
     from_source = _optional("pegbox.loops.script", "from_source")
@@ -108,8 +104,7 @@ def reads_back(func: Function) -> None:
 
 
 def _equal(one: Function, other: Function, what: str) -> None:
-    structural_equal = _optional("pegbox.loops.equal", "structural_equal")
-    if structural_equal is not None and not structural_equal(one, other):
+    if not structural_equal(one, other):
         raise Different(f"no equal program, {what}:\n{one}\ninstead of\n{other}")
 
 

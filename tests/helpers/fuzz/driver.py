@@ -19,6 +19,7 @@ from fuzz.steps import random_step
 from fuzz.te_steps import te_step
 from pegbox import te
 from pegbox.errors import ScheduleError
+from pegbox.loops.verify import verify
 from pegbox.schedule import Schedule
 from pegbox.schedule.te_replay import replay
 from pegbox.schedule.te_schedule import TESchedule
@@ -90,7 +91,7 @@ def run(case: Case, tally: Tally) -> Schedule | None:
 
 def _check(case: Case, graph: Graph, sch: Schedule, tally: Tally) -> None:
     rng = random.Random(case.seed + 1)
-    checks.verified(sch.func)
+    verify(sch.func)
     checks.values(sch.func, graph, rng)
     if case.seed % 4 == 0:
         checks.reads_back(sch.func)
@@ -106,7 +107,7 @@ def _tir(case: Case, graph: Graph, tally: Tally) -> Schedule:
     for seed in case.steps:
         tir_step(sch, random.Random(seed), tally)
         if case.seed % 8 == 0:
-            checks.verified(sch.func)
+            verify(sch.func)
     return sch
 
 
