@@ -14,6 +14,7 @@ from pegbox.compute.ops import sum as sum
 from pegbox.compute.reducer import comm_reducer as comm_reducer
 from pegbox.compute.tensor import IterVar as IterVar
 from pegbox.compute.tensor import Tensor as Tensor
+from pegbox.compute.thread_axis import thread_axis as thread_axis
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes, intrinsics
 from pegbox.expr.build import all_of, any_of, as_expr, select

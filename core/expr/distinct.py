@@ -7,7 +7,7 @@ a loop that can be read back visits another point in each iteration.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from pegbox.expr.affine import Linear, linear
 from pegbox.expr.bounds import Ranges, bounds
@@ -17,10 +17,16 @@ from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars
 
 
-def determined(values: Iterable[Expr], fixed: Set[Var], ranges: Ranges) -> set[Var]:
+Caps = Sequence[tuple[Mapping[Expr, int], int]]
+
+
+def determined(values: Iterable[Expr], fixed: Set[Var], ranges: Ranges, caps: Caps = ()) -> set[Var]:
     """The loop variables that the values pin down while the `fixed` variables are known.
 
     Sound, not complete: a variable that is missing may still be determined.
+
+    Args:
+        caps: sums of coefficient × variable, with the most that they come to in iterations that count.
     """
     pinned: set[Expr] = set(fixed)
     known: list[Linear] = []
@@ -32,7 +38,7 @@ def determined(values: Iterable[Expr], fixed: Set[Var], ranges: Ranges) -> set[V
     while True:
         before = len(pinned)
         for form in known:
-            _read_digits(form, pinned, ranges)
+            _read_digits(form, pinned, ranges, caps)
         if len(pinned) == before:
             return {term for term in pinned if isinstance(term, Var)} - set(fixed)
         joined = [_joined(term, pinned, ranges) for term in pinned]
@@ -43,7 +49,7 @@ def _is_known(term: Expr, pinned: Set[Expr]) -> bool:
     return term in pinned or (not isinstance(term, Var) and all(v in pinned for v in free_vars(term)))
 
 
-def _read_digits(form: Linear, pinned: set[Expr], ranges: Ranges) -> None:
+def _read_digits(form: Linear, pinned: set[Expr], ranges: Ranges, caps: Caps) -> None:
     """Pin each term whose coefficient exceeds all that the smaller ones can sum up to."""
     terms = sorted(((abs(c), t) for t, c in form.terms.items() if not _is_known(t, pinned)), key=lambda p: -p[0])
     spans: list[int] = []
@@ -53,11 +59,22 @@ def _read_digits(form: Linear, pinned: set[Expr], ranges: Ranges) -> None:
             return
         spans.append(coefficient * (between[1] - between[0]))
     rest = sum(spans)
-    for (coefficient, term), span in zip(terms, spans, strict=True):
+    for n, ((coefficient, term), span) in enumerate(zip(terms, spans, strict=True)):
         rest -= span
-        if coefficient <= rest:
+        if coefficient <= min([rest, *_capped(form, terms[n + 1 :], spans[n + 1 :], caps)]):
             return
         pinned.add(term)
+
+
+def _capped(form: Linear, terms: Sequence[tuple[int, Expr]], spans: Sequence[int], caps: Caps) -> Iterator[int]:
+    """What the last terms of a sum come to at most, where a cap speaks of some of them."""
+    for capped, last in caps:
+        ratios = {divmod(form.coefficient(t), c) for t, c in capped.items()}
+        inside = [any(t is term for t in capped) for _, term in terms]
+        if len(ratios) == 1 and sum(inside) == len(capped):
+            factor, remainder = ratios.pop()
+            if factor > 0 and remainder == 0:
+                yield factor * last + sum(s for s, known in zip(spans, inside, strict=True) if not known)
 
 
 def _joined(term: Expr, pinned: Set[Expr], ranges: Ranges) -> Linear | None:

@@ -129,6 +129,10 @@ class Expr:
     def __ne__(self, other: object) -> Any:
         return OPERATORS["ne"](self, other)
 
+    def equal(self, other: object) -> Expr:
+        """`self == other`, as TVM's users write it."""
+        return OPERATORS["eq"](self, other)
+
     def __and__(self, other: object) -> Expr:
         return OPERATORS["and"](self, other)
 

@@ -20,6 +20,7 @@ from pegbox.loops.nodes import (
     Seq,
     Stmt,
     Store,
+    thread_tag,
 )
 from pegbox.loops.regions import box
 
@@ -85,12 +86,18 @@ def show_stmt(stmt: Stmt) -> str:
     return "\n".join(_stmt(stmt, _Names()))
 
 
+def show_kind(loop: For) -> str:
+    """What stands before `range`: nothing, the loop's kind, or `thread(threadIdx.x)`."""
+    if loop.kind is ForKind.SERIAL:
+        return ""
+    return f"thread({thread_tag(loop)}) " if loop.kind is ForKind.THREAD else f"{loop.kind} "
+
+
 def _stmt(stmt: Stmt, names: _Names) -> Iterator[str]:
     match stmt:
         case For():
-            kind = "" if stmt.kind is ForKind.SERIAL else f"{stmt.kind} "
-            notes = "".join(f"  # {key} = {value}" for key, value in stmt.annotations)
-            yield f"for {names.declare(stmt.var)} in {kind}range({stmt.extent}):{notes}"
+            notes = "".join(f"  # {key} = {value}" for key, value in stmt.annotations if key != "thread")
+            yield f"for {names.declare(stmt.var)} in {show_kind(stmt)}range({stmt.extent}):{notes}"
             yield from _indented(stmt.body, names)
         case Seq(stmts):
             for each in stmts:

@@ -81,6 +81,8 @@ class RfactorRewrites(TEScheduleBase):
         for loop, new_loop in moved.items():
             if loop in old.kinds:
                 new.kinds[new_loop] = old.kinds.pop(loop)
+            if loop in old.threads:
+                new.threads[new_loop] = old.threads.pop(loop)
             if loop in old.pragmas:
                 new.pragmas[new_loop] = old.pragmas.pop(loop)
         for other in self.stages:

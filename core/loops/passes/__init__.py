@@ -8,11 +8,15 @@ from functools import partial
 from pegbox.loops.inspect import origins_of
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes.compact import compact_buffers
+from pegbox.loops.passes.double_buffer import double_buffers
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.guards import drop_guards
 from pegbox.loops.passes.hoist import hoist_tests
 from pegbox.loops.passes.init import lower_inits
+from pegbox.loops.passes.notes import collect_notes
 from pegbox.loops.passes.partition import partition_loops
+from pegbox.loops.passes.prefetch import place_prefetches
+from pegbox.loops.passes.storage_align import align_storage
 from pegbox.loops.passes.threads import lower_threads
 
 
@@ -26,10 +30,11 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
     Raises:
         LoweringError: the program is malformed.
     """
-    func = replace(func, origins=origins_of(func))
+    func = collect_notes(replace(func, origins=origins_of(func)))
     if not simple:
         func = lower_threads(func)
     compact = partial(compact_buffers, grow=not simple)
-    for run in (lower_inits, flatten_blocks, compact, drop_guards, hoist_tests):
+    shaped = (lower_inits, flatten_blocks, compact, place_prefetches, drop_guards)
+    for run in (*shaped, align_storage, double_buffers, hoist_tests):
         func = run(func)
     return func if simple else partition_loops(func)

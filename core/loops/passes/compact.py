@@ -55,7 +55,9 @@ def compact_buffers(func: Function, *, grow: bool = True) -> Function:
     accesses: dict[Buffer, list[_Access]] = {b: [] for b in func.allocs}
     _collect(func.body, (), accesses)
     placements = [_place(buffer, uses, ranges, grow) for buffer, uses in accesses.items() if uses]
-    return replace(func, body=_apply(func.body, placements, ranges), allocs=())
+    placed = {p.old: p.new for p in placements}
+    notes = tuple((placed.get(buffer, buffer), key, value) for buffer, key, value in func.notes)
+    return replace(func, body=_apply(func.body, placements, ranges), allocs=(), notes=notes)
 
 
 def _collect(stmt: Stmt, path: tuple[Stmt, ...], accesses: dict[Buffer, list[_Access]]) -> None:

@@ -14,6 +14,9 @@ from pegbox.loops.regions import written
 from pegbox.loops.visit import walk
 
 
+_OF_ONE_LOOP = ("thread", "prefetch")  # notes that say nothing of the loops inside
+
+
 def flatten_blocks(func: Function) -> Function:
     """Plain loops of the same meaning; loops of one iteration vanish."""
     return func.with_body(_Flatten(set(func.allocs)).stmt(func.body) or Seq(()))
@@ -110,4 +113,4 @@ class _Flatten:
 
 def _merge(outer: tuple[Annotation, ...], inner: tuple[Annotation, ...]) -> tuple[Annotation, ...]:
     known = {key for key, _ in inner}
-    return (*inner, *((key, value) for key, value in outer if key not in known))
+    return (*inner, *((key, value) for key, value in outer if key not in known and key not in _OF_ONE_LOOP))

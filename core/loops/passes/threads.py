@@ -21,10 +21,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pegbox.expr.affine import linear
 from pegbox.expr.bounds import Interval
 from pegbox.expr.distinct import determined
 from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.expr.visit import free_vars
+from pegbox.expr.visit import free_vars, substitute
+from pegbox.loops.intervals import caps_of
 from pegbox.loops.nodes import (
     Alloc,
     BlockRealize,
@@ -113,7 +115,8 @@ class _Kernel:
         self.copies = {old: wider(old, loops) for old, loops in copies.items()}
         body = _exchange(self.func.body, self.top, self._cut(self.top, ()))
         allocs = tuple(self.copies[b].buffer if b in self.copies else b for b in self.func.allocs)
-        return replace(self.func, body=body, allocs=allocs)
+        notes = tuple((self.copies[b].buffer if b in self.copies else b, k, v) for b, k, v in self.func.notes)
+        return replace(self.func, body=body, allocs=allocs, notes=notes)
 
     def _collect(self, stmt: Stmt, threads: tuple[For, ...]) -> None:
         """The pieces, in program order."""
@@ -207,35 +210,49 @@ class _Kernel:
         found: dict[Buffer, tuple[For, ...]] = {}
         users = _users(self.func.body)
         for buffer in dict.fromkeys(b for piece in self.pieces for b in piece.writes()):
-            using = [self.of_block.get(id(r)) for r in users[buffer]]
-            private = buffer not in self.func.params and None not in using
-            inside = [piece for piece in using if piece is not None]
-            if private and len({piece.segment for piece in inside}) == 1:
+            inside = [r for r in users[buffer] if id(r) in self.of_block]
+            private = buffer not in self.func.params and len(inside) == len(users[buffer])
+            if private and len({self.of_block[id(r)].segment for r in inside}) == 1:
                 continue
-            writers = [r for r in users[buffer] if id(r) in self.of_block and _writes(r, buffer)]
-            loose = [
-                loop
-                for loop in dict.fromkeys(x for r in writers for x in self.of_block[id(r)].threads)
-                if any(self._is_loose(loop, r, ranges) for r in writers)
-            ]
-            if not loose:
-                continue
-            if private and all(loop.var in piece.each for loop in loose for piece in inside):
-                if any(not is_plain(r) for r in users[buffer]):
+            loose = self._loose(buffer, inside, ranges)
+            if not private:
+                if not self._may_stay(buffer, inside, loose):
                     return None
-                found[buffer] = tuple(loose)
-            elif not all(is_pure(r) for r in writers):
-                return None
+            elif loose:
+                each = [self.of_block[id(r)].each for r in inside]
+                if not all(loop.var in e for loop in loose for e in each) or not all(map(is_plain, inside)):
+                    return None
+                found[buffer] = loose
         return found
 
-    def _is_loose(self, loop: For, realize: BlockRealize, ranges: Mapping[Var, Interval]) -> bool:
-        """May several iterations of a thread loop, which all run the block, write one element?"""
+    def _loose(self, buffer: Buffer, inside: Sequence[BlockRealize], ranges: Mapping[Var, Interval]) -> tuple[For, ...]:
+        """The thread loops of which several iterations may write one element."""
+        writers = [r for r in inside if _writes(r, buffer)]
+        loops = dict.fromkeys(loop for r in writers for loop in self.of_block[id(r)].threads)
+        return tuple(loop for loop in loops if any(self._is_loose(loop, r, buffer, ranges) for r in writers))
+
+    def _is_loose(self, loop: For, realize: BlockRealize, buffer: Buffer, ranges: Mapping[Var, Interval]) -> bool:
         if loop.extent == 1 or loop.var not in self.of_block[id(realize)].each:
             return False
-        spatial, reduce = _values(realize)
-        if any(loop.var in free_vars(v) for v in reduce) and not any(loop.var in free_vars(v) for v in spatial):
-            return False  # the threads add up
-        return loop.var not in determined(spatial, self.outside, ranges)
+        if _adds_up(realize, loop.var):
+            return False
+        caps = caps_of(realize.predicate, set(ranges))
+        return loop.var not in determined(_written(realize, buffer), self.outside, ranges, caps)
+
+    def _may_stay(self, buffer: Buffer, inside: Sequence[BlockRealize], loose: Sequence[For]) -> bool:
+        """May the threads use one buffer, which others see as well, in pieces as they did one after the other?"""
+        writers = [r for r in inside if _writes(r, buffer)]
+        one_each = all(len(self.of_block[id(r)].each) == len(self.of_block[id(r)].threads) for r in writers)
+        if one_each and not loose:
+            # What one thread writes another must not read, now that they run in another order.
+            return len(writers) == len(inside)
+        return all(is_pure(r) for r in writers) or (not loose and all(map(self._restarts, writers)))
+
+    def _restarts(self, realize: BlockRealize) -> bool:
+        """Does a block that is run again begin again?"""
+        below = {node.var for node in walk(self.top) if isinstance(node, For)}
+        used = {var for value in _values(realize)[1] for var in free_vars(value)}
+        return realize.block.init is not None and used <= below
 
 
 def _again(loop: For, threads: Sequence[For]) -> bool:
@@ -305,3 +322,22 @@ def _values(realize: BlockRealize) -> tuple[list[Expr], list[Expr]]:
     for it, value in zip(realize.block.iters, realize.values, strict=True):
         (reduce if it.is_reduce else spatial).append(value)
     return spatial, reduce
+
+
+def _adds_up(realize: BlockRealize, var: Var) -> bool:
+    """Do the iterations of a loop reduce into the same elements?"""
+    spatial, reduce = _values(realize)
+    return any(var in free_vars(v) for v in reduce) and not any(var in free_vars(v) for v in spatial)
+
+
+def _written(realize: BlockRealize, buffer: Buffer) -> list[Expr]:
+    """Expressions of the loops around that differ only where the block writes other elements of the buffer."""
+    values: dict[Var, Expr] = dict(zip((it.var for it in realize.block.iters), realize.values, strict=True))
+    found: list[Expr] = []
+    for region in realize.block.writes:
+        if region.buffer is buffer:
+            for low, count in region.box:
+                index = linear(substitute(low, values))
+                if count == 1 or not any(c % count for c in index.terms.values()):
+                    found.append(index.to_expr())
+    return found

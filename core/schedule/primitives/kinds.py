@@ -10,6 +10,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.distinct import determined
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Var
+from pegbox.loops.intervals import caps_of
 from pegbox.loops.nodes import Annotation, BlockRealize, For, ForKind, Stmt, thread_tag
 from pegbox.schedule.analysis import (
     LANE_COMBINERS,
@@ -281,7 +282,8 @@ def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set
         else:
             _check_reduction(loop, realize, shown)
     elif (
-        loop.var not in determined(spatial_values(realize), outside, tree.ranges)
+        loop.var
+        not in determined(spatial_values(realize), outside, tree.ranges, caps_of(realize.predicate, set(tree.loops)))
         and not (loop.kind is not ForKind.VECTORIZED and is_private(tree, realize, loop))
         and not (loop.kind is ForKind.THREAD and repeats(tree, loop, realize))
     ):

@@ -1,9 +1,223 @@
-"""Loops bound to thread axes: bind."""
+"""Loops bound to thread axes: bind, env_threads; and stores that only some threads do: set_store_predicate."""
 
 from __future__ import annotations
 
-from pegbox.schedule.base import ScheduleBase
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from math import prod
+
+from pegbox.compute.thread_axis import TAGS
+from pegbox.errors import ScheduleError
+from pegbox.expr.build import logical_and
+from pegbox.expr.evaluate import evaluate
+from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.visit import free_vars
+from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt, thread_tag
+from pegbox.loops.threads import is_shared
+from pegbox.schedule.analysis import mentions, reduce_values, spatial_values
+from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.handles import BlockRef, LoopRef
+from pegbox.schedule.outline import refuse
+from pegbox.schedule.primitives.kinds import check_kinds
+from pegbox.schedule.thread_text import read_condition
+from pegbox.schedule.tree import Tree
+
+_MOST_THREADS = 1 << 16  # up to so many a predicate is tried out
 
 
 class ThreadPrimitives(ScheduleBase):
     """Loops become thread axes."""
+
+    @primitive
+    def bind(self, loop: LoopRef, thread_axis: str, *, extent: int | None = None) -> None:
+        """Let each iteration be a block of threads, a thread, or a virtual thread.
+
+        Args:
+            thread_axis: blockIdx.x/y/z, threadIdx.x/y/z, vthread or vthread.x/y/z.
+            extent: how many iterations there must be; by default as many as there are.
+
+        Before `bind(i_1, "threadIdx.x")`::
+
+            for i_0 in range(4):
+                for i_1 in range(32):
+                    block C: ...
+
+        After::
+
+            for i_0 in range(4):
+                for i_1 in thread(threadIdx.x) range(32):
+                    block C: ...
+
+        Below the threads of a block, one more loop of the same axis means that they share its work: a stage of scope
+        "shared" that is placed there computes what all threads need, and each of them does its part. A barrier stands
+        before and after it. A loop that only reduces may be bound to threadIdx: the threads reduce together.
+
+        On a CPU the loops run one iteration after the other; what threads share is computed once.
+
+        Raises:
+            ScheduleError: an unknown axis; the loop is vectorized, parallel, unrolled or bound already, or stands
+                inside a parallel or vectorized loop or around a parallel one; two iterations would write one
+                element; another extent than `extent`, or than the axis has elsewhere in the kernel; the axis is
+                bound around the loop already, and the work is not shared.
+        """
+        old = self._loop(loop)
+        if thread_axis not in TAGS:
+            raise refuse(self.tree, f"unknown thread axis {thread_axis!r}", f"use one of {', '.join(TAGS)}", old.var)
+        if old.kind is not ForKind.SERIAL:
+            how = f"bound to {thread_tag(old)}" if old.kind is ForKind.THREAD else str(old.kind)
+            raise refuse(
+                self.tree,
+                f"{old.var.name} is {how} already",
+                "bind a serial loop; split the loop first if a part of it shall be bound",
+                old.var,
+            )
+        if extent is not None and extent != old.extent:
+            raise refuse(
+                self.tree,
+                f"{thread_axis} has {extent} threads, but {old.var.name} {old.extent} iterations",
+                "split the loop so that it has as many, or give the axis no domain",
+                old.var,
+            )
+        notes = (*(note for note in old.annotations if note[0] != "thread"), ("thread", thread_axis))
+        bound = For(old.var, old.extent, old.body, ForKind.THREAD, notes)
+        changed = Tree(self.tree.replace(old, bound))
+        check_kinds(changed, [old.var], self.tree)
+        self._set(changed)
+
+    @primitive
+    def env_threads(self, block_or_loop: BlockRef | LoopRef | str, threads: Sequence[tuple[str, int]]) -> None:
+        """Start threads around a loop, or around a block; loops inside that are bound to the same axes join them.
+
+        Args:
+            threads: (thread axis, number of threads), outermost first.
+
+        Before `env_threads(i, [("threadIdx.x", 32)])`::
+
+            for i in range(4):
+                for j in thread(threadIdx.x) range(32):
+                    block C: ...
+
+        After::
+
+            for threadIdx_x in thread(threadIdx.x) range(32):
+                for i in range(4):
+                    for j in thread(threadIdx.x) range(32):
+                        block C: ...
+
+        Raises:
+            ScheduleError: an unknown axis or no positive number; the axis has another extent in the kernel, or its
+                threads would get in each other's way.
+        """
+        old: Stmt = self._loop(block_or_loop) if isinstance(block_or_loop, LoopRef) else self._block(block_or_loop)
+        new, loops = old, []
+        for tag, extent in reversed(threads):
+            if tag not in TAGS or not isinstance(extent, int) or extent < 1:
+                raise refuse(
+                    self.tree,
+                    f"no thread axis is ({tag!r}, {extent!r})",
+                    f"give pairs of one of {', '.join(TAGS)} and a number of threads",
+                )
+            loops.append(Var(tag.replace(".", "_")))
+            new = For(loops[-1], extent, new, ForKind.THREAD, (("thread", tag),))
+        changed = Tree(self.tree.replace(old, new))
+        check_kinds(changed, loops, changed)
+        self._set(changed)
+
+    @primitive
+    def set_store_predicate(self, block: BlockRef | str, predicate: str) -> None:
+        """Let a block store only in those threads where a condition on thread axes holds.
+
+        Args:
+            predicate: such as "threadIdx.x == 0".
+
+        Before `set_store_predicate("B", "threadIdx.x == 0")`::
+
+            for k in thread(threadIdx.x) range(16):
+                block B: B[0] = B[0] + A[vk]
+
+        After::
+
+            for k in thread(threadIdx.x) range(16):
+                block B: B[0] = B[0] + A[vk]
+                    annotation store_predicate = threadIdx.x == 0
+
+        It may only drop stores that other threads do as well: where threads reduce together, all of them have the
+        result (the block keeps the condition as a note); threads that the block does not tell apart compute the same
+        (they are left out).
+
+        Raises:
+            ScheduleError: no condition on thread axes; no loop around the block is bound to one of them; it holds for
+                no thread; an axis selects what the block writes, or other threads need it too.
+        """
+        self._set(_Predicate(self.tree, self._block(block), predicate).done())
+
+
+class _Predicate:
+    """One set_store_predicate."""
+
+    def __init__(self, tree: Tree, realize: BlockRealize, text: str) -> None:
+        self.tree = tree
+        self.realize = realize
+        self.text = text
+        # Of several loops of an axis, the innermost tells the threads apart.
+        self.loops = {thread_tag(x): x for x in tree.ancestors(realize) if x.kind is ForKind.THREAD}
+
+    def done(self) -> Tree:
+        condition = self._condition()
+        loops = [x for x in self.loops.values() if x.var in free_vars(condition)]
+        self._check_some(condition, loops)
+        changed: BlockRealize
+        if any(self._keeps_all(loop) for loop in loops) or not loops:
+            block = self.realize.block
+            notes = (*(n for n in block.annotations if n[0] != "store_predicate"), ("store_predicate", self.text))
+            changed = replace(self.realize, block=replace(block, annotations=notes))
+        else:
+            changed = replace(self.realize, predicate=logical_and(self.realize.predicate, condition))
+        return Tree(self.tree.replace(self.realize, changed))
+
+    def _condition(self) -> Expr:
+        axes: Mapping[str, Expr] = {tag: loop.var for tag, loop in self.loops.items()}
+        try:
+            return read_condition(self.text, axes)
+        except ValueError as error:
+            raise self._refuse(
+                str(error), "compare the axes of the thread loops around the block with numbers"
+            ) from error
+
+    def _check_some(self, condition: Expr, loops: Sequence[For]) -> None:
+        """It holds for a thread, as far as threads can be counted."""
+        if prod(loop.extent for loop in loops) > _MOST_THREADS:
+            raise self._refuse("it speaks of too many threads to try them out", "use fewer axes in it")
+        for values in product(*(range(loop.extent) for loop in loops)):
+            if evaluate(condition, dict(zip((x.var for x in loops), values, strict=True))):
+                return
+        raise self._refuse("it holds for no thread, so that nothing would be stored", "let it hold for one of them")
+
+    def _keeps_all(self, loop: For) -> bool:
+        """Is the value there for all threads anyway? Otherwise only the threads that are left may be without it."""
+        name = self.realize.block.name
+        if any(mentions(v, loop.var) for v in spatial_values(self.realize)):
+            raise self._refuse(
+                f"{thread_tag(loop)} selects what {name} writes: elements would be left without a value",
+                "use an axis that the block reduces over or does not speak of",
+                loop.var,
+            )
+        if any(mentions(v, loop.var) for v in reduce_values(self.realize)):
+            return True
+        shared = False
+        for region in self.realize.block.writes:
+            inside = [r.block.name for r in self.tree.readers(region.buffer) if self.tree.is_under(r, loop)]
+            if inside and not is_shared(region.buffer.scope, loop):
+                raise self._refuse(
+                    f"{inside[0]} reads {region.buffer.name} in all threads, but its scope is {region.buffer.scope!r}",
+                    "let the threads share the buffer: set_scope(..., 'shared')",
+                    loop.var,
+                    inside[0],
+                )
+            shared = shared or bool(inside)
+        return shared
+
+    def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
+        name = self.realize.block.name
+        return refuse(self.tree, f"set_store_predicate({name}, {self.text}): {problem}", remedy, name, *marked)

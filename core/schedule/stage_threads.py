@@ -1,0 +1,88 @@
+"""The loops of a stage on thread axes: bind, env_threads, set_store_predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pegbox.compute.tensor import IterVar
+from pegbox.compute.thread_axis import ThreadAxis
+from pegbox.errors import ScheduleError
+from pegbox.expr.nodes import Expr
+from pegbox.expr.visit import free_vars
+from pegbox.loops.nodes import ForKind
+from pegbox.schedule.stage_base import StageBase
+
+
+class ThreadMethods(StageBase):
+    """Loops as threads."""
+
+    def bind(self, loop: IterVar, thread: ThreadAxis) -> None:
+        """Let each iteration of a loop be a thread, a block of threads, or a virtual thread (see `te.thread_axis`).
+
+        Before `bind(i.inner, te.thread_axis("threadIdx.x"))`::
+
+            for i.outer in range(4):
+                for i.inner in range(32):
+                    B[i.outer * 32 + i.inner] = A[i.outer * 32 + i.inner] + 1.0
+
+        After::
+
+            for i.outer in range(4):
+                for i.inner in thread(threadIdx.x) range(32):
+                    B[i.outer * 32 + i.inner] = A[i.outer * 32 + i.inner] + 1.0
+
+        Raises:
+            ScheduleError: not a loop of this stage, no thread axis, or the loop is bound, vectorized, parallel or
+                unrolled already; when lowered: as `tir.Schedule.bind`.
+        """
+        self._position(loop, "bind")
+        _check_axis(thread, f"bind({loop.name}) of {self.op.name}")
+        if loop in self.kinds:
+            raise ScheduleError(
+                f"bind({loop.name}, {thread.thread_tag}) of {self.op.name}: {loop.name} is {self._how(loop)} already; "
+                "bind a serial loop"
+            )
+        self.kinds[loop] = ForKind.THREAD
+        self.threads[loop] = thread
+
+    def env_threads(self, threads: ThreadAxis | Sequence[ThreadAxis]) -> None:
+        """Start threads around all loops of the stage, outermost first; loops bound to the same axes join them.
+
+        The extent of an axis is the one that it was given, or that of a loop of the stage which is bound to it.
+
+        Raises:
+            ScheduleError: not thread axes, or one that has no extent.
+        """
+        given = [threads] if isinstance(threads, IterVar) else list(threads)
+        for axis in given:
+            _check_axis(axis, f"env_threads of {self.op.name}")
+        self.env = given
+
+    def set_store_predicate(self, predicate: Expr) -> None:
+        """Store only in those threads where the predicate, a condition on thread axes, holds.
+
+        >>> s[B].set_store_predicate(tx.var.equal(0))
+
+        It may only drop stores that other threads do as well.
+
+        Raises:
+            ScheduleError: no condition on thread axes; when lowered: as `tir.Schedule.set_store_predicate`.
+        """
+        if not isinstance(predicate, Expr) or predicate.dtype != "bool":
+            raise ScheduleError(
+                f"set_store_predicate of {self.op.name}: {predicate!r} is no condition; give one such as "
+                "tx.var.equal(0)"
+            )
+        for var in free_vars(predicate):
+            if not isinstance(var, ThreadAxis):
+                raise ScheduleError(
+                    f"set_store_predicate of {self.op.name}: {var.name} is no thread axis; give a condition on thread "
+                    "axes such as tx.var.equal(0)"
+                )
+        self.store_predicate = predicate
+
+
+def _check_axis(axis: object, what: str) -> None:
+    if not isinstance(axis, ThreadAxis):
+        name = getattr(axis, "name", repr(axis))
+        raise ScheduleError(f'{what}: {name} is no thread axis; make one with te.thread_axis("threadIdx.x")')

@@ -1,0 +1,48 @@
+"""Replaying what a TE stage says of threads: those around it, which of them store, and what memory it is in."""
+
+from __future__ import annotations
+
+from pegbox.compute.thread_axis import ThreadAxis
+from pegbox.errors import ScheduleError
+from pegbox.expr.printer import show
+from pegbox.expr.visit import free_vars
+from pegbox.loops.nodes import For, ForKind, thread_tag
+from pegbox.loops.threads import in_block
+from pegbox.schedule.analysis import written_buffers
+from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
+from pegbox.schedule.stage import Stage
+
+
+def start_threads(sch: Schedule, stage: Stage, block: BlockRef) -> None:
+    """The threads around a stage whose loops are what they shall be, and the predicate of its stores."""
+    if stage.env:
+        own = sch.get_loops(block)[-len(stage.leaf_iter_vars) :] if stage.leaf_iter_vars else ()
+        threads = [(axis.thread_tag, _extent(sch, stage, block, axis)) for axis in stage.env]
+        sch.env_threads(own[0] if own else block, threads)
+    if stage.store_predicate is not None:
+        tags = {axis: axis.thread_tag for axis in free_vars(stage.store_predicate) if isinstance(axis, ThreadAxis)}
+        sch.set_store_predicate(block, show(stage.store_predicate, tags))
+
+
+def _extent(sch: Schedule, stage: Stage, block: BlockRef, axis: ThreadAxis) -> int:
+    if axis.fixed_extent is not None:
+        return axis.fixed_extent
+    for loop in sch.tree.ancestors(sch.tree.blocks[block.name]):
+        if thread_tag(loop) == axis.thread_tag:
+            return loop.extent
+    raise ScheduleError(
+        f"env_threads of {stage.op.name}: {axis.thread_tag} has no extent; "
+        f'give it one, te.thread_axis((0, extent), "{axis.thread_tag}"), or bind a loop of the stage to it'
+    )
+
+
+def scope_below(sch: Schedule, stage: Stage, block: BlockRef, loop: LoopRef) -> None:
+    """A stage that is placed below threads is local to a thread, or shared by a block, unless its scope says more."""
+    target = sch.tree.loops[loop.var]
+    above: list[For] = [x for x in (*sch.tree.ancestors(target), target) if x.kind is ForKind.THREAD]
+    if stage.scope is not None or not above:
+        return
+    scope = "local" if any(map(in_block, above)) else "shared"
+    for number, buffer in enumerate(written_buffers(sch.tree.blocks[block.name].block)):
+        if buffer.scope == "global" and buffer in sch.func.allocs:
+            sch.set_scope(block, number, scope)
