@@ -203,6 +203,12 @@ def _outside_vectors(chunk: Chunk, expr: Expr) -> Chunk:
 
 def _address(frame: Frame, expr: Address, chunk: Chunk) -> Value:
     where = memory.address(frame, expr, _outside_vectors(chunk, expr))
+    for dim, (wanted, found) in enumerate(zip(expr.strides, memory.strides(expr.buffer), strict=True)):
+        if wanted is not None and wanted != found and expr.extents[dim] > 1:
+            raise CompileError(
+                f"{expr}: the function called takes it for granted that neighbours along dimension {dim} are {wanted} "
+                f"elements apart, in {expr.buffer!r} they are {found}; pass it the stride, or pack the tile (cache_read)"
+            )
     return Value(memory.pointer(frame, expr.buffer, where.terms, where.const, inside=False), dtypes.HANDLE, 0)
 
 

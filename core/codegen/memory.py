@@ -14,7 +14,8 @@ from pegbox.codegen.known import Known
 from pegbox.codegen.lanes import Chunk, Offsets, Pattern, pattern
 from pegbox.codegen.linear import linear
 from pegbox.codegen.lltypes import align, int_vector, memory, memory_suffix, register
-from pegbox.expr.low_level import VectorLoad
+from pegbox.errors import CompileError
+from pegbox.expr.low_level import VectorLoad, is_contiguous
 from pegbox.expr.nodes import Buffer, Load
 from pegbox.loops.nodes import Store
 
@@ -107,6 +108,8 @@ def load(frame: Frame, node: Load, chunk: Chunk, in_bounds: Callable[[], bool]) 
 
 def load_vector(frame: Frame, node: VectorLoad, chunk: Chunk) -> Value:
     """Neighbours as one value, in scalar code."""
+    if not is_contiguous(node.buffer.shape, node.box):
+        raise CompileError(f"{node}: these {node.lanes} elements are no neighbours in {node.buffer!r}; pack them first")
     where = address(frame, node, chunk)
     text = _load_plain(frame, node.buffer, where.terms, where.const, node.lanes)
     return Value(text, node.buffer.dtype, node.lanes)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from pegbox.expr.low_level import Address, Broadcast, Reinterpret, Stride, VectorLoad
+from pegbox.expr.low_level import Address, Broadcast, Reinterpret, Stride
 from pegbox.expr.nodes import Binary, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select
+
+
+def _uses(address: Address) -> object:
+    return address.access, address.strides
 
 
 def same(a: object, b: object) -> bool:
@@ -29,8 +33,8 @@ def same(a: object, b: object) -> bool:
             return (
                 a.buffer is b.buffer
                 and all(map(same, a.indices, b.indices))
-                and not (isinstance(a, Address) and isinstance(b, Address) and (a.box != b.box or a.access != b.access))
-                and not (isinstance(a, VectorLoad) and isinstance(b, VectorLoad) and a.lanes != b.lanes)
+                and a.box == b.box
+                and not (isinstance(a, Address) and isinstance(b, Address) and _uses(a) != _uses(b))
             )
         case Stride(), Stride():
             return a.buffer is b.buffer and a.dim == b.dim

@@ -26,22 +26,34 @@ class Address(Load):
     """A pointer to `buffer[indices]`.
 
     `extents` say how many elements from there on are touched along each dimension, `access` how: "r", "w" or "rw".
+    `strides` are what the function called takes for granted: the elements between neighbours along each dimension,
+    None where it is told. The code generator refuses a buffer that is laid out otherwise.
     """
 
-    __slots__ = ("access", "extents")
-    __match_args__ = ("buffer", "indices", "extents", "access")
+    __slots__ = ("access", "extents", "strides")
+    __match_args__ = ("buffer", "indices", "extents", "access", "strides")
 
-    def __init__(self, buffer: Buffer, indices: tuple[Expr, ...], extents: tuple[int, ...], access: str) -> None:
+    def __init__(
+        self,
+        buffer: Buffer,
+        indices: tuple[Expr, ...],
+        extents: tuple[int, ...],
+        access: str,
+        strides: tuple[int | None, ...] | None = None,
+    ) -> None:
+        if access not in ACCESS:
+            raise ExprError(f"access {access!r} to {buffer.name}: use one of {', '.join(ACCESS)}")
         self.buffer = buffer
         self.indices = indices
         self.extents = extents
         self.access = access
+        self.strides = strides or (None,) * len(extents)
         self.dtype = dtypes.HANDLE
 
     def at(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Address:
-        # A buffer with more dimensions behind (a copy for each lane): one element along those.
-        extents = self.extents + (1,) * (len(indices) - len(self.extents))
-        return Address(buffer, indices, extents, self.access)
+        # A buffer with more dimensions in front (of several copies, say): one element along those.
+        more = len(indices) - len(self.extents)
+        return Address(buffer, indices, (1,) * more + self.extents, self.access, (None,) * more + self.strides)
 
     @property
     def box(self) -> tuple[int, ...]:
@@ -49,23 +61,29 @@ class Address(Load):
 
 
 class VectorLoad(Load):
-    """`lanes` neighbours along the last dimension, from `buffer[indices]` on."""
+    """`lanes` neighbours in memory from `buffer[indices]` on, as one value.
 
-    __slots__ = ("lanes",)
-    __match_args__ = ("buffer", "indices", "lanes")
+    `extents` say how many they are along each dimension: mostly along the last one only, else of whole rows.
+    """
 
-    def __init__(self, buffer: Buffer, indices: tuple[Expr, ...], lanes: int) -> None:
+    __slots__ = ("extents", "lanes")
+    __match_args__ = ("buffer", "indices", "lanes", "extents")
+
+    def __init__(
+        self, buffer: Buffer, indices: tuple[Expr, ...], lanes: int, extents: tuple[int, ...] | None = None
+    ) -> None:
         self.buffer = buffer
         self.indices = indices
         self.lanes = lanes
+        self.extents = extents or vector_box(buffer, lanes)
         self.dtype = dtypes.vector(buffer.dtype, lanes)
 
     def at(self, buffer: Buffer, indices: tuple[Expr, ...]) -> VectorLoad:
-        return VectorLoad(buffer, indices, self.lanes)
+        return VectorLoad(buffer, indices, self.lanes, (1,) * (len(indices) - len(self.extents)) + self.extents)
 
     @property
     def box(self) -> tuple[int, ...]:
-        return vector_box(self.indices, self.lanes)
+        return self.extents
 
 
 class Stride(Expr):
@@ -99,15 +117,33 @@ class Reinterpret(Expr):
         self.dtype = dtype
 
 
-def vector_box(indices: tuple[Expr, ...], lanes: int) -> tuple[int, ...]:
-    """Elements along each dimension that a vector access touches."""
-    return (1,) * (len(indices) - 1) + (lanes,)
+def vector_box(buffer: Buffer, lanes: int) -> tuple[int, ...]:
+    """Elements along each dimension that a vector of that many neighbours has: of the last row, or of whole rows.
+
+    Raises:
+        ExprError: the vector would end inside of a row.
+    """
+    box, rest = [1] * len(buffer.shape), lanes
+    for dim in reversed(range(len(box))):
+        if rest <= buffer.shape[dim] or dim == 0:
+            box[dim] = rest
+            return tuple(box)
+        if rest % buffer.shape[dim]:
+            break
+        box[dim], rest = buffer.shape[dim], rest // buffer.shape[dim]
+    raise ExprError(f"{lanes} neighbours of {buffer!r} are not whole rows")
 
 
 def stored_box(indices: tuple[Expr, ...], value: Expr) -> tuple[int, ...]:
-    """Elements along each dimension that a store of `value` writes."""
+    """Elements along each dimension that a store of `value` writes: a vector goes along the last one."""
     lanes = dtypes.lanes(value.dtype)
-    return vector_box(indices, lanes) if lanes else (1,) * len(indices)
+    return (1,) * (len(indices) - 1) + (lanes,) if lanes else (1,) * len(indices)
+
+
+def is_contiguous(shape: tuple[int, ...], box: tuple[int, ...]) -> bool:
+    """Are the elements of a box neighbours in memory, row after row?"""
+    first = next((dim for dim, count in enumerate(box) if count > 1), len(box))
+    return all(count == extent for count, extent in zip(box[first + 1 :], shape[first + 1 :], strict=True))
 
 
 def call_extern(dtype: str, name: str, *args: Expr) -> Call:

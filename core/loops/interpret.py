@@ -150,13 +150,13 @@ class _Machine:
     def _box(
         self, buffer: Buffer, indices: Sequence[Expr], box: Sequence[int], env: Mapping[Var, Any]
     ) -> tuple[int | slice, ...]:
-        """The place of a single element, or of neighbours along the last dimension."""
+        """The place of a single element, or of the neighbours in a box."""
         first = self._place(buffer, indices, env)
         if all(count == 1 for count in box):
             return first
-        if first[-1] + box[-1] > buffer.shape[-1]:
-            raise IndexError(f"{buffer.name}{list(first)}: {box[-1]} elements from there leave {list(buffer.shape)}")
-        return (*first[:-1], slice(first[-1], first[-1] + box[-1]))
+        if any(i + n > extent for i, n, extent in zip(first, box, buffer.shape, strict=True)):
+            raise IndexError(f"{buffer.name}{list(first)}: {list(box)} elements from there leave {list(buffer.shape)}")
+        return tuple(i if n == 1 else slice(i, i + n) for i, n in zip(first, box, strict=True))
 
     def value(self, expr: Expr, env: Mapping[Var, Any]) -> Any:
         """The value of an expression as a NumPy scalar of its dtype."""
@@ -196,7 +196,8 @@ class _Machine:
                 place = self._box(buffer, indices, expr.box, env)
                 if not np.all(self.written[buffer][place]):
                     raise IndexError(f"{buffer.name}{list(place)} is read before anything has been written there")
-                return np.copy(self.arrays[buffer][place])[()]
+                found = np.copy(self.arrays[buffer][place])
+                return found.reshape(-1) if found.ndim else found[()]
             case _:
                 raise TypeError(f"unknown expression {type(expr).__name__}")
 

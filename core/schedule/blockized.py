@@ -1,7 +1,7 @@
 """A nest as a block of its own: the loops inside of it become the block's inside, the ones outside move whole tiles.
 
-Each variable of the block inside is `outer part + inner part`, where the inner part counts the elements of a tile and the
-outer one goes in steps of whole tiles (the division of iteration spaces in TensorIR, Feng et al., ASPLOS 2023).
+Each variable of the block inside is `outer part + inner part`, where the inner part counts the elements of a tile and
+the outer one goes in steps of whole tiles (the division of iteration spaces in TensorIR, Feng et al., ASPLOS 2023).
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _divide(tree: Tree, realize: BlockRealize, it: BlockIter, value: Expr, insid
             tree,
             realize,
             what,
-            f"{it.var.name} = {value}, of {it.extent}: the loops inside cover {tile}, and tiles of {tile} do not divide it",
+            f"{it.var.name} = {value}, of {it.extent}: the loops inside cover {tile}, which does not divide it",
         )
     whole = Linear({t: c // tile for t, c in outer.terms.items()}, outer.const // tile)
     return _Division(it, whole, inner, tile)

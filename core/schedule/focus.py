@@ -11,15 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pegbox.errors import ScheduleError
-from pegbox.expr.affine import constant, difference
-from pegbox.expr.build import ZERO
-from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.expr.visit import substitute
-from pegbox.loops.nodes import Alloc, Block, BlockRealize, For, Function, Region, Stmt
+from pegbox.expr.nodes import Buffer, Var
+from pegbox.loops.nodes import Block, BlockRealize, For, Function, Region, Stmt
 from pegbox.loops.regions import read, written
+from pegbox.loops.touched import Ranges, derived_regions, holds
 from pegbox.loops.visit import blocks_below, children, walk, walk_nest
 from pegbox.schedule.analysis_made import provides
-from pegbox.schedule.analysis_region import Relaxation, interval
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.tree import Tree
 
@@ -61,7 +58,10 @@ def common_home(func: Function, tree: Tree, handles: Iterable[str | Var]) -> Pat
     if not nested:
         return ()
     known = homes(func)
-    places = {known.get(h, ()): h for h in wanted if h in known or h not in nested}
+    nested = [h for h in nested if h in known]
+    if not nested:
+        return ()
+    places = {known.get(h, ()): h for h in wanted if h in nested or h in tree.blocks or h in tree.loops}
     if len(places) > 1:
         (one, first), (other, second) = list(places.items())[:2]
         raise refuse(
@@ -135,24 +135,38 @@ def put_back(func: Function, name: str, before: Function, after: Function) -> Fu
     realize = _find(func, name)
     block = realize.block
     own = set(after.allocs)
-    reads, writes = regions(block, after.body, own)
+    reads, writes = derived_regions(block.iters, after.body, block.init)
     changed = replace(block, body=after.body, reads=reads, writes=writes)
     tree = Tree(func)
     made = tree.replace(realize, BlockRealize(realize.values, changed, realize.predicate))
     gone = set(before.allocs) - own
     fresh = tuple(b for b in after.allocs if b not in before.allocs)
     result = replace(made, allocs=tuple(b for b in func.allocs if b not in gone) + fresh, attrs=after.attrs)
-    _check_ready(tree, Tree(result), name)
+    _check_seen(tree, Tree(result), name, before.params)
     return result
 
 
-def _check_ready(before: Tree, after: Tree, name: str) -> None:
-    """What the block reads more than it did must be there: its producers may be inside of the same loops."""
-    realize, old = after.blocks[name], before.blocks[name]
-    known = old.block.reads
-    for buffer in dict.fromkeys(r.buffer for r in realize.block.reads if not any(_same(r, k) for k in known)):
+def _check_seen(before: Tree, after: Tree, name: str, seen: Iterable[Buffer]) -> None:
+    """For what is outside, the block does what it did: it writes no more, and goes on with what it finds.
+
+    What it reads more than it did must be there: its producers may be inside of the same loops.
+    """
+    new, old = after.blocks[name].block, before.blocks[name].block
+    ranges = {it.var: (0, it.extent - 1) for it in new.iters}
+    for buffer in seen:
+        wider = [r for r in new.writes if r.buffer is buffer and not _held(r, old.writes, ranges)]
+        if wider or (_goes_on(old.body, buffer) and not _goes_on(new.body, buffer)):
+            why = "would write more of it than it does" if wider else "goes on with what is in it before"
+            raise refuse(
+                before,
+                f"{buffer.name} is seen outside of block {name}, which {why}",
+                "do this before the block is made, or to the whole block",
+                name,
+            )
+    more = [r.buffer for r in new.reads if not _held(r, old.reads, ranges)]
+    for buffer in dict.fromkeys(more):
         for maker in after.writers(buffer):
-            if maker is not realize and not provides(after, maker, buffer, realize):
+            if maker.block is not new and not provides(after, maker, buffer, after.blocks[name]):
                 raise refuse(
                     before,
                     f"block {name} would read more of {buffer.name}, of which {maker.block.name} may have made only a "
@@ -163,85 +177,16 @@ def _check_ready(before: Tree, after: Tree, name: str) -> None:
                 )
 
 
-def regions(block: Block, body: Stmt, own: set[Buffer]) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
-    """What a block reads and writes when it has another body, apart from buffers of its `own`.
-
-    Regions on which nothing has changed stay as they were stated.
-    """
-    made = [_union(found) for found in _by_buffer(block, body, own, stores=True)]
-    writes = _kept(block.writes, made)
-    mine = {w.buffer for w in writes}
-    wanted = [_union(found) for found in _by_buffer(block, body, own, stores=False)]
-    stated = {r.buffer for r in block.reads}
-    return _kept(block.reads, [r for r in wanted if r.buffer not in mine or r.buffer in stated]), writes
+def _held(region: Region, stated: Iterable[Region], ranges: Ranges) -> bool:
+    return any(r.buffer is region.buffer and holds(r, region, ranges) for r in stated)
 
 
-def _kept(old: Iterable[Region], new: list[Region]) -> tuple[Region, ...]:
-    known = {r.buffer: r for r in old}
-    return tuple(known[r.buffer] if r.buffer in known and _same(known[r.buffer], r) else r for r in new)
-
-
-def _same(a: Region, b: Region) -> bool:
-    return a.buffer is b.buffer and all(
-        n == m and difference(x, y) == constant(0) for (x, n), (y, m) in zip(a.box, b.box, strict=True)
+def _goes_on(body: Stmt, buffer: Buffer) -> bool:
+    """Does the body both read and write the buffer, as a reduction does that started elsewhere?"""
+    inner = [s for s in walk(body) if not isinstance(s, BlockRealize)]
+    return all(
+        any(region.buffer is buffer for s in inner for region in found(s)) for found in (read, written)
     )
-
-
-def _by_buffer(block: Block, body: Stmt, own: set[Buffer], *, stores: bool) -> Iterator[list[Region]]:
-    found: dict[Buffer, list[Region]] = {}
-    local = own | {s.buffer for s in walk(body) if isinstance(s, Alloc)}
-    ranges = {it.var: (0, it.extent - 1) for it in block.iters}
-    for region in _relaxed(body, {}, ranges, set(), stores):
-        if region.buffer not in local:
-            found.setdefault(region.buffer, []).append(region)
-    yield from found.values()
-
-
-def _relaxed(
-    stmt: Stmt, values: dict[Var, Expr], ranges: dict[Var, tuple[int, int]], running: set[Var], stores: bool
-) -> Iterator[Region]:
-    """The regions of all accesses, over all iterations of the loops inside."""
-    if isinstance(stmt, For):
-        ranges[stmt.var] = (0, stmt.extent - 1)
-        running.add(stmt.var)
-    if isinstance(stmt, BlockRealize):
-        bound = {it.var: substitute(v, values) for it, v in zip(stmt.block.iters, stmt.values, strict=True)}
-        values = {**values, **bound}
-    for region in written(stmt) if stores else read(stmt):
-        yield _region(region, values, Relaxation(set(running), ranges))
-    for child in children(stmt):
-        yield from _relaxed(child, values, ranges, running, stores)
-
-
-def _region(region: Region, values: dict[Var, Expr], relax: Relaxation) -> Region:
-    box: list[tuple[Expr, int]] = []
-    for (lo, count), extent in zip(region.box, region.buffer.shape, strict=True):
-        reached = interval(substitute(lo, values), relax)
-        box.append(_all(extent) if reached is None else (reached.lo.to_expr(), reached.width + count))
-    return Region(region.buffer, tuple(box))
-
-
-def _all(extent: int) -> tuple[Expr, int]:
-    return ZERO, extent
-
-
-def _union(found: list[Region]) -> Region:
-    """The smallest box around several; whole dimensions where their places cannot be compared."""
-    result = found[0]
-    for other in found[1:]:
-        box = [
-            _hull(a, b, extent) for a, b, extent in zip(result.box, other.box, result.buffer.shape, strict=True)
-        ]
-        result = Region(result.buffer, tuple(box))
-    return result
-
-
-def _hull(a: tuple[Expr, int], b: tuple[Expr, int], extent: int) -> tuple[Expr, int]:
-    gap = difference(b[0], a[0])
-    if not gap.is_const:
-        return _all(extent)
-    first, last = min(0, gap.const), max(a[1], gap.const + b[1])
-    return (a[0] if first == 0 else b[0]), last - first
 
 
 def _touched(stmt: Stmt, apart_from: BlockRealize | None = None) -> Iterator[Buffer]:

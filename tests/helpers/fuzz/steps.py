@@ -14,13 +14,18 @@ from typing import Any
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule import LoopRef, Schedule
+from pegbox.schedule.focus import homes
 
 Choose = Callable[[int], int]
 
 
 def _block(sch: Schedule, choose: Choose) -> str:
-    blocks = sch.get_blocks()
-    return blocks[choose(len(blocks))].name
+    """Now and then one inside of a block, where there are any."""
+    names = [b.name for b in sch.get_blocks()]
+    inner = [name for name in homes(sch.func) if isinstance(name, str)]
+    if inner and not choose(3):
+        names = inner
+    return names[choose(len(names))]
 
 
 def _loops(sch: Schedule, choose: Choose) -> tuple[LoopRef, ...]:
@@ -30,7 +35,7 @@ def _loops(sch: Schedule, choose: Choose) -> tuple[LoopRef, ...]:
 def _loop(sch: Schedule, choose: Choose) -> LoopRef:
     """Mostly one that is serial: others cannot be changed any more."""
     loops = _loops(sch, choose)
-    serial = [x for x in loops if sch.tree.loops[x.var].kind is ForKind.SERIAL]
+    serial = [x for x in loops if sch.get(x).kind is ForKind.SERIAL]
     loops = tuple(serial) if serial and choose(8) else loops
     return loops[choose(len(loops))]
 
@@ -50,6 +55,12 @@ def _fuse(sch: Schedule, choose: Choose) -> None:
     loops = _loops(sch, choose)
     start = choose(len(loops))
     sch.fuse(*loops[start : start + 2 + choose(2)])
+
+
+def _prefetch(sch: Schedule, choose: Choose) -> None:
+    block = _block(sch, choose)
+    loops = sch.get_loops(block) if choose(8) else _loops(sch, choose)
+    sch.prefetch(block, choose(2), loops[choose(len(loops))], 1 + choose(4))
 
 
 def _reorder(sch: Schedule, choose: Choose) -> None:
@@ -84,11 +95,34 @@ def _compute_inline(sch: Schedule, choose: Choose) -> None:
     sch.compute_inline(blocks[choose(len(blocks))])
 
 
+def _reverse_compute_inline(sch: Schedule, choose: Choose) -> None:
+    blocks = [b.name for b in sch.get_blocks() if sch.get_producers(b) and not sch.tree.blocks[b.name].block.init]
+    sch.reverse_compute_inline(blocks[choose(len(blocks))])
+
+
 def _rfactor(sch: Schedule, choose: Choose) -> None:
     """Along any loop of a reduction; half of the ways to ask for the place of the dimension count from the end."""
     blocks = [b.name for b in sch.get_blocks() if sch.tree.blocks[b.name].block.init]
     loops = sch.get_loops(blocks[choose(len(blocks))])
     sch.rfactor(loops[choose(len(loops))], choose(4) - 2)
+
+
+def _tile(sch: Schedule, choose: Choose) -> LoopRef:
+    """Some of the loops around a block split by factors that divide, with the parts of the tile inside; gives the first."""
+    loops = sch.get_loops(_block(sch, choose))
+    inside: list[LoopRef] = []
+    outside: list[LoopRef] = []
+    for loop in loops[choose(2) :]:
+        factors = [f for f in (1, 2, 3, 4, 5, 7) if sch.extent(loop) % f == 0]
+        outer, inner = sch.split(loop, factor=factors[choose(len(factors))])
+        outside.append(outer)
+        inside.append(inner)
+    sch.reorder(*outside, *inside)
+    return inside[0]
+
+
+def _blockize(sch: Schedule, choose: Choose) -> None:
+    sch.blockize(_tile(sch, choose) if choose(3) else _loop(sch, choose))
 
 
 STEPS: list[Callable[[Schedule, Choose], object]] = [
@@ -97,10 +131,11 @@ STEPS: list[Callable[[Schedule, Choose], object]] = [
     lambda s, c: s.vectorize(_loop(s, c)),
     lambda s, c: s.parallel(_loop(s, c)),
     lambda s, c: s.unroll(_loop(s, c)),
+    _prefetch,
     lambda s, c: s.pragma(_loop(s, c), "auto_unroll_max_step", c(64)),
     lambda s, c: s.compute_at(_block(s, c), _loop(s, c)),
     lambda s, c: s.reverse_compute_at(_block(s, c), _loop(s, c)),
-    _rfactor,
+    _rfactor, _blockize, _blockize,
     _compute_inline, lambda s, c: s.compute_inline(_block(s, c)),
     lambda s, c: s.cache_read(_block(s, c), c(2), "local"),
     lambda s, c: s.cache_write(_block(s, c), 0, "local"),
