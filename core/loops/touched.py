@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from pegbox.expr.affine import Linear
@@ -94,18 +94,26 @@ def uncovered(
     touches = [t for part in (init, body) if part is not None for t in touched(part, ranges)]
     for touch in touches:
         stated = writes if touch.stores else (*reads, *writes)
-        if not any(r.buffer is touch.region.buffer and holds(r, touch.region, ranges) for r in stated):
+        inside = set(ranges) - {it.var for it in iters}
+        if not any(r.buffer is touch.region.buffer and holds(r, touch.region, ranges, inside) for r in stated):
             return touch
     return None
 
 
-def holds(outer: Region, inner: Region, ranges: Ranges) -> bool:
-    """Does the box `outer` hold the box `inner`, as far as can be shown?"""
+def holds(outer: Region, inner: Region, ranges: Ranges, running: Set[Var] = frozenset()) -> bool:
+    """Does the box `outer` hold the box `inner` while some loops are `running`, as far as can be shown?"""
+    relax = Relaxation(running, ranges)
     for (lo, count), (at, width), extent in zip(outer.box, inner.box, outer.buffer.shape, strict=True):
         start: Linear = simplified_linear(lo, ranges)
         if start.is_const and start.const <= 0 and start.const + count >= extent:
             continue
         between = linear_bounds(simplified_linear(at, ranges).add(start, -1), ranges)
         if between is None or between[0] < 0 or between[1] + width > count:
-            return False
+            # Of an index with `//` or `%`, the values that it takes meanwhile say more.
+            found = interval(at, relax)
+            gap = None if found is None else found.lo.add(start, -1)
+            if found is None or gap is None or not gap.is_const:
+                return False
+            if gap.const < 0 or gap.const + found.width + width > count:
+                return False
     return True

@@ -1,0 +1,25 @@
+"""Do the regions that a block states hold what it touches?"""
+
+from __future__ import annotations
+
+from pegbox.expr.build import ZERO
+from pegbox.expr.nodes import Buffer, Load, Var
+from pegbox.loops.nodes import BlockIter, For, IterKind, Region, Store
+from pegbox.loops.touched import uncovered
+
+
+def _reads(width: int) -> object:
+    """`B[0] = A[(vi * 3 + j) // 2]` for three j, in a block that states `width` elements of A from `vi * 3 // 2` on."""
+    vi, j = Var("vi"), Var("j")
+    a, b = Buffer("A", (3,), "float32"), Buffer("B", (1,), "float32")
+    body = For(j, 3, Store(b, (ZERO,), Load(a, ((vi * 3 + j) // 2,))))
+    iters = (BlockIter(vi, 2, IterKind.SPATIAL),)
+    return uncovered(iters, body, None, (Region(a, ((vi * 3 // 2, width),)),), (Region(b, ((ZERO, 1),)),))
+
+
+def test_an_index_that_is_divided_lies_in_the_box_around_it() -> None:
+    assert _reads(2) is None
+
+
+def test_a_box_that_is_too_small_does_not_hold_it() -> None:
+    assert _reads(1) is not None
