@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pegbox.expr.affine import Linear
@@ -12,7 +12,7 @@ from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import loads, rewrite
 from pegbox.loops.intervals import Interval as Span
-from pegbox.loops.intervals import Relaxation, interval
+from pegbox.loops.intervals import Relaxation, caps_of, interval
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
 from pegbox.loops.threads import is_shared
 from pegbox.loops.visit import children, expressions, map_exprs, walk
@@ -27,6 +27,11 @@ class _Access:
     path: tuple[Stmt, ...]
     indices: tuple[Expr, ...]
     box: tuple[int, ...]
+
+    def caps(self, running: set[Var], *, guards: bool) -> list[tuple[Mapping[Expr, int], int]]:
+        """What the tests around it say of the running loops; guards count only where they will not be dropped."""
+        tests = [s.condition for s in self.path if isinstance(s, If) and (guards or not s.guard)]
+        return [cap for test in tests for cap in caps_of(test, running)]
 
     @property
     def guarded(self) -> bool:
@@ -103,7 +108,7 @@ def _extent(
     wanted = buffer.shape[dim] - 1  # the last index that has to have room
     for use in uses:
         running = {s.var for s in use.path if isinstance(s, For)} - outer
-        found = interval(use.indices[dim], Relaxation(running, ranges))
+        found = interval(use.indices[dim], Relaxation(running, ranges, use.caps(running, guards=not grow)))
         if found is None:
             return whole
         if use.box[dim] > 1:

@@ -1,0 +1,222 @@
+"""Double buffers: while one half of a buffer is read, the next iteration's values are made in the other.
+
+    for k in range(n):                     B = alloc(2 * ...)
+        B = alloc(...)                     B[0, ...] = of iteration 0
+        B[...] = of iteration k     =>     for k in range(n):
+        ... B[...]                             if k + 1 < n:
+                                                   B[(k + 1) % 2, ...] = of iteration k + 1
+                                               ... B[k % 2, ...]
+
+What fetches then runs beside what computes. It may run an iteration early only if what it reads does not change in the
+loop; everything else is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pegbox.errors import LoweringError
+from pegbox.expr.bounds import Interval
+from pegbox.expr.build import ONE, add, compare, floormod, index
+from pegbox.expr.low_level import Address, Stride
+from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
+from pegbox.expr.simplify import simplify
+from pegbox.expr.visit import replace_buffers, rewrite, substitute
+from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.passes.notes import DOUBLE
+from pegbox.loops.regions import read, written
+from pegbox.loops.visit import children, map_children, map_exprs, walk
+
+_SERIAL = (ForKind.SERIAL, ForKind.UNROLLED)
+
+
+@dataclass(frozen=True)
+class _Site:
+    """A buffer that is allocated inside of a loop, the statements that fill it there, and those that do not."""
+
+    buffer: Buffer
+    loop: For
+    makers: Sequence[Stmt]
+    others: Sequence[Stmt]
+
+
+def double_buffers(func: Function) -> Function:
+    """Give each buffer with a note a second half.
+
+    Raises:
+        LoweringError: a buffer is not made anew in each iteration of a serial loop, apart from what uses it and from
+            values that do not change in the loop.
+    """
+    for buffer in dict.fromkeys(buffer for buffer, key, _ in func.notes if key == DOUBLE):
+        func = func.with_body(_doubled(func.body, _site(func.body, buffer)))
+    return func
+
+
+def _site(body: Stmt, buffer: Buffer) -> _Site:
+    path = _path(body, buffer)
+    place = len(path) - 1
+    while place > 0 and isinstance(path[place - 1], Alloc | Seq):
+        place -= 1
+    loop = path[place - 1] if place > 0 else None
+    if not isinstance(loop, For) or loop.kind not in _SERIAL:
+        what = "no loop" if loop is None else "a test" if not isinstance(loop, For) else f"a {loop.kind} loop"
+        raise _refused(buffer, f"it is allocated directly inside of {what}", "compute_at a serial loop")
+    inner: Stmt = path[-1]
+    while isinstance(inner, Alloc):
+        inner = inner.body
+    stmts = inner.stmts if isinstance(inner, Seq) else (inner,)
+    makers = [s for s in stmts if buffer in _written(s)]
+    site = _Site(buffer, loop, makers, [s for s in stmts if buffer not in _written(s)])
+    _check(site, stmts)
+    return site
+
+
+def _check(site: _Site, stmts: Sequence[Stmt]) -> None:
+    buffer, name = site.buffer, site.loop.var.name
+    last = max((n for n, s in enumerate(stmts) if any(s is m for m in site.makers)), default=-1)
+    using = [n for n, s in enumerate(stmts) if not any(s is m for m in site.makers) and buffer in _read(s)]
+    if not using:
+        raise _refused(buffer, f"it is made and used by the same statement inside of {name}", "compute_at another loop")
+    if min(using) < last:
+        raise _refused(buffer, f"it is used inside of {name} before all of it is made", "compute_at another loop")
+    own = {s.buffer for m in site.makers for s in walk(m) if isinstance(s, Alloc)} | {buffer}
+    more = [b.name for b in _written(*site.makers) if b not in own]
+    if more:
+        raise _refused(buffer, f"what makes it writes {more[0]} as well", "double_buffer stages with one output")
+    changing = _written(site.loop.body)
+    inputs = [b.name for b in _read(*site.makers) if b not in own and b in changing]
+    if inputs:
+        raise _refused(
+            buffer,
+            f"it is made from {inputs[0]}, which changes inside of {name}: it cannot be made an iteration early",
+            f"double_buffer {inputs[0]} instead, or compute {inputs[0]} outside of {name}",
+        )
+
+
+def _refused(buffer: Buffer, why: str, remedy: str) -> LoweringError:
+    return LoweringError(f"double_buffer of {buffer.name}: {why}; {remedy}")
+
+
+def _path(body: Stmt, buffer: Buffer) -> list[Stmt]:
+    """The statements from the root down to the allocation."""
+
+    def find(stmt: Stmt) -> list[Stmt] | None:
+        if isinstance(stmt, Alloc) and stmt.buffer is buffer:
+            return [stmt]
+        for child in children(stmt):
+            if (found := find(child)) is not None:
+                return [stmt, *found]
+        return None
+
+    found = find(body)
+    if found is None:
+        raise _refused(buffer, "it is never used", "take the note off")
+    return found
+
+
+def _written(*stmts: Stmt) -> set[Buffer]:
+    return {region.buffer for s in stmts for node in walk(s) for region in written(node)}
+
+
+def _read(*stmts: Stmt) -> dict[Buffer, None]:
+    return {region.buffer: None for s in stmts for node in walk(s) for region in read(node)}
+
+
+def _doubled(body: Stmt, site: _Site) -> Stmt:
+    old, loop = site.buffer, site.loop
+    new = Buffer(old.name, (2, *old.shape), old.dtype, old.scope)
+    following = add(loop.var, ONE)
+    ranges = {s.var: (0, s.extent - 1) for s in walk(loop) if isinstance(s, For)}
+    first = _Moved(old, new, index(0), ranges, {loop.var: index(0)}).all(site.makers)
+    ahead = _Moved(old, new, floormod(following, index(2)), ranges, {loop.var: following}).all(site.makers)
+    start = () if first is None else (first,)
+    makers = () if ahead is None else (If(compare("lt", following, index(loop.extent)), ahead),)
+    half = floormod(loop.var, index(2))
+    others = tuple(_in_half(s, old, new, half) for s in site.others)
+
+    def go(stmt: Stmt) -> Stmt:
+        if stmt is loop:
+            return Alloc(new, seq(*start, map_children(stmt, go)))
+        if isinstance(stmt, Alloc) and stmt.buffer is old:
+            return _inside(stmt.body, seq(*makers, *others))
+        return map_children(stmt, go)
+
+    return go(body)
+
+
+def _inside(stmt: Stmt, inner: Stmt) -> Stmt:
+    """The allocations at the top of a statement, around another one."""
+    return Alloc(stmt.buffer, _inside(stmt.body, inner)) if isinstance(stmt, Alloc) else inner
+
+
+def _in_half(stmt: Stmt, old: Buffer, new: Buffer, half: Expr) -> Stmt:
+    """The same statement on one half of the new buffer."""
+
+    def go(s: Stmt) -> Stmt:
+        inner = map_children(s, go)
+        if isinstance(inner, Store) and inner.buffer is old:
+            return Store(new, (half, *inner.indices), inner.value)
+        return inner
+
+    return go(map_exprs(stmt, lambda e: _loads_of_half(e, old, new, half)))
+
+
+def _loads_of_half(expr: Expr, old: Buffer, new: Buffer, half: Expr) -> Expr:
+    def leaf(e: Expr) -> Expr | None:
+        if isinstance(e, Stride) and e.buffer is old:
+            return Stride(new, e.dim + 1)
+        if not isinstance(e, Load) or e.buffer is not old:
+            return None
+        indices = (half, *(rewrite(i, leaf) for i in e.indices))
+        return Address(new, indices, (1, *e.extents), e.access) if isinstance(e, Address) else e.at(new, indices)
+
+    return rewrite(expr, leaf)
+
+
+class _Moved:
+    """Writes statements again for another iteration, with loops and allocations of their own."""
+
+    def __init__(
+        self, old: Buffer, new: Buffer, half: Expr, ranges: Mapping[Var, Interval], mapping: Mapping[Var, Expr]
+    ) -> None:
+        self.old, self.new, self.half = old, new, half
+        self.ranges = dict(ranges)
+        self.mapping = dict(mapping)
+        self.buffers: dict[Buffer, Buffer] = {}
+
+    def all(self, stmts: Iterable[Stmt]) -> Stmt | None:
+        parts = [new for s in stmts if (new := self.stmt(s)) is not None]
+        return seq(*parts) if parts else None
+
+    def expr(self, expr: Expr) -> Expr:
+        halved = _loads_of_half(expr, self.old, self.new, self.half)
+        return simplify(replace_buffers(substitute(halved, self.mapping), self.buffers), self.ranges)
+
+    def stmt(self, stmt: Stmt) -> Stmt | None:
+        match stmt:
+            case For():
+                var = stmt.var.copy()
+                self.mapping[stmt.var], self.ranges[var] = var, (0, stmt.extent - 1)
+                body = self.stmt(stmt.body)
+                return None if body is None else For(var, stmt.extent, body, stmt.kind, stmt.annotations)
+            case Seq(stmts):
+                return self.all(stmts)
+            case If(condition, then, guard):
+                test, inner = self.expr(condition), self.stmt(then)
+                if isinstance(test, Const):
+                    return inner if test.value else None
+                return None if inner is None else If(test, inner, guard)
+            case Alloc(buffer, body):
+                self.buffers[buffer] = Buffer(buffer.name, buffer.shape, buffer.dtype, buffer.scope)
+                made = self.stmt(body)
+                return None if made is None else Alloc(self.buffers[buffer], made)
+            case Store(buffer, indices, value):
+                where, what = tuple(map(self.expr, indices)), self.expr(value)
+                if buffer is self.old:
+                    return Store(self.new, (self.half, *where), what)
+                return Store(self.buffers.get(buffer, buffer), where, what)
+            case Evaluate(expr):
+                return Evaluate(self.expr(expr))
+            case _:
+                raise TypeError(f"unknown statement {type(stmt).__name__}")

@@ -1,0 +1,103 @@
+"""What blocks say of the buffers that they write is kept in `Function.notes` once the blocks are gone.
+
+Block annotations: ("buffer_dim_align", ((buffer index, axis, factor, offset), ...)) and ("double_buffer_scope", buffer
+index), as in TVM. The passes `storage_align` and `double_buffer` act on the notes; passes that make other buffers hand
+them on. A note counts dimensions from the end, because some passes put others in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from pegbox.errors import LoweringError
+from pegbox.expr.nodes import Buffer
+from pegbox.loops.nodes import Block, BlockRealize, For, Function, Stmt
+from pegbox.loops.visit import children, realizes
+
+ALIGN = "buffer_dim_align"
+DOUBLE = "double_buffer_scope"
+
+
+def collect_notes(func: Function) -> Function:
+    """The function with the notes of its blocks.
+
+    Raises:
+        LoweringError: an annotation is malformed, speaks of a parameter, or asks for a double buffer outside of loops.
+    """
+    notes: dict[tuple[Buffer, str, Any], None] = {}
+    for realize in realizes(func.body):
+        for key, value in realize.block.annotations:
+            if key == ALIGN:
+                notes |= {(b, key, rest): None for b, rest in _alignments(realize.block, value)}
+            elif key == DOUBLE:
+                buffer = _buffer(realize.block, key, value)
+                if _meets(func.body, buffer):
+                    notes[buffer, key, None] = None
+    for buffer, key, _ in notes:
+        if buffer in func.params:
+            raise LoweringError(
+                f"{key} of {buffer.name}: it is a parameter, whose layout the caller decides; take the note off, or "
+                "cache_read or cache_write it first"
+            )
+    return replace(func, notes=tuple(notes))
+
+
+def alignment(value: Any) -> tuple[tuple[int, int, int, int], ...] | None:
+    """The value of a `buffer_dim_align` note; None if it is malformed."""
+    items = value if isinstance(value, tuple) else None
+    if items is None or not all(isinstance(i, tuple) and len(i) == 4 and all(type(n) is int for n in i) for i in items):
+        return None
+    return items
+
+
+def _alignments(block: Block, value: Any) -> Iterator[tuple[Buffer, tuple[int, int, int]]]:
+    items = alignment(value)
+    if items is None:
+        raise LoweringError(
+            f"block {block.name}: {ALIGN} = {value!r} is no list of [buffer index, axis, factor, offset]; "
+            "let storage_align write it"
+        )
+    for which, axis, factor, offset in items:
+        buffer = _buffer(block, ALIGN, which)
+        if not (0 <= axis < len(buffer.shape) - 1 and factor > 0 and 0 <= offset < factor):
+            raise LoweringError(f"block {block.name}: {ALIGN} of {buffer.name} asks for {[axis, factor, offset]}")
+        yield buffer, (axis - len(buffer.shape), factor, offset)
+
+
+def _buffer(block: Block, key: str, which: Any) -> Buffer:
+    written = list(dict.fromkeys(w.buffer for w in block.writes))
+    if type(which) is not int or not 0 <= which < len(written):
+        raise LoweringError(
+            f"block {block.name}: {key} speaks of buffer {which!r}; it writes {len(written)}, from 0 on"
+        )
+    return written[which]
+
+
+def _meets(body: Stmt, buffer: Buffer) -> bool:
+    """Does a loop with more than one iteration stand around all blocks that use the buffer?
+
+    Raises:
+        LoweringError: no loop at all does.
+    """
+    paths = [loops for loops, realize in _blocks(body, ()) if _uses(realize.block, buffer)]
+    common = [x for x in paths[0] if all(any(x is y for y in path) for path in paths)]
+    if not common:
+        raise LoweringError(
+            f"{DOUBLE} of {buffer.name}: there is no loop in which it is made again and again; compute_at a loop of "
+            "its consumer first"
+        )
+    return any(x.extent > 1 for x in common)
+
+
+def _blocks(stmt: Stmt, loops: tuple[For, ...]) -> Iterator[tuple[tuple[For, ...], BlockRealize]]:
+    if isinstance(stmt, BlockRealize):
+        yield loops, stmt
+    inner = (*loops, stmt) if isinstance(stmt, For) else loops
+    for child in children(stmt):
+        yield from _blocks(child, inner)
+
+
+def _uses(block: Block, buffer: Buffer) -> bool:
+    return any(region.buffer is buffer for region in (*block.reads, *block.writes))

@@ -1,0 +1,51 @@
+"""Padding of rows: the distance of neighbours along a dimension becomes what the schedule asks for.
+
+Rows whose length is a multiple of a large power of two fall on the same lines of a cache, or banks of a shared memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from pegbox.errors import LoweringError
+from pegbox.expr.nodes import Buffer
+from pegbox.loops.nodes import Function
+from pegbox.loops.passes.notes import ALIGN
+from pegbox.loops.visit import replace_buffer
+
+
+def align_storage(func: Function) -> Function:
+    """Enlarge buffers with a note: the stride of dimension `axis` becomes offset modulo factor.
+
+    It runs after guards have been dropped: padding must not count as room in which elements may be computed twice.
+
+    Raises:
+        LoweringError: no padding of the next dimension gives that stride.
+    """
+    wanted: dict[Buffer, list[tuple[int, int, int]]] = {}
+    for buffer, key, value in func.notes:
+        if key == ALIGN:
+            wanted.setdefault(buffer, []).append(value)
+    padded = {buffer: _padded(buffer, items) for buffer, items in wanted.items()}
+    if not padded:
+        return func
+    notes = tuple((padded.get(buffer, buffer), key, value) for buffer, key, value in func.notes)
+    return replace(func, body=replace_buffer(func.body, padded), notes=notes)
+
+
+def _padded(buffer: Buffer, items: list[tuple[int, int, int]]) -> Buffer:
+    shape = list(buffer.shape)
+    for behind, factor, offset in sorted(items, reverse=True):
+        axis = len(shape) + behind
+        inner = prod(shape[axis + 2 :])
+        least = shape[axis + 1]
+        fitting = (n for n in range(least, least + factor) if (n * inner - offset) % factor == 0)
+        extent = next(fitting, None)
+        if extent is None:
+            raise LoweringError(
+                f"storage_align of {buffer.name}: its dimension {axis + 1} has steps of {inner} elements, so that no "
+                f"stride of dimension {axis} is {offset} modulo {factor}; align an inner dimension, or ask for another"
+            )
+        shape[axis + 1] = extent
+    return Buffer(buffer.name, tuple(shape), buffer.dtype, buffer.scope)

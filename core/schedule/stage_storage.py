@@ -1,0 +1,59 @@
+"""Where and how the values of a stage are kept: set_scope, storage_align, double_buffer."""
+
+from __future__ import annotations
+
+from pegbox.compute.tensor import IterVar
+from pegbox.errors import ScheduleError
+from pegbox.expr.dtypes import integer
+from pegbox.schedule.buffers import check_scope
+from pegbox.schedule.stage_base import StageBase
+
+
+class StorageMethods(StageBase):
+    """Properties of the buffers that a stage writes."""
+
+    def set_scope(self, scope: str) -> None:
+        """Keep the stage's values in another kind of memory: "global", "local", "shared", "shared.dyn" or "warp".
+
+        Raises:
+            ScheduleError: an unknown scope, or the stage is an output.
+        """
+        check_scope(scope, self.op.name)
+        self._check_own(f"set_scope({scope})", "cache_write makes a stage of its own for it")
+        self.scope = scope
+
+    def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
+        """Pad the stage's buffer, so that neighbours along an axis stand `factor * n + offset` elements apart.
+
+        Raises:
+            ScheduleError: the axis is no axis of the operation or the last one, a factor below one, an offset outside
+                of `range(factor)`, or the stage is an output.
+        """
+        what = f"storage_align({getattr(axis, 'name', axis)})"
+        self._check_own(what, "cache_write makes a stage of its own for it")
+        names = ", ".join(iv.name for iv in self.op.axis)
+        if not any(iv is axis for iv in self.op.axis):
+            raise ScheduleError(f"{what} of {self.op.name}: not one of its axes; give one of op.axis: {names}")
+        if axis is self.op.axis[-1]:
+            raise ScheduleError(
+                f"{what} of {self.op.name}: elements along its last axis are neighbours; give another one of {names}"
+            )
+        size, rest = integer(factor), integer(offset)
+        if size is None or size < 1:
+            raise ScheduleError(f"{what} of {self.op.name}: factor = {factor!r}; give a number of elements, 1 or more")
+        if rest is None or not 0 <= rest < size:
+            raise ScheduleError(f"{what} of {self.op.name}: offset = {offset!r}; give one in range({size})")
+        self.alignments[axis] = (size, rest)
+
+    def double_buffer(self) -> None:
+        """Make the values of the next iteration, of the loop where the stage is attached, while these are used.
+
+        Raises:
+            ScheduleError: the stage is an output.
+        """
+        self._check_own("double_buffer", "cache_write or cache_read makes a stage of its own")
+        self.doubled = True
+
+    def _check_own(self, what: str, remedy: str) -> None:
+        if self.is_output:
+            raise ScheduleError(f"{what}: {self.op.name} is an output, kept where and as the caller has it; {remedy}")
