@@ -20,10 +20,9 @@ from pegbox.compute.tensor import ComputeOp, Tensor
 
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 13, 16, 17)
 SMALL = (1, 2, 3, 5, 7)
-DTYPES = ("float32", "float32", "float32", "float64", "int32", "int32", "int8", "int16", "int64", "uint8")
-LARGEST = 260  # elements of a tensor
+DTYPES = ("float32", "float32", "float32", "float64", "int32", "int32", "int8", "int16", "int64", "uint8", "float16")
+LARGEST = 250  # elements of a tensor: sums of that many numbers up to 8 are exact in float16
 WORK = 1500  # iterations of a stage
-EXACT = {"float16": 2**11, "float32": 2**24, "float64": 2**53}
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class _Drawing:
 
     def some(self, *, exact: bool = False) -> Tensor:
         """A tensor that is there; a late one more often than not."""
-        choices = [t for t in self.bounds if not (exact and t in self.rough)]
+        choices = [t for t in self.bounds if t.dtype != "bool" and not (exact and t in self.rough)]
         if not choices:
             return self.fresh(self.shape(), "float32")
         return choices[-1] if self.rng.random() < 0.6 else self.rng.choice(choices)
@@ -164,6 +163,18 @@ def _binary(d: _Drawing) -> None:
         lambda *i: te.select(i[-1] % 3 < 1, get(*i), other(*at(i))),
     ]
     d.add(a.shape, rng.choice(forms), 256, [a, b])
+
+
+def _mask(d: _Drawing) -> None:
+    """A tensor of truth values, and what it chooses."""
+    a = d.some(exact=True)
+    at, get = d.view(a.shape, a), d.calm(a)
+    mask = d.add(a.shape, lambda *i: te.all(get(*i) > 0, i[-1] != 1), 1, [a])
+    fill = te.const(2, a.dtype)
+    if d.rng.random() < 0.5:
+        d.add(a.shape, lambda *i: te.select(mask[at(i)], get(*i), fill), 16, [a])
+    else:
+        d.add(a.shape, lambda *i: te.cast(a.dtype, mask[at(i)]) + get(*i), 17, [a])
 
 
 def _outputs(d: _Drawing) -> None:
@@ -482,6 +493,7 @@ def _division(d: _Drawing) -> None:
 _OPERATIONS: tuple[tuple[Callable[[_Drawing], None], int], ...] = (
     (_unary, 5), (_binary, 6), (_transpose, 2), (_reshape, 2), (_pad, 2), (_stencil, 4), (_border, 2), (_concat, 2),
     (_gather, 1), (_reduction, 6), (_product, 5), (_convolution, 3), (_normalized, 1), (_outputs, 1), (_division, 1),
+    (_mask, 1),
 )  # fmt: skip
 _ROUGH: tuple[tuple[Callable[[_Drawing], None], int], ...] = ((_softmax, 15), (_intrinsic, 15))
 
