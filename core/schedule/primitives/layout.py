@@ -1,9 +1,285 @@
-"""Other layouts of buffers and blocks: reindex, transform_layout, pad_einsum."""
+"""Other layouts of buffers and blocks: reindex, transform_layout, transform_block_layout, pad_einsum."""
 
 from __future__ import annotations
 
-from pegbox.schedule.base import ScheduleBase
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from pegbox.errors import ExprError, ScheduleError
+from pegbox.expr.index_layout import Layout
+from pegbox.expr.index_map import IndexMap
+from pegbox.expr.nodes import Buffer
+from pegbox.loops.nodes import BlockRealize
+from pegbox.loops.passes.notes import ALIGN
+from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.buffers import check_intermediate, choose_read, choose_written, fresh_buffer_name
+from pegbox.schedule.copies import insert_at_top
+from pegbox.schedule.einsum import pad_einsum
+from pegbox.schedule.handles import BlockRef
+from pegbox.schedule.outline import refuse
+from pegbox.schedule.reindex import reindexed_read, reindexed_write, with_block_layout
+from pegbox.schedule.relayout import fills_whole, mapped, obstacle, padded_producer, padding_block
+from pegbox.schedule.trace import trace_value
+from pegbox.schedule.tree import Tree, blocks_below
+
+trace_value("index_map")(IndexMap)
+
+Which: TypeAlias = tuple[str, int | str] | list[Any] | str
+Layouter: TypeAlias = IndexMap | Callable[..., Any]
 
 
 class LayoutPrimitives(ScheduleBase):
     """Other index orders for the same elements."""
+
+    @primitive
+    def reindex(self, block: BlockRef | str, buffer: Which) -> BlockRef:
+        """Copy what a block reads or writes into a buffer with a dimension for each of its variables that are used.
+
+        Gives the copying block.
+
+        Before `reindex("C", ("read", 0))`::
+
+            block C:
+                C[vi, vj] = A[vj, vi + 1] * 2.0
+
+        After::
+
+            block A_reindex:
+                A_reindex[v0, v1] = A[v1, v0 + 1]
+            ...
+            block C:
+                C[vi, vj] = A_reindex[vi, vj] * 2.0
+
+        Args:
+            buffer: ("read", number), ("write", number), or a name.
+
+        Raises:
+            ScheduleError: no such buffer; it is used at several places, at places that are read from memory, or that
+                may lie outside of it; of a written buffer: other blocks write it too, or elements are written twice.
+        """
+        realize = self._block(block)
+        kind, chosen = self._buffer(realize, buffer)
+        name = fresh_buffer_name(self.tree, f"{chosen.name}_reindex")
+        move = reindexed_read if kind == "read" else reindexed_write
+        self._set(move(self.tree, realize, chosen, name))
+        return BlockRef(name)
+
+    @primitive
+    def transform_layout(
+        self,
+        block: BlockRef | str,
+        buffer: Which,
+        index_map: Layouter,
+        pad_value: float | Layouter | None = None,
+        *,
+        axis_separators: object = None,
+        assume_injective_transform: bool = False,
+    ) -> None:
+        """Store an intermediate buffer in another layout: each block that uses it does so at the new places.
+
+        Before `transform_layout("B", ("write", 0), lambda i, j: (i // 16, j, i % 16))`::
+
+            B = alloc(float32[64, 8], global)
+            block B:
+                B[vi, vj] = A[vi, vj] * 2.0
+
+        After::
+
+            B = alloc(float32[4, 8, 16], global)
+            block B:
+                B[vi // 16, vj, vi % 16] = A[vi, vj] * 2.0
+
+        Where the new shape has places without elements (padding), they stay unwritten, and nobody reads them. With a
+        `pad_value` they are written: by the block that makes the buffer, if it is a plain nest of its own (it then gets
+        loops over the new shape), or else by a block `NAME_pad`.
+
+        Args:
+            buffer: ("read", number), ("write", number), or a name.
+            index_map: a function of the old indices that gives the new ones, or an `IndexMap`.
+            pad_value: a number, or a function of the new indices.
+            axis_separators, assume_injective_transform: as TVM takes them; they change nothing, maps are checked.
+
+        Raises:
+            ScheduleError: no such buffer; it is a parameter of the function; a map that is not affine or not one to
+                one; a block that hands the buffer to foreign code or uses whole boxes of it; storage_align came first;
+                or padding for a buffer that is made in loops around other blocks.
+        """
+        tree, realize = self.tree, self._block(block)
+        _, chosen = self._buffer(realize, buffer)
+        what = f"transform_layout({realize.block.name}, {chosen.name})"
+        check_intermediate(
+            tree,
+            chosen,
+            realize.block.name,
+            "whose layout the caller decides",
+            "cache_read, cache_write or reindex makes a buffer of its own; transform that one",
+        )
+        layout = self._layout(what, realize, chosen, index_map)
+        self._record_as(index_map=layout.map)
+        padding: float | IndexMap | None = None
+        if pad_value is not None:
+            padding = self._padding(what, realize, pad_value, len(layout.shape))
+            self._record_as(pad_value=padding)
+        self._check_users(what, chosen)
+        new = Buffer(chosen.name, layout.shape, chosen.dtype, chosen.scope)
+        self._set(_transformed(tree, what, chosen, new, layout, None if layout.onto else padding))
+
+    @primitive
+    def transform_block_layout(self, block: BlockRef | str, index_map: Layouter) -> None:
+        """Give a block other variables, and the loops around it with them.
+
+        Before `transform_block_layout("B", lambda i, j: (i * 8 + j,))`::
+
+            for i in range(4):
+                for j in range(8):
+                    block B: vi = i, vj = j
+
+        After::
+
+            for ax0 in range(32):
+                block B: v0 = ax0; it is at (v0 // 8, v0 % 8)
+
+        Raises:
+            ScheduleError: the block does not stand in plain loops of its own, the map is not affine, not one to one, or
+                leaves gaps, or it mixes spatial with reduce variables.
+        """
+        realize = self._block(block)
+        what = f"transform_block_layout({realize.block.name})"
+        layout = self._map(what, realize, index_map, [it.extent for it in realize.block.iters], "variables")
+        self._record_as(index_map=layout.map)
+        self._set(with_block_layout(self.tree, what, realize, layout))
+
+    @primitive
+    def pad_einsum(self, block: BlockRef | str, padding: Sequence[int]) -> None:
+        """Let a sum of products run over a domain of whole tiles: extents become multiples of `padding`.
+
+        Inputs are copied into larger buffers with zeros at their ends (blocks `A_pad`); the result is computed in a
+        larger buffer, from which a block `C_pad` copies what belongs to it.
+
+        Before `pad_einsum("C", [4, 4, 4])`::
+
+            for i in range(6):
+                for j in range(8):
+                    for k in range(5):
+                        block C: C[vi, vj] += A[vi, vk] * B[vk, vj]
+
+        After::
+
+            A_pad[8, 8], B_pad[8, 8], C_pad[8, 8]
+            for i in range(8):
+                for j in range(8):
+                    for k in range(8):
+                        block C: C_pad[vi, vj] += A_pad[vi, vk] * B_pad[vk, vj]
+
+        Args:
+            padding: for each variable of the block the number of which its extent becomes a multiple.
+
+        Raises:
+            ScheduleError: not a number, 1 or more, for each variable; the block does not stand in plain loops of its
+                own, is no sum of products of elements `X[vi, vk]` that starts at zero, or its loops reduce over a
+                variable that a factor does not depend on.
+        """
+        realize = self._block(block)
+        self._set(pad_einsum(self.tree, realize, padding))
+
+    def _buffer(self, realize: BlockRealize, which: Which) -> tuple[str, Buffer]:
+        """("read" or "write", the buffer)."""
+        name = realize.block.name
+        if isinstance(which, str):
+            if any(w.buffer.name == which for w in realize.block.writes):
+                return "write", choose_written(realize, which)
+            return "read", choose_read(realize, which)
+        kind, number = which if len(which) == 2 else (None, None)
+        if kind not in ("read", "write") or not isinstance(number, int | str):
+            raise ScheduleError(f'{which!r} names no buffer of {name}; give ("read", 0), ("write", 0) or a name')
+        return kind, choose_read(realize, number) if kind == "read" else choose_written(realize, number)
+
+    def _layout(self, what: str, realize: BlockRealize, buffer: Buffer, index_map: Layouter) -> Layout:
+        return self._map(what, realize, index_map, buffer.shape, f"dimensions of {buffer.name}")
+
+    def _map(self, what: str, realize: BlockRealize, index_map: Layouter, shape: Sequence[int], kind: str) -> Layout:
+        try:
+            found = index_map if isinstance(index_map, IndexMap) else IndexMap.from_func(index_map, len(shape))
+            return found.layout(tuple(shape))
+        except ExprError as error:
+            remedy = f"give a map of the {len(shape)} {kind} such as lambda i, j: (i // 16, j, i % 16)"
+            raise refuse(self.tree, f"{what}: {error}", remedy, realize.block.name) from error
+
+    def _padding(self, what: str, realize: BlockRealize, pad_value: float | Layouter, rank: int) -> float | IndexMap:
+        if not isinstance(pad_value, IndexMap) and not callable(pad_value):
+            return pad_value
+        try:
+            found = pad_value if isinstance(pad_value, IndexMap) else IndexMap.from_func(pad_value, rank)
+        except ExprError as error:
+            remedy = "give a number, or a function of the new indices that gives one"
+            raise refuse(self.tree, f"{what}: pad_value: {error}", remedy, realize.block.name) from error
+        if found.ndim != rank or len(found.final_indices) != 1:
+            remedy = "give a function of the new indices that gives one number"
+            raise refuse(self.tree, f"{what}: pad_value {found} is no value for {rank} indices", remedy)
+        return found
+
+    def _check_users(self, what: str, buffer: Buffer) -> None:
+        for user in (*self.tree.writers(buffer), *self.tree.readers(buffer)):
+            name = user.block.name
+            why = obstacle(user, buffer)
+            if why is not None:
+                raise refuse(
+                    self.tree, f"{what}: {why}", "transform the layout first, blockize or tensorize after", name
+                )
+            if any(key == ALIGN for key, _ in user.block.annotations) and any(
+                w.buffer is buffer for w in user.block.writes
+            ):
+                raise refuse(
+                    self.tree,
+                    f"{what}: storage_align has spoken of the dimensions of {buffer.name} as they are",
+                    "transform_layout first, storage_align after",
+                    name,
+                )
+
+
+def _transformed(
+    tree: Tree, what: str, old: Buffer, new: Buffer, layout: Layout, padding: float | IndexMap | None
+) -> Tree:
+    users = dict.fromkeys(r.block.name for r in (*tree.writers(old), *tree.readers(old)))
+    maker = None
+    if padding is not None:
+        maker = _maker(tree, what, old, layout)
+    changed = Tree(replace(tree.func, allocs=tuple(new if b is old else b for b in tree.func.allocs)))
+    for name in users:
+        realize = changed.blocks[name]
+        if padding is not None and name == maker:
+            nest = padded_producer(realize, new, layout, padding)
+            changed = Tree(changed.replace(changed.top_of(realize), nest))
+        else:
+            changed = Tree(changed.replace(realize, mapped(realize, old, new, layout.map)))
+    if padding is not None and maker is None:
+        name = fresh_buffer_name(changed, f"{old.name}_pad")
+        first = changed.top_of(changed.writers(new)[0])
+        changed = insert_at_top(changed, first, padding_block(name, new, layout, padding), after=False)
+    return changed
+
+
+def _maker(tree: Tree, what: str, buffer: Buffer, layout: Layout) -> str | None:
+    """The block that can write the padding along with the elements; None where an own block has to."""
+    try:
+        layout.inverse()
+    except ExprError as error:
+        remedy = "give another map, or no pad_value"
+        raise refuse(tree, f"{what}: {error}, so that its padding cannot be told from elements", remedy) from error
+    writers = tree.writers(buffer)
+    if len(writers) == 1 and fills_whole(tree, writers[0], buffer):
+        return writers[0].block.name
+    users = [*writers, *tree.readers(buffer)]
+    for writer in writers:
+        others = {r.block.name for r in blocks_below(tree.top_of(writer))} - {w.block.name for w in writers}
+        met = [u.block.name for u in users if u.block.name in others]
+        if met:
+            raise refuse(
+                tree,
+                f"{what}: {buffer.name} is made in loops around {met[0]}, where nobody can write its padding",
+                "transform_layout with a pad_value first, compute_at after; or give no pad_value",
+                writer.block.name,
+                met[0],
+            )
+    return None
