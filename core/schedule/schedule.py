@@ -11,6 +11,7 @@ from pegbox.schedule.primitives.inline import InlinePrimitives
 from pegbox.schedule.primitives.kinds import KindPrimitives
 from pegbox.schedule.primitives.layout import LayoutPrimitives
 from pegbox.schedule.primitives.loops import LoopPrimitives
+from pegbox.schedule.primitives.prefetch import PrefetchPrimitives
 from pegbox.schedule.primitives.reduction import ReductionPrimitives
 from pegbox.schedule.primitives.reshape import ReshapePrimitives
 from pegbox.schedule.primitives.reverse_compute_at import ReverseComputeAtPrimitives
@@ -23,8 +24,10 @@ from pegbox.schedule.primitives.threads import ThreadPrimitives
 
 class Schedule(
     Lookup,
+    SamplingPrimitives,
     LoopPrimitives,
     KindPrimitives,
+    PrefetchPrimitives,
     CachePrimitives,
     ComputeAtPrimitives,
     ReverseComputeAtPrimitives,
@@ -36,7 +39,6 @@ class Schedule(
     StoragePrimitives,
     ThreadPrimitives,
     TensorizePrimitives,
-    SamplingPrimitives,
 ):
     """A program and the primitives on it.
 

@@ -2,29 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pegbox.compute.tensor import IterVar
 from pegbox.errors import ScheduleError
-from pegbox.schedule.stage_base import At, Inline, Root, StageBase
+from pegbox.schedule.stage_base import At, Inline, Root, StageBase, parents_of, results_of
 
 
 class AttachMethods(StageBase):
-    """The place of a stage."""
+    """The place of a stage. The last call counts."""
 
     def compute_at(self, parent: StageBase, loop: IterVar) -> None:
-        """Compute this stage inside a loop of a consumer.
+        """Compute this stage inside a loop of a consumer, as much as one iteration of the loop needs.
+
+        Before `s[B].compute_at(s[C], i)`::
+
+            for i in range(8):
+                for j in range(4):
+                    B[i, j] = A[i, j] + 1.0
+            for i in range(8):
+                for j in range(4):
+                    C[i, j] = B[i, j] * 2.0
+
+        After::
+
+            for i in range(8):
+                for j in range(4):
+                    B[0, j] = A[i, j] + 1.0
+                for j in range(4):
+                    C[i, j] = B[0, j] * 2.0
+
+        It does not matter whether the loops of the two stages are split, fused and ordered before or afterwards, as
+        long as `loop` itself stays.
 
         Raises:
-            ScheduleError: this stage is an output, or `loop` is not a loop of `parent`.
+            ScheduleError: this stage is an output, or `loop` is not a loop of `parent`; when lowered: another consumer
+                is not inside of the loop, the loop is gone or runs as lanes.
         """
         if self.is_output:
             raise ScheduleError(f"compute_at: {self.op.name} is an output and stays at the root")
+        if not isinstance(parent, StageBase):
+            raise ScheduleError(f"compute_at({self.op.name}): {parent!r} is no stage; give the consumer's, as s[C]")
         parent._position(loop, f"compute_at({self.op.name})")
         if parent is self:
-            raise ScheduleError(f"compute_at: {self.op.name} cannot be computed inside itself")
+            raise ScheduleError(f"compute_at: {self.op.name} cannot be computed inside itself; give a consumer's stage")
         self.attach = At(parent, loop)
 
     def compute_inline(self) -> None:
-        """Compute this stage's elements where they are used.
+        """Compute this stage's elements where they are used; its loops and its buffer are gone.
+
+        Before `s[B].compute_inline()`::
+
+            for i in range(8):
+                B[i] = A[i] + 1.0
+            for i in range(8):
+                C[i] = B[i] * 2.0
+
+        After::
+
+            for i in range(8):
+                C[i] = (A[i] + 1.0) * 2.0
 
         Raises:
             ScheduleError: this stage is an output or a reduction, or has several outputs.
@@ -42,3 +79,25 @@ class AttachMethods(StageBase):
     def compute_root(self) -> None:
         """Compute this stage in a nest of its own (as at the start)."""
         self.attach = Root()
+
+
+def misplaced(stage: StageBase, place: At, stages: Sequence[StageBase]) -> ScheduleError:
+    """Why a stage cannot be computed where it is attached, when that place does not exist."""
+    other, loop = place.stage, place.loop
+    readers = [s for s in stages if any(t.buffer in {o.buffer for o in stage.op.outputs} for t in s.op.inputs)]
+    if not any(other is s for s in stages):
+        why = f"a stage of another schedule: attach it to {_names(readers)} of this one"
+    elif isinstance(other.attach, Inline):
+        takers = [s for s in stages if any(t.buffer in {o.buffer for o in other.op.outputs} for t in s.op.inputs)]
+        why = f"which is inlined: attach it to {_names(takers)}, where {other.op.name} is computed now"
+    elif any(iv is loop for iv in other.leaf_iter_vars):
+        why = f"which does not need it: attach it to {_names(readers)}"
+    else:
+        became = ", ".join(iv.name for r in other.relations if loop in parents_of(r) for iv in results_of(r))
+        where = f"became {became}" if became else "went over to another stage (cache_write, rfactor)"
+        why = f"which is not one of its loops any more: it {where}; attach it to a loop that is there"
+    return ScheduleError(f"compute_at: {stage.op.name} is attached to {loop.name} of {other.op.name}, {why}")
+
+
+def _names(stages: Sequence[StageBase]) -> str:
+    return " or ".join(stage.op.name for stage in stages) or "a stage that reads it"

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from pegbox.compute.tensor import ComputeOp, IterVar
+from pegbox.compute.tensor import ComputeOp, IterVar, Tensor
+from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ScheduleError
+from pegbox.expr.nodes import Expr
 from pegbox.loops.nodes import ForKind
 
 
@@ -57,6 +59,15 @@ class At:
     loop: IterVar
 
 
+@dataclass(frozen=True, eq=False)
+class Prefetch:
+    """In each iteration of `loop`, ask for what the stage reads of `tensor` `offset` iterations further on."""
+
+    tensor: Tensor
+    loop: IterVar
+    offset: int
+
+
 @dataclass(eq=False)
 class GroupBase:
     """Stages with a place in common; a group may stand inside of another one."""
@@ -79,7 +90,14 @@ class StageBase:
     relations: list[Relation] = field(default_factory=list)
     kinds: dict[IterVar, ForKind] = field(default_factory=dict)
     pragmas: dict[IterVar, dict[str, Any]] = field(default_factory=dict)
+    threads: dict[IterVar, ThreadAxis] = field(default_factory=dict)  # of the loops of kind THREAD
+    env: list[ThreadAxis] = field(default_factory=list)
+    store_predicate: Expr | None = None
+    prefetches: list[Prefetch] = field(default_factory=list)
     attach: Root | Inline | At = field(default_factory=Root)
+    scope: str | None = None
+    alignments: dict[IterVar, tuple[int, int]] = field(default_factory=dict)
+    doubled: bool = False
     group: GroupBase | None = None
 
     @property
@@ -97,21 +115,54 @@ class StageBase:
     def __repr__(self) -> str:
         return f"Stage({self.op.name}: {', '.join(iv.name for iv in self.leaf_iter_vars)})"
 
+    @property
+    def all_iter_vars(self) -> list[IterVar]:
+        """The axes, and every loop that was ever made of them."""
+        made = [iv for relation in self.relations for iv in results_of(relation)]
+        return [*self.op.axis, *self.op.reduce_axis, *made]
+
+    @property
+    def iter_var_attrs(self) -> dict[IterVar, dict[str, Any]]:
+        """What was said of single loops: {loop: {"kind": how it runs, pragma: value}}."""
+        said: dict[IterVar, dict[str, Any]] = {}
+        for loop in self.leaf_iter_vars:
+            notes = {**({"kind": str(self.kinds[loop])} if loop in self.kinds else {}), **self.pragmas.get(loop, {})}
+            if notes:
+                said[loop] = notes
+        return said
+
+    def is_scheduled(self, axis: IterVar) -> bool:
+        """Was anything said of an axis of the operation already?"""
+        return axis not in self.leaf_iter_vars or any(iv is axis for iv in self._spoken_of())
+
+    def _spoken_of(self) -> list[IterVar]:
+        return [*self.kinds, *self.pragmas, *(hint.loop for hint in self.prefetches)]
+
     def _check_serial(self, what: str, *loops: IterVar) -> None:
         for loop in loops:
             if loop in self.kinds:
                 verb = what.partition("(")[0]
                 raise ScheduleError(
-                    f"{what} of {self.op.name}: {loop.name} is {self.kinds[loop]} already; {verb} first, then make the "
+                    f"{what} of {self.op.name}: {loop.name} is {self._how(loop)} already; {verb} first, then make the "
                     f"resulting loop {self.kinds[loop]}"
                 )
+            if any(hint.loop is loop for hint in self.prefetches):
+                verb = what.partition("(")[0]
+                raise ScheduleError(
+                    f"{what} of {self.op.name}: a prefetch counts the iterations of {loop.name}; {verb} first, then "
+                    "prefetch in the resulting loop"
+                )
+
+    def _how(self, loop: IterVar) -> str:
+        """What a loop is that is not serial."""
+        return f"bound to {self.threads[loop].thread_tag}" if loop in self.threads else str(self.kinds[loop])
 
     def _position(self, loop: IterVar, what: str) -> int:
         for position, iv in enumerate(self.leaf_iter_vars):
             if iv is loop:
                 return position
         name = getattr(loop, "name", repr(loop))
-        known = [iv for r in self.relations for iv in _parents(r)]
+        known = [iv for r in self.relations for iv in parents_of(r)]
         gone = any(iv is loop for iv in known)
         why = "was split or fused already" if gone else "is not a loop of this stage"
         raise ScheduleError(f"{what}: {name} {why}; the loops of {self.op.name} are {self._loops()}")
@@ -120,5 +171,11 @@ class StageBase:
         return ", ".join(iv.name for iv in self.leaf_iter_vars)
 
 
-def _parents(relation: Relation) -> Sequence[IterVar]:
+def parents_of(relation: Relation) -> Sequence[IterVar]:
+    """The loops that a relation replaces."""
     return (relation.parent,) if isinstance(relation, SplitRelation) else (relation.outer, relation.inner)
+
+
+def results_of(relation: Relation) -> Sequence[IterVar]:
+    """The loops that a relation makes."""
+    return (relation.outer, relation.inner) if isinstance(relation, SplitRelation) else (relation.fused,)

@@ -1,14 +1,16 @@
-"""How the loops of a stage run: vectorize, parallel, unroll, pragma."""
+"""How the loops of a stage run: vectorize, parallel, unroll, pragma, prefetch."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pegbox.compute.tensor import IterVar
+from pegbox.compute.graph import post_order
+from pegbox.compute.tensor import IterVar, Tensor
 from pegbox.errors import ScheduleError
+from pegbox.expr.dtypes import integer
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule.primitives.kinds import pragma_value
-from pegbox.schedule.stage_base import StageBase
+from pegbox.schedule.stage_base import Prefetch, StageBase
 
 # Pragmas that are primitives under another name.
 _KINDS = {"unroll": ForKind.UNROLLED, "vectorize": ForKind.VECTORIZED, "parallel": ForKind.PARALLEL}
@@ -61,7 +63,15 @@ class KindMethods(StageBase):
 
     def _annotate(self, loop: IterVar, kind: ForKind, what: str) -> None:
         self._position(loop, what)
+        self._check_free(loop, what)
         self.kinds[loop] = kind
+
+    def _check_free(self, loop: IterVar, what: str) -> None:
+        if loop in self.threads:
+            raise ScheduleError(
+                f"{what}({loop.name}) of {self.op.name}: {loop.name} is {self._how(loop)} already; split it before you "
+                "bind a part of it, and use the other part"
+            )
 
     def pragma(self, loop: IterVar, name: str, value: Any = True) -> None:
         """Attach a hint to a loop, for everything below it.
@@ -69,6 +79,7 @@ class KindMethods(StageBase):
         - `auto_unroll_max_step` (steps): unroll inner loops whose statements, written out, are at most that many;
         - `unroll_explicit` (bool): pegbox unrolls itself, or leaves it to LLVM;
         - `unroll`, `vectorize`, `parallel`: the primitives of these names;
+        - `prefetch` (iterations ahead, 1 unless told): `prefetch` of each tensor that the stage reads;
         - `parallel_launch_point`, `parallel_stride_pattern`, `parallel_barrier_when_finish`: accepted, without effect.
 
         Raises:
@@ -80,11 +91,55 @@ class KindMethods(StageBase):
         if name in _KINDS:
             if value is False:
                 raise ScheduleError(f"pragma {name}: False on {loop.name} of {self.op.name}; leave it out instead")
-            self.kinds[loop] = _KINDS[name]
+            self._annotate(loop, _KINDS[name], f"pragma {name}")
         elif name in _HINTS:
             self.pragmas.setdefault(loop, {})[name] = pragma_value(name, value)
+        elif name == "prefetch":
+            for tensor in self.op.inputs:
+                self.prefetch(tensor, loop, 1 if value is True else value)
         elif name not in _NO_EFFECT:
             raise ScheduleError(
                 f"unknown pragma {name!r} on {loop.name} of {self.op.name}; "
-                f"use one of {', '.join((*_HINTS, *_KINDS, *_NO_EFFECT))}"
+                f"use one of {', '.join((*_HINTS, *_KINDS, 'prefetch', *_NO_EFFECT))}"
             )
+
+    def prefetch(self, tensor: Tensor, loop: IterVar, offset: int = 1) -> None:
+        """In each iteration of a loop, ask for what the stage will read of a tensor `offset` iterations further on.
+
+        Before `prefetch(A, i, 2)`::
+
+            for i in range(8):
+                for j in range(16):
+                    B[i, j] = A[i, j] + 1.0
+
+        After::
+
+            for i in range(8):
+                prefetch(address(A[min(i + 2, 7), 0], "r"))
+                for j in range(16):
+                    B[i, j] = A[i, j] + 1.0
+
+        There is one prefetch for each cache line of 64 bytes. Values stay what they are.
+
+        Raises:
+            ScheduleError: not a loop of this stage, a tensor that the stage cannot read, or an offset that is no
+                positive integer; when lowered: the tensor is inlined or made inside of the loop, or the loop stands
+                in lanes.
+        """
+        if not isinstance(tensor, Tensor):
+            raise ScheduleError(f"prefetch in {self.op.name}: {tensor!r} is no tensor; give one that the stage reads")
+        self._position(loop, f"prefetch({tensor.name})")
+        number = integer(offset)
+        if number is None or number < 1:
+            raise ScheduleError(
+                f"prefetch({tensor.name}, {loop.name}) in {self.op.name}: the offset is {offset!r}; give the number of "
+                "iterations ahead, an integer from 1"
+            )
+        # What an inlined stage reads is read here; which ones are inlined is known when the schedule is lowered.
+        if all(tensor not in op.inputs for op in post_order([self.op])):
+            raise ScheduleError(
+                f"prefetch({tensor.name}, {loop.name}): {self.op.name} does not read {tensor.name}; it reads "
+                f"{', '.join(t.name for t in self.op.inputs) or 'nothing'}"
+            )
+        self.prefetches = [p for p in self.prefetches if (p.tensor, p.loop) != (tensor, loop)]
+        self.prefetches.append(Prefetch(tensor, loop, number))

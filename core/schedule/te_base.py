@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from pegbox.compute.graph import post_order
 from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.schedule.stage import Stage
+
+
+_Schedule = TypeVar("_Schedule", bound="TEScheduleBase")
 
 
 class TEScheduleBase:
@@ -21,6 +25,15 @@ class TEScheduleBase:
         wanted = {id(op) for op in outputs}
         self.stages = [Stage(op, id(op) in wanted) for op in computed]
         self.placeholders = [op.outputs[0] for op in order if isinstance(op, PlaceholderOp)]
+
+    @property
+    def outputs(self) -> list[Operation]:
+        """The operations that the schedule was made for."""
+        return [stage.op for stage in self.stages if stage.is_output]
+
+    def normalize(self: _Schedule) -> _Schedule:
+        """The schedule itself: there is nothing to prepare here. For scripts that were written for TVM."""
+        return self
 
     def __getitem__(self, key: Tensor | Operation) -> Stage:
         buffers = [t.buffer for t in key.outputs] if isinstance(key, Operation) else [key.buffer]

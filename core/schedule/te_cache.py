@@ -42,7 +42,7 @@ class CacheRewrites(TEScheduleBase):
         op = stage.op
         _check_scope(scope, given[0])
         _check_outputs(op, given)
-        if any(iv not in stage.leaf_iter_vars or iv in stage.kinds or iv in stage.pragmas for iv in op.reduce_axis):
+        if any(map(stage.is_scheduled, op.reduce_axis)):
             raise ScheduleError(
                 f"cache_write: the reduce axes of {op.name} are scheduled already; call cache_write first"
             )

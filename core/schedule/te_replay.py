@@ -13,9 +13,12 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.from_compute import block_names, function_from_ops
 from pegbox.loops.nodes import ForKind, Function
+from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
 from pegbox.schedule.stage import At, FuseRelation, Inline, SplitRelation, Stage
+from pegbox.schedule.stage_attach import misplaced
 from pegbox.schedule.te_schedule import TESchedule
+from pegbox.schedule.te_threads import scope_below, start_threads
 
 
 def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> Schedule:
@@ -38,8 +41,23 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> 
     loops: dict[int, dict[IterVar, LoopRef]] = {}
     for stage in reversed(schedule.stages):
         if not isinstance(stage.attach, Inline):
-            loops[id(stage)] = _stage(sch, stage, blocks[id(stage)], loops)
+            loops[id(stage)] = _stage(sch, stage, blocks[id(stage)], loops, schedule.stages)
+    for stage in schedule.stages:
+        if id(stage) in loops:
+            _prefetch(sch, stage, blocks[id(stage)], loops[id(stage)])
     return sch
+
+
+def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVar, LoopRef]) -> None:
+    """Last of all: only when every stage has its place, it is known what is made where."""
+    for hint in stage.prefetches:
+        reads = read_buffers(sch.tree.blocks[block.name].block)
+        if hint.tensor.buffer not in reads:
+            raise ScheduleError(
+                f"prefetch({hint.tensor.name}, {hint.loop.name}): {stage.op.name} does not read {hint.tensor.name} any "
+                f"more; it reads {', '.join(b.name for b in reads)}: prefetch one of these"
+            )
+        sch.prefetch(block, reads.index(hint.tensor.buffer), live[hint.loop], hint.offset)
 
 
 def _outputs(schedule: TESchedule, args: Sequence[Tensor]) -> list[Buffer]:
@@ -64,7 +82,11 @@ def _outputs(schedule: TESchedule, args: Sequence[Tensor]) -> list[Buffer]:
 
 
 def _stage(
-    sch: Schedule, stage: Stage, block: BlockRef, placed: Mapping[int, Mapping[IterVar, LoopRef]]
+    sch: Schedule,
+    stage: Stage,
+    block: BlockRef,
+    placed: Mapping[int, Mapping[IterVar, LoopRef]],
+    stages: Sequence[Stage],
 ) -> dict[IterVar, LoopRef]:
     """Place one stage and give it its loops; returns the loops by iteration variable."""
     place = stage.place
@@ -72,10 +94,8 @@ def _stage(
         other, loop = place.stage, place.loop
         around = placed.get(id(other), {})
         if loop not in around:
-            why = "which is not one of its loops any more"
-            if id(other) not in placed:
-                why = "which is inlined" if isinstance(other.attach, Inline) else "which does not need it"
-            raise ScheduleError(f"compute_at: {stage.op.name} is attached to {loop.name} of {other.op.name}, {why}")
+            raise misplaced(stage, place, stages)
+        scope_below(sch, stage, block, around[loop])
         sch.compute_at(block, around[loop])
     axes = [*stage.op.axis, *stage.op.reduce_axis]
     own = sch.get_loops(block)
@@ -85,8 +105,10 @@ def _stage(
             case SplitRelation(parent, outer, inner, factor, nparts):
                 whole = live.pop(parent)
                 extent = sch.extent(whole)
-                # A region may be smaller than the axis: a factor beyond it would only make empty iterations.
-                factors = [None, min(factor, extent)] if factor is not None else [min(nparts or 1, extent), None]
+                # A region may be smaller than the axis: a factor beyond it would only make empty iterations. But of
+                # threads there are as many as were asked for.
+                most = 1 << 62 if (inner if factor is not None else outer) in stage.threads else extent
+                factors = [None, min(factor, most)] if factor is not None else [min(nparts or 1, most), None]
                 live[outer], live[inner] = sch.split(whole, factors=factors, names=(outer.name, inner.name))
             case FuseRelation(outer, inner, fused, order):
                 # The loops that become one may have been brought together by a reorder.
@@ -96,6 +118,8 @@ def _stage(
                 raise TypeError(f"unknown relation {relation!r}")
     _reorder(sch, block, [live[iv] for iv in stage.leaf_iter_vars])
     _annotate(sch, stage, live)
+    start_threads(sch, stage, block)
+    _store(sch, stage, block)
     return live
 
 
@@ -113,11 +137,26 @@ def _annotate(sch: Schedule, stage: Stage, live: Mapping[IterVar, LoopRef]) -> N
                 sch.unroll(live[iv])
             case ForKind.PARALLEL:
                 sch.parallel(live[iv])
+            case ForKind.THREAD:
+                axis = stage.threads[iv]
+                sch.bind(live[iv], axis.thread_tag, extent=axis.fixed_extent)
             case _:
                 raise TypeError(f"unknown loop kind {kind!r}")
     for iv, pragmas in stage.pragmas.items():
         for name, value in pragmas.items():
             sch.annotate(live[iv], f"pragma_{name}", value)
+
+
+def _store(sch: Schedule, stage: Stage, block: BlockRef) -> None:
+    for number in range(len(stage.op.outputs)):
+        if stage.scope is not None:
+            sch.set_scope(block, number, stage.scope)
+        for axis, (factor, offset) in stage.alignments.items():
+            sch.storage_align(block, number, stage.op.axis.index(axis), factor, offset)
+    if stage.doubled and not isinstance(stage.attach, At):
+        raise ScheduleError(f"double_buffer: {stage.op.name} is made once, whole; compute_at a loop of its consumer")
+    if stage.doubled:
+        sch.annotate(block, "double_buffer_scope", 0)
 
 
 def lower_te(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> Function:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from pegbox.compute.reducer import Reduce
@@ -85,6 +85,8 @@ class RfactorRewrites(TEScheduleBase):
                 new.threads[new_loop] = old.threads.pop(loop)
             if loop in old.pragmas:
                 new.pragmas[new_loop] = old.pragmas.pop(loop)
+            new.prefetches += [replace(hint, loop=new_loop) for hint in old.prefetches if hint.loop is loop]
+        old.prefetches = [hint for hint in old.prefetches if hint.loop not in moved]
         for other in self.stages:
             attach = other.attach
             if isinstance(attach, At) and attach.stage is old and attach.loop in moved:

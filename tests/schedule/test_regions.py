@@ -27,7 +27,8 @@ def _value(expr: Expr, env: dict[Var, int]) -> int:
             return env[expr]
         case Binary(op, a, b):
             x, y = _value(a, env), _value(b, env)
-            return {"add": x + y, "sub": x - y, "mul": x * y, "floordiv": x // (y or 1), "floormod": x % (y or 1)}[op]
+            return {"add": x + y, "sub": x - y, "mul": x * y, "floordiv": x // (y or 1), "floormod": x % (y or 1),
+                    "min": min(x, y), "max": max(x, y)}[op]  # fmt: skip
         case Compare("lt", a, b):
             return _value(a, env) < _value(b, env)
         case _:
@@ -43,6 +44,9 @@ exprs = st.one_of(
     sums,
     st.builds(lambda e, d: e // d, sums, st.integers(2, 8)),
     st.builds(lambda e, d: e % d, sums, st.integers(2, 8)),
+    st.builds(lambda e, c: build.maximum(e, index(c)), sums, st.integers(-3, 9)),
+    st.builds(lambda e, c: build.minimum(e, index(c)), sums, st.integers(-3, 9)),
+    st.builds(lambda e, f, c, k: build.minimum(e, index(c)) + f * k, sums, sums, st.integers(0, 9), st.integers(1, 3)),
     st.builds(lambda e, f, d, k: e // d + f * k, sums, sums, st.integers(2, 8), st.integers(1, 3)),
 )
 extents = st.tuples(*[st.integers(1, 5)] * 3)

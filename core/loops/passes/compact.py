@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pegbox.expr.affine import Linear
@@ -28,10 +28,14 @@ class _Access:
     indices: tuple[Expr, ...]
     box: tuple[int, ...]
 
-    def caps(self, running: set[Var], *, guards: bool) -> list[tuple[Mapping[Expr, int], int]]:
-        """What the tests around it say of the running loops; guards count only where they will not be dropped."""
+    def relaxation(self, outer: set[Var], ranges: dict[Var, Interval], *, guards: bool) -> Relaxation:
+        """The loops that run inside of the allocation, and what tests say of them.
+
+        Guards count only where they will not be dropped.
+        """
+        running = {s.var for s in self.path if isinstance(s, For)} - outer
         tests = [s.condition for s in self.path if isinstance(s, If) and (guards or not s.guard)]
-        return [cap for test in tests for cap in caps_of(test, running)]
+        return Relaxation(running, ranges, [cap for test in tests for cap in caps_of(test, running)])
 
     @property
     def guarded(self) -> bool:
@@ -88,7 +92,8 @@ def _place(buffer: Buffer, uses: Sequence[_Access], ranges: dict[Var, Interval],
         common = common[:-1]
     # What threads see together must have room for all of them.
     outer = {s.var for s in common[:-1] if isinstance(s, For) and not is_shared(buffer.scope, s)}
-    box = [_extent(buffer, d, uses, outer, ranges, grow) for d in range(len(buffer.shape))]
+    asked = [(use, use.relaxation(outer, ranges, guards=not grow)) for use in uses]
+    box = [_extent(buffer, d, asked, grow) for d in range(len(buffer.shape))]
     shape = tuple(extent for _, extent in box)
     new = Buffer(buffer.name, shape, buffer.dtype, buffer.scope)
     return _Placement(common[-1], buffer, new, tuple(lo for lo, _ in box))
@@ -99,16 +104,13 @@ def _is_vector(path: tuple[Stmt, ...]) -> bool:
     return any(isinstance(s, For) and s.kind is ForKind.VECTORIZED for s in path[:-1])
 
 
-def _extent(
-    buffer: Buffer, dim: int, uses: Sequence[_Access], outer: set[Var], ranges: dict[Var, Interval], grow: bool
-) -> tuple[Linear, int]:
+def _extent(buffer: Buffer, dim: int, uses: Sequence[tuple[_Access, Relaxation]], grow: bool) -> tuple[Linear, int]:
     """Lowest index (in variables of the loops around) and the number of elements used."""
     whole = Linear({}, 0), buffer.shape[dim]
     hull: Span | None = None
     wanted = buffer.shape[dim] - 1  # the last index that has to have room
-    for use in uses:
-        running = {s.var for s in use.path if isinstance(s, For)} - outer
-        found = interval(use.indices[dim], Relaxation(running, ranges, use.caps(running, guards=not grow)))
+    for use, relax in uses:
+        found = interval(use.indices[dim], relax)
         if found is None:
             return whole
         if use.box[dim] > 1:

@@ -10,6 +10,8 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
+from fuzz.te_thread_steps import bind, env_threads, share, store_predicate
+
 from pegbox.compute.tensor import IterVar, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import ForKind
@@ -98,6 +100,45 @@ def pragma(s: TESchedule, rng: random.Random) -> None:
         stage.pragma(_loop(stage, rng), "unroll_explicit", rng.random() < 0.5)
 
 
+def pragma_kind(s: TESchedule, rng: random.Random) -> None:
+    stage = _stage(s, rng)
+    stage.pragma(
+        _loop(stage, rng), rng.choice(("unroll", "vectorize", "parallel", "prefetch", "parallel_launch_point"))
+    )
+
+
+def prefetch(s: TESchedule, rng: random.Random) -> None:
+    stage = _stage(s, rng)
+    readable = [t for t in stage.op.inputs if rng.random() < 0.9 or t.op.inputs]
+    tensor = _some(readable, rng)
+    assert isinstance(tensor, Tensor)
+    if tensor.op.inputs and rng.random() < 0.2:
+        tensor = rng.choice(tensor.op.inputs)  # which an inlined stage may read
+    stage.prefetch(tensor, _loop(stage, rng), rng.choice((1, 1, 2, 5)))
+
+
+def fuse_list(s: TESchedule, rng: random.Random) -> None:
+    stage = _stage(s, rng)
+    stage.fuse(stage.leaf_iter_vars[: rng.choice((1, 2, 3))])
+
+
+def chain(s: TESchedule, rng: random.Random) -> None:
+    """Attach a stage to its reader, and what it reads to the stage itself: nested places."""
+    stage = _some([x for x in s.stages if not x.is_output and _readers(s, x)], rng)
+    assert isinstance(stage, Stage)
+    stage.compute_at(reader := rng.choice(_readers(s, stage)), rng.choice(reader.leaf_iter_vars[:2]))
+    for maker in s.stages:
+        if not maker.is_output and _readers(s, maker) == [stage] and rng.random() < 0.8:
+            maker.compute_at(stage, rng.choice(stage.leaf_iter_vars[:2]))
+
+
+def inline_all(s: TESchedule, rng: random.Random) -> None:
+    """A chain of inlined stages."""
+    for stage in s.stages:
+        if not stage.is_output and stage.op.reduce is None and len(stage.op.outputs) == 1 and rng.random() < 0.7:
+            stage.compute_inline()
+
+
 def compute_at(s: TESchedule, rng: random.Random) -> None:
     stage = _some([x for x in s.stages if not x.is_output and _readers(s, x)], rng)
     assert isinstance(stage, Stage)
@@ -153,6 +194,7 @@ REWRITES: list[TEStep] = [cache_write, cache_read, rfactor]
 TE_STEPS: list[TEStep] = [
     split, split, split, fuse, reorder, tile, vectorize, parallel, unroll, pragma, compute_at, compute_at, compute_at,
     compute_inline, compute_root, cache_write, cache_read, rfactor, create_group,
+    bind, bind, share, env_threads, store_predicate, pragma_kind, prefetch, prefetch, fuse_list, chain, inline_all,
 ]  # fmt: skip
 
 
