@@ -37,6 +37,24 @@ class ScheduleError(PegboxError):
         self.program = program
 
 
+class ScriptError(PegboxError):
+    """A script cannot be read.
+
+    The message starts with `file:line:column`, shows the line with the place marked, and the remedy. The parts can be
+    asked for; line and column count from one, and are zero where the error has no place.
+    """
+
+    def __init__(
+        self, message: str, *, file: str = "", line: int = 0, column: int = 0, reason: str = "", remedy: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.file = file
+        self.line = line
+        self.column = column
+        self.reason = reason or message
+        self.remedy = remedy
+
+
 class LoweringError(PegboxError):
     """A scheduled program cannot be lowered to plain loops."""
 

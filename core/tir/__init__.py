@@ -1,5 +1,7 @@
-"""The schedule language on the loop IR: `tir.Schedule` and what it hands out."""
+"""The schedule language on the loop IR: `tir.Schedule` and what it hands out, programs and modules of them."""
 
+from pegbox.loops.module import IRModule as IRModule
+from pegbox.loops.nodes import Function
 from pegbox.schedule import BlockRef as BlockRef
 from pegbox.schedule import BlockRV as BlockRV
 from pegbox.schedule import LoopRef as LoopRef
@@ -7,3 +9,5 @@ from pegbox.schedule import LoopRV as LoopRV
 from pegbox.schedule import Schedule as Schedule
 from pegbox.schedule import Trace as Trace
 from pegbox.tir.op import *  # noqa: F403  (TVM's names for functions of expressions)
+
+PrimFunc = Function

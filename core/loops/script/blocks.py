@@ -1,0 +1,262 @@
+"""Blocks of scripts: their variables, what they read and write, their init, and what is missing in them."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pegbox.expr import build
+from pegbox.expr.affine import constant, linear
+from pegbox.expr.bounds import linear_bounds
+from pegbox.expr.nodes import Const, Expr, Var
+from pegbox.expr.visit import free_vars
+from pegbox.loops.combiner import combination_of
+from pegbox.loops.nodes import Annotation, Block, BlockIter, BlockRealize, IterKind, Region, Stmt, seq
+from pegbox.loops.script.calls import arguments
+from pegbox.loops.script.expressions import Expressions
+from pegbox.loops.script.scope import Frame
+from pegbox.loops.touched import derived_regions, holds, uncovered
+
+_KINDS = {"spatial": IterKind.SPATIAL, "S": IterKind.SPATIAL, "reduce": IterKind.REDUCE, "R": IterKind.REDUCE}
+
+
+@dataclass
+class Draft:
+    """A block while it is read; `nodes` is the syntax of what was said, by word."""
+
+    name: str
+    node: ast.With
+    iters: list[BlockIter] = field(default_factory=list)
+    values: list[Expr] = field(default_factory=list)
+    places: list[ast.AST] = field(default_factory=list)
+    predicate: Expr = build.TRUE
+    reads: tuple[Region, ...] | None = None
+    writes: tuple[Region, ...] | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+    init: Stmt | None = None
+    nodes: dict[str, ast.AST] = field(default_factory=dict)
+
+
+class Blocks(Expressions):
+    """Reads `with T.block(...)`."""
+
+    blocks: dict[str, ast.AST]
+    drafts: list[Draft]
+
+    @abstractmethod
+    def suite(self, stmts: Sequence[ast.stmt]) -> list[Stmt]:
+        """The statements of a suite, in the scope that is open."""
+
+    def block(self, node: ast.With, call: ast.Call) -> Stmt:
+        (name_node,) = arguments(self, call, "name", optional=1)
+        name = "" if name_node is None else self.value(name_node)
+        if not isinstance(name, str):
+            self.fail(call, f"{name!r} is no name of a block", "write it as text")
+        if name in self.blocks:
+            self.fail(call, f"a second block is called {name!r}", "give each block of a function a name of its own")
+        self.blocks[name] = call
+        draft = Draft(name, node)
+        self.drafts.append(draft)
+        with self.scope.frame(is_block=True) as frame:
+            body = seq(*self.suite(node.body))
+            block = self.finished(draft, body, call)
+        self.drafts.pop()
+        self.check_values(draft, frame)
+        return BlockRealize(tuple(draft.values), block, draft.predicate)
+
+    def draft(self, node: ast.AST, word: str) -> Draft:
+        if not self.drafts:
+            self.fail(node, f"T.{word} stands outside of a block", 'put it under `with T.block("name"):`')
+        return self.drafts[-1]
+
+    def once(self, node: ast.AST, word: str) -> Draft:
+        draft = self.draft(node, word)
+        if word in draft.nodes:
+            self.fail(
+                node, f"a second T.{word} in block {draft.name!r}", f"say it once (line {draft.nodes[word].lineno})"
+            )  # type: ignore[attr-defined]
+        draft.nodes[word] = node
+        return draft
+
+    def axes(self, node: ast.AST, targets: Sequence[ast.expr], call: ast.Call, word: str) -> None:
+        """`vi = T.axis.spatial(n, i)` and `vi, vj = T.axis.remap("SR", [i, j])`."""
+        draft, kind = self.draft(call, word), word.partition(".")[2]
+        if self.scope.frames[-1].is_block is False:
+            self.fail(call, f"T.{word} stands inside of another statement", "put it at the start of the block")
+        found = self.remap(call) if kind == "remap" else [self.axis(call, _KINDS[kind])]
+        if len(found) != len(targets):
+            self.fail(node, f"{len(targets)} name(s) for {len(found)} block variable(s)", "give one name for each")
+        for target, (kind_, (first, extent), value, place) in zip(targets, found, strict=True):
+            if not isinstance(target, ast.Name):
+                self.fail(target, "a block variable is bound to a plain name")
+            if target.id in self.scope.frames[-1].names:
+                self.fail(target, f"the block variable {target.id} is bound twice", "give each its own name")
+            var = Var(target.id)
+            self.scope.bind_variable(target.id, var, build.add(var, build.index(first)), first, extent)
+            draft.iters.append(BlockIter(var, extent, kind_))
+            draft.values.append(value)
+            draft.places.append(place)
+
+    def axis(self, call: ast.Call, kind: IterKind) -> tuple[IterKind, tuple[int, int], Expr, ast.AST]:
+        domain, value = arguments(self, call, "domain", "value", "dtype", optional=1)[:2]
+        assert domain is not None
+        assert value is not None
+        first, extent = self.domain(domain)
+        bound = self.outside(value)
+        return kind, (first, extent), _shifted(bound, first), value
+
+    def outside(self, node: ast.expr) -> Expr:
+        """An expression over the loops around the block."""
+        frame = self.scope.frames[-1]
+        frame.heading = True
+        value = self.index(node)
+        frame.heading = False
+        self.no_own(node, value, frame)
+        return value
+
+    def no_own(self, node: ast.AST, value: Expr, frame: Frame) -> None:
+        own = sorted(var.name for var in free_vars(value) if var in frame.variables)
+        if own:
+            self.fail(node, f"the block's own {own[0]} is not known here", "bind block variables to the loops around")
+
+    def domain(self, node: ast.expr) -> tuple[int, int]:
+        """First value and number of values, of `128` or `(0, 128)`."""
+        if isinstance(node, ast.Tuple | ast.List):
+            if len(node.elts) != 2:
+                self.fail(node, "a domain is a number, or a pair (first, end)")
+            first, end = (self.whole(each, "domain") for each in node.elts)
+        else:
+            value = self.value(node)
+            pair = isinstance(value, tuple | list) and len(value) == 2
+            first, end = (int(value[0]), int(value[1])) if pair else (0, self.whole(node, "domain"))
+        if end <= first:
+            self.fail(node, f"the domain from {first} to {end} is empty", "give it at least one value")
+        return first, end - first
+
+    def remap(self, call: ast.Call) -> list[tuple[IterKind, tuple[int, int], Expr, ast.AST]]:
+        kinds_node, loops = arguments(self, call, "kinds", "bindings", "dtype", optional=1)[:2]
+        assert kinds_node is not None
+        kinds = self.value(kinds_node)
+        if not isinstance(kinds, str) or set(kinds) - {"S", "R"}:
+            self.fail(kinds_node, f"{kinds!r}: remap takes text of S (spatial) and R (reduce)", 'write "SSR", say')
+        if not isinstance(loops, ast.List | ast.Tuple):
+            self.fail(loops or call, "remap takes the list of loops", "write [i, j, k]")
+        if len(loops.elts) != len(kinds):
+            self.fail(
+                call,
+                f"{kinds!r} has {len(kinds)} letter(s) for {len(loops.elts)} loop(s)",
+                "give one letter for each loop",
+            )
+        return [self.remapped(_KINDS[kind], loop) for kind, loop in zip(kinds, loops.elts, strict=True)]
+
+    def remapped(self, kind: IterKind, node: ast.expr) -> tuple[IterKind, tuple[int, int], Expr, ast.AST]:
+        value = self.outside(node)
+        domain = self.scope.domain(node.id) if isinstance(node, ast.Name) else None
+        if domain is None:
+            self.fail(
+                node,
+                f"remap: {ast.unparse(node)} is no loop",
+                f"write T.axis.{kind}(extent, {ast.unparse(node)}) for it",
+            )
+        return kind, domain, _shifted(value, domain[0]), node
+
+    def where(self, call: ast.Call) -> None:
+        draft = self.draft(call, "where")
+        (node,) = arguments(self, call, "predicate")
+        assert node is not None
+        frame = self.scope.frames[-1]
+        frame.heading = True
+        condition = self.condition(node)
+        frame.heading = False
+        self.no_own(node, condition, frame)
+        draft.predicate = build.logical_and(draft.predicate, condition)
+
+    def condition(self, node: ast.expr) -> Expr:
+        value = self.guarded(node, build.as_expr, self.scalar(node))
+        if value.dtype != "bool":
+            self.fail(node, f"{value} is {value.dtype} where a condition is needed", "compare it with something")
+        return value  # type: ignore[no-any-return]
+
+    def regions(self, call: ast.Call, word: str) -> None:
+        draft = self.once(call, word)
+        parts = [n for a in call.args for n in (a.elts if isinstance(a, ast.List | ast.Tuple) else [a])]
+        found = tuple(self.region(part) for part in parts)
+        if word == "reads":
+            draft.reads = found
+        else:
+            draft.writes = found
+
+    def block_attr(self, call: ast.Call) -> None:
+        draft = self.draft(call, "block_attr")
+        (node,) = arguments(self, call, "attrs")
+        assert node is not None
+        notes = self.literal(node)
+        if not isinstance(notes, dict):
+            self.fail(node, "T.block_attr takes a dictionary", 'write {"key": value}')
+        draft.notes |= notes
+
+    def init(self, node: ast.With, call: ast.Call) -> None:
+        draft = self.once(call, "init")
+        if not any(it.is_reduce for it in draft.iters):
+            self.fail(
+                call,
+                f"T.init in block {draft.name!r}, which has no reduce variable",
+                "bind one before it: vk = T.axis.reduce(extent, k); a block without reduction needs no init",
+            )
+        with self.scope.frame():
+            draft.init = seq(*self.suite(node.body))
+
+    def finished(self, draft: Draft, body: Stmt, call: ast.Call) -> Block:
+        derived = derived_regions(draft.iters, body, draft.init)
+        reads = derived[0] if draft.reads is None else draft.reads
+        writes = derived[1] if draft.writes is None else draft.writes
+        self.check_regions(draft, body, reads, writes, call)
+        ranges = {it.var: (0, it.extent - 1) for it in draft.iters}
+        # What a block reads of its own results is part of what it writes.
+        reads = tuple(r for r in reads if not any(w.buffer is r.buffer and holds(w, r, ranges) for w in writes))
+        notes: tuple[Annotation, ...] = tuple(draft.notes.items())
+        block = Block(draft.name, tuple(draft.iters), reads, writes, body, draft.init, notes)
+        combination = None if "combiner" in draft.notes else combination_of(block)
+        if combination is not None:
+            notes = (("combiner", combination.name), *notes)
+        return Block(draft.name, block.iters, reads, writes, body, draft.init, notes)
+
+    def check_regions(
+        self, draft: Draft, body: Stmt, reads: Sequence[Region], writes: Sequence[Region], call: ast.Call
+    ) -> None:
+        missed = uncovered(draft.iters, body, draft.init, reads, writes)
+        if missed is None:
+            return
+        verb, word = ("writes", "writes") if missed.stores else ("reads", "reads")
+        place = ", ".join(str(lo) if n == 1 else f"{lo}:{lo + n}" for lo, n in missed.region.box)
+        buffer = missed.region.buffer.name
+        self.fail(
+            draft.nodes.get(word, call),
+            f"block {draft.name!r} {verb} {buffer}[{place}], which T.{word} does not show to be covered",
+            f"name all that it {verb}, or leave T.{word} out: it is then worked out from the body",
+        )
+
+    def check_values(self, draft: Draft, frame: Frame) -> None:
+        """Block variables stay in their domains; where there is a predicate, it is up to that."""
+        if not (isinstance(draft.predicate, Const) and draft.predicate.value):
+            return
+        ranges = self.scope.ranges()
+        for it, value, place in zip(draft.iters, draft.values, draft.places, strict=True):
+            form = linear(value)
+            between = linear_bounds(form, ranges) if all(isinstance(t, Var) for t in form.terms) else None
+            if between is not None and (between[0] < 0 or between[1] >= it.extent):
+                first = frame.domains[it.var.name][0]
+                self.fail(
+                    place,
+                    f"{it.var.name} goes from {between[0] + first} to {between[1] + first}, beyond its domain from "
+                    f"{first} to {it.extent + first - 1}",
+                    "give the domain that the loops run over, or say with T.where(...) which iterations are real",
+                )
+
+
+def _shifted(value: Expr, first: int) -> Expr:
+    """The value counted from the first one of its domain."""
+    return linear(value).add(constant(-first)).to_expr() if first else value

@@ -1,0 +1,217 @@
+"""Calls of T's names inside expressions: `T.max(a, b)`, `T.float32(0)`, `T.if_then_else(...)`, ..."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pegbox.expr import build, dtypes, intrinsics
+from pegbox.expr.low_level import ACCESS, Address, Broadcast, Reinterpret, call_extern, call_llvm
+from pegbox.expr.nodes import Call, Expr
+
+if TYPE_CHECKING:
+    from pegbox.loops.script.expressions import Expressions
+
+Handler = Callable[["Expressions", ast.Call], Any]
+
+
+def arguments(e: Expressions, node: ast.Call, *names: str, optional: int = 0) -> list[ast.expr | None]:
+    """The syntax of a call's arguments by name; the last `optional` ones may be missing."""
+    found: dict[str, ast.expr | None] = dict(zip(names, node.args, strict=False))
+    word = ast.unparse(node.func)
+    for keyword in node.keywords:
+        if keyword.arg not in names or keyword.arg in found:
+            e.fail(keyword, f"{word} has no further argument {keyword.arg!r}", f"its arguments are {', '.join(names)}")
+        found[keyword.arg] = keyword.value
+    needed = names[: len(names) - optional]
+    if len(node.args) > len(names) or any(name not in found for name in needed):
+        e.fail(node, f"{word} takes {', '.join(names) or 'nothing'}, and was given {len(node.args)} argument(s)")
+    return [found.get(name) for name in names]
+
+
+def _scalars(e: Expressions, node: ast.Call, *names: str) -> list[Any]:
+    return [e.scalar(a) for a in arguments(e, node, *names) if a is not None]
+
+
+def dtype_of(e: Expressions, node: ast.expr, *, vectors: bool = False) -> str:
+    """The name of a type, as text or as `T.float32`."""
+    value = e.value(node)
+    name = getattr(value, "name", value) if not isinstance(value, str) else value
+    if not isinstance(name, str):
+        e.fail(node, f"{ast.unparse(node)} is no dtype", 'write its name, such as "float32"')
+    return str(e.guarded(node, dtypes.check_value if vectors else dtypes.check, name))
+
+
+def _convert(name: str) -> Handler:
+    """`T.float32(0)`: a constant of that type, or a conversion to it."""
+
+    def handler(e: Expressions, node: ast.Call) -> Expr:
+        (a,) = arguments(e, node, "value")
+        assert a is not None
+        value = e.value(a)
+        if isinstance(value, str) and dtypes.is_float(name):
+            value = e.guarded(node, float, value)
+        value = e.checked(a, value)
+        if isinstance(value, Expr):
+            result: Expr = e.guarded(node, build.cast, name, value)
+            return result
+        constant: Expr = e.guarded(node, build.const, value, name)
+        return constant
+
+    return handler
+
+
+def _cast(first: str, second: str) -> Handler:
+    """TVM has both orders: `T.Cast(dtype, value)` and `T.cast(value, dtype)`."""
+
+    def handler(e: Expressions, node: ast.Call) -> Expr:
+        found = dict(zip((first, second), arguments(e, node, first, second), strict=True))
+        dtype, value = found["dtype"], found["value"]
+        assert dtype is not None
+        assert value is not None
+        result: Expr = e.guarded(node, build.cast, dtype_of(e, dtype, vectors=True), e.scalar(value))
+        return result
+
+    return handler
+
+
+def _plain(function: Callable[..., Any], *names: str) -> Handler:
+    def handler(e: Expressions, node: ast.Call) -> Any:
+        return e.guarded(node, function, *_scalars(e, node, *names))
+
+    return handler
+
+
+def _many(function: Callable[[Any, Any], Any]) -> Handler:
+    def handler(e: Expressions, node: ast.Call) -> Any:
+        if not node.args or node.keywords:
+            e.fail(node, f"{ast.unparse(node.func)} takes values, one after the other")
+        values = [e.scalar(a) for a in node.args]
+        result = values[0]
+        for value in values[1:]:
+            result = e.guarded(node, function, result, value)
+        return result
+
+    return handler
+
+
+def _compare(op: str) -> Handler:
+    return _plain(lambda a, b: build.compare(op, a, b), "a", "b")
+
+
+def _limit(which: int) -> Handler:
+    def handler(e: Expressions, node: ast.Call) -> Expr:
+        (dtype,) = arguments(e, node, "dtype")
+        assert dtype is not None
+        name = dtype_of(e, dtype)
+        return build.const(dtypes.value_range(name)[which], name)
+
+    return handler
+
+
+def _infinity(e: Expressions, node: ast.Call) -> Expr:
+    (dtype,) = arguments(e, node, "dtype")
+    assert dtype is not None
+    name = dtype_of(e, dtype)
+    if not dtypes.is_float(name):
+        e.fail(dtype, f"{name} has no infinity", "use T.max_value")
+    return build.const(float("inf"), name)
+
+
+def _address(e: Expressions, node: ast.Call) -> Expr:
+    """`T.address(A[i, j:j + 16], "r")`."""
+    place, access = arguments(e, node, "place", "access")
+    assert place is not None
+    assert access is not None
+    region, how = e.region(place), e.value(access)
+    if how not in ACCESS:
+        e.fail(access, f"unknown access {how!r}", f"use one of {', '.join(map(repr, ACCESS))}")
+    return Address(region.buffer, tuple(lo for lo, _ in region.box), tuple(count for _, count in region.box), how)
+
+
+def _broadcast(e: Expressions, node: ast.Call) -> Expr:
+    value, lanes = arguments(e, node, "value", "lanes")
+    assert value is not None
+    assert lanes is not None
+    return Broadcast(build.as_expr(e.scalar(value)), e.whole(lanes, "number of lanes"))
+
+
+def _reinterpret(e: Expressions, node: ast.Call) -> Expr:
+    dtype, value = arguments(e, node, "dtype", "value")
+    assert dtype is not None
+    assert value is not None
+    name, bits = dtype_of(e, dtype, vectors=True), build.as_expr(e.scalar(value))
+    if dtypes.total_bits(name) != dtypes.total_bits(bits.dtype):
+        e.fail(node, f"{bits} is {bits.dtype}, which has another size than {name}")
+    return Reinterpret(name, bits)
+
+
+def _machine(make: Callable[..., Expr]) -> Handler:
+    """`T.call_extern("int32", "name", ...)` and its like."""
+
+    def handler(e: Expressions, node: ast.Call) -> Expr:
+        if len(node.args) < 2 or node.keywords:
+            e.fail(node, f"{ast.unparse(node.func)} takes a dtype, a name, and the arguments of the call")
+        name = e.value(node.args[1])
+        if not isinstance(name, str):
+            e.fail(node.args[1], f"{name!r} is no name", "write it as text")
+        parts = [build.as_expr(e.scalar(a)) for a in node.args[2:]]
+        result: Expr = e.guarded(node, make, dtype_of(e, node.args[0], vectors=True), name, *parts)
+        return result
+
+    return handler
+
+
+def _intrin(dtype: str, name: str, *args: Expr) -> Call:
+    return Call(name, args, dtype)
+
+
+def _likely(e: Expressions, node: ast.Call) -> Any:
+    return _scalars(e, node, "condition")[0]
+
+
+def _intrinsic(name: str) -> Handler:
+    names = ("x", "y")[: intrinsics.ARITY[name]]
+    return _plain(lambda *args: intrinsics.call(name, *args), *names)
+
+
+CALLS: dict[str, Handler] = {
+    **{name: _convert(name) for name in dtypes.BITS},
+    **{name: _intrinsic(name) for name in intrinsics.ARITY},
+    "power": _intrinsic("pow"),
+    "Cast": _cast("dtype", "value"),
+    "cast": _cast("value", "dtype"),
+    "if_then_else": _plain(build.select, "cond", "true_value", "false_value"),
+    "Select": _plain(build.select, "condition", "true_value", "false_value"),
+    "min": _many(build.minimum),
+    "max": _many(build.maximum),
+    "And": _many(build.logical_and),
+    "Or": _many(build.logical_or),
+    "all": _many(build.logical_and),
+    "any": _many(build.logical_or),
+    "Not": _plain(build.logical_not, "a"),
+    "likely": _likely,
+    "floordiv": _plain(build.floordiv, "a", "b"),
+    "floormod": _plain(build.floormod, "a", "b"),
+    "indexdiv": _plain(build.floordiv, "a", "b"),
+    "indexmod": _plain(build.floormod, "a", "b"),
+    "min_value": _limit(0),
+    "max_value": _limit(1),
+    "infinity": _infinity,
+    **{name.upper(): _compare(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    "Add": _plain(build.add, "a", "b"),
+    "Sub": _plain(build.sub, "a", "b"),
+    "Mul": _plain(build.mul, "a", "b"),
+    "Div": _plain(build.div, "a", "b"),
+    "FloorDiv": _plain(build.floordiv, "a", "b"),
+    "FloorMod": _plain(build.floormod, "a", "b"),
+    "Min": _plain(build.minimum, "a", "b"),
+    "Max": _plain(build.maximum, "a", "b"),
+    "address": _address,
+    "Broadcast": _broadcast,
+    "reinterpret": _reinterpret,
+    "call_extern": _machine(call_extern),
+    "call_llvm_intrin": _machine(call_llvm),
+    "call_intrin": _machine(_intrin),
+}

@@ -1,0 +1,372 @@
+"""Expressions of scripts: Python's syntax to values, which are expressions of the IR, buffers, or plain Python values."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from pegbox.errors import PegboxError, ScriptError
+from pegbox.expr import build, dtypes, intrinsics
+from pegbox.expr.affine import difference
+from pegbox.expr.low_level import Stride, VectorLoad, vector_box
+from pegbox.expr.nodes import Buffer, Const, Expr, Load
+from pegbox.loops.nodes import Region
+from pegbox.loops.script.calls import CALLS
+from pegbox.loops.script.scope import MISSING, Scope
+from pegbox.loops.script.source import Source
+from pegbox.loops.script.words import Word, Words, unknown
+
+_OPERATORS: dict[type[ast.operator], tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Expr]]] = {
+    ast.Add: (operator.add, build.add),
+    ast.Sub: (operator.sub, build.sub),
+    ast.Mult: (operator.mul, build.mul),
+    ast.Div: (operator.truediv, build.div),
+    ast.FloorDiv: (operator.floordiv, build.floordiv),
+    ast.Mod: (operator.mod, build.floormod),
+    ast.Pow: (operator.pow, lambda a, b: intrinsics.call("pow", a, b)),
+    ast.BitAnd: (operator.and_, build.logical_and),
+    ast.BitOr: (operator.or_, build.logical_or),
+}
+_COMPARISONS: dict[type[ast.cmpop], tuple[Callable[[Any, Any], Any], str]] = {
+    ast.Lt: (operator.lt, "lt"), ast.LtE: (operator.le, "le"), ast.Gt: (operator.gt, "gt"),
+    ast.GtE: (operator.ge, "ge"), ast.Eq: (operator.eq, "eq"), ast.NotEq: (operator.ne, "ne"),
+}  # fmt: skip
+_ON_EXPRESSIONS: dict[Any, Callable[..., Expr]] = {
+    builtins.min: lambda *parts: _fold(build.minimum, parts),
+    builtins.max: lambda *parts: _fold(build.maximum, parts),
+    builtins.abs: lambda a: intrinsics.call("abs", a),
+}
+
+
+def _fold(combine: Callable[[Any, Any], Expr], parts: Sequence[Any]) -> Expr:
+    result = parts[0]
+    for part in parts[1:]:
+        result = combine(result, part)
+    return build.as_expr(result)
+
+
+class Expressions:
+    """Evaluates syntax in a scope; every error points at the syntax that it comes from."""
+
+    def __init__(self, source: Source, scope: Scope) -> None:
+        self.source = source
+        self.scope = scope
+
+    def fail(self, node: ast.AST, problem: str, remedy: str = "") -> NoReturn:
+        raise self.source.fault(node, problem, remedy)
+
+    def guarded(self, node: ast.AST, action: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Run what may refuse its arguments; the error then points at `node`."""
+        try:
+            return action(*args, **options)
+        except ScriptError as error:
+            if error.line:
+                raise
+            raise self.source.fault(node, error.reason, error.remedy) from None
+        except PegboxError as error:
+            raise self.source.fault(node, str(error)) from error
+        except Exception as error:
+            raise self.source.fault(node, f"{type(error).__name__}: {error}") from error
+
+    def value(self, node: ast.expr) -> Any:
+        """The value of an expression: `Expr`, `Buffer`, or a Python object."""
+        match node:
+            case ast.Constant(value):
+                return value
+            case ast.Name(name):
+                return self.name(node, name)
+            case ast.Attribute():
+                return self.attribute(node)
+            case ast.Tuple(elts):
+                return tuple(map(self.value, elts))
+            case ast.List(elts):
+                return list(map(self.value, elts))
+            case ast.Dict(keys, values):
+                pairs = zip(keys, values, strict=True)
+                return {self.value(k): self.value(v) for k, v in pairs if k is not None}
+            case ast.BinOp():
+                return self.binary(node)
+            case ast.UnaryOp():
+                return self.unary(node)
+            case ast.BoolOp():
+                return self.logic(node)
+            case ast.Compare():
+                return self.comparison(node)
+            case ast.IfExp(test, body, orelse):
+                condition = self.value(test)
+                if not isinstance(condition, Expr):
+                    return self.value(body if condition else orelse)
+                return self.guarded(node, build.select, condition, self.scalar(body), self.scalar(orelse))
+            case ast.Subscript():
+                return self.subscript(node)
+            case ast.Call():
+                return self.call(node)
+            case ast.JoinedStr(parts):
+                return "".join(map(self.text, parts))
+            case _:
+                what = type(node).__name__
+                self.fail(node, f"{what}: this Python is no part of the script", "write it with loops and expressions")
+
+    def text(self, node: ast.expr) -> str:
+        """A part of an f-string."""
+        value = self.value(node.value if isinstance(node, ast.FormattedValue) else node)
+        if isinstance(value, Expr):
+            self.fail(node, f"{value} is known only when the program runs, and cannot be part of a text")
+        return str(value)
+
+    def name(self, node: ast.AST, name: str) -> Any:
+        value = self.scope.find(name)
+        if value is MISSING:
+            known = [n for frame in self.scope.frames for n in frame.names]
+            self.fail(
+                node, unknown(repr(name), name, known), "bind it before it is used: a loop, a block variable, a buffer"
+            )
+        if isinstance(value, Expr):
+            self.visible(node, name, value)
+        return value
+
+    def visible(self, node: ast.AST, name: str, value: Expr) -> None:
+        hidden = self.scope.hidden(value)
+        if hidden is not None:
+            of = "the loop variable" if value is hidden else f"{name}, made of the loop variable"
+            self.fail(
+                node,
+                f"the body of a block uses {of} {hidden.name}; it speaks of its own variables only",
+                f"bind one: v{hidden.name} = T.axis.spatial(extent, {hidden.name}), and use v{hidden.name}",
+            )
+
+    def attribute(self, node: ast.Attribute) -> Any:
+        base, name = self.value(node.value), node.attr
+        if isinstance(base, Words):
+            try:
+                return getattr(base, name)
+            except AttributeError as error:
+                self.fail(node, str(error), "docs/script.md lists the names that there are")
+        if isinstance(base, Buffer):
+            return self.of_buffer(node, base, name)
+        if isinstance(base, Expr):
+            if name == "astype":
+                return lambda dtype: build.cast(dtype, base)
+            if name == "dtype":
+                return base.dtype
+            self.fail(node, f"{base} is a value and has no attribute {name!r}; it has dtype and astype")
+        if name.startswith("_"):
+            self.fail(node, f"{name!r}: names that start with an underscore are private")
+        try:
+            return getattr(base, name)
+        except AttributeError as error:
+            self.fail(node, str(error))
+
+    def of_buffer(self, node: ast.AST, buffer: Buffer, name: str) -> Any:
+        known = {"shape": buffer.shape, "dtype": buffer.dtype, "name": buffer.name}
+        if name == "strides":
+            return tuple(Stride(buffer, dim) for dim in range(len(buffer.shape)))
+        if name not in known:
+            self.fail(node, f"the buffer {buffer.name} has no attribute {name!r}; it has shape, dtype, strides, name")
+        return known[name]
+
+    def binary(self, node: ast.BinOp) -> Any:
+        a, b = self.value(node.left), self.value(node.right)
+        if type(node.op) not in _OPERATORS:
+            self.fail(node, f"the operator {type(node.op).__name__} is no part of the script")
+        plain, combine = _OPERATORS[type(node.op)]
+        if isinstance(a, Expr) or isinstance(b, Expr):
+            return self.guarded(node, combine, self.checked(node.left, a), self.checked(node.right, b))
+        self.no_buffer(node.left, a)
+        self.no_buffer(node.right, b)
+        return self.guarded(node, plain, a, b)
+
+    def unary(self, node: ast.UnaryOp) -> Any:
+        a = self.value(node.operand)
+        self.no_buffer(node.operand, a)
+        match node.op:
+            case ast.USub():
+                return self.guarded(node, build.neg if isinstance(a, Expr) else operator.neg, a)
+            case ast.Not():
+                return self.guarded(node, build.logical_not, a) if isinstance(a, Expr) else not a
+            case ast.Invert():
+                return self.guarded(node, build.logical_not if isinstance(a, Expr) else operator.invert, a)
+            case _:
+                return a
+
+    def logic(self, node: ast.BoolOp) -> Any:
+        values = [(part, self.value(part)) for part in node.values]
+        if not any(isinstance(value, Expr) for _, value in values):
+            plain = [value for _, value in values]
+            return all(plain) if isinstance(node.op, ast.And) else any(plain)
+        combine = build.logical_and if isinstance(node.op, ast.And) else build.logical_or
+        result = values[0][1]
+        for part, value in values[1:]:
+            result = self.guarded(part, combine, result, self.checked(part, value))
+        return result
+
+    def comparison(self, node: ast.Compare) -> Any:
+        """Chains too: `0 <= x < n`."""
+        sides = [node.left, *node.comparators]
+        values = [self.value(side) for side in sides]
+        result: Any = None
+        for number, op in enumerate(node.ops):
+            if type(op) not in _COMPARISONS:
+                self.fail(node, f"the comparison {type(op).__name__} is no part of the script")
+            plain, name = _COMPARISONS[type(op)]
+            a, b = values[number], values[number + 1]
+            if isinstance(a, Expr) or isinstance(b, Expr):
+                a, b = self.checked(sides[number], a), self.checked(sides[number + 1], b)
+                part = self.guarded(node, build.compare, name, a, b)
+            else:
+                part = self.guarded(node, plain, a, b)
+            result = part if result is None else self.guarded(node, _both, result, part)
+        return result
+
+    def checked(self, node: ast.AST, value: Any) -> Any:
+        """A value that may stand in arithmetic: a number or an expression."""
+        self.no_buffer(node, value)
+        if isinstance(value, Word | Words):
+            self.fail(node, f"{value} is a name of the script, not a value", f"call it: {value}(...)")
+        return value
+
+    def no_buffer(self, node: ast.AST, value: Any) -> None:
+        if isinstance(value, Buffer):
+            self.fail(node, f"the buffer {value.name} is no value", f"take an element: {value.name}[...]")
+
+    def scalar(self, node: ast.expr) -> Any:
+        """A number or an expression."""
+        value = self.checked(node, self.value(node))
+        if not isinstance(value, Expr | bool | int | float):
+            value = self.guarded(node, build.as_expr, value)
+        return value
+
+    def subscript(self, node: ast.Subscript) -> Any:
+        base = self.value(node.value)
+        if isinstance(base, Buffer):
+            return self.load(node, base)
+        if isinstance(base, Expr | Word | Words):
+            self.fail(node, f"{base} has no elements")
+        if isinstance(node.slice, ast.Slice):
+            self.fail(node, "slices are for buffers")
+        return self.guarded(node, operator.getitem, base, self.value(node.slice))
+
+    def load(self, node: ast.Subscript, buffer: Buffer) -> Expr:
+        box = self.box(node, buffer)
+        indices, extents = tuple(lo for lo, _ in box), tuple(n for _, n in box)
+        if not any(isinstance(part, ast.Slice) for part in parts_of(node)):
+            return Load(buffer, indices)
+        if extents != vector_box(indices, extents[-1]):
+            self.fail(node, "a value of several elements is a run along the last dimension", "slice that one only")
+        return VectorLoad(buffer, indices, extents[-1])
+
+    def box(self, node: ast.Subscript, buffer: Buffer) -> tuple[tuple[Expr, int], ...]:
+        """The indices of a buffer, lowest index and number of elements along each dimension."""
+        parts = parts_of(node)
+        if len(parts) != len(buffer.shape):
+            self.fail(
+                node,
+                f"{buffer.name} has {len(buffer.shape)} dimension(s), {list(buffer.shape)}, and is given "
+                f"{len(parts)} index(es)",
+                "give one index for each dimension",
+            )
+        return tuple(self.span(part, extent) for part, extent in zip(parts, buffer.shape, strict=True))
+
+    def span(self, node: ast.expr, extent: int) -> tuple[Expr, int]:
+        if not isinstance(node, ast.Slice):
+            return self.index(node), 1
+        if node.step is not None:
+            self.fail(node.step, "slices have no step here", "name the whole run of elements")
+        lo = build.ZERO if node.lower is None else self.index(node.lower)
+        hi = build.index(extent) if node.upper is None else self.index(node.upper)
+        count = difference(hi, lo)
+        if not count.is_const or count.const < 1:
+            self.fail(node, f"the slice from {lo} to {hi} has no constant number of elements", "write it as lo:lo + n")
+        return lo, count.const
+
+    def index(self, node: ast.expr) -> Expr:
+        """An expression of index type."""
+        value = self.scalar(node)
+        if isinstance(value, bool) or not (
+            isinstance(value, int) or (isinstance(value, Expr) and dtypes.is_int(value.dtype))
+        ):
+            what = value.dtype if isinstance(value, Expr) else type(value).__name__
+            self.fail(node, f"{value} is {what}, not a whole number", 'convert it with T.cast(x, "int64")')
+        if isinstance(value, Expr) and dtypes.lanes(value.dtype):
+            self.fail(node, f"{value} is a vector; an index is a single number")
+        return build.index(value) if isinstance(value, int) else build.cast(dtypes.INDEX, value)
+
+    def region(self, node: ast.expr) -> Region:
+        """`A[vi, 0:16]`, or `A` for all of it."""
+        if isinstance(node, ast.Subscript):
+            base = self.value(node.value)
+            if isinstance(base, Buffer):
+                return Region(base, self.box(node, base))
+        else:
+            base = self.value(node)
+            if isinstance(base, Buffer):
+                return Region(base, tuple((build.ZERO, extent) for extent in base.shape))
+        self.fail(node, f"{ast.unparse(node)} is no part of a buffer", "name elements: A[vi, 0:16]")
+
+    def whole(self, node: ast.expr, what: str) -> int:
+        """A Python number that is known now, such as an extent."""
+        value = self.value(node)
+        if isinstance(value, Const):
+            value = value.value
+        number = dtypes.integer(value) if not isinstance(value, Expr) else None
+        if number is None:
+            self.fail(
+                node,
+                f"the {what} {ast.unparse(node)} is not known while the script is read",
+                "shapes and extents are static: write a number, or a name that is bound to one before the function",
+            )
+        return number
+
+    def literal(self, node: ast.expr) -> Any:
+        """A value for annotations and attributes: lists become tuples, so that it can be compared and kept."""
+        return self.guarded(node, _plain, self.value(node))
+
+    def call(self, node: ast.Call) -> Any:
+        function = self.value(node.func)
+        if isinstance(function, Word):
+            if function.name not in CALLS:
+                self.fail(node, f"{function} is no expression", "it stands as a statement, or as the domain of a loop")
+            return CALLS[function.name](self, node)
+        args = [self.value(a) for a in node.args]
+        options = {k.arg: self.value(k.value) for k in node.keywords if k.arg is not None}
+        if any(isinstance(a, Expr) for a in args) and self._is_builtin(function):
+            if function not in _ON_EXPRESSIONS:
+                name = getattr(function, "__name__", str(function))
+                self.fail(
+                    node, f"{name}(...) of a value that is known only when the program runs", "use the function of T"
+                )
+            return self.guarded(node, _ON_EXPRESSIONS[function], *args)
+        if not callable(function):
+            self.fail(node, f"{ast.unparse(node.func)} cannot be called")
+        return self.guarded(node, function, *args, **options)
+
+    @staticmethod
+    def _is_builtin(function: Any) -> bool:
+        return getattr(function, "__module__", None) == "builtins"
+
+
+def parts_of(node: ast.Subscript) -> list[ast.expr]:
+    """The indices of a subscript; `A[()]` has none."""
+    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def _both(a: Any, b: Any) -> Any:
+    return build.logical_and(a, b)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Const):
+        return value.value
+    if isinstance(value, tuple | list):
+        return tuple(map(_plain, value))
+    if isinstance(value, dict):
+        return {_plain(k): _plain(v) for k, v in value.items()}
+    number = dtypes.integer(value)
+    if number is not None:
+        return number
+    if isinstance(value, bool | float | str) or value is None:
+        return value
+    raise ScriptError(f"{value!r} cannot be kept", remedy="write numbers, strings, or tuples of them")

@@ -1,0 +1,48 @@
+"""Identifiers for variables and buffers, no two alike among those that can be seen at a place."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pegbox.expr.nodes import Buffer, Var
+
+# What a program may not call its own things: the script's words, and the one builtin that it prints.
+_RESERVED = frozenset({"T", "I", "range", "float"})
+
+
+def identifier(name: str) -> str:
+    """The name as Python takes it."""
+    plain = re.sub(r"\W", "_", name) or "_"
+    if plain[0].isdigit():
+        plain = f"_{plain}"
+    return f"{plain}_" if keyword.iskeyword(plain) or plain in _RESERVED else plain
+
+
+class Names:
+    """The names in scope; what comes into scope while a `scope()` is open leaves with it."""
+
+    def __init__(self) -> None:
+        self._names: dict[Var | Buffer, str] = {}
+        self._visible: list[str] = []
+
+    def __getitem__(self, what: Var | Buffer) -> str:
+        # Something that the program does not declare keeps its name: the text is for people then.
+        return self._names.get(what) or identifier(what.name)
+
+    def declare(self, what: Var | Buffer) -> str:
+        name, count = identifier(what.name), 0
+        while name in self._visible:
+            count += 1
+            name = f"{identifier(what.name)}_{count}"
+        self._names[what] = name
+        self._visible.append(name)
+        return name
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        depth = len(self._visible)
+        yield
+        del self._visible[depth:]

@@ -1,0 +1,222 @@
+"""Programs as script: what `print(mod)` shows, and what reads back to an equal program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pegbox.expr.low_level import stored_box
+from pegbox.expr.nodes import Buffer, Const, Expr, Var
+from pegbox.loops.combiner import combination_of
+from pegbox.loops.module import IRModule
+from pegbox.loops.nodes import (
+    Alloc,
+    Annotation,
+    Block,
+    BlockIter,
+    BlockRealize,
+    Evaluate,
+    For,
+    ForKind,
+    Function,
+    If,
+    Seq,
+    Stmt,
+    Store,
+    thread_tag,
+)
+from pegbox.loops.regions import written
+from pegbox.loops.script.names import Names, identifier
+from pegbox.loops.script.print_exprs import box, literal, region, show
+from pegbox.loops.visit import realizes, walk
+
+_INDENT = "    "
+_WORDS = {
+    ForKind.SERIAL: "serial", ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized",
+    ForKind.UNROLLED: "unroll", ForKind.THREAD: "thread_binding",
+}  # fmt: skip
+
+
+def script_of_module(mod: IRModule) -> str:
+    """The module as a class; functions in their order."""
+    lines = ["# from pegbox.tir.script import ir as I, tir as T", "", "@I.ir_module", "class Module:"]
+    for number, func in enumerate(mod.functions.values()):
+        lines += [""] if number else []
+        lines += [_INDENT + line if line else "" for line in _function(func)]
+    return "\n".join(lines) + "\n"
+
+
+def script_of_function(func: Function) -> str:
+    """The function alone."""
+    return "\n".join(["# from pegbox.tir.script import tir as T", "", *_function(func)]) + "\n"
+
+
+def written_params(params: Sequence[Buffer], body: Stmt) -> tuple[Buffer, ...]:
+    """The parameters that a program writes: its outputs, unless it says otherwise."""
+    found = {area.buffer for stmt in walk(body) for area in written(stmt)}
+    return tuple(buffer for buffer in params if buffer in found)
+
+
+def _function(func: Function) -> Iterator[str]:
+    names = Names()
+    label = identifier(func.name)
+    attrs = dict(func.attrs)
+    private = attrs.pop("tir.is_private", False) is True
+    notes = [f"name={literal(func.name)}"] if label != func.name else []
+    notes += ["private=True"] if private else []
+    yield f"@T.prim_func({', '.join(notes)})" if notes else "@T.prim_func"
+    params = ", ".join(_param(buffer, names) for buffer in func.params)
+    yield f"def {label}({params}) -> None:"
+    if func.outputs != written_params(func.params, func.body):
+        attrs["tir.outputs"] = tuple(names[buffer] for buffer in func.outputs)
+    if attrs:
+        yield f"{_INDENT}T.func_attr({literal(attrs)})"
+    printer = _Printer(names)
+    lines = [f"{names.declare(b)} = T.alloc_buffer({_buffer(b, names)})" for b in func.allocs]
+    lines += printer.stmt(func.body)
+    if any(realize.block.name == "root" for realize in realizes(func.body)):
+        # A block "root" around everything means nothing; with a second one inside, the first is that.
+        lines = ['with T.block("root"):', *(_INDENT + line for line in lines)]
+    yield from (_INDENT + line for line in lines)
+
+
+def _param(buffer: Buffer, names: Names) -> str:
+    return f"{names.declare(buffer)}: T.Buffer({_buffer(buffer, names)})"
+
+
+def _buffer(buffer: Buffer, names: Names) -> str:
+    """Shape, dtype, and what is not as usual."""
+    parts = [literal(buffer.shape), literal(buffer.dtype)]
+    parts += [f"scope={literal(buffer.scope)}"] if buffer.scope != "global" else []
+    parts += [f"name={literal(buffer.name)}"] if names[buffer] != buffer.name else []
+    return ", ".join(parts)
+
+
+class _Printer:
+    """One walk; `extents` of the loops around."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.extents: dict[Var, int] = {}
+
+    def expr(self, expr: Expr) -> str:
+        return show(expr, self.names)
+
+    def suite(self, stmt: Stmt) -> list[str]:
+        """The statement in a scope of its own, indented."""
+        with self.names.scope():
+            return [_INDENT + line for line in self.stmt(stmt)]
+
+    def stmt(self, stmt: Stmt, *, last: bool = True) -> list[str]:
+        """Lines of one statement; `last`: nothing follows it in its suite."""
+        match stmt:
+            case For():
+                return self.loops(stmt)
+            case Seq(stmts):
+                count = len(stmts)
+                parts = [self.stmt(s, last=last and n == count - 1) for n, s in enumerate(stmts)]
+                return [line for part in parts for line in part] or ["pass"]
+            case If(condition, then, guard):
+                text = self.expr(condition)
+                return [f"if T.guard({text}):" if guard else f"if {text}:", *self.suite(then)]
+            case Store(buffer, indices, value):
+                place = box(buffer, indices, stored_box(indices, value), self.names)
+                return [f"{place} = {self.expr(value)}"]
+            case Evaluate(expr):
+                return [f"T.evaluate({self.expr(expr)})"]
+            case Alloc():
+                return self.alloc(stmt, last)
+            case BlockRealize():
+                with self.names.scope():
+                    return self.realize(stmt)
+            case _:
+                raise TypeError(f"unknown statement {type(stmt).__name__}")
+
+    def alloc(self, stmt: Alloc, last: bool) -> list[str]:
+        """A buffer that lives until the end of its suite, or of a suite of its own."""
+        if last:
+            name = self.names.declare(stmt.buffer)
+            return [f"{name} = T.decl_buffer({_buffer(stmt.buffer, self.names)})", *self.stmt(stmt.body)]
+        with self.names.scope():
+            name = self.names.declare(stmt.buffer)
+            return [f"with T.decl_buffer({_buffer(stmt.buffer, self.names)}) as {name}:", *self.suite(stmt.body)]
+
+    def loops(self, stmt: For) -> list[str]:
+        """A loop, or several plain ones that stand directly inside of each other."""
+        with self.names.scope():
+            nest, body = [stmt], stmt.body
+            while _is_plain(stmt) and isinstance(body, For) and _is_plain(body):
+                nest.append(body)
+                body = body.body
+            self.extents.update({loop.var: loop.extent for loop in nest})
+            variables = ", ".join(self.names.declare(loop.var) for loop in nest)
+            if len(nest) > 1:
+                domain = f"T.grid({', '.join(str(loop.extent) for loop in nest)})"
+            else:
+                domain = f"range({stmt.extent})" if _is_plain(stmt) else _domain(stmt)
+            return [f"for {variables} in {domain}:", *self.suite(body)]
+
+    def realize(self, stmt: BlockRealize) -> list[str]:
+        block = stmt.block
+        lines = list(self.axes(stmt))
+        if not (isinstance(stmt.predicate, Const) and stmt.predicate.value):
+            lines.append(f"T.where({self.expr(stmt.predicate)})")
+        lines.append(f"T.reads({', '.join(region(area, self.names) for area in block.reads)})")
+        lines.append(f"T.writes({', '.join(region(area, self.names) for area in block.writes)})")
+        if notes := _block_notes(block):
+            lines.append(f"T.block_attr({literal(notes)})")
+        if block.init is not None:
+            lines += ["with T.init():", *self.suite(block.init)]
+        lines += self.stmt(block.body)
+        return [f"with T.block({literal(block.name)}):", *(_INDENT + line for line in lines)]
+
+    def axes(self, stmt: BlockRealize) -> Iterator[str]:
+        """The block's variables; those that are just loops, several in a row, in one line."""
+        pairs = list(zip(stmt.block.iters, stmt.values, strict=True))
+        # Values speak of what is around the block: they are shown before its own variables come into scope.
+        texts = [self.expr(value) for value in stmt.values]
+        plain = [isinstance(v, Var) and self.extents.get(v) == it.extent for it, v in pairs]
+        start = 0
+        while start < len(pairs):
+            end = start
+            while end < len(pairs) and plain[end]:
+                end += 1
+            if end - start < 2:
+                it = pairs[start][0]
+                yield f"{self.names.declare(it.var)} = T.axis.{it.kind}({it.extent}, {texts[start]})"
+                start += 1
+            else:
+                run = [it for it, _ in pairs[start:end]]
+                variables = ", ".join(self.names.declare(it.var) for it in run)
+                yield f'{variables} = T.axis.remap("{_kinds(run)}", [{", ".join(texts[start:end])}])'
+                start = end
+
+
+def _kinds(iters: Sequence[BlockIter]) -> str:
+    return "".join("R" if it.is_reduce else "S" for it in iters)
+
+
+def _is_plain(loop: For) -> bool:
+    return loop.kind is ForKind.SERIAL and not loop.annotations
+
+
+def _domain(loop: For) -> str:
+    parts = [str(loop.extent)]
+    notes: dict[str, Any] = dict(loop.annotations)
+    if loop.kind is ForKind.THREAD:
+        parts.append(f"thread={literal(thread_tag(loop))}")
+        notes.pop("thread", None)
+    if notes:
+        parts.append(f"annotations={literal(notes)}")
+    return f"T.{_WORDS[loop.kind]}({', '.join(parts)})"
+
+
+def _block_notes(block: Block) -> dict[str, Any]:
+    """The annotations, but for a combiner that is plain to see."""
+    notes: list[Annotation] = list(block.annotations)
+    named = dict(notes).get("combiner")
+    if named is not None:
+        seen = combination_of(block)
+        if seen is not None and seen.name == named:
+            notes = [(key, value) for key, value in notes if key != "combiner"]
+    return dict(notes)

@@ -1,0 +1,366 @@
+"""Statements of scripts: loops, stores, tests, buffers, effects."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pegbox.expr import build, dtypes
+from pegbox.expr.low_level import stored_box
+from pegbox.expr.nodes import OPERATORS, Buffer, Call, Const, Expr, Load, Var
+from pegbox.expr.visit import loads
+from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, If, Stmt, Store, seq
+from pegbox.loops.regions import written
+from pegbox.loops.script.blocks import Blocks, Draft
+from pegbox.loops.script.calls import arguments, dtype_of
+from pegbox.loops.script.scope import Scope
+from pegbox.loops.script.source import Source
+from pegbox.loops.script.words import Word
+from pegbox.loops.visit import walk
+
+_KINDS = {
+    "serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorized": ForKind.VECTORIZED,
+    "unroll": ForKind.UNROLLED, "thread_binding": ForKind.THREAD,
+}  # fmt: skip
+_AUGMENTED = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
+
+
+class Statements(Blocks):
+    """Reads suites; `allocs` are the buffers that the function has of its own."""
+
+    def __init__(self, source: Source, outer: Mapping[str, Any]) -> None:
+        super().__init__(source, Scope(outer))
+        self.blocks: dict[str, ast.AST] = {}
+        self.drafts: list[Draft] = []
+        self.allocs: list[Buffer] = []
+
+    def suite(self, stmts: Sequence[ast.stmt]) -> list[Stmt]:
+        """The statements in order; a buffer declared among them lives until the end."""
+        found: list[Stmt] = []
+        for number, node in enumerate(stmts):
+            call = self.word_call(node.value) if isinstance(node, ast.Assign) else None
+            if isinstance(node, ast.Assign) and call is not None and call[0] == "decl_buffer":
+                buffer = self.new_buffer(node, node.targets[0], call[1])
+                found.append(Alloc(buffer, seq(*self.suite(stmts[number + 1 :]))))
+                return found
+            found += self.stmt(node)
+        return found
+
+    def scoped(self, stmts: Sequence[ast.stmt]) -> Stmt:
+        with self.scope.frame():
+            return seq(*self.suite(stmts))
+
+    def stmt(self, node: ast.stmt) -> list[Stmt]:
+        match node:
+            case ast.Pass() | ast.Expr(ast.Constant(str())):
+                return []
+            case ast.For():
+                return [self.loop(node)]
+            case ast.With():
+                return self.with_(node)
+            case ast.If():
+                return self.test(node)
+            case ast.Assign(targets, value):
+                if len(targets) != 1:
+                    self.fail(node, "one assignment has several targets", "write one assignment for each")
+                return self.assign(node, targets[0], value)
+            case ast.AnnAssign(target, _, value) if value is not None:
+                return self.assign(node, target, value)
+            case ast.AugAssign():
+                return [self.augmented(node)]
+            case ast.Expr(value):
+                return self.effect(node, value)
+            case ast.While():
+                self.fail(
+                    node, "while: loops have a number of iterations that is known before", "use for i in range(n)"
+                )
+            case _:
+                what = type(node).__name__
+                self.fail(node, f"{what}: this Python statement is no part of the script")
+
+    def word_call(self, node: ast.expr | None) -> tuple[str, ast.Call] | None:
+        """The word and the call, if the expression calls one of T's names."""
+        if not isinstance(node, ast.Call):
+            return None
+        function = self.value(node.func) if isinstance(node.func, ast.Name | ast.Attribute) else None
+        return (function.name, node) if isinstance(function, Word) else None
+
+    # loops
+
+    def loop(self, node: ast.For) -> Stmt:
+        if node.orelse:
+            self.fail(node.orelse[0], "a loop has no else here")
+        domains, kind, notes = self.domains(node.iter)
+        targets = node.target.elts if isinstance(node.target, ast.Tuple | ast.List) else [node.target]
+        if len(targets) != len(domains):
+            self.fail(node.target, f"{len(targets)} name(s) for {len(domains)} loop(s)", "give one name for each loop")
+        with self.scope.frame() as frame:
+            loops = []
+            for target, (first, extent) in zip(targets, domains, strict=True):
+                if not isinstance(target, ast.Name):
+                    self.fail(target, "a loop variable is a plain name")
+                if target.id in frame.names:
+                    self.fail(target, f"two loops are called {target.id}", "give each its own name")
+                var = Var(target.id)
+                self.scope.bind_variable(target.id, var, build.add(var, build.index(first)), first, extent)
+                loops.append((var, extent))
+            body = self.scoped(node.body)
+        for var, extent in reversed(loops):
+            body = For(var, extent, body, kind, notes)
+        return body
+
+    def domains(self, node: ast.expr) -> tuple[list[tuple[int, int]], ForKind, tuple[tuple[str, Any], ...]]:
+        """(first value, number of values) of each loop, and how they run."""
+        remedy = "loops run over range(n), T.grid(...), T.serial, T.parallel, T.vectorized, T.unroll, T.thread_binding"
+        function = self.value(node.func) if isinstance(node, ast.Call) else None
+        if not isinstance(node, ast.Call) or not (function is range or isinstance(function, Word)):
+            self.fail(node, f"{ast.unparse(node)} is no domain of a loop", remedy)
+        if function is range:
+            if len(node.args) == 3 and self.whole(node.args[2], "step") != 1:
+                self.fail(node.args[2], "loops have the step 1", "multiply the variable where it is used")
+            return [self.interval(node, node.args[:2])], ForKind.SERIAL, ()
+        if function.name == "grid":
+            return [self.interval(a, [a]) for a in node.args], ForKind.SERIAL, ()
+        if function.name not in _KINDS:
+            self.fail(node, f"{function} is no domain of a loop", remedy)
+        return self.of_kind(node, function.name)
+
+    def of_kind(self, node: ast.Call, word: str) -> tuple[list[tuple[int, int]], ForKind, tuple[tuple[str, Any], ...]]:
+        options = {k.arg: k.value for k in node.keywords}
+        notes: dict[str, Any] = {}
+        args = list(node.args)
+        if word == "thread_binding":
+            tag = options.pop("thread", args.pop() if len(args) > 1 else None)
+            name = None if tag is None else self.value(tag)
+            if not isinstance(name, str):
+                self.fail(tag or node, "T.thread_binding needs a thread axis", 'write thread="threadIdx.x"')
+            notes["thread"] = name
+        for bound in ("start", "stop"):
+            if bound in options:
+                args.append(options.pop(bound))
+        given = options.pop("annotations", None)
+        if given is not None:
+            kept = self.literal(given)
+            if not isinstance(kept, dict | None):
+                self.fail(given, "annotations are a dictionary")
+            notes |= kept or {}
+        if options:
+            self.fail(node, f"T.{word} has no argument {next(iter(options))!r}", "it takes annotations={...}")
+        return [self.interval(node, args)], _KINDS[word], tuple(notes.items())
+
+    def interval(self, node: ast.AST, args: Sequence[ast.expr]) -> tuple[int, int]:
+        if not 1 <= len(args) <= 2:
+            self.fail(node, "a loop takes an extent, or a first value and an end")
+        first, end = (0, self.whole(args[0], "extent")) if len(args) == 1 else [self.whole(a, "bound") for a in args]
+        if end <= first:
+            self.fail(args[-1], f"the loop from {first} to {end} has no iteration", "leave it out, or give it some")
+        return first, end - first
+
+    # tests, stores, names
+
+    def test(self, node: ast.If) -> list[Stmt]:
+        word = self.word_call(node.test)
+        if word is not None and word[0] == "guard":
+            return [self.guard(node, word[1])]
+        if not isinstance(self.value(node.test), Expr):
+            return self.suite(node.body if self.value(node.test) else node.orelse)
+        condition = self.condition(node.test)
+        then = self.scoped(node.body)
+        if not node.orelse:
+            return [If(condition, then)]
+        changed = {region.buffer for s in walk(then) for region in written(s)}
+        if any(load.buffer in changed for load in loads(condition)):
+            self.fail(
+                node.test,
+                "the condition reads what the first branch writes, and is asked again for else",
+                "choose the value instead: T.if_then_else(cond, a, b)",
+            )
+        return [If(condition, then), If(build.logical_not(condition), self.scoped(node.orelse))]
+
+    def guard(self, node: ast.If, call: ast.Call) -> Stmt:
+        """A test that lowering has made; nothing but its printed programs has a use for it."""
+        if self.drafts or node.orelse:
+            self.fail(call, "T.guard marks tests of lowered programs", "write a plain if, or T.where(...)")
+        (condition,) = arguments(self, call, "condition")
+        assert condition is not None
+        return If(self.condition(condition), self.scoped(node.body), guard=True)
+
+    def assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> list[Stmt]:
+        call = self.word_call(value)
+        if call is not None and call[0].startswith("axis."):
+            targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+            self.axes(node, targets, call[1], call[0])
+            return []
+        if call is not None and call[0] == "alloc_buffer":
+            self.allocs.append(self.new_buffer(node, target, call[1]))
+            return []
+        if call is not None and call[0] == "match_buffer":
+            self.fail(value, "T.match_buffer of something that is no handle among the parameters")
+        if isinstance(target, ast.Subscript):
+            return [self.store(target, value)]
+        self.let(target, self.value(value), value)
+        return []
+
+    def let(self, target: ast.expr, value: Any, node: ast.expr) -> None:
+        """A name for an expression: it is put in wherever the name stands."""
+        if isinstance(target, ast.Tuple | ast.List):
+            if not isinstance(value, tuple | list) or len(value) != len(target.elts):
+                self.fail(target, f"{ast.unparse(node)} does not give {len(target.elts)} values")
+            for each, part in zip(target.elts, value, strict=True):
+                self.let(each, part, node)
+            return
+        if not isinstance(target, ast.Name):
+            self.fail(target, "only names and elements of buffers are assigned to")
+        if isinstance(value, Expr) and any(True for _ in loads(value)):
+            self.fail(
+                node,
+                f"{target.id} would stand for what memory holds now, and is put in where memory may have changed",
+                f'keep it in a buffer: {target.id} = T.alloc_buffer((1,), "{value.dtype}", scope="local")',
+            )
+        if isinstance(value, Buffer):
+            self.fail(node, f"{target.id} would be a second name for the buffer {value.name}", "use the first one")
+        if self.scope.is_local(target.id):
+            self.fail(target, f"{target.id} is bound already; names do not change here", "use another name")
+        self.scope.bind(target.id, value)
+
+    def place(self, target: ast.Subscript) -> tuple[Buffer, tuple[Expr, ...], tuple[int, ...]]:
+        buffer = self.value(target.value)
+        if not isinstance(buffer, Buffer):
+            self.fail(target.value, f"{ast.unparse(target.value)} is no buffer", "store into a buffer's element")
+        box = self.box(target, buffer)
+        return buffer, tuple(lo for lo, _ in box), tuple(count for _, count in box)
+
+    def store(self, target: ast.Subscript, node: ast.expr) -> Stmt:
+        buffer, indices, extents = self.place(target)
+        value = self.stored(node, self.scalar(node), buffer)
+        if extents != stored_box(indices, value):
+            lanes = dtypes.lanes(value.dtype) or 1
+            self.fail(target, f"{lanes} value(s) are stored in {list(extents)} elements of {buffer.name}")
+        return Store(buffer, indices, value)
+
+    def augmented(self, node: ast.AugAssign) -> Stmt:
+        """`C[vi] += x`."""
+        if type(node.op) not in _AUGMENTED or not isinstance(node.target, ast.Subscript):
+            self.fail(node, "only elements of buffers are changed, with +=, -=, *= or /=", "write the assignment out")
+        buffer, indices, extents = self.place(node.target)
+        if any(count != 1 for count in extents):
+            self.fail(node.target, "one element is changed at a time")
+        value = self.guarded(node, OPERATORS[_AUGMENTED[type(node.op)]], Load(buffer, indices), self.scalar(node.value))
+        return Store(buffer, indices, self.stored(node.value, value, buffer))
+
+    def stored(self, node: ast.AST, value: Any, buffer: Buffer) -> Expr:
+        """The value in the buffer's type: plain numbers take it, and so do indices in buffers of integers."""
+        if not isinstance(value, Expr):
+            constant: Expr = self.guarded(node, build.const, value, buffer.dtype)
+            return constant
+        if dtypes.element(value.dtype) == buffer.dtype:
+            return value
+        if value.dtype == dtypes.INDEX and dtypes.is_int(buffer.dtype):
+            return build.cast(buffer.dtype, value)
+        self.fail(
+            node,
+            f"{value.dtype} is stored in {buffer.name}, which holds {buffer.dtype}",
+            f'convert it: T.cast(..., "{buffer.dtype}")',
+        )
+
+    # with, effects, buffers
+
+    def with_(self, node: ast.With) -> list[Stmt]:
+        if len(node.items) != 1:
+            self.fail(node, "one `with` opens one thing here", "nest them")
+        item = node.items[0]
+        found = self.word_call(item.context_expr)
+        if found is None or found[0] not in ("block", "init", "decl_buffer"):
+            self.fail(item.context_expr, "`with` opens T.block(...), T.init() or T.decl_buffer(...)")
+        word, call = found
+        if word == "init":
+            self.init(node, call)
+            return []
+        if word == "block":
+            return [self.block(node, call)]
+        with self.scope.frame():
+            if item.optional_vars is None:
+                self.fail(call, "the buffer has no name", "write `with T.decl_buffer(...) as A:`")
+            buffer = self.new_buffer(node, item.optional_vars, call)
+            return [Alloc(buffer, seq(*self.suite(node.body)))]
+
+    def effect(self, node: ast.stmt, value: ast.expr) -> list[Stmt]:
+        found = self.word_call(value)
+        if found is None:
+            self.fail(node, f"{ast.unparse(value)} has no effect", "store it, or write T.evaluate(...)")
+        word, call = found
+        match word:
+            case "where":
+                self.where(call)
+            case "reads" | "writes":
+                self.regions(call, word)
+            case "block_attr":
+                self.block_attr(call)
+            case "init":
+                self.fail(call, "T.init() opens a suite", "write `with T.init():`")
+            case "evaluate":
+                (inner,) = arguments(self, call, "value")
+                assert inner is not None
+                return self.evaluated(inner)
+            case "call_extern" | "call_llvm_intrin" | "call_intrin":
+                return self.evaluated(value)
+            case "func_attr":
+                self.fail(call, "T.func_attr stands at the start of a function")
+            case _:
+                self.fail(node, f"T.{word}(...) is no statement", "see docs/script.md for what stands where")
+        return []
+
+    def evaluated(self, node: ast.expr) -> list[Stmt]:
+        value = build.as_expr(self.scalar(node))
+        if isinstance(value, Const):
+            return []
+        if not isinstance(value, Call):
+            self.fail(node, f"{value} has no effect", "evaluate a call, or store the value")
+        return [Evaluate(value)]
+
+    def new_buffer(self, node: ast.AST, target: ast.expr, call: ast.Call) -> Buffer:
+        if not isinstance(target, ast.Name):
+            self.fail(target, "a buffer is bound to a plain name")
+        if target.id in self.scope.frames[-1].names:
+            self.fail(target, f"{target.id} is bound already; names do not change here", "use another name")
+        buffer = self.buffer(call, target.id)
+        self.scope.bind(target.id, buffer)
+        return buffer
+
+    def buffer(self, call: ast.Call, name: str) -> Buffer:
+        """`T.alloc_buffer((128, 128), "float32", scope="shared", name="A.shared")`; unused arguments of TVM's may stand."""
+        args = {"shape": call.args[0] if call.args else None, "dtype": call.args[1] if len(call.args) > 1 else None}
+        return self.described(call, args, {k.arg: k.value for k in call.keywords}, name)
+
+    def described(
+        self, node: ast.AST, args: dict[str, ast.expr | None], options: dict[str | None, ast.expr], name: str
+    ) -> Buffer:
+        given = {**args, **{str(key): value for key, value in options.items()}}
+        extra = set(given) - {"shape", "dtype", "scope", "name"}
+        if extra:
+            self.fail(
+                options[min(extra)], f"a buffer has no {min(extra)!r} here", "it has a shape, a dtype, scope= and name="
+            )
+        shape, dtype = given["shape"], given["dtype"]
+        if shape is None:
+            self.fail(node, "the buffer has no shape", 'write ((128, 128), "float32")')
+        kind = "float32" if dtype is None else dtype_of(self, dtype)
+        scope = given.get("scope")
+        label = given.get("name")
+        words = [("global" if scope is None else self.value(scope)), (name if label is None else self.value(label))]
+        if not all(isinstance(word, str) for word in words):
+            self.fail(node, "scope and name of a buffer are text")
+        return Buffer(words[1], self.shape(shape), kind, words[0])
+
+    def shape(self, node: ast.expr) -> tuple[int, ...]:
+        if isinstance(node, ast.Tuple | ast.List):
+            extents = [(each, self.whole(each, "extent")) for each in node.elts]
+        else:
+            value = self.value(node)
+            many = isinstance(value, tuple | list)
+            extents = [(node, dtypes.integer(v)) for v in value] if many else [(node, self.whole(node, "extent"))]  # type: ignore[misc]
+        for each, extent in extents:
+            if extent is None or extent < 1:
+                self.fail(each, f"{ast.unparse(each)}: extents are whole numbers, one or more")
+        return tuple(extent for _, extent in extents)

@@ -1,0 +1,94 @@
+"""The names of the dialect: what `T.grid` and `T.axis.spatial` are while Python runs, and how the reader knows them.
+
+Bodies of scripts are read, not run. So each name is an object that knows only what it is called; whoever calls one
+outside of a script is told so. `T.Buffer(...)` and `T.handle` stand in annotations, which Python does evaluate.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+from pegbox.errors import ScriptError
+from pegbox.expr import dtypes
+from pegbox.expr.intrinsics import ARITY
+
+LOOPS = ("grid", "serial", "parallel", "vectorized", "unroll", "thread_binding")
+BLOCKS = ("block", "init", "where", "reads", "writes", "block_attr")
+AXES = ("axis.spatial", "axis.reduce", "axis.remap", "axis.S", "axis.R")
+BUFFERS = ("alloc_buffer", "decl_buffer", "match_buffer")
+FUNCTIONS = ("func_attr", "evaluate", "guard", "prim_func")
+TYPES = ("Buffer", "handle")
+EXPRESSIONS = (
+    *(name for name in dtypes.BITS), *ARITY, "power", "Cast", "cast", "if_then_else", "Select", "min", "max", "And", "Or",
+    "Not", "all", "any", "likely", "floordiv", "floormod", "indexdiv", "indexmod", "min_value", "max_value", "infinity",
+    "EQ", "NE", "LT", "LE", "GT", "GE", "Add", "Sub", "Mul", "Div", "FloorDiv", "FloorMod", "Min", "Max",
+    "address", "Broadcast", "reinterpret", "call_extern", "call_llvm_intrin", "call_intrin",
+)  # fmt: skip
+
+
+class Word:
+    """One name of the dialect, such as "axis.spatial"."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, *_args: Any, **_options: Any) -> Any:
+        raise ScriptError(
+            f"T.{self.name} was called while Python runs; it has a meaning only in a function under @T.prim_func, "
+            "or in the text that script.from_source reads"
+        )
+
+    def __repr__(self) -> str:
+        return f"T.{self.name}"
+
+
+class TypeWord(Word):
+    """A name of annotations: Python may call it and take items of it, which says nothing yet."""
+
+    def __call__(self, *_args: Any, **_options: Any) -> Any:
+        return self
+
+    def __getitem__(self, _item: Any) -> TypeWord:
+        return self
+
+
+class Words:
+    """A namespace of words. Asking for another name says which one may be meant."""
+
+    def __init__(self, label: str, words: dict[str, Any]) -> None:
+        self._label = label
+        self._words = words
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._words[name]
+        except KeyError:
+            raise AttributeError(unknown(f"{self._label}.{name}", name, self._words, self._label)) from None
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._words)
+
+    def __repr__(self) -> str:
+        return self._label
+
+
+def unknown(what: str, name: str, known: Iterable[str], label: str = "") -> str:
+    """The message for a name that there is not."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    prefix = f"{label}." if label else ""
+    return f"unknown name {what}; did you mean {prefix}{near[0]}?" if near else f"unknown name {what}"
+
+
+def _words() -> dict[str, Any]:
+    plain = (*LOOPS, *BLOCKS, *BUFFERS, *FUNCTIONS, *EXPRESSIONS)
+    found: dict[str, Any] = {name: Word(name) for name in plain}
+    found |= {name: TypeWord(name) for name in TYPES}
+    found["axis"] = Words("T.axis", {name.partition(".")[2]: Word(name) for name in AXES})
+    return found
+
+
+WORDS = _words()
+T = Words("T", WORDS)
+I = Words("I", {"ir_module": Word("ir_module")})  # noqa: E741  (the dialect's name)

@@ -1,0 +1,27 @@
+"""The script: programs as Python text in the dialect of TVMScript.
+
+    from pegbox.tir import script
+    from pegbox.tir.script import ir as I, tir as T
+
+`script.from_source(text)` reads text; `@T.prim_func` and `@I.ir_module` read what stands in a file; `mod.script()` prints.
+"""
+
+from __future__ import annotations
+
+from pegbox.loops.module import IRModule
+from pegbox.loops.nodes import Function
+from pegbox.loops.script.functions import read_text
+from pegbox.tir.script import ir as ir
+from pegbox.tir.script import tir as tir
+
+
+def from_source(text: str, name: str = "<script>") -> IRModule | Function:
+    """Read a script: a class gives a module, a single function gives that function.
+
+    Args:
+        name: what errors call the text.
+
+    Raises:
+        ScriptError: the text is not in the dialect; the error points at line and column.
+    """
+    return read_text(text, name)
