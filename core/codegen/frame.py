@@ -163,7 +163,8 @@ def _flatten(lines: Lines) -> Iterator[str]:
 
 def identifier(name: str) -> str:
     """A name as LLVM and C take it."""
-    return re.sub(r"[^A-Za-z0-9_]", "_", name) or "v"
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name) or "v"
+    return f"v{plain}" if plain[0].isdigit() else plain
 
 
 def unbound(var: Var) -> CompileError:

@@ -256,3 +256,8 @@ def test_zero_dimensional_buffers() -> None:
 def test_names_that_llvm_would_not_take() -> None:
     a, c = Buffer("a b", (4,)), Buffer("c.d", (4,))
     check(function([a, c], [c], loop("i.o f", 4, lambda i: put(c, i, get(a, i))), name="my kernel-1"))
+
+
+def test_names_that_begin_with_a_digit() -> None:
+    a, c = Buffer("0a", (4,)), Buffer("1c", (4,))
+    check(function([a, c], [c], loop("0_o", 4, lambda i: put(c, i, get(a, i))), name="2mm"))
