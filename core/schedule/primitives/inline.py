@@ -1,27 +1,31 @@
-"""Computing a value where it is used instead of storing it."""
+"""Computing a value where it is used instead of storing it: compute_inline, and reverse_compute_inline."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NoReturn
 
-from pegbox.expr.bounds import Ranges
+from pegbox.errors import ExprError
+from pegbox.expr.build import ZERO, cast
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite, substitute
-from pegbox.loops.nodes import Block, BlockRealize, Store
+from pegbox.loops.nodes import Block, BlockRealize, ForKind, Store
 from pegbox.loops.regions import reads_and_writes
 from pegbox.loops.visit import map_exprs
-from pegbox.schedule.analysis import written_buffers
+from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.attach import check_parallel
 from pegbox.schedule.base import ScheduleBase, primitive
 from pegbox.schedule.handles import BlockRef
+from pegbox.schedule.inlined import Element, all_same, element, layout, plain_store, replaced, uses
 from pegbox.schedule.outline import refuse
+from pegbox.schedule.primitives.kinds import check_kinds
 from pegbox.schedule.tree import Tree, with_allocs
 
 
 class InlinePrimitives(ScheduleBase):
-    """Blocks dissolve into their consumers."""
+    """Blocks dissolve into their neighbours."""
 
     @primitive
     def compute_inline(self, block: BlockRef | str) -> None:
@@ -42,72 +46,192 @@ class InlinePrimitives(ScheduleBase):
                 block C:
                     C[vi] = A[vi] * 2.0 + 1.0
 
+        Consumers may be reductions.
+
         Raises:
-            ScheduleError: the block reduces, is an output, has several outputs, or has no consumer; or a parallel loop
-                around it makes what it reads for each iteration anew.
+            ScheduleError: the block reduces, is an output, has several outputs, reads what it writes, or has no
+                consumer; a consumer holds loops or calls; from where it writes one cannot tell which iteration did; or
+                a parallel loop around it makes what it reads for each iteration anew.
         """
-        realize = self._block(block)
-        store = _store(self.tree, realize)
-        params: tuple[Var, ...] = tuple(i for i in store.indices if isinstance(i, Var))
-        func, buffer = self.tree.func, store.buffer
-        readers = [r.block.name for r in self.tree.readers(buffer) if r is not realize]
-        if not readers:
+        self._set(into_consumers(self.tree, self._block(block)))
+
+    @primitive
+    def reverse_compute_inline(self, block: BlockRef | str) -> None:
+        """Put an elementwise block into the producer of what it reads; the block and the buffer between are gone.
+
+        Before `reverse_compute_inline("C")`::
+
+            for i in range(8):
+                for j in range(4):
+                    block B:
+                        B[vi, vj] = A[vi, vj] * 2.0
+            for j in range(4):
+                for i in range(8):
+                    block C:
+                        C[vj, vi] = B[vi, vj] + 1.0
+
+        After::
+
+            for i in range(8):
+                for j in range(4):
+                    block B:
+                        C[vj, vi] = A[vi, vj] * 2.0 + 1.0
+
+        The producer keeps its loops. The block may read in another order, or through // and %, as long as it reads each
+        element exactly once.
+
+        Raises:
+            ScheduleError: the block reduces, has several outputs, or reads what no block or several blocks make; its
+                producer reduces, or is read by others as well; or the block does not read each element once.
+        """
+        self._set(_into_producer(self.tree, self._block(block)))
+
+
+def into_consumers(before: Tree, realize: BlockRealize) -> Tree:
+    name = realize.block.name
+    store, how = _inlinable(before, realize)
+    buffer, func = store.buffer, before.func
+    readers = [r for r in before.readers(buffer) if r is not realize]
+    if not readers:
+        raise refuse(before, f"compute_inline({name}): no block reads {buffer.name}", "leave it where it is", name)
+    for reader in readers:
+        used = uses(reader.block, buffer)
+        if isinstance(used, str):
             raise refuse(
-                self.tree,
-                f"compute_inline({realize.block.name}): no block reads {buffer.name}",
-                "leave it where it is",
-                realize.block.name,
+                before,
+                f"compute_inline({name}): its consumer {reader.block.name} cannot take a value in, because {used}",
+                "inline before blockize and tensorize",
+                name,
+                reader.block.name,
             )
-        tree = Tree(self.tree.replace(realize, None))
-        for name in readers:
-            reader = tree.blocks[name]
-            inlined = _inlined(reader.block, buffer, params, store.value)
-            tree = Tree(tree.replace(reader, BlockRealize(reader.values, inlined, reader.predicate)))
-        check_parallel(self.tree, tree, realize.block.name)
-        self._set(with_allocs(tree.func, drop=tuple(b for b in func.allocs if b is buffer)))
+    tree = Tree(before.replace(realize, None))
+    for reader in readers:
+        inlined = _inlined(reader.block, buffer, how)
+        tree = Tree(tree.replace(reader, replace(reader, block=inlined)))
+    check_parallel(before, tree, name)
+    return Tree(with_allocs(tree.func, drop=tuple(b for b in func.allocs if b is buffer)))
 
 
-def _store(tree: Tree, realize: BlockRealize) -> Store:
-    """The one statement of a block that can be inlined."""
+def _inlinable(tree: Tree, realize: BlockRealize) -> tuple[Store, Element]:
+    """The one statement of a block that can be inlined, and its value by the indices of the element."""
     block = realize.block
-    name, body = block.name, block.body
-    problem, remedy = "", "leave it where it is, or use compute_at"
-    if block.is_reduction:
-        problem = "it is a reduction"
-    elif any(b in tree.func.params for b in written_buffers(block)):
-        problem, remedy = "it writes a parameter of the function", "inline its producers instead"
-    elif not isinstance(body, Store):
-        problem = "it has several outputs or conditional ones"
-    elif any(w is not realize for w in tree.writers(body.buffer)):
-        problem = f"{body.buffer.name} is also written by another block"
-    elif not all(isinstance(i, Var) for i in body.indices) or len(set(body.indices)) != len(body.indices):
-        problem = f"it does not write {body.buffer.name} at the plain variables of its axes"
-    elif len(body.indices) != len(block.iters):
-        problem = f"its variables are not the indices of {body.buffer.name}"
-    else:
-        return body
-    raise refuse(tree, f"compute_inline({name}): {problem}", remedy, name)
+    name = block.name
+
+    def no(problem: str, remedy: str = "leave it where it is, or use compute_at", *others: str) -> NoReturn:
+        raise refuse(tree, f"compute_inline({name}): {problem}", remedy, name, *others)
+
+    if any(w.buffer in tree.func.params for w in block.writes):
+        no("it writes a parameter of the function", "inline its producers instead, or reverse_compute_inline it")
+    store = plain_store(block)
+    if isinstance(store, str):
+        no(store)
+    others = [w.block.name for w in tree.writers(store.buffer) if w is not realize]
+    if others:
+        no(f"{store.buffer.name} is also written by {', '.join(others)}", "leave it where it is", *others)
+    try:
+        return store, element(block, store.indices, store.value)
+    except ExprError as error:
+        no(f"where it writes {store.buffer.name} does not tell its variables: {error}")
 
 
-def _inlined(block: Block, buffer: Buffer, params: tuple[Var, ...], value: Expr) -> Block:
+def _inlined(block: Block, buffer: Buffer, how: Element) -> Block:
     ranges = {it.var: (0, it.extent - 1) for it in block.iters}
 
     def change(expr: Expr) -> Expr:
-        return _replace_loads(expr, buffer, params, value, ranges)
+        return replaced(expr, buffer, how, ranges)
 
     body = map_exprs(block.body, change)
     init = None if block.init is None else map_exprs(block.init, change)
-    return replace(block, body=body, init=init, reads=reads_and_writes(body)[0])
+    return replace(block, body=body, init=init, reads=reads_and_writes(body, init)[0])
 
 
-def _replace_loads(expr: Expr, buffer: Buffer, params: tuple[Var, ...], value: Expr, ranges: Ranges) -> Expr:
-    def leaf(e: Expr) -> Expr | None:
-        if isinstance(e, Load) and e.buffer is buffer:
-            indices = [rewrite(i, leaf) for i in e.indices]
-            mapping: Mapping[Var, Expr] = dict(zip(params, indices, strict=True))
-            inlined = substitute(value, mapping)
-            # Plain variables for plain variables leave nothing to simplify.
-            return inlined if all(isinstance(i, Var) for i in indices) else simplify(inlined, ranges)
-        return None
+def _into_producer(before: Tree, realize: BlockRealize) -> Tree:
+    store, producer, made = _pair(before, realize)
+    back = _back(before, realize, producer, made)
+    ranges = {it.var: (0, it.extent - 1) for it in producer.block.iters}
+    plain = all(isinstance(b, Var) for b in back.values())
 
-    return rewrite(expr, leaf)
+    def here(expr: Expr) -> Expr:
+        """An expression of the block in terms of the producer's variables."""
+
+        def leaf(e: Expr) -> Expr | None:
+            if isinstance(e, Load) and e.buffer is made.buffer:
+                return cast(made.buffer.dtype, made.value)
+            return back.get(e) if isinstance(e, Var) else None
+
+        new = rewrite(expr, leaf)
+        return new if plain else simplify(new, ranges)
+
+    body = Store(store.buffer, tuple(map(here, store.indices)), here(store.value))
+    reads, writes = reads_and_writes(body)
+    block = replace(producer.block, reads=reads, writes=writes, body=body)
+    tree = Tree(before.replace(producer, replace(producer, block=block)))
+    tree = Tree(tree.replace(tree.blocks[realize.block.name], None))
+    marked = [v for v, x in tree.loops.items() if x.kind in (ForKind.PARALLEL, ForKind.VECTORIZED)]
+    check_kinds(tree, marked, before)
+    return Tree(with_allocs(tree.func, drop=tuple(b for b in tree.func.allocs if b is made.buffer)))
+
+
+def _pair(tree: Tree, realize: BlockRealize) -> tuple[Store, BlockRealize, Store]:
+    """What the block stores, its producer, and what that stores."""
+    name = realize.block.name
+
+    def no(problem: str, remedy: str, *others: str) -> NoReturn:
+        raise refuse(tree, f"reverse_compute_inline({name}): {problem}", remedy, name, *others)
+
+    store = plain_store(realize.block)
+    if isinstance(store, str):
+        no(store, "compute_inline what it reads instead, or leave it where it is")
+    twice = [w.block.name for w in tree.writers(store.buffer) if w is not realize]
+    if twice:
+        no(f"{store.buffer.name} is also written by {', '.join(twice)}", "leave it where it is", *twice)
+    producers = {w.block.name: w for b in read_buffers(realize.block) for w in tree.writers(b)}
+    if len(producers) != 1:
+        listed = f"several blocks make: {', '.join(producers)}" if producers else "no block makes"
+        no(f"it reads what {listed}", "give a block with one producer; inline the others first", *producers)
+    ((maker, producer),) = producers.items()
+    made = plain_store(producer.block)
+    if made == "it is a reduction" and not isinstance(made, Store):
+        no(
+            f"its producer {maker} is a reduction, whose values are final only after the last iteration",
+            "reverse_compute_at a loop of it that is outside of the reduce loops",
+            maker,
+        )
+    if isinstance(made, str):
+        no(f"its producer {maker} cannot take it in: {made}", "compute_inline the producer, or leave both", maker)
+    if made.buffer in tree.func.params:
+        no(f"its producer {maker} writes the parameter {made.buffer.name}, which is needed", "leave it", maker)
+    others = [r.block.name for r in tree.readers(made.buffer) if r is not realize]
+    if others:
+        no(f"{made.buffer.name} is also read by {', '.join(others)}", "inline it into its consumers instead", *others)
+    return store, producer, made
+
+
+def _back(tree: Tree, realize: BlockRealize, producer: BlockRealize, made: Store) -> Mapping[Var, Expr]:
+    """The block's variables in terms of the producer's."""
+    block, buffer = realize.block, made.buffer
+
+    def no(problem: str) -> NoReturn:
+        raise refuse(
+            tree,
+            f"reverse_compute_inline({block.name}): {problem}",
+            f"compute_inline({producer.block.name}) instead, or reverse_compute_at",
+            block.name,
+            producer.block.name,
+        )
+
+    places = uses(block, buffer)
+    assert not isinstance(places, str)  # it is a plain store
+    if not all_same(places):
+        no(f"it reads several elements of {buffer.name} at once")
+    if not places[0].indices:
+        return dict.fromkeys((it.var for it in block.iters), ZERO)
+    try:
+        found = layout(block, places[0].indices)
+        if found.shape != buffer.shape or not found.onto:
+            no(f"it reads only a part of {buffer.name}, but its producer would run it for all elements")
+        back = found.inverse().final_indices
+    except ExprError as error:
+        no(f"which of its iterations reads an element of {buffer.name} cannot be told: {error}")
+    here = dict(zip(found.places, made.indices, strict=True))
+    return {it.var: substitute(b, here) for it, b in zip(block.iters, back, strict=True)}
