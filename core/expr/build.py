@@ -357,6 +357,6 @@ OPERATORS.update(
         "add": add, "sub": sub, "mul": mul, "div": div, "floordiv": floordiv, "floormod": floormod, "neg": neg,
         "lt": lambda a, b: compare("lt", a, b), "le": lambda a, b: compare("le", a, b),
         "gt": lambda a, b: compare("gt", a, b), "ge": lambda a, b: compare("ge", a, b),
-        "eq": equal, "ne": not_equal, "and": logical_and, "or": logical_or, "not": logical_not,
+        "eq": equal, "ne": not_equal, "cast": cast, "and": logical_and, "or": logical_or, "not": logical_not,
     }
 )  # fmt: skip

@@ -111,6 +111,10 @@ class Expr:
     def __neg__(self) -> Expr:
         return OPERATORS["neg"](self)
 
+    def astype(self, dtype: str) -> Expr:
+        """Converted to another type; to a vector type such as "int32x16", a scalar goes to every lane."""
+        return OPERATORS["cast"](dtype, self)
+
     def __lt__(self, other: object) -> Expr:
         return OPERATORS["lt"](self, other)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pegbox.expr import dtypes
 from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Var
 from pegbox.expr.visit import free_vars
-from pegbox.loops.nodes import Block, BlockRealize, Stmt
+from pegbox.loops.nodes import Block, BlockRealize, Evaluate, For, Stmt
+from pegbox.loops.visit import expressions, walk
 from pegbox.schedule.tree import Tree
 
 # Reductions that machines know how to do across the lanes of a vector.
@@ -64,3 +66,17 @@ def is_private(tree: Tree, realize: BlockRealize, scope: Stmt) -> bool:
         return False
     users = (r for b in buffers for r in (*tree.writers(b), *tree.readers(b)))
     return all(tree.is_under(user, scope) for user in users)
+
+
+def has_machine_code(block: Block) -> bool:
+    """Does the block hold calls or vectors of its own, which no vectorized loop around may make wider?"""
+    return any(
+        isinstance(stmt, Evaluate) or dtypes.lanes(expr.dtype) > 0
+        for stmt in walk(block.body)
+        for expr in expressions(stmt)
+    )
+
+
+def is_composed(block: Block) -> bool:
+    """Is the body more than stores of single elements: loops, blocks, machine code?"""
+    return has_machine_code(block) or any(isinstance(s, For | BlockRealize) for s in walk(block.body))

@@ -15,6 +15,7 @@ from pegbox.loops.nodes import Annotation, BlockRealize, For, ForKind, Stmt, thr
 from pegbox.schedule.analysis import (
     LANE_COMBINERS,
     combiner,
+    has_machine_code,
     is_private,
     mentions,
     reduce_values,
@@ -124,8 +125,8 @@ class KindPrimitives(ScheduleBase):
         value = _note(ann_val)
         if not isinstance(ann_key, str) or value is None:
             raise ScheduleError(
-                f"annotate: {ann_key!r}: {ann_val!r} is no note; the key is a string, the value a number or a string, or "
-                "a list of those"
+                f"annotate: {ann_key!r}: {ann_val!r} is no note; the key is a string, the value a number or a string, "
+                "or a list of those"
             )
         _check_key("annotate", ann_key)
         old = self._noted(block_or_loop)
@@ -256,6 +257,8 @@ def check_kinds(tree: Tree, loops: Iterable[Var], shown: Tree) -> None:
         if loop.extent > 1:
             outside = {above.var for above in tree.ancestors(loop)}
             for realize in blocks_below(loop.body):
+                if loop.kind is ForKind.VECTORIZED:
+                    _check_scalar(loop, realize, shown)
                 _check_iterations(tree, loop, realize, outside, shown)
 
 
@@ -273,6 +276,18 @@ def _check_nesting(tree: Tree, loop: For, shown: Tree) -> None:
         )
     if loop.kind is ForKind.THREAD:
         check_axes(tree, loop, shown)
+
+
+def _check_scalar(loop: For, realize: BlockRealize, shown: Tree) -> None:
+    name = realize.block.name
+    if has_machine_code(realize.block):
+        raise refuse(
+            shown,
+            f"{loop.var.name} cannot be vectorized: block {name} calls machine code, or has vectors of its own",
+            "unroll the loop, or leave it serial",
+            loop.var,
+            name,
+        )
 
 
 def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var], shown: Tree) -> None:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from pegbox.expr.nodes import Buffer
+import pegbox.schedule.intrinsics  # noqa: F401  (makes the shipped ones known)
+from pegbox.loops.foreign import with_code
+from pegbox.loops.nodes import BlockRealize, For, ForKind
 from pegbox.schedule.base import ScheduleBase, primitive
 from pegbox.schedule.blockized import blockized, fresh_block, nest_below
 from pegbox.schedule.handles import BlockRef, LoopRef
+from pegbox.schedule.intrinsic import TensorIntrin
+from pegbox.schedule.outline import refuse
+from pegbox.schedule.tensorized import Mismatch, tensorized
+from pegbox.schedule.tree import Tree
 
 
 class TensorizePrimitives(ScheduleBase):
@@ -54,3 +64,78 @@ class TensorizePrimitives(ScheduleBase):
         name = fresh_block(self.tree, f"{realize.block.name}_o")
         self._set(self.tree.replace(target, blockized(self.tree, target, name, what)))
         return BlockRef(name)
+
+    @primitive(moves=False)
+    def tensorize(
+        self, block_or_loop: BlockRef | LoopRef | str, tensor_intrin: str, preserve_unit_iters: bool = True
+    ) -> None:
+        """Let a tensor intrinsic compute what a loop (or a block of blocks) computes.
+
+        Args:
+            block_or_loop: a loop, of which a block is made first (`blockize`), or such a block.
+            tensor_intrin: the name of an intrinsic: one that `tir.TensorIntrin.register` made known, or a shipped one.
+            preserve_unit_iters: as TVM takes it; blocks keep their variables of one iteration in any case.
+
+        The nest has to compute what the intrinsic's description does: the same extents, the same elements (from where the
+        tile begins), the same expressions, in which only the operands of + and * may change places.
+
+        Before `tensorize(i_1, "fill_4x4")`::
+
+            for i_0 in range(2):
+                for j_0 in range(2):
+                    for i_1 in range(4):
+                        for j_1 in range(4):
+                            block C: vi = i_0 * 4 + i_1, vj = j_0 * 4 + j_1
+                                C[vi, vj] = 0.0
+
+        After::
+
+            for i_0 in range(2):
+                for j_0 in range(2):
+                    block C_o: vi_o = i_0, vj_o = j_0
+                        for i in range(4):
+                            C[vi_o * 4 + i, vj_o * 4:vj_o * 4 + 4] = broadcast(0.0, 4)
+
+        Raises:
+            ScheduleError: no intrinsic of that name, the nest is not what it describes (both sides are shown), the
+                tiles are not whole, or the operands lie otherwise in memory than the intrinsic needs.
+        """
+        tree = self.tree
+        intrin = TensorIntrin.get(tensor_intrin)
+        if isinstance(block_or_loop, LoopRef):
+            target: For | BlockRealize = self._loop(block_or_loop)
+            label = block_or_loop.name
+        else:
+            target = self._block(block_or_loop)
+            label = target.block.name
+        what = f"tensorize({label}, {intrin.name})"
+        outer = target if isinstance(target, BlockRealize) else _made(tree, target, what)
+        _check_scalar(tree, target, what)
+        try:
+            done = tensorized(outer, intrin, tree.ranges, frozenset(self._seen()))
+        except Mismatch as mismatch:
+            remedy = "shape the nest as the description is (split, reorder, fuse), or give another intrinsic"
+            mark = target.var if isinstance(target, For) else label
+            raise refuse(tree, f"{what}: {mismatch}", remedy, mark) from None
+        self._set(with_code(tree.replace(target, done), intrin.code))
+
+    def _seen(self) -> Iterable[Buffer]:
+        """The buffers that callers give: lowering leaves them as they are."""
+        assert self._name is not None
+        return self._origins[self._name].params
+
+
+def _made(tree: Tree, loop: For, what: str) -> BlockRealize:
+    _, realize = nest_below(tree, loop, what)
+    return blockized(tree, loop, fresh_block(tree, f"{realize.block.name}_o"), what)
+
+
+def _check_scalar(tree: Tree, target: For | BlockRealize, what: str) -> None:
+    for above in tree.ancestors(target):
+        if above.kind is ForKind.VECTORIZED:
+            raise refuse(
+                tree,
+                f"{what}: {above.var.name} around it is vectorized, and the intrinsic has vectors of its own",
+                "leave that loop serial, or unroll it",
+                above.var,
+            )

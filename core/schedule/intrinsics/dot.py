@@ -1,0 +1,62 @@
+"""Dot products of a few narrow numbers for sixteen elements at once: AVX512-VNNI and AVX512-BF16.
+
+One instruction reads sixteen groups from `B`, one group from `A` (the same for all), and adds a sum of products to each
+of the sixteen elements of `C`. Lay `B` out as [..., 16, group], so that the groups follow each other in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pegbox.expr.build import cast, index
+from pegbox.expr.low_level import broadcast, call_llvm, reinterpret
+from pegbox.expr.nodes import Buffer, Expr, Load
+from pegbox.loops.nodes import Store
+from pegbox.schedule.intrinsic import TensorIntrin
+from pegbox.schedule.intrinsics.build import described_update, vector
+
+LANES = 16
+
+
+@dataclass(frozen=True)
+class _Dot:
+    """An instruction: `group` numbers of type `a` and `b` to one of type `c`."""
+
+    llvm: str
+    group: int
+    a: str
+    b: str
+    c: str
+
+
+_INSTRUCTIONS = {
+    "vpdpbusd": _Dot("llvm.x86.avx512.vpdpbusd.512", 4, "uint8", "int8", "int32"),
+    "dpbf16ps": _Dot("llvm.x86.avx512bf16.dpbf16ps.512", 2, "bfloat16", "bfloat16", "float32"),
+}
+# What TVM calls it.
+_INSTRUCTIONS["dot_16x4_vnni"] = _INSTRUCTIONS["vpdpbusd"]
+
+
+def dot_product(name: str) -> TensorIntrin | None:
+    """C[i] += sum over k of A[k] * B[i, k], for 16 i and a group of k."""
+    dot = _INSTRUCTIONS.get(name)
+    if dot is None:
+        return None
+    a, b = Buffer("A", (dot.group,), dot.a), Buffer("B", (LANES, dot.group), dot.b)
+    c = Buffer("C", (LANES,), dot.c)
+
+    def term(v: dict[str, Expr]) -> tuple[tuple[Expr, ...], Expr]:
+        return (v["i"],), cast(dot.c, Load(a, (v["k"],))) * cast(dot.c, Load(b, (v["i"], v["k"])))
+
+    description = described_update(name, (a, b, c), {"i": LANES, "k": dot.group}, "k", term)
+    return TensorIntrin(name, description, _step(dot, a, b, c))
+
+
+def _step(dot: _Dot, a: Buffer, b: Buffer, c: Buffer) -> Store:
+    # A group has 32 bits: as one number it goes to every lane.
+    same = broadcast(reinterpret("int32", vector(a, 0, lanes=dot.group)), LANES)
+    groups = reinterpret(f"{dot.a}x{LANES * dot.group}", same)
+    total = call_llvm(
+        f"{dot.c}x{LANES}", dot.llvm, vector(c, 0, lanes=LANES), groups, vector(b, 0, 0, lanes=LANES * dot.group)
+    )
+    return Store(c, (index(0),), total)

@@ -1,0 +1,64 @@
+"""A tile of a matrix product that stays in registers: float32, of any size that is whole vectors wide.
+
+For each step of the reduction a row of `B` is loaded as vectors, and each element of a column of `A` goes to all lanes:
+an outer product (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", TOMS 34, 2008).
+"""
+
+from __future__ import annotations
+
+import re
+
+from pegbox.expr.build import index
+from pegbox.expr.low_level import broadcast
+from pegbox.expr.nodes import Buffer, Expr, Load
+from pegbox.loops.nodes import Alloc, ForKind, Stmt, Store, seq
+from pegbox.schedule.intrinsic import TensorIntrin
+from pegbox.schedule.intrinsics.build import described_update, loop, vector
+
+_NAME = re.compile(r"float32_tile_(\d+)x(\d+)x(\d+)")
+_WIDEST = 16  # lanes of the widest vectors; narrower processors take several for one
+
+
+def float32_tile(name: str) -> TensorIntrin | None:
+    """`float32_tile_MxNxK`: C[m, n] += sum over k of A[m, k] * B[k, n]."""
+    found = _NAME.fullmatch(name)
+    if found is None or not all(sizes := tuple(map(int, found.groups()))):
+        return None
+    rows, columns, steps = sizes
+    a, b, c = Buffer("A", (rows, steps)), Buffer("B", (steps, columns)), Buffer("C", (rows, columns))
+
+    def term(v: dict[str, Expr]) -> tuple[tuple[Expr, ...], Expr]:
+        return (v["m"], v["n"]), Load(a, (v["m"], v["k"])) * Load(b, (v["k"], v["n"]))
+
+    description = described_update(name, (a, b, c), {"m": rows, "n": columns, "k": steps}, "k", term)
+    return TensorIntrin(name, description, _outer_products(a, b, c))
+
+
+def _outer_products(a: Buffer, b: Buffer, c: Buffer) -> Stmt:
+    rows, columns = c.shape
+    lanes = next(n for n in (16, 8, 4, 2, 1) if columns % n == 0 and n <= _WIDEST)
+    tile = Buffer("tile", c.shape, "float32", "local")
+
+    def each(body: object) -> Stmt:
+        """Every vector of the tile, written out."""
+        assert callable(body)
+        return loop(
+            "m",
+            rows,
+            lambda m: loop("n", columns // lanes, lambda n: body(m, n * lanes), ForKind.UNROLLED),
+            ForKind.UNROLLED,
+        )
+
+    def copy(target: Buffer, source: Buffer) -> Stmt:
+        return each(lambda m, n: Store(target, (m, n), vector(source, m, n, lanes=lanes)))
+
+    def step(k: Expr) -> Stmt:
+        def add(m: Expr, n: Expr) -> Stmt:
+            product = broadcast(Load(a, (m, k)), lanes) * vector(b, k, n, lanes=lanes)
+            return Store(tile, (m, n), vector(tile, m, n, lanes=lanes) + product)
+
+        return each(add)
+
+    one = a.shape[1] == 1
+    steps = step(index(0)) if one else loop("k", a.shape[1], step)
+    return Alloc(tile, seq(copy(tile, c), steps, copy(c, tile)))
