@@ -75,6 +75,8 @@ class LoopMethods(StageBase):
         """
         given: list[IterVar] = []
         for each in loops:
+            if not isinstance(each, IterVar | list | tuple):
+                raise ScheduleError(f"fuse of {self.op.name}: {each!r} is no loop; give loops, or one list of them")
             given.extend([each] if isinstance(each, IterVar) else each)
         if not given:
             raise ScheduleError(f"fuse of {self.op.name}: no loops given; give at least one of {self._loops()}")
@@ -107,8 +109,14 @@ class LoopMethods(StageBase):
             ScheduleError: one is not a loop of this stage or stands twice.
         """
         places = [self._position(iv, "reorder") for iv in loops]
+        if not places:
+            raise ScheduleError(
+                f"reorder of {self.op.name}: no loops given; give those that change places: {self._loops()}"
+            )
         if len(set(places)) != len(places):
-            raise ScheduleError(f"reorder of {self.op.name}: a loop stands twice in {[iv.name for iv in loops]}")
+            raise ScheduleError(
+                f"reorder of {self.op.name}: a loop stands twice in {[iv.name for iv in loops]}; give each once"
+            )
         for place, iv in zip(sorted(places), loops, strict=True):
             self.leaf_iter_vars[place] = iv
 

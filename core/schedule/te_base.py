@@ -10,7 +10,6 @@ from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.schedule.stage import Stage
 
-
 _Schedule = TypeVar("_Schedule", bound="TEScheduleBase")
 
 
@@ -36,6 +35,15 @@ class TEScheduleBase:
         return self
 
     def __getitem__(self, key: Tensor | Operation) -> Stage:
+        """The stage that computes a tensor.
+
+        Raises:
+            ScheduleError: it is an input, or not computed by this schedule.
+        """
+        if not isinstance(key, Tensor | Operation):
+            raise ScheduleError(
+                f"s[{key!r}]: stages are told by their tensors; give one of {', '.join(s.op.name for s in self.stages)}"
+            )
         buffers = [t.buffer for t in key.outputs] if isinstance(key, Operation) else [key.buffer]
         for stage in self.stages:
             if any(t.buffer in buffers for t in stage.op.outputs):

@@ -59,19 +59,27 @@ class CacheRewrites(TEScheduleBase):
             return cached.outputs[0]
         return [cached.outputs[each.value_index] for each in given]
 
-    def cache_read(self, tensor: Tensor, scope: str, readers: Sequence[Tensor | Operation]) -> Tensor:
+    def cache_read(
+        self, tensor: Tensor, scope: str, readers: Tensor | Operation | Sequence[Tensor | Operation]
+    ) -> Tensor:
         """Copy `tensor` into a buffer of its own, which `readers` then read. Returns the new tensor.
 
         Raises:
             ScheduleError: an unknown scope, a reader does not read the tensor, or there is none.
         """
         _check_scope(scope, tensor)
-        stages = [self[reader] for reader in readers]
+        given = [readers] if isinstance(readers, Tensor | Operation) else readers
+        stages = [self[reader] for reader in given]
+        known = [stage.op.name for stage in self.stages if tensor.buffer in read_buffers(stage.op.body)]
         for stage in stages:
-            if tensor.buffer not in read_buffers(stage.op.body):
-                raise ScheduleError(f"cache_read: {stage.op.name} does not read {tensor.name}")
+            if stage.op.name not in known:
+                raise ScheduleError(
+                    f"cache_read: {stage.op.name} does not read {tensor.name}; give stages that do: {', '.join(known)}"
+                )
         if not stages:
-            raise ScheduleError(f"cache_read({tensor.name}): no readers given")
+            raise ScheduleError(
+                f"cache_read({tensor.name}): no readers given; give those that shall read the copy: {', '.join(known)}"
+            )
         axis = tuple(IterVar(f"ax{i}", Range(0, extent), "spatial") for i, extent in enumerate(tensor.shape))
         cached = ComputeOp(self._name(f"{tensor.name}.{scope}"), axis, (Load(tensor.buffer, axis),))
         cached.outputs[0].buffer.scope = scope

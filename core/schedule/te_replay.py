@@ -18,7 +18,7 @@ from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
 from pegbox.schedule.stage import At, FuseRelation, Inline, SplitRelation, Stage
 from pegbox.schedule.stage_attach import misplaced
 from pegbox.schedule.te_schedule import TESchedule
-from pegbox.schedule.te_threads import scope_below, start_threads
+from pegbox.schedule.te_threads import settle_scope, start_threads
 
 
 def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> Schedule:
@@ -57,7 +57,9 @@ def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVa
                 f"prefetch({hint.tensor.name}, {hint.loop.name}): {stage.op.name} does not read {hint.tensor.name} any "
                 f"more; it reads {', '.join(b.name for b in reads)}: prefetch one of these"
             )
-        sch.prefetch(block, reads.index(hint.tensor.buffer), live[hint.loop], hint.offset)
+        name = hint.tensor.name
+        alone = [b.name for b in reads].count(name) == 1
+        sch.prefetch(block, name if alone else reads.index(hint.tensor.buffer), live[hint.loop], hint.offset)
 
 
 def _outputs(schedule: TESchedule, args: Sequence[Tensor]) -> list[Buffer]:
@@ -95,8 +97,11 @@ def _stage(
         around = placed.get(id(other), {})
         if loop not in around:
             raise misplaced(stage, place, stages)
-        scope_below(sch, stage, block, around[loop])
+        # What is computed there depends on which threads share it.
+        settle_scope(sch, stage, block, around[loop])
         sch.compute_at(block, around[loop])
+    else:
+        settle_scope(sch, stage, block)
     axes = [*stage.op.axis, *stage.op.reduce_axis]
     own = sch.get_loops(block)
     live = dict(zip(axes, own[len(own) - len(axes) :], strict=True))
@@ -149,8 +154,6 @@ def _annotate(sch: Schedule, stage: Stage, live: Mapping[IterVar, LoopRef]) -> N
 
 def _store(sch: Schedule, stage: Stage, block: BlockRef) -> None:
     for number in range(len(stage.op.outputs)):
-        if stage.scope is not None:
-            sch.set_scope(block, number, stage.scope)
         for axis, (factor, offset) in stage.alignments.items():
             sch.storage_align(block, number, stage.op.axis.index(axis), factor, offset)
     if stage.doubled and not isinstance(stage.attach, At):

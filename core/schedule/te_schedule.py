@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pegbox.compute.tensor import Operation, Tensor
+from pegbox.errors import ScheduleError
 from pegbox.schedule.te_cache import CacheRewrites
 from pegbox.schedule.te_group import Groups
 from pegbox.schedule.te_rfactor import RfactorRewrites
@@ -15,6 +16,15 @@ class TESchedule(CacheRewrites, RfactorRewrites, Groups):
 
 
 def create_schedule(ops: Operation | Tensor | Sequence[Operation | Tensor]) -> TESchedule:
-    """The default schedule of everything that `ops` need: each stage a naive nest at the root."""
-    several = ops if isinstance(ops, Sequence) else [ops]
+    """The default schedule of everything that `ops` need: each stage a naive nest at the root.
+
+    Raises:
+        ScheduleError: nothing is computed, or what is given is no operation.
+    """
+    several = ops if isinstance(ops, Sequence) and not isinstance(ops, str) else [ops]
+    for each in several:
+        if not isinstance(each, Operation | Tensor):
+            raise ScheduleError(f"create_schedule: {each!r} is no tensor or operation; give C.op of each output C")
+    if not several:
+        raise ScheduleError("create_schedule: no operations given; give those of the outputs, as C.op")
     return TESchedule([x.op if isinstance(x, Tensor) else x for x in several])

@@ -1,0 +1,217 @@
+"""prefetch: what an iteration further on reads is asked for, line by line; values stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from te_values import check_values, grid, matmul, stages
+
+import pegbox as pb
+from pegbox import te, tir
+from pegbox.codegen import Target, emit
+from pegbox.errors import ScheduleError
+from pegbox.expr.low_level import PREFETCH, Address
+from pegbox.expr.nodes import Call
+from pegbox.loops.nodes import Evaluate, Function
+from pegbox.loops.visit import walk
+
+
+def prefetched(func: Function) -> list[tuple[str, list[str]]]:
+    """The pointers that are asked for: (buffer, indices)."""
+    calls = [s.expr for s in walk(func.body) if isinstance(s, Evaluate) and isinstance(s.expr, Call)]
+    pointers = [c.args[0] for c in calls if c.name == PREFETCH]
+    return [(p.buffer.name, [str(i) for i in p.indices]) for p in pointers if isinstance(p, Address)]
+
+
+def test_te_prefetch_of_rows_ahead(golden: Any) -> None:
+    a, b = grid(6, 40)
+    s = te.create_schedule(b.op)
+    s[b].prefetch(a, b.op.axis[0], 2)
+    check_values(s, [a, b])
+    golden(pb.lower(s, [a, b], simple_mode=True))
+
+
+def test_te_prefetch_of_a_tile_of_a_product(golden: Any) -> None:
+    a, b, c = matmul(16, 24, 32)
+    s = te.create_schedule(c.op)
+    tile = s.cache_write(c, "local")
+    _, jo, _, _ = s[c].tile(*c.op.axis, 4, 16)
+    s[tile].compute_at(s[c], jo)
+    ko, ki = s[tile].split(s[tile].op.reduce_axis[0], factor=4)
+    s[tile].reorder(ko, ki, *s[tile].op.axis)
+    s[tile].vectorize(s[tile].op.axis[1])
+    s[tile].prefetch(b, ko, 1)
+    check_values(s, [a, b, c])
+    golden(pb.lower(s, [a, b, c], simple_mode=True))
+
+
+def test_te_prefetch_is_the_instruction_of_the_machine() -> None:
+    a, b = grid(6, 40)
+    s = te.create_schedule(b.op)
+    s[b].prefetch(a, b.op.axis[0], 1)
+    text = emit(pb.lower(s, [a, b]), Target("llvm")).ll
+    assert "call void @llvm.prefetch" in text
+
+
+@pytest.mark.parametrize(("dtype", "lines"), [("float32", 3), ("float64", 6), ("int8", 1)])
+def test_te_prefetch_asks_once_for_each_cache_line(dtype: str, lines: int) -> None:
+    a = te.placeholder((6, 48), dtype, "A")
+    b = te.compute((6, 48), lambda i, j: a[i, j] + 1, "B")
+    s = te.create_schedule(b.op)
+    s[b].prefetch(a, b.op.axis[0])
+    loops = pb.lower(s, [a, b], simple_mode=True)
+    counts = [line.split("range(")[1] for line in str(loops).splitlines() if "ax1" in line and "for" in line]
+    assert counts == ([] if lines == 1 else [f"{lines}):"])
+
+
+def test_te_prefetch_of_everything_by_pragma() -> None:
+    a, b, c = matmul()
+    s = te.create_schedule(c.op)
+    s[c].pragma(c.op.axis[0], "prefetch", 2)
+    func = pb.lower(s, [a, b, c])
+    assert [name for name, _ in prefetched(func)] == ["A", "B"]
+    check_values(s, [a, b, c])
+
+
+def test_te_prefetch_reads_at_a_distance_are_one_box_or_several() -> None:
+    a = te.placeholder((100,), name="A")
+    near = te.compute((40,), lambda i: a[i] + a[i + 1], "near")
+    s = te.create_schedule(near.op)
+    s[near].prefetch(a, near.op.axis[0])
+    assert prefetched(pb.lower(s, [a, near])) == [("A", ["i + 1"])]
+    mirrored = te.compute((40,), lambda i: a[i] + a[99 - i], "mirrored")
+    s = te.create_schedule(mirrored.op)
+    s[mirrored].prefetch(a, mirrored.op.axis[0])
+    assert prefetched(pb.lower(s, [a, mirrored])) == [("A", ["i + 1"]), ("A", ["i * -1 + 98"])]
+    check_values(s, [a, mirrored])
+
+
+def test_te_prefetch_never_leaves_the_tensor() -> None:
+    a = te.placeholder((10,), name="A")
+    b = te.compute((10,), lambda i: a[9 - i], "B")
+    s = te.create_schedule(b.op)
+    s[b].prefetch(a, b.op.axis[0], 3)
+    assert prefetched(pb.lower(s, [a, b])) == [("A", ["max(i * -1 + 6, 0)"])]
+
+
+def test_te_prefetch_beyond_the_last_iteration_is_left_out() -> None:
+    a, b = grid(6, 10)
+    s = te.create_schedule(b.op)
+    s[b].prefetch(a, b.op.axis[0], 6)
+    assert prefetched(pb.lower(s, [a, b])) == []
+
+
+def test_te_prefetch_of_an_intermediate() -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule(d.op)
+    s[d].prefetch(c, d.op.axis[0], 1)
+    check_values(s, [a, d])
+    assert prefetched(pb.lower(s, [a, d]))[0][0] == "C"
+    del b
+
+
+def test_te_prefetch_of_what_an_inlined_stage_reads() -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule(d.op)
+    for stage in (b, c):
+        s[stage].compute_inline()
+    s[d].prefetch(a, d.op.axis[0], 1)
+    check_values(s, [a, d])
+    assert prefetched(pb.lower(s, [a, d]))[0][0] == "A"
+
+
+def test_te_prefetch_speaks_of_its_own_stage() -> None:
+    """The copy inside reads A as well, but elsewhere."""
+    a = te.placeholder((10, 10), name="A")
+    b = te.compute((10, 10), lambda i, j: a[j, i] + 1, "B")
+    c = te.compute((10, 10), lambda i, j: b[i, j] + a[i, 0], "C")
+    s = te.create_schedule(c.op)
+    s[b].compute_at(s[c], c.op.axis[0])
+    s[c].prefetch(a, c.op.axis[0])
+    assert prefetched(pb.lower(s, [a, c])) == [("A", ["min(i + 1, 9)", "0"])]
+    check_values(s, [a, c])
+
+
+def test_te_prefetch_is_refused_with_the_reason() -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule(d.op)
+    i = d.op.axis[0]
+    with pytest.raises(ScheduleError, match=r"prefetch\(E, i\): D does not read E; it reads C"):
+        s[d].prefetch(te.placeholder((3,), name="E"), i, 1)
+    with pytest.raises(ScheduleError, match=r"prefetch\(C\): i is not a loop of this stage; the loops of D are i, j"):
+        s[d].prefetch(c, c.op.axis[0], 1)
+    for offset in (0, -1, 1.5, True, None):
+        with pytest.raises(ScheduleError, match=r"prefetch\(C, i\) in D: the offset is .*; give the number of iter"):
+            s[d].prefetch(c, i, offset)
+    with pytest.raises(ScheduleError, match="prefetch in D: 'C' is no tensor; give one that the stage reads"):
+        s[d].prefetch("C", i, 1)
+    del a, b
+
+
+def test_te_prefetch_of_what_is_made_or_gone_by_then_is_refused_when_lowered() -> None:
+    a, b, c, d = stages()
+    i = d.op.axis[0]
+    s = te.create_schedule(d.op)
+    s[d].prefetch(c, i, 1)
+    s[c].compute_at(s[d], i)
+    with pytest.raises(ScheduleError, match="C is made inside of i, in each iteration anew, so nothing can be fet"):
+        pb.lower(s, [a, d])
+    s[c].compute_inline()
+    with pytest.raises(ScheduleError, match=r"prefetch\(C, i\): D does not read C any more; it reads B: prefetch on"):
+        pb.lower(s, [a, d])
+    s[c].compute_root()
+    s[d].vectorize(i)
+    with pytest.raises(ScheduleError, match=r"prefetch\(D, C, i, 1\): i is vectorized, its iterations are lanes"):
+        pb.lower(s, [a, d])
+    del b
+
+
+def test_te_a_loop_with_a_prefetch_is_not_split_any_more() -> None:
+    a, b = grid()
+    s = te.create_schedule(b.op)
+    s[b].prefetch(a, b.op.axis[0], 1)
+    with pytest.raises(ScheduleError, match="a prefetch counts the iterations of i; split first, then prefetch in the"):
+        s[b].split(b.op.axis[0], factor=2)
+
+
+# tir.Schedule
+
+
+def test_prefetch_is_a_note_until_the_program_is_lowered(programs: Any, check_values: Any) -> None:
+    args, reference = programs.matmul()
+    sch = tir.Schedule(args)
+    i, _, _ = sch.get_loops("C")
+    sch.prefetch("C", "A", i, 2)
+    sch.prefetch("C", 1, i)
+    sch.prefetch("C", "A", i, 3)
+    assert "for i in range(5):  # prefetch = ('C', 'B', 1, 'C', 'A', 3)" in str(sch)
+    check_values(sch, reference)
+    assert [name for name, _ in prefetched(pb.lower(sch))] == ["B", "A"]
+    again = tir.Trace.from_json(sch.trace.to_json()).apply(tir.Schedule(args))
+    assert str(again) == str(sch)
+
+
+def test_prefetch_is_refused_with_the_place(programs: Any) -> None:
+    args, _ = programs.chain()
+    sch = tir.Schedule(args)
+    (i,) = sch.get_loops("D")
+    before = str(sch)
+    with pytest.raises(ScheduleError, match="block D reads no buffer 'B'; it reads 0: C, 1: A"):
+        sch.prefetch("D", "B", i)
+    with pytest.raises(ScheduleError, match="the offset is 0"):
+        sch.prefetch("D", "C", i, 0)
+    with pytest.raises(ScheduleError, match="D is not inside of i") as refused:
+        sch.prefetch("D", "C", *sch.get_loops("A"))
+    assert "\n  >     block D" in str(refused.value)
+    assert str(sch) == before
+
+
+def test_prefetch_in_lanes_that_come_later_is_left_out(programs: Any) -> None:
+    args, reference = programs.matmul()
+    sch = tir.Schedule(args)
+    i, _, _ = sch.get_loops("C")
+    sch.prefetch("C", "A", i)
+    sch.vectorize(i)
+    assert prefetched(pb.lower(sch)) == []
+    del reference
