@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Mapping
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.affine import Linear
-from pegbox.expr.build import TRUE, compare, conjuncts, index, logical_and
+from pegbox.expr.build import TRUE, ZERO, compare, conjuncts, index, logical_and
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Stmt, seq
-from pegbox.schedule.analysis import read_buffers
+from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.analysis_made import provides
 from pegbox.schedule.analysis_region import Span
 from pegbox.schedule.outline import refuse
@@ -18,10 +18,11 @@ from pegbox.schedule.primitives.kinds import check_kinds
 from pegbox.schedule.tree import Tree, children
 
 
-def nest(block: Block, spans: Mapping[Var, Span], conditions: Iterable[Expr] = ()) -> Stmt:
+def nest(block: Block, spans: Mapping[Var, Span], conditions: Iterable[Expr] = (), *, unit_loops: bool = True) -> Stmt:
     """Fresh loops around a block, one for each of its variables: spatial ones first, in order, then reduce ones.
 
-    Variables without a span run over their whole domain; `conditions` join the guards in the predicate.
+    Variables without a span run over their whole domain; `conditions` join the guards in the predicate. Without
+    `unit_loops`, there are none of a single iteration.
     """
     values: list[Expr] = []
     predicate: Expr = TRUE
@@ -29,7 +30,7 @@ def nest(block: Block, spans: Mapping[Var, Span], conditions: Iterable[Expr] = (
     for it in block.iters:
         var, found = Var(loop_name(it)), spans.get(it.var)
         if found is None:
-            values.append(var)
+            values.append(var if it.extent > 1 or unit_loops else ZERO)
             loops.append((it, var, it.extent))
             continue
         value = Linear({**found.lo.terms, var: 1} if found.extent > 1 else found.lo.terms, found.lo.const)
@@ -42,7 +43,7 @@ def nest(block: Block, spans: Mapping[Var, Span], conditions: Iterable[Expr] = (
     body: Stmt = BlockRealize(tuple(values), block, predicate)
     loops.sort(key=lambda entry: entry[0].is_reduce)
     for _, var, extent in reversed(loops):
-        body = For(var, extent, body)
+        body = For(var, extent, body) if extent > 1 or unit_loops else body
     return body
 
 
@@ -51,7 +52,7 @@ def loop_name(it: BlockIter) -> str:
     name = it.var.name
     if len(name) < 2 or not name.startswith("v"):
         return name
-    return f"ax{name[1:]}" if name[1:].isdigit() else name[1:]
+    return f"ax{name[1:]}" if name[1].isdigit() else name[1:]
 
 
 def _guard(value: Linear, found: Span, it: BlockIter) -> Expr:
@@ -64,6 +65,41 @@ def _guard(value: Linear, found: Span, it: BlockIter) -> Expr:
         if found.guard_high:
             guard = logical_and(guard, compare("lt", loops, index(it.extent - value.const)))
     return guard
+
+
+def place(tree: Tree, rest: Tree, name: str, loop: For, verb: str, index: int, first: int, last: int) -> int:
+    """The position among the children of the loop at which `index` puts a block: -1 the last legal one, -2 the first.
+
+    Raises:
+        ScheduleError: the position is before what the block needs, or after what needs the block.
+    """
+    if index in (-1, -2):
+        return last if index == -1 else first
+    if first <= index <= last:
+        return index
+    raise refuse(
+        tree,
+        f"{verb}({name}, {loop.var.name}): at position {index} of the {len(children(rest.loops[loop.var]))} "
+        f"statement(s) of {loop.var.name}, {name} would lack inputs, or come after its consumers",
+        f"give a position from {first} to {last}, -1 for the last or -2 for the first of them",
+        loop.var,
+        name,
+    )
+
+
+def first_position(tree: Tree, loop: For, block: Block) -> int:
+    """The first position among the children of the loop after everything in it that makes what the block reads."""
+    makers = [w for b in read_buffers(block) for w in tree.writers(b) if tree.is_under(w, loop)]
+    kids = [tree.child_of(loop, w) for w in makers]
+    return 1 + max((n for n, child in enumerate(children(loop)) if any(child is k for k in kids)), default=-1)
+
+
+def last_position(tree: Tree, loop: For, block: Block) -> int:
+    """The last position among the children of the loop before everything in it that reads what the block makes."""
+    readers = [r for b in written_buffers(block) for r in tree.readers(b) if tree.is_under(r, loop)]
+    kids = [tree.child_of(loop, r) for r in readers]
+    body = children(loop)
+    return min((n for n, child in enumerate(body) if any(child is k for k in kids)), default=len(body))
 
 
 def insert(tree: Tree, loop: For, new: Stmt, position: int) -> Tree:
@@ -141,12 +177,13 @@ def rank(tree: Tree, loop: For, position: int, ranks: Mapping[str, int]) -> int:
 
 
 def check_parallel(before: Tree, after: Tree, moved: str) -> None:
-    """Parallel loops around the new place of a block, and around the old one, must stay sound.
+    """Parallel and thread loops around the new place of a block, and around the old one, must stay sound.
 
     What a loop that it leaves computed for it, in each iteration for itself, is now seen outside of that loop. A block
     that is inlined has no new place.
     """
     places = [tree.ancestors(tree.blocks[moved]) for tree in (before, after) if moved in tree.blocks]
-    above = {x.var: None for place in places for x in place if x.kind is ForKind.PARALLEL and x.var in after.loops}
+    kinds = (ForKind.PARALLEL, ForKind.THREAD)
+    above = {x.var: None for place in places for x in place if x.kind in kinds and x.var in after.loops}
     if above:
         check_kinds(after, above, before)

@@ -2,29 +2,55 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from pegbox.expr.build import conjuncts
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import Block, BlockRealize, For
 from pegbox.schedule.analysis import written_buffers
+from pegbox.schedule.analysis_digits import digits_of, joined
 from pegbox.schedule.analysis_region import Interval, Relaxation, Span, caps_of, index_interval, span
-from pegbox.schedule.attach import check_order, check_parallel, check_ready, check_target, insert, nest
+from pegbox.schedule.analysis_threads import relaxed
+from pegbox.schedule.attach import (
+    check_order,
+    check_parallel,
+    check_ready,
+    check_target,
+    first_position,
+    insert,
+    last_position,
+    nest,
+    place,
+)
 from pegbox.schedule.base import ScheduleBase, primitive
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse
-from pegbox.schedule.tree import Tree, children
+from pegbox.schedule.primitives.inline import into_consumers
+from pegbox.schedule.tree import Tree
+
+# What sample_compute_location gives in place of a loop.
+ROOT, INLINE = -1, -2
 
 
 class ComputeAtPrimitives(ScheduleBase):
     """Producers move to their consumers."""
 
     @primitive
-    def compute_at(self, block: BlockRef | str, loop: LoopRef) -> None:
+    def compute_at(
+        self, block: BlockRef | str, loop: LoopRef | int, preserve_unit_loops: bool = True, index: int = -1
+    ) -> None:
         """Compute a producer inside a loop of its consumers, each time just the region that is needed there.
 
         The block gets new loops, one for each spatial variable in order (also those with a single iteration), then
         one for each reduce variable; `get_loops` gives them. Its old loops and their annotations are gone.
+
+        Args:
+            loop: also what `sample_compute_location` gives: -1 leaves the block where it is, -2 inlines it.
+            preserve_unit_loops: keep loops of a single iteration, so that there are the same loops for every shape.
+            index: the place among the statements of the loop: -1 the last one that is legal, -2 the first, or a
+                number from 0.
 
         Before `compute_at("B", i)`::
 
@@ -46,25 +72,36 @@ class ComputeAtPrimitives(ScheduleBase):
 
         Raises:
             ScheduleError: the block is an output, has a consumer outside of the loop or none, was decomposed, or
-                reads something that is not ready there.
+                reads something that is not ready there; or the place is none.
         """
-        realize, target = self._block(block), self._loop(loop)
-        self._set(_compute_at(self.tree, realize, target))
+        realize = self._block(block)
+        if isinstance(loop, LoopRef):
+            self._set(_compute_at(self.tree, realize, self._loop(loop), index, unit_loops=preserve_unit_loops))
+        elif loop == INLINE:
+            self._set(into_consumers(self.tree, realize))
+        elif loop != ROOT:
+            self._loop(cast("LoopRef", loop))  # tells that it is no loop
 
 
-def _compute_at(tree: Tree, realize: BlockRealize, loop: For) -> Tree:
+def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, unit_loops: bool) -> Tree:
     name = realize.block.name
     readers = _readers(tree, realize, loop)
     check_target(tree, name, loop, "compute_at")
     rest = Tree(tree.replace(realize, None))
     target = rest.loops[loop.var]
     readers = [rest.blocks[r.block.name] for r in readers]
-    first = rest.child_of(target, readers[0])
-    position = next(n for n, child in enumerate(children(target)) if child is first)
-    check_order(tree, rest, name, target, position, "compute_at")
-    standing = {x.var for x in (*rest.ancestors(target), target)}
+    last = last_position(rest, target, realize.block)
+    check_order(tree, rest, name, target, last, "compute_at")
+    first = first_position(rest, target, realize.block)
+    position = place(tree, rest, name, loop, "compute_at", index, first, last)
+    around = (*rest.ancestors(target), target)
+    scopes = {buffer.scope for buffer in written_buffers(realize.block)}
+    # What threads share is computed for all of them.
+    standing = {x.var for x in around} - relaxed(around, scopes)
     spans = needed_spans(rest, realize.block, readers, standing)
-    after = insert(rest, target, nest(realize.block, spans, common_conditions(readers, standing)), position)
+    after = insert(
+        rest, target, nest(realize.block, spans, common_conditions(readers, standing), unit_loops=unit_loops), position
+    )
     check_ready(tree, after, name, loop, "compute_at")
     check_parallel(tree, after, name)
     return after
@@ -129,6 +166,11 @@ def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], standing
             known = spans.get(lo)
             # Several outputs, or one variable in two dimensions: what does not agree needs the whole domain.
             spans[lo] = needed if known is None or known == needed else span(None, domains[lo], tree.ranges)
+        for var, digits in digits_of([lo for lo, _ in region.box]).items():
+            if var in domains and all(count == 1 for _, count in region.box):
+                hulls = {dim: _hull(tree, region.buffer, dim, readers, standing) for dim, _ in digits}
+                agreed = joined(digits, hulls) if len(block.writes) == 1 and var not in spans else None
+                spans[var] = span(agreed, domains[var], tree.ranges)
     return spans
 
 

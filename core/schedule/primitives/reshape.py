@@ -2,8 +2,232 @@
 
 from __future__ import annotations
 
-from pegbox.schedule.base import ScheduleBase
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+
+from pegbox.errors import ScheduleError
+from pegbox.expr.build import ZERO, add, index
+from pegbox.expr.distinct import determined
+from pegbox.expr.dtypes import integer
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.simplify import simplify
+from pegbox.expr.visit import substitute
+from pegbox.loops.nodes import Alloc, BlockRealize, For, ForKind, If, Seq, Stmt, seq
+from pegbox.loops.visit import substitute_vars
+from pegbox.schedule.analysis import reduce_values, spatial_values, variables
+from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.handles import BlockRef, LoopRef
+from pegbox.schedule.outline import refuse
+from pegbox.schedule.tree import Tree, blocks_below
 
 
 class ReshapePrimitives(ScheduleBase):
     """Loops and block variables anew."""
+
+    @primitive(any_block=True)
+    def add_unit_loop(self, block_or_loop: LoopRef | BlockRef | str) -> LoopRef:
+        """Put a loop of one iteration around a block or a loop.
+
+        Before `add_unit_loop("C")`::
+
+            for i in range(4):
+                block C: ...
+
+        After::
+
+            for i in range(4):
+                for u in range(1):
+                    block C: ...
+        """
+        is_loop = isinstance(block_or_loop, LoopRef)
+        old: Stmt = self._loop(block_or_loop) if is_loop else self._block(block_or_loop)  # type: ignore[arg-type]
+        unit = Var("u")
+        self._set(self.tree.replace(old, For(unit, 1, old)))
+        return LoopRef(unit)
+
+    @primitive(moves=False)
+    def loop_partition(
+        self, loop: LoopRef, factors: Sequence[int | None], preserve_unit_iters: bool = True
+    ) -> list[LoopRef]:
+        """Cut a loop into consecutive loops over parts of its range, each with blocks of its own; gives these loops.
+
+        Args:
+            factors: how many iterations each part has; one of them may be None, and takes the rest. What they leave
+                makes one part more.
+            preserve_unit_iters: keep the loops of parts that have one iteration only.
+
+        Before `loop_partition(i, [2, None])`::
+
+            for i in range(10):
+                block C: vi = i
+
+        After::
+
+            for i in range(2):
+                block C_i_0: vi = i
+            for i in range(8):
+                block C_i_1: vi = i + 2
+
+        Of a reduction whose reduce loop is cut, only the first part starts; the others go on.
+
+        Raises:
+            ScheduleError: the parts have more iterations than there are; the loop is not serial, or annotated; a
+                reduction would start in several parts.
+        """
+        old = self._loop(loop)
+        sizes = _sizes(self.tree, old, factors)
+        _check_plain(self.tree, old)
+        taken = set(self.tree.blocks)
+        parts = []
+        for number, (size, end) in enumerate(zip(sizes, accumulate(sizes), strict=True)):
+            names = {r.block.name: _unused(f"{r.block.name}_{old.var.name}_{number}", taken) for r in blocks_below(old)}
+            parts.append(_Part(self.tree, old, end - size, size, names, keep=size > 1 or preserve_unit_iters))
+        self._set(self.tree.replace(old, seq(*(part.loop() for part in parts))))
+        return [LoopRef(part.var) for part in parts if part.keep]
+
+    @primitive(any_block=True)
+    def reorder_block_iter_var(self, block: BlockRef | str, new_order: Sequence[int]) -> None:
+        """Put the variables of a block into another order; the loops around it stay.
+
+        The order of the variables is the order of the loops that `compute_at` and `blockize` make.
+
+        Before `reorder_block_iter_var("C", [1, 0])`::
+
+            for i in range(4):
+                for j in range(8):
+                    block C: vi = i, vj = j
+
+        After::
+
+            for i in range(4):
+                for j in range(8):
+                    block C: vj = j, vi = i
+
+        Raises:
+            ScheduleError: `new_order` does not hold the number of each variable once.
+        """
+        old = self._block(block)
+        count = len(old.block.iters)
+        order = [integer(n) for n in new_order]
+        if sorted(n if n is not None else -1 for n in order) != list(range(count)):
+            names = ", ".join(f"{n}: {it.var.name}" for n, it in enumerate(old.block.iters))
+            raise refuse(
+                self.tree,
+                f"reorder_block_iter_var({old.block.name}): {list(new_order)} does not hold each variable once",
+                f"give the numbers of all variables in their new order; they are {names}",
+                old.block.name,
+            )
+        numbers = [n for n in order if n is not None]
+        iters = tuple(old.block.iters[n] for n in numbers)
+        values = tuple(old.values[n] for n in numbers)
+        changed = BlockRealize(values, replace(old.block, iters=iters), old.predicate)
+        self._set(self.tree.replace(old, changed))
+
+
+def _sizes(tree: Tree, loop: For, factors: Sequence[int | None]) -> list[int]:
+    given = [None if f is None else integer(f) for f in factors]
+    if not given or any(n is not None and n < 1 for n in given) or given.count(None) != list(factors).count(None):
+        raise ScheduleError(
+            f"loop_partition({loop.var.name}, {list(factors)}): no sizes; give integers from 1 up, one may be None"
+        )
+    known = sum(n for n in given if n is not None)
+    rest = loop.extent - known
+    if given.count(None) > 1 or rest < (None in given):
+        raise refuse(
+            tree,
+            f"loop_partition({loop.var.name}, {list(factors)}): {known} iterations and {given.count(None)} part(s) "
+            f"more do not fit into the {loop.extent} of {loop.var.name}",
+            "give sizes that leave at least one iteration for the part None, of which there may be one",
+            loop.var,
+        )
+    sizes = [rest if n is None else n for n in given]
+    return sizes if sum(sizes) == loop.extent else [*sizes, rest]
+
+
+def _check_plain(tree: Tree, loop: For) -> None:
+    what = f"loop_partition({loop.var.name})"
+    if loop.kind is not ForKind.SERIAL or loop.annotations:
+        why = "has annotations" if loop.annotations else f"is {loop.kind}"
+        raise refuse(tree, f"{what}: the loop {why}", "cut the loop first, then say how its parts run", loop.var)
+    for realize in blocks_below(loop):
+        reduce, spatial = variables(reduce_values(realize)), variables(spatial_values(realize))
+        if realize.block.init is None or loop.var not in reduce or loop.var in spatial:
+            continue
+        start: dict[Var, Expr] = dict.fromkeys(reduce, ZERO)
+        values = reduce_values(realize)
+        zero = all(same(simplify(substitute(v, start), tree.ranges), ZERO) for v in values)
+        if not zero or loop.var not in determined(values, spatial, tree.ranges):
+            raise refuse(
+                tree,
+                f"{what}: the reduction {realize.block.name} may start in several of the parts",
+                "use decompose_reduction first",
+                loop.var,
+                realize.block.name,
+            )
+
+
+class _Part:
+    """One part of a loop: fresh loops and blocks with names of their own, over iterations from `first` on."""
+
+    def __init__(self, tree: Tree, loop: For, first: int, size: int, names: Mapping[str, str], *, keep: bool) -> None:
+        self.keep = keep
+        self.old = loop
+        self.first = first
+        self.size = size
+        self.names = names
+        self.var = Var(loop.var.name)
+        self.mapping: dict[Var, Expr] = {}
+        self.ranges = {**tree.ranges, self.var: (0, size - 1)}
+
+    def loop(self) -> Stmt:
+        if not self.keep:
+            self.mapping[self.old.var] = index(self.first)
+            return self._copy(self.old.body)
+        self.mapping[self.old.var] = add(self.var, index(self.first))
+        return For(self.var, self.size, self._copy(self.old.body))
+
+    def _copy(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case For(var, extent, body, kind, annotations):
+                fresh = var.copy()
+                self.mapping[var] = fresh
+                self.ranges[fresh] = (0, extent - 1)
+                return For(fresh, extent, self._copy(body), kind, annotations)
+            case Seq(stmts):
+                return seq(*map(self._copy, stmts))
+            case If():
+                return replace(stmt, condition=self._value(stmt.condition), then=self._copy(stmt.then))
+            case Alloc(buffer, body):
+                return Alloc(buffer, self._copy(body))
+            case BlockRealize():
+                return self._block(stmt)
+            case _:
+                raise TypeError(f"unknown statement {type(stmt).__name__}")
+
+    def _value(self, expr: Expr) -> Expr:
+        return simplify(substitute(expr, self.mapping), self.ranges)
+
+    def _block(self, realize: BlockRealize) -> BlockRealize:
+        old = realize.block
+        starts = self.first == 0 or self.old.var not in variables(reduce_values(realize)) - variables(
+            spatial_values(realize)
+        )
+        fresh = {it.var: it.var.copy() for it in old.iters}
+        mapping: dict[Var, Expr] = {**fresh}
+        named = replace(old, name=self.names[old.name], init=old.init if starts else None)
+        copied = substitute_vars(BlockRealize((), named), mapping)
+        assert isinstance(copied, BlockRealize)
+        iters = tuple(replace(it, var=fresh[it.var]) for it in old.iters)
+        block = replace(copied.block, iters=iters)
+        return BlockRealize(tuple(map(self._value, realize.values)), block, self._value(realize.predicate))
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    label, count = name, 0
+    while label in taken:
+        count += 1
+        label = f"{name}_{count}"
+    taken.add(label)
+    return label

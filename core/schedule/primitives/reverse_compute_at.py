@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from pegbox.errors import ScheduleError
 from pegbox.expr.affine import Linear, constant, linear
 from pegbox.expr.nodes import Buffer, Expr, Var
@@ -9,10 +11,22 @@ from pegbox.loops.nodes import BlockIter, BlockRealize, For
 from pegbox.schedule.analysis import read_buffers, reduce_values, variables, written_buffers
 from pegbox.schedule.analysis_made import Box, made_box
 from pegbox.schedule.analysis_region import Interval, Span, own_span
-from pegbox.schedule.attach import check_order, check_parallel, check_ready, check_target, insert, nest, rank
+from pegbox.schedule.attach import (
+    check_order,
+    check_parallel,
+    check_ready,
+    check_target,
+    first_position,
+    insert,
+    last_position,
+    nest,
+    place,
+    rank,
+)
 from pegbox.schedule.base import ScheduleBase, primitive
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse
+from pegbox.schedule.primitives.compute_at import ROOT
 from pegbox.schedule.tree import Tree, children
 
 
@@ -20,10 +34,18 @@ class ReverseComputeAtPrimitives(ScheduleBase):
     """Consumers move to their producers."""
 
     @primitive
-    def reverse_compute_at(self, block: BlockRef | str, loop: LoopRef) -> None:
+    def reverse_compute_at(
+        self, block: BlockRef | str, loop: LoopRef | int, preserve_unit_loops: bool = True, index: int = -1
+    ) -> None:
         """Compute a consumer inside a loop of its producer: each time exactly what has just become ready.
 
         The block gets new loops, one for each spatial variable in order, then one for each reduce variable.
+
+        Args:
+            loop: also -1, which leaves the block where it is.
+            preserve_unit_loops: keep loops of a single iteration, so that there are the same loops for every shape.
+            index: the place among the statements of the loop: -1 the last one that is legal, -2 the first, or a
+                number from 0.
 
         Before `reverse_compute_at("C", i_0)`::
 
@@ -45,7 +67,10 @@ class ReverseComputeAtPrimitives(ScheduleBase):
             ScheduleError: no producer is inside the loop, a reduce loop of one is outside (its results are partial
                 there), other iterations make a part of what the block reads, or a consumer runs earlier.
         """
-        self._set(_Move(self.tree, self._block(block), self._loop(loop)).done())
+        realize = self._block(block)
+        if isinstance(loop, LoopRef) or loop != ROOT:
+            move = _Move(self.tree, realize, self._loop(cast("LoopRef", loop)))
+            self._set(move.done(index, unit_loops=preserve_unit_loops))
 
 
 def moved_to_producers(tree: Tree, name: str, loop: Var, what: str) -> Tree:
@@ -69,7 +94,7 @@ class _Move:
         reads = read_buffers(realize.block)
         self.producers = [w for b in reads for w in tree.writers(b) if tree.is_under(w, loop)]
 
-    def done(self) -> Tree:
+    def done(self, index: int = -2, *, unit_loops: bool = True) -> Tree:
         tree, loop, name = self.tree, self.loop, self.name
         check_target(tree, name, loop, "reverse_compute_at")
         self._check_producers()
@@ -78,10 +103,13 @@ class _Move:
         target = rest.loops[loop.var]
         makers = {p.block.name for p in self.producers}
         kids = [rest.child_of(target, rest.blocks[m]) for m in makers]
-        position = 1 + max(n for n, child in enumerate(children(target)) if any(child is k for k in kids))
-        check_order(tree, rest, name, target, position, "reverse_compute_at")
-        self._check_consumers(rest, target, position)
-        after = insert(rest, target, nest(self.realize.block, spans, self.conditions), position)
+        first = 1 + max(n for n, child in enumerate(children(target)) if any(child is k for k in kids))
+        self._check_consumers(rest, target, first)
+        last = last_position(rest, target, self.realize.block)
+        check_order(tree, rest, name, target, last, "reverse_compute_at")
+        first = max(first, first_position(rest, target, self.realize.block))
+        position = place(tree, rest, name, loop, "reverse_compute_at", index, first, last)
+        after = insert(rest, target, nest(self.realize.block, spans, self.conditions, unit_loops=unit_loops), position)
         check_ready(tree, after, name, loop, "reverse_compute_at", apart_from=makers)
         check_parallel(tree, after, name)
         return after
