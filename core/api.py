@@ -9,14 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError
-from pegbox.loops.nodes import Function
+from pegbox.loops.module import IRModule
+from pegbox.loops.nodes import BlockRealize, Function
 from pegbox.loops.passes import lower_function
+from pegbox.loops.visit import walk
 from pegbox.measure.local import LocalMeasurer
 from pegbox.measure.result import Result
 from pegbox.records.apply import current_history
@@ -41,6 +43,7 @@ from pegbox.task.task import Task, create_task
 
 if TYPE_CHECKING:
     from pegbox.codegen.kernel import Kernel
+    from pegbox.codegen.runtime_module import RuntimeModule
     from pegbox.codegen.target import Target
     from pegbox.measure.runner import RunnerFactory
 
@@ -169,35 +172,61 @@ def parse_budget(budget: float | str | None) -> float | None:
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
+@overload
+def lower(what: IRModule, *, simple_mode: bool = False) -> IRModule: ...
+
+
+@overload
 def lower(
-    schedule: TESchedule | Schedule,
+    what: TESchedule | Schedule | Function,
     args: Sequence[Tensor] = (),
     name: str | None = None,
     *,
     simple_mode: bool = False,
-) -> Function:
+) -> Function: ...
+
+
+def lower(
+    what: TESchedule | Schedule | Function | IRModule,
+    args: Sequence[Tensor] = (),
+    name: str | None = None,
+    *,
+    simple_mode: bool = False,
+) -> Function | IRModule:
     """The plain loop program of a schedule; `print` shows it, `.allocations` and `.loops("C")` answer questions.
 
     Args:
+        what: a schedule, a program with blocks, or a module of such programs. What is lowered already stays.
         simple_mode: leave loops whose splits do not divide whole, with tests inside, instead of cutting off tails.
-        args: the function's arguments in call order (a `tir.Schedule` knows them already).
-        name: of the function; by default "main", or what a `tir.Schedule` calls it.
+        args: the function's arguments in call order (all but TE schedules know them already).
+        name: of the function; by default "main", or what the program is called.
 
     Raises:
-        ArgumentError: other arguments than those of a `tir.Schedule`, or in another order.
+        ArgumentError: other arguments than those of the program, or in another order.
         ScheduleError: the schedule is not legal, or an argument is missing.
     """
-    if not isinstance(schedule, Schedule):
-        return lower_function(replay(schedule, args, name or "main").func, simple=simple_mode)
-    func = schedule.func
+    if isinstance(what, IRModule):
+        return IRModule({label: lower(func, simple_mode=simple_mode) for label, func in what.functions.items()})
+    if isinstance(what, TESchedule):
+        return lower_function(replay(what, args, name or "main").func, simple=simple_mode)
+    func = what if isinstance(what, Function) else what.func
     if args and func.params != tuple(t.buffer for t in args):
         raise ArgumentError(
             f"arguments {[t.name for t in args]}: the schedule's are {[b.name for b in func.params]}, in this order; "
             "leave them out, or make the tir.Schedule with others"
         )
-    return lower_function(replace(func, name=name or func.name), simple=simple_mode)
+    if name is not None and name != func.name:
+        func = replace(func, name=name)
+    if not func.allocs and not any(isinstance(s, BlockRealize) for s in walk(func.body)):
+        return func
+    return lower_function(func, simple=simple_mode)
 
 
+@overload
+def build(what: IRModule, args: Sequence[Tensor] = (), target: str | Target | None = None) -> RuntimeModule: ...
+
+
+@overload
 def build(
     what: Task | TESchedule | Schedule | Function,
     args: Sequence[Tensor] = (),
@@ -205,8 +234,18 @@ def build(
     *,
     name: str | None = None,
     config: Config | int | None = None,
-) -> Kernel:
-    """Compile to a kernel that is called on NumPy arrays.
+) -> Kernel: ...
+
+
+def build(
+    what: Task | TESchedule | Schedule | Function | IRModule,
+    args: Sequence[Tensor] = (),
+    target: str | Target | None = None,
+    *,
+    name: str | None = None,
+    config: Config | int | None = None,
+) -> Kernel | RuntimeModule:
+    """Compile to a kernel that is called on NumPy arrays; a module to kernels by name, `built["mm_relu"](a, b, c)`.
 
     A task is built with `config` (a configuration or its index), or else with the best one of the records that
     `apply_history_best` put in effect. A schedule or program is built as it is, for `target` ("llvm": this machine);
@@ -216,17 +255,23 @@ def build(
         ArgumentError: a task without a configuration, or a target for a task, which has its own.
         InvalidConfig, ScheduleError, CompileError: the candidate cannot be built.
     """
-    from pegbox.codegen import Target, compile_program, emit, load  # LLVM is loaded when first needed
+    from pegbox.codegen import Target, build_module, compile_program, emit, load  # LLVM is loaded when first needed
 
     if isinstance(what, Task):
         if target is not None:
             raise ArgumentError(f"target={target!r}: the task is for {what.target} already; pass it to create_task")
         program = what.lower(_chosen(what, config))
-    else:
-        if config is not None:
-            raise ArgumentError(f"config={config!r}: only a task has configurations, not {type(what).__name__}")
-        func = what if isinstance(what, Function) else lower(what, args, name)
-        program = emit(func, target if isinstance(target, Target) else Target(target or "llvm"))
+        return load(compile_program(program), program=program)
+    if config is not None:
+        raise ArgumentError(f"config={config!r}: only a task has configurations, not {type(what).__name__}")
+    machine = target if isinstance(target, Target) else Target(target or "llvm")
+    if isinstance(what, IRModule):
+        if args or name is not None:
+            raise ArgumentError(
+                "build(module): the functions of a module know their arguments and names; leave them out"
+            )
+        return build_module(lower(what), machine)
+    program = emit(lower(what, args, name), machine)
     return load(compile_program(program), program=program)
 
 

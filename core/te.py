@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 from pegbox.compute.ops import compute as compute
@@ -26,6 +28,8 @@ from pegbox.expr.build import logical_not as logical_not
 from pegbox.expr.build import maximum as maximum
 from pegbox.expr.build import minimum as minimum
 from pegbox.expr.nodes import Expr, Var
+from pegbox.loops.from_compute import function_from_tensors
+from pegbox.loops.nodes import Function
 from pegbox.schedule.te_schedule import TESchedule as TESchedule
 from pegbox.schedule.te_schedule import create_schedule as create_schedule
 
@@ -133,3 +137,16 @@ def relu(x: object) -> Expr:
     """`max(x, 0)`."""
     expr = as_expr(x)
     return maximum(expr, const(0, expr.dtype))
+
+
+def create_prim_func(args: Sequence[Tensor], name: str = "main") -> Function:
+    """The program that computes every tensor of `args` that is no placeholder, one plain nest for each operation.
+
+    Args:
+        args: the function's parameters in call order, inputs and outputs.
+
+    Raises:
+        LoweringError: an input is missing from `args`, or nothing is computed.
+    """
+    attrs = {"global_symbol": name, "tir.noalias": True}
+    return replace(function_from_tensors(args, name), attrs=attrs)

@@ -329,7 +329,7 @@ class Statements(Blocks):
         return buffer
 
     def buffer(self, call: ast.Call, name: str) -> Buffer:
-        """`T.alloc_buffer((128, 128), "float32", scope="shared", name="A.shared")`; unused arguments of TVM's may stand."""
+        """`T.alloc_buffer((128, 128), "float32", scope="shared", name="A.shared")`."""
         args = {"shape": call.args[0] if call.args else None, "dtype": call.args[1] if len(call.args) > 1 else None}
         return self.described(call, args, {k.arg: k.value for k in call.keywords}, name)
 

@@ -3,7 +3,7 @@
     from pegbox.tir import script
     from pegbox.tir.script import ir as I, tir as T
 
-`script.from_source(text)` reads text; `@T.prim_func` and `@I.ir_module` read what stands in a file; `mod.script()` prints.
+`script.from_source(text)` reads text, `@T.prim_func` and `@I.ir_module` what stands in a file; `mod.script()` prints.
 """
 
 from __future__ import annotations

@@ -1,0 +1,92 @@
+"""Timing a kernel on arrays that are there: `kernel.time_evaluator(number=10)(a, b, c).mean`.
+
+For candidates of a search see `pegbox.measure`, which runs them in processes of their own.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pegbox.errors import ArgumentError
+
+_MOST_CALLS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class TimeResult:
+    """Seconds that one call took, on average over each repeat."""
+
+    results: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.results)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.results)
+
+    @property
+    def min(self) -> float:
+        return min(self.results)
+
+    @property
+    def max(self) -> float:
+        return max(self.results)
+
+    @property
+    def std(self) -> float:
+        """The deviation of the repeats around their mean (zero for a single one)."""
+        return statistics.pstdev(self.results)
+
+    def __str__(self) -> str:
+        return (
+            f"mean {self.mean * 1e3:.4f} ms, median {self.median * 1e3:.4f}, min {self.min * 1e3:.4f}, "
+            f"max {self.max * 1e3:.4f}, std {self.std * 1e3:.4f}, {len(self.results)} repeat(s)"
+        )
+
+
+@dataclass(frozen=True)
+class TimeEvaluator:
+    """Calls a kernel on arrays again and again; `time_ns(arrays, number)` are nanoseconds of that many calls."""
+
+    time_ns: Callable[[Sequence[Any], int], int]
+    number: int = 10
+    repeat: int = 1
+    min_repeat_ms: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("number", "repeat"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise ArgumentError(f"time_evaluator: {name}={value!r}; give a whole number, 1 or more")
+        if not self.min_repeat_ms >= 0:
+            raise ArgumentError(f"time_evaluator: min_repeat_ms={self.min_repeat_ms!r}; give a number, 0 or more")
+
+    def __call__(self, *arrays: Any) -> TimeResult:
+        """Time the kernel, after one call that is not counted.
+
+        Raises:
+            ArgumentError: the arrays are not what the kernel was built for.
+        """
+        self.time_ns(arrays, 1)
+        number = self.number
+        times: list[float] = []
+        while len(times) < self.repeat:
+            elapsed = self.time_ns(arrays, number)
+            if elapsed < self.min_repeat_ms * 1e6 and number < _MOST_CALLS:
+                # Too short to be exact: more calls, from the first repeat on.
+                number = self._more(number, elapsed)
+                times.clear()
+            else:
+                times.append(elapsed * 1e-9 / number)
+        return TimeResult(tuple(times))
+
+    def _more(self, number: int, elapsed: int) -> int:
+        """So many calls that a repeat lasts long enough, judged by one that did not."""
+        wanted = math.ceil(number * self.min_repeat_ms * 1e6 * 1.1 / max(elapsed, 1))
+        return min(max(wanted, number + 1), number * 1000, _MOST_CALLS)
