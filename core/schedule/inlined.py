@@ -15,7 +15,7 @@ from pegbox.expr.low_level import EXTERN, PREFETCH
 from pegbox.expr.nodes import Buffer, Call, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import loads, rewrite, substitute, walk
-from pegbox.loops.nodes import Alloc, Block, If, Seq, Store
+from pegbox.loops.nodes import Alloc, Block, BlockRealize, For, If, Seq, Store
 from pegbox.loops.visit import expressions
 from pegbox.loops.visit import walk as statements
 
@@ -69,6 +69,8 @@ def plain_store(block: Block) -> Store | str:
     body = block.body
     if block.is_reduction or block.init is not None:
         return "it is a reduction"
+    if any(isinstance(s, For | BlockRealize) for s in statements(body)):
+        return "it holds loops or blocks of its own"
     if not isinstance(body, Store):
         return "it has several outputs or conditional ones"
     if dtypes.lanes(body.value.dtype):
