@@ -97,9 +97,12 @@ def after_writers(
     loop = _shared_loop(tree, what, original, makers, users, "written")
     added = Tree(with_allocs(tree.func, add=(cached,)))
     placed = insert_at_top(added, tree.top_of(makers[-1]), whole_nest(block), after=True)
-    if loop is None:
-        return placed
-    return moved_to_producers(placed, block.name, loop.var, what)
+    if loop is not None:
+        return moved_to_producers(placed, block.name, loop.var, what)
+    for name in writers:
+        # What each iteration of a parallel loop had for itself may now be read outside of it.
+        check_parallel(tree, placed, name)
+    return placed
 
 
 def insert_at_top(tree: Tree, top: Stmt, new: Stmt, *, after: bool) -> Tree:

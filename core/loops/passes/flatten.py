@@ -8,11 +8,24 @@ from pegbox.expr.low_level import PREFETCH
 from pegbox.expr.nodes import Buffer, Call, Const, Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.nodes import Alloc, Annotation, BlockRealize, Evaluate, For, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.digits import stands_apart
+from pegbox.loops.nodes import (
+    Alloc,
+    Annotation,
+    BlockRealize,
+    Evaluate,
+    For,
+    ForKind,
+    Function,
+    If,
+    Seq,
+    Stmt,
+    Store,
+    seq,
+)
 from pegbox.loops.passes.domain import leaves_domain
 from pegbox.loops.regions import written
 from pegbox.loops.visit import walk
-
 
 _OF_ONE_LOOP = ("thread", "prefetch")  # notes that say nothing of the loops inside
 
@@ -59,7 +72,7 @@ class _Flatten:
     def loop(self, loop: For) -> Stmt | None:
         self.ranges[loop.var] = (0, loop.extent - 1)
         body = self.stmt(loop.body)
-        if body is None or loop.extent > 1:
+        if body is None or loop.extent > 1 or loop.kind is ForKind.THREAD:
             return None if body is None else loop.with_body(body)
         if loop.annotations and isinstance(body, For):
             # A pragma on a loop that vanishes holds for what was inside it.
@@ -90,12 +103,16 @@ class _Flatten:
             return None
         reducing = {v for it, value in zip(block.iters, values, strict=True) if it.is_reduce for v in free_vars(value)}
         private = all(self.is_private(s) for s in walk(block.body))
-        spatial = [(v, it.extent) for it, v in zip(block.iters, values, strict=True) if not it.is_reduce]
+        spatial = [(v, it) for it, v in zip(block.iters, values, strict=True) if not it.is_reduce]
 
         def only_guards(condition: Expr) -> bool:
             if not private or free_vars(condition) & reducing:
                 return False
-            return any(leaves_domain(condition, value, extent, self.ranges) for value, extent in spatial)
+            # Beyond the domain may be written what nobody reads, but not what is read.
+            return any(
+                leaves_domain(condition, value, it.extent, self.ranges) and stands_apart(block, it)
+                for value, it in spatial
+            )
 
         guards: list[Expr] = []
         tests: list[Expr] = []

@@ -8,9 +8,9 @@ from pegbox.expr.build import conjuncts
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars
+from pegbox.loops.digits import digits_of, joined
 from pegbox.loops.nodes import Block, BlockRealize, For
 from pegbox.schedule.analysis import written_buffers
-from pegbox.schedule.analysis_digits import digits_of, joined
 from pegbox.schedule.analysis_region import Interval, Relaxation, Span, caps_of, index_interval, span
 from pegbox.schedule.analysis_threads import relaxed
 from pegbox.schedule.attach import (

@@ -11,6 +11,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from fuzz.layout_steps import LAYOUT_STEPS, drop_bad_notes
+from fuzz.surface_steps import STEPS as SURFACE
+from fuzz.thread_steps import bind, env_threads, share, store_predicate
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule import LoopRef, Schedule
@@ -136,9 +139,12 @@ STEPS: list[Callable[[Schedule, Choose], object]] = [
     lambda s, c: s.compute_at(_block(s, c), _loop(s, c)),
     lambda s, c: s.reverse_compute_at(_block(s, c), _loop(s, c)),
     _rfactor, _blockize, _blockize,
+    bind, bind, share, env_threads, store_predicate,
     _compute_inline, lambda s, c: s.compute_inline(_block(s, c)),
     lambda s, c: s.cache_read(_block(s, c), c(2), "local"),
     lambda s, c: s.cache_write(_block(s, c), 0, "local"),
+    *SURFACE,
+    *LAYOUT_STEPS,
 ]  # fmt: skip
 
 
@@ -166,7 +172,9 @@ def random_step(sch: Schedule, choose: Choose) -> None:
         # A step may do several things, of which the last one is refused.
         if len(sch.trace) == known and sch.func is not before:
             raise AssertionError(f"a refused step changed the program: {error}") from error
+        drop_bad_notes(sch)
         raise
+    drop_bad_notes(sch)
 
 
 def scheduled(args: Any, choose: Choose, steps: int) -> Schedule:
