@@ -182,7 +182,7 @@ def test_refuses_a_reduce_loop_that_holds_other_blocks_as_well() -> None:
 
 def test_refuses_loops_of_spatial_and_reduce_variables(programs: Any) -> None:
     sch = Schedule(programs.matmul()[0])
-    i, j, k = sch.get_loops("C")
+    _, j, k = sch.get_loops("C")
     k_0, k_1 = sch.split(k, factor=2)
     fused = sch.fuse(j, k_0)
     refused(sch, fused, match=r"rfactor\(j_k_0_fused\): j_k_0_fused binds spatial and reduce variables of C at once")
