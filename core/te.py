@@ -18,7 +18,7 @@ from pegbox.compute.tensor import IterVar as IterVar
 from pegbox.compute.tensor import Tensor as Tensor
 from pegbox.compute.thread_axis import thread_axis as thread_axis
 from pegbox.errors import ComputeError
-from pegbox.expr import dtypes, intrinsics
+from pegbox.expr import dtypes, intrinsics, low_level
 from pegbox.expr.build import all_of, any_of, as_expr, select
 from pegbox.expr.build import cast as cast
 from pegbox.expr.build import const as const
@@ -30,6 +30,8 @@ from pegbox.expr.build import minimum as minimum
 from pegbox.expr.nodes import Expr, Var
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.nodes import Function
+from pegbox.schedule.te_intrinsic import decl_buffer as decl_buffer
+from pegbox.schedule.te_intrinsic import decl_tensor_intrin as decl_tensor_intrin
 from pegbox.schedule.te_schedule import TESchedule as TESchedule
 from pegbox.schedule.te_schedule import create_schedule as create_schedule
 
@@ -56,6 +58,30 @@ def extern(*_args: object, name: str = "extern", **_options: object) -> NoReturn
         f"te.extern({name!r}): operations whose insides are unknown cannot be scheduled or checked; write what it "
         "computes with te.compute, and call C code in place of its inner loops with te.decl_tensor_intrin and tensorize"
     )
+
+
+def call_extern(dtype: str, func_name: str, *args: object) -> Expr:
+    """A call of a C function, for the body of a tensor intrinsic. Pointers are `operand.access_ptr("r")`.
+
+    Whole numbers are passed as 64 bits; functions that take `int` read them too.
+    """
+    return low_level.call_extern(dtype, func_name, *map(as_expr, args))
+
+
+def call_llvm_pure_intrin(dtype: str, name: str, *args: object) -> Expr:
+    """A call of an LLVM intrinsic, such as "llvm.x86.avx512.vpdpbusd.512", on vectors as `operand.vload` gives them.
+
+    The number of arguments, which TVM wants in front of them, is left out.
+    """
+    return low_level.call_llvm(dtype, name, *map(as_expr, args))
+
+
+call_llvm_intrin = call_llvm_pure_intrin
+
+
+def reinterpret(dtype: str, value: object) -> Expr:
+    """The same bits as another type of the same size."""
+    return low_level.reinterpret(dtype, as_expr(value))
 
 
 def all(*conditions: object) -> Expr:

@@ -75,6 +75,11 @@ class TensorIntrin:
         return self
 
     @staticmethod
+    def is_registered(name: str) -> bool:
+        """Is the name taken?"""
+        return name in _REGISTRY
+
+    @staticmethod
     def get(name: str) -> TensorIntrin:
         """The intrinsic of that name; shipped ones are made when first asked for.
 

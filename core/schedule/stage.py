@@ -15,10 +15,11 @@ from pegbox.schedule.stage_base import SplitRelation as SplitRelation
 from pegbox.schedule.stage_kinds import KindMethods
 from pegbox.schedule.stage_loops import LoopMethods
 from pegbox.schedule.stage_storage import StorageMethods
+from pegbox.schedule.stage_tensorize import TensorizeMethods
 from pegbox.schedule.stage_threads import ThreadMethods
 
 
-class Stage(LoopMethods, KindMethods, ThreadMethods, AttachMethods, StorageMethods):
+class Stage(LoopMethods, KindMethods, TensorizeMethods, ThreadMethods, AttachMethods, StorageMethods):
     """The schedule of one operation; `leaf_iter_vars` are its loops, outermost first.
 
     >>> outer, inner = s[C].split(s[C].op.axis[0], factor=4)

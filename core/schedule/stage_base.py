@@ -14,6 +14,7 @@ from pegbox.compute.tensor import ComputeOp, IterVar, Tensor
 from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr
+from pegbox.loops.foreign import ForeignCode
 from pegbox.loops.nodes import ForKind
 
 
@@ -98,6 +99,8 @@ class StageBase:
     scope: str | None = None
     alignments: dict[IterVar, tuple[int, int]] = field(default_factory=dict)
     doubled: bool = False
+    tensorized: tuple[IterVar, str] | None = None  # the loop and the name of the intrinsic
+    code: list[ForeignCode] = field(default_factory=list)
     group: GroupBase | None = None
 
     @property

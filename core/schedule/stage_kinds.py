@@ -8,6 +8,7 @@ from pegbox.compute.graph import post_order
 from pegbox.compute.tensor import IterVar, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
+from pegbox.loops.foreign import c_source
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule.primitives.kinds import pragma_value
 from pegbox.schedule.stage_base import Prefetch, StageBase
@@ -19,8 +20,7 @@ _HINTS = ("auto_unroll_max_step", "unroll_explicit")
 _NO_EFFECT = ("parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish")
 _REFUSED = {
     "debug_skip_region": "a program that leaves a part out computes something else; leave the stage out of the graph",
-    "import_c": "C source comes with the intrinsic that calls it; use te.decl_tensor_intrin and tensorize",
-    "import_llvm": "LLVM code comes with the intrinsic that calls it; use te.decl_tensor_intrin and tensorize",
+    "import_llvm": "give C source instead: pragma import_c, or tir.c_source with the intrinsic that calls it",
 }
 
 
@@ -79,6 +79,7 @@ class KindMethods(StageBase):
         - `auto_unroll_max_step` (steps): unroll inner loops whose statements, written out, are at most that many;
         - `unroll_explicit` (bool): pegbox unrolls itself, or leaves it to LLVM;
         - `unroll`, `vectorize`, `parallel`: the primitives of these names;
+        - `import_c` (text): C functions that tensor intrinsics call;
         - `prefetch` (iterations ahead, 1 unless told): `prefetch` of each tensor that the stage reads;
         - `parallel_launch_point`, `parallel_stride_pattern`, `parallel_barrier_when_finish`: accepted, without effect.
 
@@ -88,7 +89,9 @@ class KindMethods(StageBase):
         self._position(loop, f"pragma {name}")
         if name in _REFUSED:
             raise ScheduleError(f"pragma {name!r} on {loop.name} of {self.op.name} is not supported: {_REFUSED[name]}")
-        if name in _KINDS:
+        if name == "import_c":
+            self.code.append(c_source(value))
+        elif name in _KINDS:
             if value is False:
                 raise ScheduleError(f"pragma {name}: False on {loop.name} of {self.op.name}; leave it out instead")
             self._annotate(loop, _KINDS[name], f"pragma {name}")
@@ -100,7 +103,7 @@ class KindMethods(StageBase):
         elif name not in _NO_EFFECT:
             raise ScheduleError(
                 f"unknown pragma {name!r} on {loop.name} of {self.op.name}; "
-                f"use one of {', '.join((*_HINTS, *_KINDS, 'prefetch', *_NO_EFFECT))}"
+                f"use one of {', '.join((*_HINTS, *_KINDS, 'prefetch', 'import_c', *_NO_EFFECT))}"
             )
 
     def prefetch(self, tensor: Tensor, loop: IterVar, offset: int = 1) -> None:

@@ -45,6 +45,11 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> 
     for stage in schedule.stages:
         if id(stage) in loops:
             _prefetch(sch, stage, blocks[id(stage)], loops[id(stage)])
+    for stage in schedule.stages:
+        if stage.tensorized is not None and id(stage) in loops:
+            axis, intrin = stage.tensorized
+            sch.tensorize(loops[id(stage)][axis], intrin)
+    sch._import_code([code for stage in schedule.stages for code in stage.code])
     return sch
 
 

@@ -45,8 +45,9 @@ def tensorized(outer: BlockRealize, intrin: TensorIntrin, ranges: Ranges, params
     write = _Writer(operands, known, params, intrin)
     _, theirs = described(intrin)
     if theirs.block.init is None:
-        assert intrin.body is not None
-        return _with(outer, write(intrin.body), block.init)
+        if intrin.body is None:
+            raise Mismatch("the intrinsic has no statements for what it describes; give decl_tensor_intrin a body")
+        return _with(outer, write(intrin.body, goes_on=theirs.block.is_reduction), block.init)
     if block.init is not None:
         match_init(block.init, intrin, operands, known)
     return _reduction(outer, intrin, write)
@@ -81,12 +82,12 @@ def _reduction(outer: BlockRealize, intrin: TensorIntrin, write: _Writer) -> Blo
         )
         raise Mismatch(f"{why}, but the intrinsic only starts and reduces at once; give it a reset and an update")
     if block.init is None:
-        return _with(outer, write(intrin.update), None)
+        return _with(outer, write(intrin.update, goes_on=True), None)
     if intrin.reset is not None:
-        return _with(outer, write(intrin.update), write(intrin.reset))
+        return _with(outer, write(intrin.update, goes_on=True), write(intrin.reset))
     assert intrin.body is not None
     first = all_of([compare("eq", it.var, ZERO) for it in steps])
-    both = seq(If(first, write(intrin.body)), If(logical_not(first), write(intrin.update)))
+    both = seq(If(first, write(intrin.body)), If(logical_not(first), write(intrin.update, goes_on=True)))
     return _with(outer, both, None)
 
 
@@ -111,7 +112,9 @@ class _Writer:
     params: frozenset[Buffer]
     intrin: TensorIntrin
 
-    def __call__(self, stmt: Stmt) -> Stmt:
+    def __call__(self, stmt: Stmt, *, goes_on: bool = False) -> Stmt:
+        """The statements; `goes_on`: they add to what is there, so that whatever they write they read as well."""
+        self.goes_on = goes_on
         self.told = {
             (node.buffer, node.dim)
             for s in walk(stmt)
@@ -166,8 +169,9 @@ class _Writer:
         where = self._indices(buffer, indices)
         if isinstance(load, Address):
             box = self._spread(buffer, load.extents, 1)
+            access = "rw" if self.goes_on and load.access == "w" else load.access
             assumed = load.strides if any(s is not None for s in load.strides) else self._assumed(buffer)
-            address = Address(place.buffer, where, box, load.access, self._spread(buffer, assumed, None))
+            address = Address(place.buffer, where, box, access, self._spread(buffer, assumed, None))
             self._check_strides(address)
             return address
         if isinstance(load, VectorLoad):

@@ -8,6 +8,9 @@ from pegbox.schedule import LoopRef as LoopRef
 from pegbox.schedule import LoopRV as LoopRV
 from pegbox.schedule import Schedule as Schedule
 from pegbox.schedule import Trace as Trace
+from pegbox.schedule import ir_builder as ir_builder
+from pegbox.schedule.intrinsic import TensorIntrin as TensorIntrin
+from pegbox.schedule.te_intrinsic import decl_buffer as decl_buffer
 from pegbox.tir.op import *  # noqa: F403  (TVM's names for functions of expressions)
 
 PrimFunc = Function

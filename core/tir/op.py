@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pegbox.expr.build import floordiv as floordiv
 from pegbox.expr.build import floormod as floormod
+from pegbox.loops.foreign import c_library as c_library
+from pegbox.loops.foreign import c_source as c_source
 from pegbox.te import abs as abs
 from pegbox.te import all as all
 from pegbox.te import any as any
+from pegbox.te import call_extern as call_extern
+from pegbox.te import call_llvm_intrin as call_llvm_intrin
+from pegbox.te import call_llvm_pure_intrin as call_llvm_pure_intrin
 from pegbox.te import cast as cast
 from pegbox.te import ceil as ceil
 from pegbox.te import const as const
@@ -21,6 +26,7 @@ from pegbox.te import min as min
 from pegbox.te import min_value as min_value
 from pegbox.te import pow as pow
 from pegbox.te import power as power
+from pegbox.te import reinterpret as reinterpret
 from pegbox.te import round as round
 from pegbox.te import rsqrt as rsqrt
 from pegbox.te import sigmoid as sigmoid

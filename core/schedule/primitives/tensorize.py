@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pegbox.expr.nodes import Buffer
 import pegbox.schedule.intrinsics  # noqa: F401  (makes the shipped ones known)
-from pegbox.loops.foreign import with_code
+from pegbox.loops.foreign import ForeignCode, with_code
 from pegbox.loops.nodes import BlockRealize, For, ForKind
 from pegbox.schedule.base import ScheduleBase, primitive
 from pegbox.schedule.blockized import blockized, fresh_block, nest_below
@@ -118,6 +118,10 @@ class TensorizePrimitives(ScheduleBase):
             mark = target.var if isinstance(target, For) else label
             raise refuse(tree, f"{what}: {mismatch}", remedy, mark) from None
         self._set(with_code(tree.replace(target, done), intrin.code))
+
+    def _import_code(self, code: Iterable[ForeignCode]) -> None:
+        """C functions that the program calls go with it."""
+        self._set(with_code(self.func, code))
 
     def _seen(self) -> Iterable[Buffer]:
         """The buffers that callers give: lowering leaves them as they are."""

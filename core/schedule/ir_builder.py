@@ -1,0 +1,102 @@
+"""Statements written one after the other: TVM's `tir.ir_builder`, for the bodies of tensor intrinsics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pegbox.errors import ScheduleError
+from pegbox.expr import dtypes
+from pegbox.expr.build import add, as_expr, cast
+from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
+from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, If, Stmt, Store, seq
+from pegbox.schedule.te_intrinsic import IntrinBuffer
+
+_KINDS = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorize": ForKind.VECTORIZED, "unroll": ForKind.UNROLLED}
+
+
+class BufferVar:
+    """A buffer whose elements are read and assigned: `t[i] = t[i] + 1`."""
+
+    def __init__(self, builder: IRBuilder, buffer: Buffer) -> None:
+        self._builder = builder
+        self.buffer = buffer
+
+    @property
+    def dtype(self) -> str:
+        return self.buffer.dtype
+
+    def __getitem__(self, indices: Any) -> Expr:
+        return Load(self.buffer, _indices(self.buffer, indices))
+
+    def __setitem__(self, indices: Any, value: Any) -> None:
+        self._builder.emit(Store(self.buffer, _indices(self.buffer, indices), cast(self.dtype, as_expr(value))))
+
+
+class IRBuilder:
+    """Collects statements; `get` gives them as one."""
+
+    def __init__(self) -> None:
+        self._stack: list[list[Stmt]] = [[]]
+        self._buffers: list[Buffer] = []
+
+    def emit(self, stmt: Stmt | Expr) -> None:
+        """Add a statement; of an expression, its effect counts."""
+        self._stack[-1].append(Evaluate(stmt) if isinstance(stmt, Expr) else stmt)
+
+    @contextmanager
+    def for_range(self, begin: Any, end: Any, name: str = "i", dtype: str = dtypes.INDEX, kind: str = "serial") -> Iterator[Expr]:
+        """A loop; what is emitted inside of `with` runs for each value from `begin` to before `end`, which are numbers."""
+        first, last = (dtypes.integer(e.value if isinstance(e, Const) else e) for e in (begin, end))
+        if first is None or last is None or last <= first or kind not in _KINDS:
+            raise ScheduleError(f"for_range({begin!r}, {end!r}, kind={kind!r}): bounds are numbers, kinds {', '.join(_KINDS)}")
+        var = Var(name)
+        self._stack.append([])
+        yield add(var, first)
+        body = self._stack.pop()
+        self.emit(For(var, last - first, seq(*body), _KINDS[kind]))
+
+    @contextmanager
+    def if_scope(self, condition: Expr) -> Iterator[None]:
+        """What is emitted inside of `with` runs where the condition holds."""
+        self._stack.append([])
+        yield
+        body = self._stack.pop()
+        self.emit(If(condition, seq(*body)))
+
+    def allocate(self, dtype: str, shape: int | Sequence[int], name: str = "buf", scope: str = "local") -> BufferVar:
+        """A buffer of the statements' own."""
+        extents = (shape,) if isinstance(shape, int) else tuple(shape)
+        buffer = Buffer(name, extents, dtype, scope)
+        self._buffers.append(buffer)
+        return BufferVar(self, buffer)
+
+    def buffer_ptr(self, buffer: IntrinBuffer) -> BufferVar:
+        """An operand whose elements are read and assigned."""
+        return BufferVar(self, buffer.buffer)
+
+    def get(self) -> Stmt:
+        """Everything that was emitted.
+
+        Raises:
+            ScheduleError: nothing was.
+        """
+        if not self._stack[0]:
+            raise ScheduleError("ir_builder: nothing was emitted; emit a statement before get()")
+        stmt = seq(*self._stack[0])
+        for buffer in reversed(self._buffers):
+            stmt = Alloc(buffer, stmt)
+        return stmt
+
+
+def create() -> IRBuilder:
+    """A new builder."""
+    return IRBuilder()
+
+
+def _indices(buffer: Buffer, given: Any) -> tuple[Expr, ...]:
+    parts = given if isinstance(given, tuple) else (given,)
+    if len(parts) != len(buffer.shape):
+        raise ScheduleError(f"{buffer!r} is indexed with {len(parts)} indices")
+    return tuple(cast(dtypes.INDEX, as_expr(part)) for part in parts)

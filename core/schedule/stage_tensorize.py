@@ -1,0 +1,48 @@
+"""What machine code computes of a stage: tensorize, and the C code that it calls."""
+
+from __future__ import annotations
+
+from pegbox.compute.tensor import IterVar
+from pegbox.errors import ScheduleError
+from pegbox.schedule.intrinsic import TensorIntrin
+from pegbox.schedule.stage_base import StageBase
+
+
+class TensorizeMethods(StageBase):
+    """Loops that become calls of tensor intrinsics."""
+
+    def tensorize(self, var: IterVar, tensor_intrin: TensorIntrin | str) -> None:
+        """Let a tensor intrinsic compute what a loop and all loops inside of it compute.
+
+        Before `tensorize(j_inner, gemv)`::
+
+            for i in range(64):
+                for j_outer in range(4):
+                    for j_inner in range(16):
+                        for k in range(64):
+                            C[i, j] = C[i, j] + A[i, k] * B[j, k]
+
+        After::
+
+            for i in range(64):
+                for j_outer in range(4):
+                    call_extern("int32", "gemv", address(C[i, j_outer * 16 ...]), ...)
+
+        Raises:
+            ScheduleError: not a loop of this stage, or no tensor intrinsic; when lowered: the loops compute something
+                else than the intrinsic describes, or their tiles are not whole.
+        """
+        self._position(var, "tensorize")
+        name = tensor_intrin.name if isinstance(tensor_intrin, TensorIntrin) else tensor_intrin
+        if not isinstance(name, str):
+            raise ScheduleError(
+                f"tensorize({var.name}) of {self.op.name}: {tensor_intrin!r} is no tensor intrinsic; give one that "
+                "te.decl_tensor_intrin made, or the name of a registered one"
+            )
+        TensorIntrin.get(name)
+        if self.tensorized and self.tensorized[0] is not var:
+            raise ScheduleError(
+                f"tensorize({var.name}) of {self.op.name}: {self.tensorized[0].name} is tensorized already; one loop of "
+                "a stage can be"
+            )
+        self.tensorized = (var, name)

@@ -1,0 +1,203 @@
+"""Tensor intrinsics in TE: an operation says what is computed, a function of buffers gives the statements that do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from pegbox.compute.tensor import ComputeOp, Operation, Tensor
+from pegbox.errors import ScheduleError
+from pegbox.expr import dtypes
+from pegbox.expr.build import as_expr, cast, index
+from pegbox.expr.low_level import Address, Stride, VectorLoad, vector_box
+from pegbox.expr.nodes import Buffer, Expr, Load
+from pegbox.loops.foreign import CLibrary, CSource, ForeignCode
+from pegbox.loops.from_compute import function_from_tensors
+from pegbox.loops.nodes import Evaluate, Stmt, Store, seq
+from pegbox.loops.visit import replace_buffer
+from pegbox.schedule.intrinsic import TensorIntrin
+
+Body: TypeAlias = "Stmt | Expr"
+_ACCESS = {"r": "r", "w": "w", "rw": "rw", 1: "r", 2: "w", 3: "rw"}
+
+
+class IntrinBuffer:
+    """An operand as the function of an intrinsic sees it: elements, vectors of neighbours, a pointer, strides."""
+
+    def __init__(self, buffer: Buffer, strides: Sequence[object] | None) -> None:
+        self.buffer = buffer
+        given = [None] * len(buffer.shape) if not strides else list(strides)
+        if len(given) != len(buffer.shape):
+            raise ScheduleError(f"decl_buffer {buffer.name}: {len(given)} stride(s) for {len(buffer.shape)} dimension(s)")
+        self._fixed = given
+        self.strides: list[Expr] = [self._stride(dim, value) for dim, value in enumerate(given)]
+
+    def _stride(self, dim: int, value: object) -> Expr:
+        number = dtypes.integer(value)
+        return Stride(self.buffer, dim) if number is None else index(number)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.buffer.shape
+
+    @property
+    def dtype(self) -> str:
+        return self.buffer.dtype
+
+    @property
+    def name(self) -> str:
+        return self.buffer.name
+
+    @property
+    def elem_offset(self) -> Expr:
+        """Where the operand begins is in its pointer already."""
+        return index(0)
+
+    def access_ptr(self, access_mask: str | int, ptr_type: str = "handle", content_lanes: int = 1, offset: Any = 0) -> Address:
+        """A pointer to the operand, for a call: read ("r"), written ("w") or both ("rw").
+
+        Args:
+            offset: in elements, of an operand of one dimension.
+
+        Raises:
+            ScheduleError: another mask, or an offset into several dimensions.
+        """
+        if access_mask not in _ACCESS:
+            raise ScheduleError(f"access_ptr of {self.name}: {access_mask!r} is no access; use 'r', 'w' or 'rw'")
+        first = cast(dtypes.INDEX, as_expr(offset))
+        start: tuple[Expr, ...] = tuple(index(0) for _ in self.shape)
+        extents = self.shape
+        moved = dtypes.integer(getattr(first, "value", None)) != 0
+        if moved and len(self.shape) != 1:
+            raise ScheduleError(
+                f"access_ptr of {self.name}: an offset into {len(self.shape)} dimensions; declare the part that is "
+                "accessed as the operand, or let the function called count rows (pass it strides)"
+            )
+        if moved:
+            start, extents = (first,), (1,)
+        return Address(self.buffer, start, extents, _ACCESS[access_mask], self._walked() if not moved else None)
+
+    def _walked(self) -> tuple[int | None, ...] | None:
+        """The strides that the declaration fixes; None where nothing is fixed."""
+        fixed = tuple(dtypes.integer(value) for value in self._fixed)
+        return fixed if all(value is not None for value in fixed) else None
+
+    def vload(self, begin: Any, dtype: str | None = None) -> Expr:
+        """Elements from `begin` on: one, or as many neighbours as the dtype has lanes."""
+        where = self._indices(begin)
+        kind = dtypes.check_value(dtype or self.dtype)
+        if dtypes.element(kind) != self.dtype:
+            raise ScheduleError(f"vload of {self.name}: it holds {self.dtype}, not {kind}; use tir.reinterpret on the value")
+        lanes = dtypes.lanes(kind)
+        return VectorLoad(self.buffer, where, lanes, vector_box(self.buffer, lanes)) if lanes else Load(self.buffer, where)
+
+    def vstore(self, begin: Any, value: Any) -> Store:
+        """The statement that stores an element, or a vector to neighbours, from `begin` on."""
+        expr = as_expr(value)
+        kind = dtypes.vector(self.dtype, lanes) if (lanes := dtypes.lanes(expr.dtype)) else self.dtype
+        if dtypes.lanes(kind) > self.shape[-1]:
+            raise ScheduleError(f"vstore to {self.name}: {kind} is longer than its last dimension, {self.shape[-1]}")
+        return Store(self.buffer, self._indices(begin), cast(kind, expr))
+
+    def __getitem__(self, indices: Any) -> Expr:
+        return Load(self.buffer, self._indices(indices))
+
+    def _indices(self, given: Any) -> tuple[Expr, ...]:
+        parts = tuple(given) if isinstance(given, tuple | list) else (given,)
+        if len(parts) != len(self.shape):
+            raise ScheduleError(f"{self.name} has {len(self.shape)} dimension(s) {list(self.shape)}, indexed with {len(parts)}")
+        return tuple(cast(dtypes.INDEX, as_expr(part)) for part in parts)
+
+    def __repr__(self) -> str:
+        return f"IntrinBuffer({self.name}: {self.dtype}{list(self.shape)})"
+
+
+def decl_buffer(
+    shape: Sequence[int],
+    dtype: str = "float32",
+    name: str = "buffer",
+    data: object = None,
+    strides: Sequence[object] | None = None,
+    elem_offset: object = None,
+    scope: str = "",
+    data_alignment: int = -1,
+    offset_factor: int = 0,
+) -> IntrinBuffer:
+    """How an operand of a tensor intrinsic lies in memory.
+
+    Args:
+        strides: elements between neighbours along each dimension: numbers, or variables for what the statements are told
+            (`buffer.strides[0]`). Without any, rows follow each other without gaps.
+        data, elem_offset, scope, data_alignment, offset_factor: as TVM takes them; a tile may begin anywhere here.
+    """
+    buffer = Buffer(name, tuple(int(extent) for extent in shape), dtype, scope or "global")
+    return IntrinBuffer(buffer, strides)
+
+
+def decl_tensor_intrin(
+    op: Operation,
+    fcompute: Callable[..., Any],
+    name: str = "tensor_intrin",
+    binds: Mapping[Tensor, IntrinBuffer] | None = None,
+    scalar_params: Sequence[object] | None = None,
+    default_buffer_params: Mapping[str, Any] | None = None,
+    *,
+    code: CSource | CLibrary | Iterable[ForeignCode] = (),
+) -> TensorIntrin:
+    """A tensor intrinsic for `s[C].tensorize(axis, intrin)`.
+
+    Args:
+        op: what it computes, on tensors as large as the tile.
+        fcompute: takes the operands (ins, outs) and gives the statements: one for all, or (body, reset, update) for a
+            reduction that may go on outside of the tile. `None` stands for a part that there is none of.
+        binds: how single operands lie in memory (`decl_buffer`); others are as `default_buffer_params` says.
+        code: the C functions that the statements call: `tir.c_source(text)`, `tir.c_library(path)`.
+
+    Raises:
+        ScheduleError: a malformed description, or statements that leave the operands.
+    """
+    if not isinstance(op, ComputeOp):
+        raise ScheduleError(f"decl_tensor_intrin: {op!r} computes nothing; give the op of a te.compute")
+    if scalar_params:
+        raise ScheduleError("decl_tensor_intrin: scalar_params are not supported; let the tile's size be part of the name")
+    tensors = [*op.inputs, *op.outputs]
+    description = function_from_tensors(tensors, name)
+    operands = {t: _operand(t, binds or {}, dict(default_buffer_params or {})) for t in tensors}
+    made = fcompute([operands[t] for t in op.inputs], [operands[t] for t in op.outputs])
+    body, reset, update = (list(made) + [None, None])[:3] if isinstance(made, tuple | list) else (made, None, None)
+    swap = {operands[t].buffer: t.buffer for t in tensors}
+    parts = [None if part is None else replace_buffer(_stmt(part, name), swap) for part in (body, reset, update)]
+    sources = (code,) if isinstance(code, CSource | CLibrary) else tuple(code)
+    intrin = TensorIntrin(_unused(name), description, parts[0], parts[1], parts[2], sources)
+    return intrin.registered()
+
+
+def _operand(tensor: Tensor, binds: Mapping[Tensor, IntrinBuffer], options: dict[str, Any]) -> IntrinBuffer:
+    bound = next((b for t, b in binds.items() if t is tensor), None)
+    if bound is None:
+        return decl_buffer(tensor.shape, tensor.dtype, tensor.name, **options)
+    if bound.shape != tensor.shape or bound.dtype != tensor.dtype:
+        raise ScheduleError(f"decl_tensor_intrin: {tensor!r} is bound to {bound!r}; give a buffer of its shape and dtype")
+    return bound
+
+
+def _stmt(part: object, name: str) -> Stmt:
+    if isinstance(part, Expr):
+        return Evaluate(part)
+    if isinstance(part, list | tuple):
+        return seq(*(_stmt(each, name) for each in part))
+    if not isinstance(part, Stmt):
+        raise ScheduleError(
+            f"decl_tensor_intrin({name}): {part!r} is no statement; give what ir_builder's get() or a vstore gives"
+        )
+    return part
+
+
+def _unused(name: str) -> str:
+    """Many intrinsics are called as the default is."""
+    count, label = 0, name
+    while TensorIntrin.is_registered(label):
+        count += 1
+        label = f"{name}_{count}"
+    return label
+
