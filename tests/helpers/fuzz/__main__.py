@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fuzz.driver import CaseFailed, Tally, draw_case, run, run_case
+from pegbox.schedule import Trace
 
 
 def main() -> int:
@@ -19,10 +21,13 @@ def main() -> int:
     parser.add_argument("--go-on", action="store_true", help="report failures and go on")
     parser.add_argument("--kind", help="of graphs; by default all")
     parser.add_argument("--language", choices=("te", "tir"))
+    parser.add_argument("--trace", help="the steps of --seed, as a report tells them, instead of drawing them again")
     args = parser.parse_args()
     tally, failed = Tally(), 0
     if args.seed is not None:
         case = draw_case(args.seed, args.kind, args.language)
+        if args.trace is not None:
+            case = replace(case, trace=Trace.from_json(args.trace), steps=())
         run_case(case, tally)
         print(case.graph(), run(case, tally), sep="\n")
         return 0

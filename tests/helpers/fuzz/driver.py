@@ -6,6 +6,7 @@ the graph, the steps and the program.
 
 from __future__ import annotations
 
+import json
 import random
 import traceback
 from collections import Counter
@@ -17,11 +18,11 @@ from fuzz.graphs import Graph, draw_graph
 from fuzz.kinds import KINDS
 from fuzz.steps import random_step
 from fuzz.te_steps import te_step
+from fuzz.te_storage_steps import replayed
 from pegbox import te
 from pegbox.errors import ScheduleError
 from pegbox.loops.verify import verify
-from pegbox.schedule import Schedule
-from pegbox.schedule.te_replay import replay
+from pegbox.schedule import Schedule, Trace
 from pegbox.schedule.te_schedule import TESchedule
 
 RERUN = "python3 tests/helpers/fuzz --seed {0.seed} --kind {0.kind} --language {0.language}"
@@ -39,6 +40,7 @@ class Case:
     kind: str  # of the graph, one of KINDS; or "drawn"
     language: str
     steps: tuple[int, ...]
+    trace: Trace | None = None  # in place of steps, whose choices change when primitives are added
 
     def graph(self) -> Graph:
         rng = random.Random(self.seed)
@@ -83,10 +85,16 @@ def run_case(case: Case, tally: Tally) -> None:
 def run(case: Case, tally: Tally) -> Schedule | None:
     """Schedule and check; gives the schedule. Raises whatever goes wrong."""
     graph = case.graph()
-    sch = _te(case, graph, tally) if case.language == "te" else _tir(case, graph, tally)
+    sch = _scheduled(case, graph, tally)
     tally.cases += 1
     _check(case, graph, sch, tally)
     return sch
+
+
+def _scheduled(case: Case, graph: Graph, tally: Tally) -> Schedule:
+    if case.trace is not None:
+        return case.trace.apply(Schedule(graph.tensors))
+    return _te(case, graph, tally) if case.language == "te" else _tir(case, graph, tally)
 
 
 def _check(case: Case, graph: Graph, sch: Schedule, tally: Tally) -> None:
@@ -97,7 +105,7 @@ def _check(case: Case, graph: Graph, sch: Schedule, tally: Tally) -> None:
         checks.reads_back(sch.func)
     if case.seed % 4 == 1 and case.language == "tir":
         checks.replays(sch, graph.tensors)
-    if case.seed % 10 == 3:
+    if case.seed % 10 == 3 or case.trace is not None:
         tally.compiled += 1
         checks.machine_code(sch.func, graph)
 
@@ -126,7 +134,7 @@ def _te(case: Case, graph: Graph, tally: Tally) -> Schedule:
     if case.seed % 3 == 0:
         s, calls = _called(graph, case.steps, tally)
         try:
-            sch = replay(s, graph.tensors)
+            sch = replayed(s, graph.tensors)
         except ScheduleError:
             tally.refused["(a whole TE schedule)"] += 1
             return Schedule(graph.tensors)
@@ -139,7 +147,7 @@ def _te(case: Case, graph: Graph, tally: Tally) -> Schedule:
         if len(calls) <= len(kept):
             continue  # refused at once
         try:
-            sch = replay(s, graph.tensors)
+            sch = replayed(s, graph.tensors)
         except ScheduleError:
             tally.refused[f"te.{calls[-1]}"] += 1
             continue
@@ -189,11 +197,11 @@ def report(case: Case) -> str:
     lines = [f"seed {case.seed}, to be run again by: {RERUN.format(case)}", str(graph)]
     sch = None
     try:
-        sch = _te(case, graph, Tally()) if case.language == "te" else _tir(case, graph, Tally())
+        sch = _scheduled(case, graph, Tally())
     except Exception:
         lines.append("while it was scheduled:")
     else:
-        lines += ["steps:", str(sch.trace), str(sch.func)]
+        lines += ["steps:", str(sch.trace), str(sch.func), f"--trace '{json.dumps(sch.trace.to_json())}'"]
     try:
         run(case, Tally())
     except Exception:
