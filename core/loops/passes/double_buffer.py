@@ -190,8 +190,8 @@ class _Moved:
         return seq(*parts) if parts else None
 
     def expr(self, expr: Expr) -> Expr:
-        halved = _loads_of_half(expr, self.old, self.new, self.half)
-        return simplify(replace_buffers(substitute(halved, self.mapping), self.buffers), self.ranges)
+        moved = replace_buffers(substitute(expr, self.mapping), self.buffers)
+        return simplify(_loads_of_half(moved, self.old, self.new, self.half), self.ranges)
 
     def stmt(self, stmt: Stmt) -> Stmt | None:
         match stmt:
