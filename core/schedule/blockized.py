@@ -15,7 +15,8 @@ from pegbox.expr.build import TRUE, conjuncts, index, logical_and
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, IterKind, Region, Stmt
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, IterKind, Region, Stmt
+from pegbox.loops.touched import derived_regions
 from pegbox.loops.visit import substitute_vars
 from pegbox.schedule.analysis_region import Relaxation, interval
 from pegbox.schedule.outline import refuse
@@ -61,6 +62,14 @@ def blockized(tree: Tree, loop: For, name: str, what: str) -> BlockRealize:
     """
     loops, realize = nest_below(tree, loop, what)
     inside = {x.var for x in loops}
+    for x in loops:
+        if x.kind is ForKind.THREAD:
+            raise refuse(
+                tree,
+                f"{what}: {x.var.name} is bound to a thread axis, and a block is what one thread does",
+                "make the block of the loops inside of the threads",
+                x.var,
+            )
     divisions = [
         _divide(tree, realize, it, value, inside, what)
         for it, value in zip(realize.block.iters, realize.values, strict=True)
@@ -163,10 +172,11 @@ def _init(tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Seque
     fresh: dict[Var, Expr] = {x.var: x.var.copy() for x in loops if x.var in used}
     own = {it.var: it.var.copy() for it, _ in spatial}
     renamed: dict[Var, Expr] = {old: new for old, new in own.items()}  # noqa: C416  (widens the value type)
-    writes = tuple(Region(w.buffer, tuple((substitute(lo, renamed), n) for lo, n in w.box)) for w in block.writes)
     iters = tuple(BlockIter(own[it.var], it.extent, IterKind.SPATIAL) for it, _ in spatial)
     assert block.init is not None
-    start = Block(f"{block.name}_init", iters, (), writes, substitute_vars(block.init, renamed))
+    init = substitute_vars(block.init, renamed)
+    reads, writes = derived_regions(iters, init, None)
+    start = Block(fresh_block(tree, f"{block.name}_init"), iters, reads, writes, init)
     nest: Stmt = BlockRealize(tuple(substitute(v, fresh) for _, v in spatial), start)
     for x in reversed(loops):
         if x.var in fresh:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Var
-from pegbox.loops.nodes import Block, BlockRealize, For, Function, Region, Stmt
+from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, Region, Stmt
 from pegbox.loops.regions import read, written
 from pegbox.loops.touched import Ranges, derived_regions, holds
 from pegbox.loops.visit import blocks_below, children, walk, walk_nest
@@ -132,6 +132,8 @@ def put_back(func: Function, name: str, before: Function, after: Function) -> Fu
             f"block {name} shares its buffers with what is outside of it, where they would change too; "
             "do this before the blocks are made"
         )
+    if any(isinstance(s, For) and s.kind is ForKind.THREAD for s in walk(after.body)):
+        raise ScheduleError(f"block {name} is what one thread does; bind the loops around it to thread axes instead")
     realize = _find(func, name)
     block = realize.block
     own = set(after.allocs)
