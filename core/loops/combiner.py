@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from pegbox.compute.reducer import Reducer
 from pegbox.expr.build import TRUE, ZERO
 from pegbox.expr.equal import same
-from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
+from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.unify import unify
-from pegbox.expr.visit import loads, rewrite, substitute
+from pegbox.expr.visit import free_vars, loads, rewrite, substitute
 from pegbox.loops.known_reducers import IDEMPOTENT, KNOWN, PLAIN
 from pegbox.loops.nodes import Alloc, Annotation, Block, If, Seq, Stmt, Store, seq
 from pegbox.loops.reducer_text import decode, encode
@@ -63,7 +65,19 @@ def reducer_notes(reducer: Reducer, dtypes: tuple[str, ...]) -> tuple[Annotation
         return (name,)
     old, new = _variables("a", dtypes), _variables("b", dtypes)
     kept = encode(reducer.combine(old, new), {v: v.name for v in (*old, *new)})
-    return (name,) if kept is None else (name, ("reducer", (reducer.name, kept)))
+    if kept is None or (reducer.name, kept) in _known_texts():
+        return (name,)
+    return (name, ("reducer", (reducer.name, kept)))
+
+
+@cache
+def _known_texts() -> frozenset[tuple[str, Any]]:
+    """What is recognised as it stands and need not be kept."""
+    texts = []
+    for reducer, arity in KNOWN[len(PLAIN) :]:
+        old, new = _variables("a", ["int64"] * arity), _variables("b", ["int64"] * arity)
+        texts.append((reducer.name, encode(reducer.combine(old, new), {v: v.name for v in (*old, *new)})))
+    return frozenset(texts)
 
 
 def combination_of(block: Block) -> Combination | None:
@@ -137,7 +151,7 @@ def _sources(values: Values, held: Values, old: Sequence[Var], new: Sequence[Var
 
 def _starts(name: str, identity: Values, block: Block) -> bool:
     """Does the reduction start at what changes nothing, however often it is combined?"""
-    if not all(isinstance(value, Const) for value in identity):
+    if any(free_vars(value) or any(loads(value)) for value in identity):
         return False
     if any(key == "reducer" for key, _ in block.annotations) or name in IDEMPOTENT:
         return True

@@ -14,6 +14,7 @@ from pegbox.errors import ScheduleError
 from pegbox.loops.combiner import combination_of
 from pegbox.loops.nodes import BlockRealize, Function, Store
 from pegbox.schedule import BlockRef, LoopRef, Schedule
+from pegbox.tir import script
 
 
 def refused(sch: Schedule, loop: LoopRef, *args: Any, match: str) -> str:
@@ -225,3 +226,31 @@ def _with_update(args: Any, change: Any) -> Function:
     value = change(body.value.a, found.sources[0])  # type: ignore[attr-defined]
     block = replace(realize.block, body=Store(body.buffer, body.indices, value), annotations=())
     return sch.tree.replace(realize, BlockRealize(realize.values, block, realize.predicate))
+
+
+@pytest.mark.parametrize("name", ["matmul", "argmax", "conv"])
+def test_programs_that_were_printed_and_read_are_taken_apart_as_well(
+    name: str, programs: Any, check_values: Any
+) -> None:
+    args, reference = getattr(programs, name)()
+    sch = Schedule(args)
+    again = Schedule(script.from_source(sch.mod.script()))
+    block = {"matmul": "C", "argmax": "best", "conv": "O"}[name]
+    for each in (sch, again):
+        each.rfactor(each.split(each.get_loops(block)[-1], factor=4)[1])
+    assert again.mod == sch.mod
+    check_values(again, reference)
+
+
+def test_a_users_reducer_survives_the_script() -> None:
+    x = placeholder((3, 10), name="X")
+    k = reduce_axis((0, 10), name="k")
+    both = te.comm_reducer(
+        lambda a, b: (a[0] + b[0], te.maximum(a[1], b[1])), lambda p, q: (te.const(0, p), te.min_value(q)), name="both"
+    )
+    total, top = compute((3,), lambda i: both((x[i, k], x[i, k]), axis=k), name="Y")
+    sch = Schedule([x, total, top])
+    again = Schedule(script.from_source(sch.mod.script()))
+    for each in (sch, again):
+        each.rfactor(each.get_loops("Y")[-1])
+    assert again.mod == sch.mod
