@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pegbox.expr.build import ZERO, all_of, compare, conjuncts
+from pegbox.expr.equal import same
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
@@ -47,8 +48,10 @@ def _split(body: Stmt, realize: BlockRealize) -> Stmt:
     path = path_to(body, realize)
     loops = [node for node in path if isinstance(node, For)]
     reducing = reduce_vars(realize)
-    if reducing & _spatial_vars(realize) or reducing - {loop.var for loop in loops}:
-        # One loop runs over both, or a block around decides together with the loops whether this is the first visit.
+    mixed = reducing & _spatial_vars(realize) or reducing - {loop.var for loop in loops}
+    if mixed or not _starts_first(realize, loops, reducing):
+        # One loop runs over both, or a block around decides together with the loops whether this is the first visit; or
+        # the first visit is not where the reduction starts.
         plain = BlockRealize(realize.values, _started_inside(realize.block), realize.predicate)
         return _replace(body, path, realize, realize, plain, Seq(()))
     first = next((i for i, loop in enumerate(loops) if loop.var in reducing), None)
@@ -57,6 +60,17 @@ def _split(body: Stmt, realize: BlockRealize) -> Stmt:
     nest = init_nest(realize, [loop for loop in inner if loop.var not in reducing])
     plain = BlockRealize(realize.values, replace(realize.block, init=None), realize.predicate)
     return _replace(body, path, anchor, realize, plain, nest)
+
+
+def _starts_first(realize: BlockRealize, loops: list[For], reducing: set[Var]) -> bool:
+    """Does a reduction start at the first visit of its reduce loops, and only there?"""
+    start: dict[Var, Expr] = dict.fromkeys(reducing, ZERO)
+    for it, value in zip(realize.block.iters, realize.values, strict=True):
+        if it.is_reduce and not isinstance(value, Var) and not same(simplify(substitute(value, start), {}), ZERO):
+            return False
+    first = next((i for i, loop in enumerate(loops) if loop.var in reducing), len(loops))
+    used = _spatial_vars(realize) | reducing
+    return all(loop.var in used or loop.extent == 1 for loop in loops[first:])
 
 
 def _spatial_vars(realize: BlockRealize) -> set[Var]:

@@ -7,15 +7,16 @@ from dataclasses import replace
 from itertools import accumulate
 
 from pegbox.errors import ScheduleError
+from pegbox.expr.bounds import bounds
 from pegbox.expr.build import ZERO, add, index
 from pegbox.expr.distinct import determined
 from pegbox.expr.dtypes import integer
 from pegbox.expr.equal import same
-from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
 from pegbox.loops.nodes import Alloc, BlockRealize, For, ForKind, If, Seq, Stmt, seq
-from pegbox.loops.visit import substitute_vars
+from pegbox.loops.visit import replace_buffer, substitute_vars, walk
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.base import ScheduleBase, primitive
 from pegbox.schedule.handles import BlockRef, LoopRef
@@ -209,19 +210,31 @@ class _Part:
     def _value(self, expr: Expr) -> Expr:
         return simplify(substitute(expr, self.mapping), self.ranges)
 
+    def _goes_on(self, realize: BlockRealize) -> bool:
+        """Has an earlier part started the reduction?"""
+        values = reduce_values(realize)
+        if self.old.var in variables(values) - variables(spatial_values(realize)):
+            return True
+        lowest = (bounds(self._value(value), self.ranges) for value in values)
+        return any(between is not None and between[0] > 0 for between in lowest)
+
     def _block(self, realize: BlockRealize) -> BlockRealize:
         old = realize.block
-        starts = self.first == 0 or self.old.var not in variables(reduce_values(realize)) - variables(
-            spatial_values(realize)
-        )
+        starts = self.first == 0 or not self._goes_on(realize)
         fresh = {it.var: it.var.copy() for it in old.iters}
         mapping: dict[Var, Expr] = {**fresh}
         named = replace(old, name=self.names[old.name], init=old.init if starts else None)
-        copied = substitute_vars(BlockRealize((), named), mapping)
+        copied = replace_buffer(substitute_vars(BlockRealize((), named), mapping), _fresh_buffers(named.body))
         assert isinstance(copied, BlockRealize)
         iters = tuple(replace(it, var=fresh[it.var]) for it in old.iters)
         block = replace(copied.block, iters=iters)
         return BlockRealize(tuple(map(self._value, realize.values)), block, self._value(realize.predicate))
+
+
+def _fresh_buffers(body: Stmt) -> dict[Buffer, Buffer]:
+    """A buffer is allocated in one place: each copy of a block has its own."""
+    old = [s.buffer for s in walk(body) if isinstance(s, Alloc)]
+    return {b: Buffer(b.name, b.shape, b.dtype, b.scope) for b in old}
 
 
 def _unused(name: str, taken: set[str]) -> str:

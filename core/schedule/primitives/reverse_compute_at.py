@@ -135,6 +135,8 @@ class _Move:
                     producer.block.name,
                     *partial,
                 )
+        for buffer in read_buffers(self.realize.block):
+            self._check_parts(buffer)
         for buffer in written_buffers(self.realize.block):
             others = [w.block.name for w in self.tree.writers(buffer) if w is not self.realize]
             if others:
@@ -142,6 +144,18 @@ class _Move:
                     f"{buffer.name} is also written by {', '.join(others)}",
                     "reverse_compute_at first, decompose_reduction after",
                     *others,
+                )
+
+    def _check_parts(self, buffer: Buffer) -> None:
+        """A buffer whose parts are made in several places is ready in none of them; where it starts does not count."""
+        here = [w for w in self.producers if any(x.buffer is buffer for x in w.block.writes)]
+        goes_on = all(w.block.is_reduction and w.block.init is None for w in here)
+        for writer in self.tree.writers(buffer) if here else ():
+            if not any(writer is w for w in here) and not (goes_on and not writer.block.is_reduction):
+                raise self._refuse(
+                    f"{writer.block.name}, which is not inside of {self.loop.var.name}, makes a part of {buffer.name}",
+                    "move it to a loop around all of its producers",
+                    writer.block.name,
                 )
 
     def _check_consumers(self, rest: Tree, target: For, position: int) -> None:
