@@ -93,6 +93,7 @@ class _Machine:
         for buffer in (*func.outputs, *func.allocs):
             self._fresh(buffer)
         self.homes = _homes(func)
+        self.depth = 0  # blocks around
 
     def _fresh(self, buffer: Buffer) -> None:
         self.arrays[buffer] = np.zeros(buffer.shape, _DTYPES.get(buffer.dtype, buffer.dtype))
@@ -137,9 +138,13 @@ class _Machine:
             if not 0 <= value < it.extent:
                 raise IndexError(f"block {block.name}: {it.var.name} = {value}, outside of range({it.extent})")
             inner[it.var] = value
+        # A block speaks of its own variables; one inside of another also of those of that one, and the loops between.
+        known = {**env, **inner} if self.depth else inner
+        self.depth += 1
         if block.init is not None and all(inner[it.var] == 0 for it in block.iters if it.is_reduce):
-            self.run(block.init, inner)
-        self.run(block.body, inner)
+            self.run(block.init, known)
+        self.run(block.body, known)
+        self.depth -= 1
 
     def _place(self, buffer: Buffer, indices: Sequence[Expr], env: Mapping[Var, Any]) -> tuple[int, ...]:
         place = tuple(int(self.value(i, env)) for i in indices)

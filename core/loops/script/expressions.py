@@ -175,13 +175,10 @@ class Expressions:
         plain, combine = _OPERATORS[type(node.op)]
         if isinstance(a, Expr) or isinstance(b, Expr):
             return self.guarded(node, combine, self.checked(node.left, a), self.checked(node.right, b))
-        self.no_buffer(node.left, a)
-        self.no_buffer(node.right, b)
-        return self.guarded(node, plain, a, b)
+        return self.guarded(node, plain, self.checked(node.left, a), self.checked(node.right, b))
 
     def unary(self, node: ast.UnaryOp) -> Any:
-        a = self.value(node.operand)
-        self.no_buffer(node.operand, a)
+        a = self.checked(node.operand, self.value(node.operand))
         match node.op:
             case ast.USub():
                 return self.guarded(node, build.neg if isinstance(a, Expr) else operator.neg, a)

@@ -129,7 +129,7 @@ class _Text:
     def decorator(self, node: ast.AST, given: list[ast.expr], wanted: str, remedy: str) -> ast.Call | None:
         """Check the decorator; returns the call, if it is one."""
         if len(given) != 1:
-            raise self.source.fault(node, f"{len(given)} decorators", remedy)
+            raise self.source.fault(node, f"{len(given) or 'no'} decorator(s)", remedy)
         plain = given[0].func if isinstance(given[0], ast.Call) else given[0]
         value = self.reader().value(plain) if isinstance(plain, ast.Name | ast.Attribute) else None
         if getattr(value, "name", None) != wanted:

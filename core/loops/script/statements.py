@@ -131,7 +131,7 @@ class Statements(Blocks):
         notes: dict[str, Any] = {}
         args = list(node.args)
         if word == "thread_binding":
-            tag = options.pop("thread", args.pop() if len(args) > 1 else None)
+            tag = options.pop("thread", None) or (args.pop() if len(args) > 1 else None)
             name = None if tag is None else self.value(tag)
             if not isinstance(name, str):
                 self.fail(tag or node, "T.thread_binding needs a thread axis", 'write thread="threadIdx.x"')

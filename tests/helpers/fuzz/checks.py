@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
 from pegbox.loops.verify import verify
 from pegbox.schedule import Schedule, Trace
+from pegbox.tir.script import from_source
 
 Array = NDArray[Any]
 _BAND = 256  # bytes before and after an array that nobody may touch
@@ -98,18 +98,14 @@ def replays(sch: Schedule, args: Sequence[Any]) -> None:
 
 def reads_back(func: Function) -> None:
     """The printed script is read to an equal program."""
-    from_source = _optional("pegbox.loops.script", "from_source")
-    if from_source is not None and hasattr(func, "script"):
-        _equal(from_source(func.script()), func, func.script())
+    text = func.script()
+    again = from_source(text)
+    assert isinstance(again, Function)
+    _equal(again, func, text)
+    if again.script() != text:
+        raise Different(f"the script\n{text}\nis printed again as\n{again.script()}")
 
 
 def _equal(one: Function, other: Function, what: str) -> None:
     if not structural_equal(one, other):
         raise Different(f"no equal program, {what}:\n{one}\ninstead of\n{other}")
-
-
-def _optional(module: str, name: str) -> Callable[..., Any] | None:
-    try:
-        return getattr(importlib.import_module(module), name, None)
-    except ModuleNotFoundError:
-        return None
