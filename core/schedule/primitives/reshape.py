@@ -12,11 +12,12 @@ from pegbox.expr.build import ZERO, add, index
 from pegbox.expr.distinct import determined
 from pegbox.expr.dtypes import integer
 from pegbox.expr.equal import same
-from pegbox.expr.nodes import Buffer, Expr, Var
+from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
 from pegbox.loops.nodes import Alloc, BlockRealize, For, ForKind, If, Seq, Stmt, seq
-from pegbox.loops.visit import replace_buffer, substitute_vars, walk
+from pegbox.loops.renew import renewed
+from pegbox.loops.visit import realizes
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.base import ScheduleBase, primitive
 from pegbox.schedule.handles import BlockRef, LoopRef
@@ -80,10 +81,10 @@ class ReshapePrimitives(ScheduleBase):
         old = self._loop(loop)
         sizes = _sizes(self.tree, old, factors)
         _check_plain(self.tree, old)
-        taken = set(self.tree.blocks)
+        taken = set(self.tree.names)
         parts = []
         for number, (size, end) in enumerate(zip(sizes, accumulate(sizes), strict=True)):
-            names = {r.block.name: _unused(f"{r.block.name}_{old.var.name}_{number}", taken) for r in blocks_below(old)}
+            names = {r.block.name: _unused(f"{r.block.name}_{old.var.name}_{number}", taken) for r in realizes(old)}
             parts.append(_Part(self.tree, old, end - size, size, names, keep=size > 1 or preserve_unit_iters))
         self._set(self.tree.replace(old, seq(*(part.loop() for part in parts))))
         return [LoopRef(part.var) for part in parts if part.keep]
@@ -221,20 +222,10 @@ class _Part:
     def _block(self, realize: BlockRealize) -> BlockRealize:
         old = realize.block
         starts = self.first == 0 or not self._goes_on(realize)
-        fresh = {it.var: it.var.copy() for it in old.iters}
-        mapping: dict[Var, Expr] = {**fresh}
-        named = replace(old, name=self.names[old.name], init=old.init if starts else None)
-        copied = replace_buffer(substitute_vars(BlockRealize((), named), mapping), _fresh_buffers(named.body))
+        one = BlockRealize(realize.values, replace(old, init=old.init if starts else None))
+        copied = renewed(one, lambda name: self.names[name])
         assert isinstance(copied, BlockRealize)
-        iters = tuple(replace(it, var=fresh[it.var]) for it in old.iters)
-        block = replace(copied.block, iters=iters)
-        return BlockRealize(tuple(map(self._value, realize.values)), block, self._value(realize.predicate))
-
-
-def _fresh_buffers(body: Stmt) -> dict[Buffer, Buffer]:
-    """A buffer is allocated in one place: each copy of a block has its own."""
-    old = [s.buffer for s in walk(body) if isinstance(s, Alloc)]
-    return {b: Buffer(b.name, b.shape, b.dtype, b.scope) for b in old}
+        return BlockRealize(tuple(map(self._value, realize.values)), copied.block, self._value(realize.predicate))
 
 
 def _unused(name: str, taken: set[str]) -> str:
