@@ -13,7 +13,7 @@ import pytest
 from te_values import check_values
 
 import pegbox as pb
-from pegbox import te
+from pegbox import te, tir
 
 Check = Callable[..., None]
 
@@ -322,6 +322,51 @@ def test_te_example_double_buffer_of_a_tile(example: Check) -> None:
     s[near].compute_at(s[b], ko)
     s[near].double_buffer()
     example(s, [a, b], loops={"B": "i:8 k.outer:4 k.inner:16"}, allocations={"A.local": ((2, 1, 16), "local")})
+
+
+# Machine code
+
+
+GEMV = """
+int gemv_update(float *out, const float *matrix, const float *vector, int rows, int columns, int stride) {
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < columns; ++j) out[i] += matrix[i * stride + j] * vector[j];
+  return 0;
+}
+int gemv_reset(float *out, int rows) {
+  for (int i = 0; i < rows; ++i) out[i] = 0;
+  return 0;
+}
+"""
+
+
+def gemv(rows: int, columns: int, stride: int) -> Any:
+    """A matrix of `rows` x `columns` times a vector, by two functions in C."""
+    w, x = te.placeholder((rows, columns), name="w"), te.placeholder((columns,), name="x")
+    k = te.reduce_axis((0, columns), "k")
+    y = te.compute((rows,), lambda i: te.sum(w[i, k] * x[k], axis=k), "y")
+    matrix = te.decl_buffer(w.shape, w.dtype, name="matrix", strides=[stride, 1])
+
+    def body(ins: Any, outs: Any) -> Any:
+        (m, v), (out,) = ins, outs
+        pointers = (out.access_ptr("rw"), m.access_ptr("r"), v.access_ptr("r"))
+        update = te.call_extern("int32", "gemv_update", *pointers, rows, columns, stride)
+        return None, te.call_extern("int32", "gemv_reset", out.access_ptr("w"), rows), update
+
+    return te.decl_tensor_intrin(y.op, body, name="example_gemv", binds={w: matrix}, code=tir.c_source(GEMV))
+
+
+def test_te_example_tensorize_of_a_product_by_gemv(example: Check) -> None:
+    a, b = te.placeholder((6, 32), name="A"), te.placeholder((24, 32), name="B")
+    k = te.reduce_axis((0, 32), "k")
+    c = te.compute((6, 24), lambda i, j: te.sum(a[i, k] * b[j, k], axis=k), "C")
+    s = te.create_schedule(c.op)
+    i, j = c.op.axis
+    jo, ji = s[c].split(j, factor=8)
+    ko, ki = s[c].split(k, factor=16)
+    s[c].reorder(i, jo, ko, ji, ki)
+    s[c].tensorize(ji, gemv(8, 16, 32))
+    example(s, [a, b, c], loops={"C": "i:6 j.outer:3 k.outer:2"})
 
 
 # Threads

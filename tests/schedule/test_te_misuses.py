@@ -68,7 +68,7 @@ AT_ONCE: list[Any] = [
     (Rows, lambda p: p.sd.pragma(p.i, "auto_unroll_max_step", -1), "auto_unroll_max_step: -1 is no int; give int >="),
     (Rows, lambda p: p.sd.pragma(p.i, "auto_unroll_max_step"), "auto_unroll_max_step: True is no int; give int >= 0"),
     (Rows, lambda p: p.sd.pragma(p.i, "unroll", False), "pragma unroll: False on i of D; leave it out instead"),
-    (Rows, lambda p: p.sd.pragma(p.i, "import_c", "int f;"), "is not supported: C source comes with the intrinsic"),
+    (Rows, lambda p: p.sd.pragma(p.i, "import_llvm", "x"), "is not supported: give C source instead: pragma import_c"),
     (Rows, lambda p: p.sd.prefetch(p.b, p.i, 0), "prefetch(B, i) in D: the offset is 0; give the number of iterations"),
     (Product, lambda p: p.sc.prefetch(p.c, p.i, 1), "prefetch(C, i): C does not read C; it reads A, B"),
     (Rows, lambda p: p.sd.compute_at(p.s[p.b], p.b.op.axis[0]), "compute_at: D is an output and stays at the root"),
