@@ -119,5 +119,4 @@ def repeats(tree: Tree, loop: For, realize: BlockRealize) -> bool:
     if not realize.block.is_reduction:
         return True
     inside = {x.var for x in loops_below(loop.body)}
-    long = {v for v in variables(reduce_values(realize)) if tree.ranges[v][1] > 0}
-    return realize.block.init is not None and long <= inside
+    return realize.block.init is not None and variables(reduce_values(realize)) <= inside

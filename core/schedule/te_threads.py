@@ -36,13 +36,19 @@ def _extent(sch: Schedule, stage: Stage, block: BlockRef, axis: ThreadAxis) -> i
     )
 
 
-def scope_below(sch: Schedule, stage: Stage, block: BlockRef, loop: LoopRef) -> None:
-    """A stage that is placed below threads is local to a thread, or shared by a block, unless its scope says more."""
+def settle_scope(sch: Schedule, stage: Stage, block: BlockRef, loop: LoopRef | None = None) -> None:
+    """The scope that the stage has; without one, what goes to a loop below threads is local, below blocks shared."""
+    scope = stage.scope or (None if loop is None else _scope_below(sch, loop))
+    if scope is None:
+        return
+    for number, buffer in enumerate(written_buffers(sch.tree.blocks[block.name].block)):
+        if stage.scope or (buffer.scope == "global" and buffer in sch.func.allocs):
+            sch.set_scope(block, number, scope)
+
+
+def _scope_below(sch: Schedule, loop: LoopRef) -> str | None:
     target = sch.tree.loops[loop.var]
     above: list[For] = [x for x in (*sch.tree.ancestors(target), target) if x.kind is ForKind.THREAD]
-    if stage.scope is not None or not above:
-        return
-    scope = "local" if any(map(in_block, above)) else "shared"
-    for number, buffer in enumerate(written_buffers(sch.tree.blocks[block.name].block)):
-        if buffer.scope == "global" and buffer in sch.func.allocs:
-            sch.set_scope(block, number, scope)
+    if not above:
+        return None
+    return "local" if any(map(in_block, above)) else "shared"

@@ -97,7 +97,7 @@ class _Kernel:
     func: Function
     top: For
     pieces: list[_Piece] = field(default_factory=list)
-    segments: int = 0
+    inner: list[set[Var]] = field(default_factory=list)  # the loops inside of each segment
 
     def done(self) -> Function | None:
         """The function with the nest cut, or None where that is not needed, or not sound as far as can be shown."""
@@ -157,10 +157,10 @@ class _Kernel:
             self._join(stmt)
 
     def _join(self, stmt: Stmt) -> None:
-        self.segments += 1
+        self.inner.append({node.var for node in walk(stmt) if isinstance(node, For)})
         for node in walk(stmt):
             if id(node) in self.of_stmt:
-                self.of_stmt[id(node)].segment = self.segments
+                self.of_stmt[id(node)].segment = len(self.inner) - 1
 
     def _has_shared(self, stmt: Stmt) -> bool:
         return any(id(node) in self.of_stmt and self.of_stmt[id(node)].is_shared for node in walk(stmt))
@@ -212,7 +212,7 @@ class _Kernel:
         for buffer in dict.fromkeys(b for piece in self.pieces for b in piece.writes()):
             inside = [r for r in users[buffer] if id(r) in self.of_block]
             private = buffer not in self.func.params and len(inside) == len(users[buffer])
-            if private and len({self.of_block[id(r)].segment for r in inside}) == 1:
+            if private and self._in_one_segment(inside):
                 continue
             loose = self._loose(buffer, inside, ranges)
             if not private:
@@ -224,6 +224,12 @@ class _Kernel:
                     return None
                 found[buffer] = loose
         return found
+
+    def _in_one_segment(self, users: Sequence[BlockRealize]) -> bool:
+        """Does a thread make and use it all between two barriers, the start of a reduction included?"""
+        segments = {self.of_block[id(r)].segment for r in users}
+        begun = {var for r in users if r.block.init is not None for value in _values(r)[1] for var in free_vars(value)}
+        return len(segments) == 1 and begun <= self.inner[segments.pop()]
 
     def _loose(self, buffer: Buffer, inside: Sequence[BlockRealize], ranges: Mapping[Var, Interval]) -> tuple[For, ...]:
         """The thread loops of which several iterations may write one element."""
@@ -261,7 +267,7 @@ def _again(loop: For, threads: Sequence[For]) -> bool:
 
 
 def _piece(stmt: Stmt, threads: tuple[For, ...]) -> _Piece:
-    blocks = [node for node in walk(stmt) if isinstance(node, BlockRealize)]
+    blocks = [node for node in _above_blocks(stmt) if isinstance(node, BlockRealize)]
     every = {loop.var for loop in threads}
     scopes = {region.buffer.scope for r in blocks for region in r.block.writes}
     common = isinstance(stmt, For) and in_block(stmt)

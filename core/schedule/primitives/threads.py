@@ -9,7 +9,7 @@ from math import prod
 
 from pegbox.compute.thread_axis import TAGS
 from pegbox.errors import ScheduleError
-from pegbox.expr.build import logical_and
+from pegbox.expr.build import all_of, conjuncts, logical_and
 from pegbox.expr.evaluate import evaluate
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars
@@ -166,14 +166,16 @@ class _Predicate:
     def done(self) -> Tree:
         condition = self._condition()
         loops = [x for x in self.loops.values() if x.var in free_vars(condition)]
-        self._check_some(condition, loops)
+        kept = [self._keeps_all(loop) for loop in loops]
         changed: BlockRealize
-        if any(self._keeps_all(loop) for loop in loops) or not loops:
+        if any(kept) or not loops:
+            self._check_some(condition, loops)
             block = self.realize.block
             notes = (*(n for n in block.annotations if n[0] != "store_predicate"), ("store_predicate", self.text))
             changed = replace(self.realize, block=replace(block, annotations=notes))
         else:
             changed = replace(self.realize, predicate=logical_and(self.realize.predicate, condition))
+            self._check_some(all_of([condition, *self._guards(loops)]), loops)
         return Tree(self.tree.replace(self.realize, changed))
 
     def _condition(self) -> Expr:
@@ -184,6 +186,15 @@ class _Predicate:
             raise self._refuse(
                 str(error), "compare the axes of the thread loops around the block with numbers"
             ) from error
+
+    def _guards(self, loops: Sequence[For]) -> list[Expr]:
+        """What the block's predicate says of the axes already."""
+        axes = {loop.var for loop in loops}
+        guards = [part for part in conjuncts(self.realize.predicate) if free_vars(part) & axes]
+        for part in guards:
+            if not free_vars(part) <= axes:
+                raise self._refuse(f"which threads store is limited already, to where {part}", "use another axis")
+        return guards
 
     def _check_some(self, condition: Expr, loops: Sequence[For]) -> None:
         """It holds for a thread, as far as threads can be counted."""

@@ -1,0 +1,62 @@
+"""Random steps with threads: bound loops, stages that threads share, threads from outside, predicates of stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pegbox.errors import ScheduleError
+from pegbox.loops.nodes import ForKind, thread_tag
+from pegbox.schedule import LoopRef, Schedule
+
+Choose = Callable[[int], int]
+TAGS = ("threadIdx.x", "threadIdx.x", "threadIdx.y", "blockIdx.x", "blockIdx.y", "vthread")
+
+
+def _loops(sch: Schedule, choose: Choose) -> list[LoopRef]:
+    blocks = sch.get_blocks()
+    return list(sch.get_loops(blocks[choose(len(blocks))]))
+
+
+def bind(sch: Schedule, choose: Choose) -> None:
+    loops = _loops(sch, choose)
+    free = [x for x in loops if sch.get(x).kind is ForKind.SERIAL]
+    loops = free if free and choose(8) else loops
+    sch.bind(loops[choose(len(loops))], TAGS[choose(len(TAGS))])
+
+
+def share(sch: Schedule, choose: Choose) -> None:
+    """A copy of what a block reads, or a producer of it, in shared memory below thread loops, made by all threads."""
+    blocks = sch.get_blocks()
+    block = blocks[choose(len(blocks))]
+    loops = list(sch.get_loops(block))
+    bound = [n for n, x in enumerate(loops) if sch.get(x).kind is ForKind.THREAD]
+    if not bound:
+        sch.bind(loops[choose(len(loops))], TAGS[choose(3)])
+        bound = [n for n, x in enumerate(loops) if sch.get(x).kind is ForKind.THREAD]
+    makers = [p for p in sch.get_producers(block) if choose(2)]
+    if makers:
+        copy = makers[0]
+        sch.set_scope(copy, 0, "shared")
+    else:
+        copy = sch.cache_read(block, 0, "shared")
+    below = loops[bound[choose(len(bound))] :]
+    sch.compute_at(copy, below[choose(len(below))])
+    loop = sch.get(loops[bound[0]])
+    fresh = list(sch.get_loops(copy))
+    axis = fresh[-1 - choose(2)]
+    parts = [None, loop.extent] if choose(2) else [loop.extent, None]
+    sch.bind(sch.split(axis, parts)[parts.index(loop.extent)], thread_tag(loop))
+
+
+def env_threads(sch: Schedule, choose: Choose) -> None:
+    loops = _loops(sch, choose)
+    sch.env_threads(loops[choose(len(loops))], [(TAGS[choose(3)], 1 + choose(4))])
+
+
+def store_predicate(sch: Schedule, choose: Choose) -> None:
+    blocks = sch.get_blocks()
+    block = blocks[choose(len(blocks))]
+    tags = [thread_tag(sch.get(x)) for x in sch.get_loops(block) if sch.get(x).kind is ForKind.THREAD]
+    if not tags:
+        raise ScheduleError("no threads")
+    sch.set_store_predicate(block, f"{tags[choose(len(tags))]} {('==', '<', '>=')[choose(3)]} {choose(3)}")
