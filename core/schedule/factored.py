@@ -60,7 +60,9 @@ class _Checks:
         chain = self._chain(realize)
         group = self._group(realize)
         reduce = variables(reduce_values(realize))
-        inside, partial, common = [], [], []
+        inside: list[Expr] = []
+        partial: list[Expr] = []
+        common: list[Expr] = []
         for part in conjuncts(realize.predicate):
             loops = free_vars(part)
             if loops & group and not loops <= group:

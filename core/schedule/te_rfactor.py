@@ -122,7 +122,7 @@ class _Split:
                 case FuseRelation(outer, inner, fused):
                     known[outer] = floordiv(known[fused], index(inner.extent))
                     known[inner] = floormod(known[fused], index(inner.extent))
-        values = {iv: known[iv] + index(iv.dom.min) for iv in stage.op.reduce_axis if iv not in rest}
+        values: dict[Var, Expr] = {iv: known[iv] + index(iv.dom.min) for iv in stage.op.reduce_axis if iv not in rest}
         return _Split(factor, rest, values, conditions)
 
 
