@@ -67,7 +67,8 @@ def redirect(tree: Tree, names: Sequence[str], old: Buffer, new: Buffer) -> Tree
 
 def has_gaps(tree: Tree, buffer: Buffer) -> bool:
     """Are there places of an intermediate buffer that nobody writes: the padding of a layout?"""
-    return any(_leaves_gaps(writer, buffer) for writer in tree.writers(buffer))
+    writers = tree.writers(buffer)
+    return bool(writers) and all(_leaves_gaps(writer, buffer) for writer in writers)
 
 
 def _leaves_gaps(writer: BlockRealize, buffer: Buffer) -> bool:

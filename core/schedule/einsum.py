@@ -145,10 +145,10 @@ def _no_einsum(tree: Tree, name: str, problem: str, *marked: str) -> ScheduleErr
 
 def _shape_problem(tree: Tree, realize: BlockRealize) -> str:
     block = realize.block
-    if not is_plain_nest(tree, realize):
-        return f"{block.name} does not stand in plain loops of its own, one for each variable"
     if not block.is_reduction or block.init is None:
         return f"{block.name} is no reduction that is still whole"
+    if not is_plain_nest(tree, realize):
+        return f"{block.name} does not stand in plain loops of its own, one for each variable"
     init = block.init
     if combiner(block) != "sum" or len(block.writes) != 1:
         return f"{block.name} is no sum with one output"

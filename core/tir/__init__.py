@@ -1,5 +1,6 @@
 """The schedule language on the loop IR: `tir.Schedule` and what it hands out, programs and modules of them."""
 
+from pegbox.expr.index_map import IndexMap as IndexMap
 from pegbox.loops.module import IRModule as IRModule
 from pegbox.loops.nodes import Function
 from pegbox.schedule import BlockRef as BlockRef
