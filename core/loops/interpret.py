@@ -19,7 +19,7 @@ from pegbox.expr.dtypes import element
 from pegbox.expr.dtypes import lanes as lanes_of
 from pegbox.expr.low_level import PREFETCH, Broadcast, Reinterpret, Stride, is_machine_call, stored_box
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
-from pegbox.expr.visit import loads
+from pegbox.expr.visit import free_vars, loads
 from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store
 from pegbox.loops.visit import children, expressions
 
@@ -222,6 +222,14 @@ def _homes(func: Function) -> dict[Var, list[Buffer]]:
         for expr in expressions(stmt):
             for load in loads(expr):
                 meet(load.buffer, path)
+        if isinstance(stmt, BlockRealize) and stmt.block.init is not None:
+            # A reduction starts before its outermost reduce loop.
+            reducing = {
+                v for it, e in zip(stmt.block.iters, stmt.values, strict=True) if it.is_reduce for v in free_vars(e)
+            }
+            first = next((n for n, var in enumerate(path) if var in reducing), len(path))
+            for region in stmt.block.writes:
+                meet(region.buffer, path[:first])
         below = [*path, stmt.var] if isinstance(stmt, For) else path
         for child in children(stmt):
             visit(child, below)

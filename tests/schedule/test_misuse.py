@@ -1,0 +1,146 @@
+"""Whatever primitive is called with whatever wrong arguments: the refusal has one form and nothing changes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pegbox.errors import ScheduleError
+from pegbox.schedule import BlockRef, LoopRef, Schedule
+
+
+def _program(programs: Any) -> Schedule:
+    """Several blocks and loops, some notes, a vectorized loop and a random state."""
+    sch = Schedule(programs.matmul_relu()[0], seed=7)
+    i, j, k = sch.get_loops("C")
+    i_0, i_1 = sch.split(i, factor=2)
+    sch.reorder(i_0, j, k, i_1)
+    sch.vectorize(sch.get_loop("E", 1))
+    sch.sample_perfect_tile(j, 2)
+    return sch
+
+
+def _wrong(sch: Schedule, stale: LoopRef, other: Schedule) -> Iterator[tuple[str, Any]]:
+    """Values that are right for hardly any parameter, with what they are."""
+    yield "an object", object()
+    yield "None", None
+    yield "a float", 2.5
+    yield "a negative number", -7
+    yield "an empty string", ""
+    yield "a name that nothing has", "no such thing"
+    yield "a block that is not there", BlockRef("gone")
+    yield "a stale loop", stale
+    yield "a loop of another schedule", other.get_loop("C", 0)
+    yield "a list of rubbish", [object(), None, -1]
+    yield "a set", {1}
+    yield "bytes", b"x"
+
+
+def _right(name: str, hint: str, sch: Schedule) -> Any:
+    """Something that a parameter may take, as far as its name and type tell."""
+    if "LoopRef" in hint:
+        return sch.get_loop("C", 1)
+    if "BlockRef" in hint:
+        return "C"
+    if name in ("buffer", "buffer_index", "index"):
+        return 0
+    return {"int": 1, "str": "x", "float": 1.0, "bool": True}.get(hint.split(" ")[0], [1, 2])
+
+
+def _calls(sch: Schedule, primitive: str, stale: LoopRef, other: Schedule) -> Iterator[tuple[str, list[Any]]]:
+    """Argument lists in which one argument is wrong, the others being as right as can be guessed."""
+    own = [p for p in inspect.signature(getattr(sch, primitive)).parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    required = [p for p in own if p.default is p.empty]
+    for place in range(len(required)):
+        for kind, wrong in _wrong(sch, stale, other):
+            args = [_right(p.name, str(p.annotation), sch) for p in required]
+            args[place] = wrong
+            yield f"{required[place].name} is {kind}", args
+
+
+def _refusal(sch: Schedule, primitive: str, args: list[Any]) -> ScheduleError | None:
+    try:
+        getattr(sch, primitive)(*args)
+    except ScheduleError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("primitive", sorted(Schedule.primitives()))
+def test_wrong_arguments_are_refused_in_one_form(primitive: str, programs: Any) -> None:
+    other = Schedule(programs.matmul()[0])
+    sch = _program(programs)
+    stale = sch.get_loop("D", 0)
+    sch.split(stale, factor=2)
+    refused = 0
+    for what, args in _calls(sch, primitive, stale, other):
+        before, text, trace, tree = sch.func, str(sch), sch.trace, sch.tree
+        random = sch._rng.getstate()
+        error = _refusal(sch, primitive, args)
+        if error is not None:
+            refused += 1
+            assert error.primitive == primitive, what
+            message = str(error)
+            assert message.startswith(f"{primitive}("), what
+            assert "): " in message.splitlines()[0], what
+            assert message.splitlines()[-1].startswith("remedy: "), what
+            assert error.reason, what
+            assert error.remedy, what
+            assert "for " in message, what  # the program
+            assert sch.func is before, what
+            assert sch.tree is tree, what
+            assert sch.trace == trace, what
+            assert sch._rng.getstate() == random, what
+        else:
+            # Some guesses are right; they are not what is tested here.
+            sch = _program(programs)
+            stale = sch.get_loop("D", 0)
+            sch.split(stale, factor=2)
+            continue
+        assert str(sch) == text
+    assert refused > 2
+
+
+def test_the_place_of_a_refusal_can_be_asked_for(programs: Any) -> None:
+    sch = Schedule(programs.matmul()[0])
+    i, _, k = sch.get_loops("C")
+    with pytest.raises(ScheduleError) as caught:
+        sch.parallel(k)
+    assert caught.value.primitive == "parallel"
+    assert caught.value.place == ("k", "C")
+    assert caught.value.reason == "k cannot be parallel: its iterations add up into the same elements in block C"
+    assert caught.value.remedy == "make a spatial loop parallel"
+    with pytest.raises(ScheduleError) as caught:
+        sch.split(i, [2, 2])
+    assert caught.value.place == ("i",)
+    with pytest.raises(ScheduleError, match=r"^fuse\(k, i\): ") as caught:
+        sch.fuse(k, i)
+    assert caught.value.primitive == "fuse"
+
+
+def test_several_steps_in_one_are_all_done_or_none(programs: Any) -> None:
+    sch = Schedule(programs.matmul()[0])
+    i, j, _ = sch.get_loops("C")
+    before = sch.func
+    with pytest.raises(ScheduleError):
+        sch.tile([i, j], [2, 0])
+    assert sch.func is before
+    assert len(sch.trace) == 0
+
+
+def test_errors_of_other_kinds_leave_the_program_alone_too(programs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistake inside of a primitive shows as it is, not as a refusal."""
+    sch = Schedule(programs.matmul()[0])
+    before = sch.func
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("pegbox.schedule.primitives.loops._nest", broken)
+    with pytest.raises(ZeroDivisionError):
+        sch.split(sch.get_loop("C", 0), factor=2)
+    assert sch.func is before
+    assert len(sch.trace) == 0
