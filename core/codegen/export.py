@@ -100,7 +100,7 @@ def c_header(program: Program) -> str:
             *comments,
             f" *   workspace: {workspace}",
             *([" * Needs an OpenMP runtime: link with -lgomp."] if program.num_threads > 1 else []),
-            *([f" * The object file calls C functions to link with: {', '.join(program.externs)}."] * bool(program.externs)),
+            *([f" * The object file calls C functions: link with {', '.join(program.externs)}."] if program.externs else []),
             " */",
             f"#ifndef {guard}",
             f"#define {guard}",

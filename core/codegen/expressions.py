@@ -207,7 +207,7 @@ def _address(frame: Frame, expr: Address, chunk: Chunk) -> Value:
         if wanted is not None and wanted != found and expr.extents[dim] > 1:
             raise CompileError(
                 f"{expr}: the function called takes it for granted that neighbours along dimension {dim} are {wanted} "
-                f"elements apart, in {expr.buffer!r} they are {found}; pass it the stride, or pack the tile (cache_read)"
+                f"elements apart, in {expr.buffer!r} they are {found}; pass it the stride, or pack the tile"
             )
     return Value(memory.pointer(frame, expr.buffer, where.terms, where.const, inside=False), dtypes.HANDLE, 0)
 

@@ -36,7 +36,9 @@ _VNNI = """
 _BF16 = "cooperlake sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids znver4 znver5"
 _FP16 = _AMX = "sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids"
 _NOT_AVX2 = "sandybridge corei7-avx ivybridge core-avx-i bdver1 bdver2 bdver3 btver2"
-_WITHOUT_SSSE3 = "generic x86-64 nocona k8 opteron athlon64 athlon-fx k8-sse3 opteron-sse3 athlon64-sse3 amdfam10 barcelona"
+_WITHOUT_SSSE3 = """
+    generic x86-64 nocona k8 opteron athlon64 athlon-fx k8-sse3 opteron-sse3 athlon64-sse3 amdfam10 barcelona
+"""
 _WITHOUT_SSE41 = f"{_WITHOUT_SSSE3} core2 bonnell atom btver1"
 
 

@@ -85,7 +85,7 @@ class _Match:
             case Compare() | Logic(), Compare() | Logic() if mine.op == theirs.op and type(mine) is type(theirs):
                 self._operands((mine.a, mine.b), (theirs.a, theirs.b), False)
             case Not() | Cast() | Reinterpret() | Broadcast(), _ if type(mine) is type(theirs):
-                self.expr(mine.a, theirs.a)  # type: ignore[attr-defined]
+                self.expr(mine.a, theirs.a)
             case Select(), Select():
                 self._all((mine.cond, mine.a, mine.b), (theirs.cond, theirs.a, theirs.b))
             case Call(), Call() if mine.name == theirs.name and len(mine.args) == len(theirs.args):

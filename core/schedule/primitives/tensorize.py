@@ -12,8 +12,9 @@ from pegbox.schedule.base import ScheduleBase, primitive
 from pegbox.schedule.blockized import blockized, fresh_block, nest_below
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.intrinsic import TensorIntrin
+from pegbox.schedule.intrinsic_match import Mismatch
 from pegbox.schedule.outline import refuse
-from pegbox.schedule.tensorized import Mismatch, tensorized
+from pegbox.schedule.tensorized import tensorized
 from pegbox.schedule.tree import Tree
 
 
