@@ -12,6 +12,7 @@ import time
 import pytest
 from fuzz.driver import Tally, draw_case, run_case
 from fuzz.kinds import KINDS
+from fuzz.te_steps import TE_STEPS
 
 from pegbox.schedule import Schedule
 
@@ -36,7 +37,8 @@ def test_every_primitive_was_done_often() -> None:
         pytest.skip("speaks of all cases")
     done, refused = sum(TALLY.done.values()), sum(TALLY.refused.values())
     assert done > refused / 2, str(TALLY)
-    rare = {name for name in Schedule.primitives() if TALLY.done[name] < LEAST}
+    names = {*Schedule.primitives(), *(f"te.{step.__name__}" for step in TE_STEPS)}
+    rare = {name for name in names if TALLY.done[name] < LEAST}
     assert not rare, f"hardly ever done: {sorted(rare)}\n{TALLY}"
 
 

@@ -161,8 +161,8 @@ def double_buffer(sch: Schedule, choose: Choose) -> None:
 
 
 LAYOUT_STEPS: list[Callable[[Schedule, Choose], object]] = [
-    cache_read, cache_read, cache_write, cache_write, reindex, reindex, transform_layout, transform_layout, transform_layout,
-    transform_block_layout, pad_einsum, pad_einsum, set_scope, storage_align, double_buffer,
+    cache_read, cache_read, cache_write, cache_write, reindex, reindex, transform_layout, transform_layout,
+    transform_layout, transform_block_layout, pad_einsum, pad_einsum, set_scope, storage_align, double_buffer,
 ]  # fmt: skip
 
 

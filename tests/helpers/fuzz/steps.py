@@ -111,7 +111,7 @@ def _rfactor(sch: Schedule, choose: Choose) -> None:
 
 
 def _tile(sch: Schedule, choose: Choose) -> LoopRef:
-    """Some of the loops around a block split by factors that divide, with the parts of the tile inside; gives the first."""
+    """Some loops around a block split by factors that divide, the parts of the tile inside; gives the first of these."""
     loops = sch.get_loops(_block(sch, choose))
     inside: list[LoopRef] = []
     outside: list[LoopRef] = []
@@ -140,7 +140,7 @@ STEPS: list[Callable[[Schedule, Choose], object]] = [
     lambda s, c: s.reverse_compute_at(_block(s, c), _loop(s, c)),
     _rfactor, _blockize, _blockize,
     bind, bind, share, env_threads, store_predicate,
-    _compute_inline, lambda s, c: s.compute_inline(_block(s, c)),
+    _compute_inline, lambda s, c: s.compute_inline(_block(s, c)), _reverse_compute_inline,
     lambda s, c: s.cache_read(_block(s, c), c(2), "local"),
     lambda s, c: s.cache_write(_block(s, c), 0, "local"),
     *SURFACE,

@@ -204,5 +204,10 @@ def te_step(s: TESchedule, rng: random.Random, calls: Counter[str], *, first: bo
     step = rng.choice(REWRITES if first and rng.random() < 0.4 else TE_STEPS)
     name = getattr(step, "__name__", "step")
     calls[name] += 1
-    step(s, rng)
+    try:
+        step(s, rng)
+    except IndexError as error:
+        if "empty sequence" not in str(error):
+            raise
+        raise Nothing(str(error)) from error
     return name
