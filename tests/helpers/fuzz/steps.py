@@ -111,7 +111,7 @@ def _rfactor(sch: Schedule, choose: Choose) -> None:
 
 
 def _tile(sch: Schedule, choose: Choose) -> LoopRef:
-    """Some loops around a block split by factors that divide, the parts of the tile inside; gives the first of these."""
+    """Some loops around a block split by factors that divide, the tile inside; gives its first loop."""
     loops = sch.get_loops(_block(sch, choose))
     inside: list[LoopRef] = []
     outside: list[LoopRef] = []
