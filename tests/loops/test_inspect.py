@@ -60,9 +60,7 @@ def test_names_without_loops_are_refused_with_those_that_are_there() -> None:
     s = te.create_schedule(c.op)
     s[b].compute_inline()
     func = pb.lower(s, [a, c])
-    with pytest.raises(
-        LoweringError, match=r"no block or buffer is called 'B' \(a stage that was inlined has no"
-    ):
+    with pytest.raises(LoweringError, match=r"no block or buffer is called 'B' \(a stage that was inlined has no"):
         func.loops("B")
     with pytest.raises(LoweringError, match="main: A is an input, no statement writes it; there are C"):
         func.loops("A")

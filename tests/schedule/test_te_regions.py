@@ -214,3 +214,77 @@ def test_te_simple_mode_shows_buffers_no_larger_than_their_tensors() -> None:
     check_values(s, [a, c])
     assert pb.lower(s, [a, c], simple_mode=True).allocations["B"][0] == (10,)
     assert pb.lower(s, [a, c]).allocations["B"][0] == (12,)
+
+
+def strided_convolution() -> list[Any]:
+    """Eight channels of 15 x 15, 16 filters of 3 x 3, stride 2, one row of zeros around."""
+    data, kernel = te.placeholder((8, 15, 15), name="data"), te.placeholder((16, 8, 3, 3), name="kernel")
+    padded = te.compute(
+        (8, 17, 17),
+        lambda c, y, x: te.if_then_else(te.all(y >= 1, y < 16, x >= 1, x < 16), data[c, y - 1, x - 1], 0.0),
+        "padded",
+    )
+    rc, ry, rx = te.reduce_axis((0, 8), "rc"), te.reduce_axis((0, 3), "ry"), te.reduce_axis((0, 3), "rx")
+    out = te.compute(
+        (16, 8, 8),
+        lambda f, y, x: te.sum(padded[rc, y * 2 + ry, x * 2 + rx] * kernel[f, rc, ry, rx], axis=[rc, ry, rx]),
+        "conv",
+    )
+    return [data, kernel, padded, out]
+
+
+@pytest.mark.parametrize(("depth", "shape"), [(1, (1, 9, 9)), (2, (1, 7, 9)), (3, (1, 7, 7))])
+def test_te_region_at_the_reduce_loops_of_a_strided_convolution(depth: int, shape: tuple[int, ...]) -> None:
+    """Tiles of 4 x 4, whose windows shrink with each reduce loop that stands outside."""
+    data, kernel, padded, out = strided_convolution()
+    s = te.create_schedule(out.op)
+    (f, y, x), reduce = out.op.axis, out.op.reduce_axis
+    yo, yi = s[out].split(y, factor=4)
+    xo, xi = s[out].split(x, factor=4)
+    s[out].reorder(f, yo, xo, *reduce[:depth], yi, xi, *reduce[depth:])
+    s[padded].compute_at(s[out], reduce[depth - 1])
+    assert shapes(s, [data, kernel, out]) == {"padded": shape}
+
+
+def test_te_region_of_a_fused_row_of_a_strided_convolution() -> None:
+    data, kernel, padded, out = strided_convolution()
+    s = te.create_schedule(out.op)
+    row, _ = s[out].split(s[out].fuse(*out.op.axis[1:]), factor=8)
+    s[padded].compute_at(s[out], row)
+    assert shapes(s, [data, kernel, out]) == {"padded": (8, 3, 17)}
+
+
+BLOCKS = [
+    # taken, element, attach, shape
+    pytest.param((16, 16), lambda b, i, j: b[i // 2, j // 2], lambda s: s.tile(*s.op.axis, 4, 6)[1], (2, 3), id="zoom"),
+    pytest.param((4, 16), lambda b, i, j: b[i * 2 + j % 2, j // 2], lambda s: s.split(s.op.axis[1], 4)[0], (2, 2),
+                 id="columns dealt to two rows"),
+    pytest.param((16, 8), lambda b, i, j: te.if_then_else(i < 8, b[te.minimum(i, 7), j], 0.0), lambda s: s.op.axis[0],
+                 (1, 8), id="first half of the rows"),
+    pytest.param((16, 8), lambda b, i, j: te.if_then_else(i < 8, b[i, j], 0.0), lambda s: s.split(s.op.axis[0], 3)[0],
+                 (3, 8), id="first half, three at a time"),
+    pytest.param((4, 16), lambda b, i, j: b[i, te.maximum(j - 1, 0) // 2], lambda s: s.split(s.op.axis[1], 4)[0],
+                 (1, 3), id="clamped halves"),
+    pytest.param((8, 8), lambda b, i, j: b[i, 7 - j] + b[7 - i, j], lambda s: s.op.axis[0], (8, 8), id="mirrored"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("taken", "element", "attach", "shape"), BLOCKS)
+def test_te_region_of_a_block(taken: Any, element: Any, attach: Sched, shape: tuple[int, int]) -> None:
+    a = te.placeholder((8, 8), name="A")
+    b = te.compute((8, 8), lambda i, j: a[i, j] + 1, "B")
+    c = te.compute(taken, lambda i, j: element(b, i, j), "C")
+    s = te.create_schedule(c.op)
+    s[b].compute_at(s[c], attach(s[c]))
+    assert shapes(s, [a, c]) == {"B": shape}
+
+
+@pytest.mark.parametrize(("depth", "shape"), [(2, (2, 2)), (3, (1, 2)), (4, (1, 1))])
+def test_te_region_of_a_pooling_window(depth: int, shape: tuple[int, int]) -> None:
+    a = te.placeholder((8, 8), name="A")
+    b = te.compute((8, 8), lambda i, j: a[i, j] + 1, "B")
+    ky, kx = te.reduce_axis((0, 2), "ky"), te.reduce_axis((0, 2), "kx")
+    c = te.compute((4, 4), lambda i, j: te.max(b[2 * i + ky, 2 * j + kx], axis=[ky, kx]), "C")
+    s = te.create_schedule(c.op)
+    s[b].compute_at(s[c], s[c].leaf_iter_vars[depth - 1])
+    assert shapes(s, [a, c]) == {"B": shape}
