@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pegbox.errors import ScheduleError
+from pegbox.errors import ExprError, ScheduleError
 from pegbox.expr.index_map import IndexMap
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import BlockRealize
@@ -37,7 +37,7 @@ def _choose(buffers: list[Buffer], which: int | str, name: str, verb: str) -> Bu
         if which in (number, buffer.name) and not isinstance(which, bool):
             return buffer
     listed = ", ".join(f"{n}: {b.name}" for n, b in enumerate(buffers))
-    raise ScheduleError(f"block {name} {verb} no buffer {which!r}; it {verb} {listed or 'none'}")
+    raise ScheduleError(f"block {name} {verb} no buffer {which!r}; choose among {listed or 'none'}")
 
 
 def check_intermediate(tree: Tree, buffer: Buffer, name: str, why: str, remedy: str) -> None:
@@ -79,6 +79,9 @@ def _leaves_gaps(writer: BlockRealize, buffer: Buffer) -> bool:
         indices = [lo for lo, _ in region.box]
         if all(lo in iters and iters[lo] == n for lo, n in zip(indices, buffer.shape, strict=True)):  # type: ignore[index]
             continue
-        layout = IndexMap(tuple(iters), indices).layout(tuple(iters.values()))
+        try:
+            layout = IndexMap(tuple(iters), indices).layout(tuple(iters.values()))
+        except ExprError:
+            return True  # who writes one place twice may well leave others out
         return not layout.onto or layout.shape != buffer.shape
     return False
