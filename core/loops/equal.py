@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pegbox.expr.low_level import Address, Stride, VectorLoad
+from pegbox.expr.low_level import Stride
 from pegbox.expr.nodes import Binary, Buffer, Call, Compare, Const, Expr, Load, Logic, Var
 from pegbox.expr.visit import children as operands
 from pegbox.loops.combiner import combiner_of
@@ -163,9 +163,7 @@ def _same_number(a: float, b: float) -> bool:
 
 
 def _same_access(a: Load, b: Load) -> bool:
-    if isinstance(a, Address) and isinstance(b, Address):
-        return a.extents == b.extents and a.access == b.access
-    return not (isinstance(a, VectorLoad) and isinstance(b, VectorLoad)) or a.lanes == b.lanes
+    return a.box == b.box and getattr(a, "access", "") == getattr(b, "access", "")
 
 
 def _same_notes(a: Sequence[Annotation], b: Sequence[Annotation]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -11,7 +12,7 @@ from typing import Any, NoReturn
 from pegbox.errors import PegboxError, ScriptError
 from pegbox.expr import build, dtypes, intrinsics
 from pegbox.expr.affine import difference
-from pegbox.expr.low_level import Stride, VectorLoad, vector_box
+from pegbox.expr.low_level import Stride, VectorLoad, is_contiguous
 from pegbox.expr.nodes import Buffer, Const, Expr, Load
 from pegbox.loops.nodes import Region
 from pegbox.loops.script.calls import CALLS
@@ -251,9 +252,11 @@ class Expressions:
         indices, extents = tuple(lo for lo, _ in box), tuple(n for _, n in box)
         if not any(isinstance(part, ast.Slice) for part in parts_of(node)):
             return Load(buffer, indices)
-        if extents != vector_box(indices, extents[-1]):
-            self.fail(node, "a value of several elements is a run along the last dimension", "slice that one only")
-        return VectorLoad(buffer, indices, extents[-1])
+        if not is_contiguous(buffer.shape, extents):
+            self.fail(
+                node, "the elements of one value are neighbours in memory", "slice the last dimension, or whole rows"
+            )
+        return VectorLoad(buffer, indices, math.prod(extents), extents)
 
     def box(self, node: ast.Subscript, buffer: Buffer) -> tuple[tuple[Expr, int], ...]:
         """The indices of a buffer, lowest index and number of elements along each dimension."""

@@ -21,9 +21,10 @@ BUFFERS = ("alloc_buffer", "decl_buffer", "match_buffer")
 FUNCTIONS = ("func_attr", "evaluate", "guard", "prim_func")
 TYPES = ("Buffer", "handle")
 EXPRESSIONS = (
-    *(name for name in dtypes.BITS), *ARITY, "power", "Cast", "cast", "if_then_else", "Select", "min",
-    "max", "And", "Or", "Not", "all", "any", "likely", "floordiv", "floormod", "indexdiv", "indexmod", "min_value",
-    "max_value", "infinity", "EQ", "NE", "LT", "LE", "GT", "GE", "Add", "Sub", "Mul", "Div", "FloorDiv", "FloorMod", "Min", "Max",
+    *dtypes.BITS, *ARITY, "power", "Cast", "cast", "if_then_else", "Select", "min", "max", "Min", "Max",
+    "And", "Or", "Not", "all", "any", "likely", "EQ", "NE", "LT", "LE", "GT", "GE",
+    "floordiv", "floormod", "indexdiv", "indexmod", "Add", "Sub", "Mul", "Div", "FloorDiv", "FloorMod",
+    "min_value", "max_value", "infinity",
     "address", "Broadcast", "reinterpret", "call_extern", "call_llvm_intrin", "call_intrin",
 )  # fmt: skip
 
