@@ -40,10 +40,11 @@ def _choose(buffers: list[Buffer], which: int | str, name: str, verb: str) -> Bu
     raise ScheduleError(f"block {name} {verb} no buffer {which!r}; choose among {listed or 'none'}")
 
 
-def check_intermediate(tree: Tree, buffer: Buffer, name: str, why: str, remedy: str) -> None:
+def check_intermediate(tree: Tree, what: str, buffer: Buffer, name: str, why: str, remedy: str) -> None:
     """Raises ScheduleError: the buffer is a parameter of the function (or lives inside of a block)."""
     if buffer not in tree.func.allocs:
-        raise refuse(tree, f"{buffer.name} is a parameter of the function, {why}", remedy, name)
+        kind = "a parameter of the function" if buffer in tree.func.params else "no buffer of this program"
+        raise refuse(tree, f"{what}: {buffer.name} is {kind}, {why}", remedy, name)
 
 
 def fresh_buffer_name(tree: Tree, base: str) -> str:

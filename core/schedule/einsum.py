@@ -135,6 +135,7 @@ def _einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> _Einsu
     extents = {it.var: -(-it.extent // (p or 1)) * (p or 1) for it, p in zip(block.iters, sizes, strict=True)}
     einsum = _Einsum(realize, store, factors, extents)
     _check_accesses(tree, einsum)
+    _check_output(tree, einsum)
     _check_zero(tree, einsum)
     return einsum
 
@@ -201,6 +202,15 @@ def _check_accesses(tree: Tree, einsum: _Einsum) -> None:
             raise _no_einsum(tree, einsum.name, f"it uses {load.buffer.name} at several places", einsum.name)
         if has_gaps(tree, load.buffer):
             raise _no_einsum(tree, einsum.name, f"the padding of {load.buffer.name} is never written", einsum.name)
+
+
+def _check_output(tree: Tree, einsum: _Einsum) -> None:
+    """More iterations of a spatial variable must make more elements, or they would add up again."""
+    for it in einsum.realize.block.iters:
+        padded = einsum.extents[it.var] != it.extent
+        if padded and not it.is_reduce and not any(i is it.var for i in einsum.output.indices):
+            problem = f"{einsum.output.buffer.name} does not depend on {it.var.name}, so that this cannot be padded"
+            raise _no_einsum(tree, einsum.name, problem, einsum.name)
 
 
 def _check_zero(tree: Tree, einsum: _Einsum) -> None:

@@ -45,6 +45,8 @@ def _show(value: Any) -> str:
         return value.name
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_show, value))}]"
+    if callable(value) and hasattr(value, "__name__"):
+        return str(value.__name__)  # a function's repr has its address
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 

@@ -114,9 +114,9 @@ def test_cache_read_of_a_decomposed_reduction(programs: Any, check_values: Any) 
 def test_caches_refuse_unknown_buffers_and_scopes(programs: Any) -> None:
     sch = Schedule(programs.matmul()[0])
     before = sch.func
-    with pytest.raises(ScheduleError, match="block C reads no buffer 2; it reads 0: A, 1: B"):
+    with pytest.raises(ScheduleError, match="block C reads no buffer 2"):
         sch.cache_read("C", 2)
-    with pytest.raises(ScheduleError, match="block C writes no buffer 'A'; it writes 0: C"):
+    with pytest.raises(ScheduleError, match="block C writes no buffer 'A'"):
         sch.cache_write("C", "A")
     with pytest.raises(ScheduleError, match="unknown scope 'cache' for a copy of C; use one of global, local, "):
         sch.cache_write("C", 0, "cache")

@@ -276,6 +276,15 @@ def test_pad_einsum_refusals(programs: Any) -> None:
     refused(sch, "best is no sum with one output", lambda: sch.pad_einsum("best", [4, 4]))
 
 
+def test_pad_einsum_refuses_variables_that_the_result_does_not_have(programs: Any, check_values: Any) -> None:
+    args, reference = programs.matmul()
+    sch = Schedule(args)
+    sch.transform_block_layout("C", lambda i, j, k: (i, j, 0, k))
+    refused(sch, "C does not depend on v2, so that this cannot be padded", lambda: sch.pad_einsum("C", [4, 4, 2, 4]))
+    sch.pad_einsum("C", [4, 4, 1, 4])
+    check_values(sch, reference)
+
+
 def test_pad_einsum_refuses_factors_that_are_not_zero_in_the_padding() -> None:
     a, w = te.placeholder((5, 6), name="A"), te.placeholder((5,), name="W")
     k = te.reduce_axis((0, 6), name="k")

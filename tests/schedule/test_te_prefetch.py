@@ -197,7 +197,7 @@ def test_prefetch_is_refused_with_the_place(programs: Any) -> None:
     sch = tir.Schedule(args)
     (i,) = sch.get_loops("D")
     before = str(sch)
-    with pytest.raises(ScheduleError, match="block D reads no buffer 'B'; it reads 0: C, 1: A"):
+    with pytest.raises(ScheduleError, match="block D reads no buffer 'B'; choose among 0: C, 1: A"):
         sch.prefetch("D", "B", i)
     with pytest.raises(ScheduleError, match="the offset is 0"):
         sch.prefetch("D", "C", i, 0)

@@ -110,6 +110,7 @@ class LayoutPrimitives(ScheduleBase):
         what = f"transform_layout({realize.block.name}, {chosen.name})"
         check_intermediate(
             tree,
+            what,
             chosen,
             realize.block.name,
             "whose layout the caller decides",

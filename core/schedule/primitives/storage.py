@@ -43,6 +43,7 @@ class StoragePrimitives(ScheduleBase):
         check_scope(storage_scope, buffer.name)
         check_intermediate(
             self.tree,
+            f"set_scope({realize.block.name}, {buffer.name})",
             buffer,
             realize.block.name,
             "which stays where the caller has it",
@@ -83,6 +84,7 @@ class StoragePrimitives(ScheduleBase):
         name = realize.block.name
         check_intermediate(
             self.tree,
+            f"storage_align({name}, {buffer.name})",
             buffer,
             name,
             "whose layout the caller decides",
