@@ -73,7 +73,7 @@ def _check_twice(tree: Tree, outer: For, inner: For, shown: Tree) -> None:
     if why:
         raise refuse(
             shown,
-            f"{inner.var.name} cannot be bound to {tag} inside of {outer.var.name}, which is bound to it already: {why}",
+            f"{inner.var.name} cannot be bound to {tag} inside of {outer.var.name}, which is bound to it too: {why}",
             "bind it to another axis; or let the threads share the work: compute the stage into scope 'shared', at a "
             "loop that is below the bound one already when the stage is placed there",
             outer.var,

@@ -22,7 +22,7 @@ def axis(tag: str, extent: int | None = None) -> Any:
 
 
 def right(s: Any, tensors: list[Any]) -> None:
-    """NumPy's values: of the scheduled program, of what a GPU would run read as loops, of what runs, and as a kernel."""
+    """NumPy's values: of the scheduled program, of a GPU's read loop by loop, of what runs, and as a kernel."""
     check_values(s, tensors)
     func = lower_te(s, tensors)
     rng = np.random.default_rng(5)
@@ -383,14 +383,14 @@ def test_te_only_thread_axes_bind() -> None:
 def test_te_a_loop_has_as_many_iterations_as_its_axis_threads() -> None:
     a, b, s = grid()
     s[b].bind(b.op.axis[1], axis("threadIdx.x", 16))
-    with pytest.raises(ScheduleError, match="threadIdx.x has 16 threads, but j 12 iterations"):
+    with pytest.raises(ScheduleError, match=r"threadIdx\.x has 16 threads, but j 12 iterations"):
         pb.lower(s, [a, b])
 
 
 def test_te_env_threads_have_an_extent() -> None:
     a, b, s = grid()
     s[b].env_threads([axis("threadIdx.x")])
-    with pytest.raises(ScheduleError, match="env_threads of B: threadIdx.x has no extent"):
+    with pytest.raises(ScheduleError, match=r"env_threads of B: threadIdx\.x has no extent"):
         pb.lower(s, [a, b])
 
 
