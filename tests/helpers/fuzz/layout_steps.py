@@ -84,7 +84,7 @@ def index_map(rank: int, choose: Choose) -> IndexMap:
     if not choose(20):
         order.pop()
     if not choose(8):
-        order.append(order[0] * 0)
+        order.append(variables[0] * 0)
     return IndexMap(variables, order or [variables[0]])
 
 
