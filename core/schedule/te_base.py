@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from pegbox.compute.graph import post_order
-from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
+from pegbox.compute.tensor import ComputeOp, IterVar, Operation, PlaceholderOp, Tensor
 from pegbox.errors import ScheduleError
-from pegbox.schedule.stage import Stage
+from pegbox.schedule.stage import At, Stage
+from pegbox.schedule.stage_base import GroupBase
 
 _Schedule = TypeVar("_Schedule", bound="TEScheduleBase")
 
@@ -70,3 +71,14 @@ class TEScheduleBase:
         made.group = stage.group
         self.stages.insert(self.stages.index(stage), made)
         return made
+
+    def _attached_to(self, new: Stage, old: Stage, moved: Mapping[IterVar, IterVar]) -> None:
+        """Stages that are attached to a loop of `old` that moves go along with it."""
+        placed: list[Stage | GroupBase] = list(self.stages)
+        for each in placed:  # which grows by the groups around
+            if each.group is not None and each.group not in placed:
+                placed.append(each.group)
+        for other in placed:
+            place = other.attach
+            if isinstance(place, At) and place.stage is old and place.loop in moved:
+                other.attach = At(new, moved[place.loop])

@@ -54,7 +54,7 @@ class CacheRewrites(TEScheduleBase):
             made.buffer.scope = scope
         stage.op = op.rebuilt(tuple(Load(made.buffer, op.axis) for made in cached.outputs))
         stage.leaf_iter_vars = [iv for iv in stage.leaf_iter_vars if iv not in op.reduce_axis]
-        self._insert_before(stage, cached)
+        self._attached_to(self._insert_before(stage, cached), stage, {iv: iv for iv in op.reduce_axis})
         if isinstance(tensor, Tensor):
             return cached.outputs[0]
         return [cached.outputs[each.value_index] for each in given]

@@ -13,7 +13,7 @@ from pegbox.expr.build import TRUE, all_of, compare, floordiv, floormod, index, 
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr, Load, Var
 from pegbox.expr.visit import substitute
-from pegbox.schedule.stage import At, FuseRelation, SplitRelation, Stage
+from pegbox.schedule.stage import FuseRelation, SplitRelation, Stage
 from pegbox.schedule.te_base import TEScheduleBase
 
 
@@ -87,10 +87,7 @@ class RfactorRewrites(TEScheduleBase):
                 new.pragmas[new_loop] = old.pragmas.pop(loop)
             new.prefetches += [replace(hint, loop=new_loop) for hint in old.prefetches if hint.loop is loop]
         old.prefetches = [hint for hint in old.prefetches if hint.loop not in moved]
-        for other in self.stages:
-            attach = other.attach
-            if isinstance(attach, At) and attach.stage is old and attach.loop in moved:
-                other.attach = At(new, moved[attach.loop])
+        self._attached_to(new, old, moved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +159,8 @@ def _checked(stage: Stage, axis: IterVar, factor_axis: object) -> tuple[Reduce, 
     if axis.kind != "reduce":
         leaves = ", ".join(iv.name for iv in stage.leaf_iter_vars if iv.kind == "reduce")
         refuse(f"{axis.name} is a spatial loop; give a reduce loop: {leaves}")
+    if stage.tensorized is not None:
+        refuse(f"{op.name} is tensorized by {stage.tensorized[1]} already; rfactor first, then tensorize")
     rank, given = len(op.axis), integer(factor_axis)
     if given is None or not -rank - 1 <= given <= rank:
         refuse(f"factor_axis={factor_axis!r} is no place among {rank} axes; give one from {-rank - 1} to {rank}")

@@ -217,6 +217,25 @@ def test_te_a_stage_that_was_attached_at_a_reduce_loop_follows() -> None:
     check_values(s, [a, b])
 
 
+def test_te_groups_that_are_attached_at_a_reduce_loop_follow() -> None:
+    """Through rfactor as well as through cache_write."""
+    a = te.placeholder((6, 40), name="A")
+    d = te.compute((6, 40), lambda i, j: a[i, j] * 2, "D")
+    e = te.compute((6, 40), lambda i, j: d[i, j] + 1, "E")
+    k = te.reduce_axis((0, 40), "k")
+    b = te.compute((6,), lambda i: te.sum(e[i, k], axis=k), "B")
+    s = te.create_schedule(b.op)
+    group = s.create_group(e, a)
+    s.create_group(d, a)
+    group.compute_at(s[b], k)
+    cached = s.cache_write(b, "local")
+    assert group.attach == At(s[cached], k)
+    check_values(s, [a, b])
+    partial = s.rfactor(cached, k)
+    assert group.attach == At(s[partial], s[partial].op.axis[0])
+    check_values(s, [a, b])
+
+
 def test_te_cache_write_and_rfactor_together() -> None:
     a, b = row_sums()
     s = te.create_schedule(b.op)
@@ -263,6 +282,14 @@ def test_te_rfactor_refuses_loops_of_both_kinds() -> None:
     fused = s[b].fuse(b.op.axis[0], outer)
     for loop in (fused, inner):
         refused(lambda loop=loop: s.rfactor(b, loop), s, "i.k.outer.fused was fused from a spatial and a reduce loop")
+
+
+def test_te_rfactor_refuses_a_stage_that_is_tensorized() -> None:
+    _, b = row_sums()
+    s = te.create_schedule(b.op)
+    outer, inner = s[b].split(b.op.reduce_axis[0], factor=8)
+    s[b].tensorized = (inner, "dot8")
+    refused(lambda: s.rfactor(b, outer), s, "B is tensorized by dot8 already; rfactor first, then tensorize")
 
 
 @pytest.mark.parametrize("place", [2, -3, 0.5, "first"])
