@@ -40,7 +40,9 @@ def described_update(
 
 
 def loop(name: str, extent: int, body: Callable[[Expr], Stmt], kind: ForKind = ForKind.SERIAL) -> Stmt:
-    """A loop around what `body` gives for its variable."""
+    """A loop around what `body` gives for its variable; none around a single iteration."""
+    if extent == 1:
+        return body(index(0))
     var = Var(name)
     return For(var, extent, body(var), kind)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-from pegbox.expr.build import index
 from pegbox.expr.low_level import broadcast
 from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.loops.nodes import Alloc, ForKind, Stmt, Store, seq
@@ -59,6 +58,4 @@ def _outer_products(a: Buffer, b: Buffer, c: Buffer) -> Stmt:
 
         return each(add)
 
-    one = a.shape[1] == 1
-    steps = step(index(0)) if one else loop("k", a.shape[1], step)
-    return Alloc(tile, seq(copy(tile, c), steps, copy(c, tile)))
+    return Alloc(tile, seq(copy(tile, c), loop("k", a.shape[1], step), copy(c, tile)))
