@@ -94,7 +94,7 @@ def run(case: Case, tally: Tally) -> Schedule | None:
 def _scheduled(case: Case, graph: Graph, tally: Tally) -> Schedule:
     if case.trace is not None:
         return case.trace.apply(Schedule(graph.tensors))
-    return _te(case, graph, tally) if case.language == "te" else _tir(case, graph, tally)
+    return _te(case, graph, tally) if case.language == "te" else _tir(case, Schedule(graph.tensors), tally)
 
 
 def _check(case: Case, graph: Graph, sch: Schedule, tally: Tally) -> None:
@@ -117,8 +117,7 @@ def _check(case: Case, graph: Graph, sch: Schedule, tally: Tally) -> None:
         checks.machine_code(sch.func, graph)
 
 
-def _tir(case: Case, graph: Graph, tally: Tally) -> Schedule:
-    sch = Schedule(graph.tensors)
+def _tir(case: Case, sch: Schedule, tally: Tally) -> Schedule:
     for seed in case.steps:
         tir_step(sch, random.Random(seed), tally)
         if case.seed % 8 == 0:
@@ -202,13 +201,13 @@ def report(case: Case) -> str:
     """What a person needs to know of a case that fails."""
     graph = case.graph()
     lines = [f"seed {case.seed}, to be run again by: {RERUN.format(case)}", str(graph)]
-    sch = None
+    sch = Schedule(graph.tensors)
     try:
-        sch = _scheduled(case, graph, Tally())
+        drawn = case.language == "tir" and case.trace is None
+        sch = _tir(case, sch, Tally()) if drawn else _scheduled(case, graph, Tally())
     except Exception:
         lines.append("while it was scheduled:")
-    else:
-        lines += ["steps:", str(sch.trace), str(sch.func), f"--trace '{json.dumps(sch.trace.to_json())}'"]
+    lines += ["steps:", str(sch.trace), str(sch.func), f"--trace '{json.dumps(sch.trace.to_json())}'"]
     try:
         run(case, Tally())
     except Exception:
