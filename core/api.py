@@ -268,7 +268,7 @@ def build(
     if isinstance(what, IRModule):
         if args or name is not None:
             raise ArgumentError(
-                "build(module): the functions of a module know their arguments and names; leave them out"
+                "build(module): its functions know their arguments and names; leave args and name out"
             )
         return build_module(lower(what), machine)
     program = emit(lower(what, args, name), machine)
