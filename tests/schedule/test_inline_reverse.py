@@ -10,6 +10,7 @@ import pytest
 
 from pegbox import te
 from pegbox.errors import ScheduleError
+from pegbox.loops.passes import lower_function
 from pegbox.schedule import Schedule
 
 
@@ -83,6 +84,22 @@ def test_a_chain_goes_into_its_first_block(check_values: Any) -> None:
     sch.reverse_compute_inline("D")
     assert [b.name for b in sch.get_blocks()] == ["B"]
     check_values(sch, lambda x: [((x + 1) * x).T])
+
+
+def test_notes_on_a_buffer_go_with_the_buffer(check_values: Any) -> None:
+    """A buffer that is gone leaves no alignment behind, least of all on an output."""
+    a, c = two((6, 5), lambda b, i, j: b[i, j] * 2, (6, 5))
+    d = te.compute((6, 5), lambda i, j: c[i, j] + 1, "D")
+    for block, kept in (("B", False), ("C", True)):
+        sch = Schedule([a, d])
+        sch.storage_align(block, 0, 0, 8, 0)
+        sch.annotate(sch.get_block("B"), "note", 1)
+        sch.reverse_compute_inline("C")
+        notes = dict(sch.tree.blocks["B"].block.annotations)
+        assert ("buffer_dim_align" in notes) is kept
+        assert notes["note"] == 1
+        lower_function(sch.func)
+        check_values(sch, lambda x: [(x + 1) * 2 + 1])
 
 
 def test_refuses_a_producer_that_reduces_with_the_remedy(programs: Any) -> None:

@@ -11,7 +11,8 @@ from pegbox.expr.build import ZERO, cast
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite, substitute
-from pegbox.loops.nodes import Block, BlockRealize, ForKind, Store
+from pegbox.loops.nodes import Annotation, Block, BlockRealize, ForKind, Store
+from pegbox.loops.passes.notes import ALIGN, DOUBLE
 from pegbox.loops.regions import reads_and_writes
 from pegbox.loops.visit import map_exprs
 from pegbox.schedule.analysis import read_buffers
@@ -164,12 +165,18 @@ def _into_producer(before: Tree, realize: BlockRealize) -> Tree:
 
     body = Store(store.buffer, tuple(map(here, store.indices)), here(store.value))
     reads, writes = reads_and_writes(body)
-    block = replace(producer.block, reads=reads, writes=writes, body=body)
+    block = replace(producer.block, reads=reads, writes=writes, body=body, annotations=_notes(producer, realize))
     tree = Tree(before.replace(producer, replace(producer, block=block)))
     tree = Tree(tree.replace(tree.blocks[realize.block.name], None))
     marked = [v for v, x in tree.loops.items() if x.kind in (ForKind.PARALLEL, ForKind.VECTORIZED)]
     check_kinds(tree, marked, before)
     return Tree(with_allocs(tree.func, drop=tuple(b for b in tree.func.allocs if b is made.buffer)))
+
+
+def _notes(producer: BlockRealize, consumer: BlockRealize) -> tuple[Annotation, ...]:
+    """The producer's notes; what is said of the buffer that is written is said by the block that wrote it."""
+    kept = tuple(note for note in producer.block.annotations if note[0] not in (ALIGN, DOUBLE))
+    return (*kept, *(note for note in consumer.block.annotations if note[0] in (ALIGN, DOUBLE)))
 
 
 def _pair(tree: Tree, realize: BlockRealize) -> tuple[Store, BlockRealize, Store]:
@@ -201,6 +208,7 @@ def _pair(tree: Tree, realize: BlockRealize) -> tuple[Store, BlockRealize, Store
         no(f"its producer {maker} cannot take it in: {made}", "compute_inline the producer, or leave both", maker)
     if made.buffer in tree.func.params:
         no(f"its producer {maker} writes the parameter {made.buffer.name}, which is needed", "leave it", maker)
+    check_no_notes(tree, f"reverse_compute_inline({name})", producer, "reverse_compute_inline")
     others = [r.block.name for r in tree.readers(made.buffer) if r is not realize]
     if others:
         no(f"{made.buffer.name} is also read by {', '.join(others)}", "inline it into its consumers instead", *others)
