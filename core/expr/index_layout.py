@@ -169,7 +169,7 @@ def _twice(index_map: IndexMap, variables: Sequence[Var], grid: _Ints, flat: _In
 def _evaluate(expr: Expr, env: dict[Var, _Ints]) -> _Ints:
     match expr:
         case Const(value):
-            return np.int64(value)  # type: ignore[return-value]
+            return np.asarray(value, np.int64)
         case Var():
             return env[expr]
         case Binary(op, a, b):

@@ -83,7 +83,11 @@ def test_reindex_refuses_what_it_cannot_copy(programs: Any) -> None:
     sch = Schedule(programs.matmul()[0])
     sch.decompose_reduction("C", sch.get_loop("C", 2))
     refused(sch, "C_init writes C too", lambda: sch.reindex("C", ("write", 0)))
-    refused(sch, "names no buffer of C; give|names no buffer of C", lambda: sch.reindex("C", ("both", 0)))
+    sch = Schedule(programs.matmul_relu()[0])
+    sch.storage_align("C", 0, 0, 8, 4)
+    refused(sch, "storage_align has spoken of the dimensions of C", lambda: sch.reindex("C", ("write", 0)))
+    sch = Schedule(programs.matmul()[0])
+    refused(sch, "names no buffer of C", lambda: sch.reindex("C", ("both", 0)))
     refused(sch, "block C reads no buffer 2", lambda: sch.reindex("C", ("read", 2)))
     refused(sch, "block C reads no buffer 'Z'", lambda: sch.reindex("C", "Z"))
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pegbox.errors import LoweringError
 from pegbox.expr.bounds import Interval
 from pegbox.expr.build import ONE, add, compare, floormod, index
-from pegbox.expr.low_level import Address, Stride
+from pegbox.expr.low_level import Stride
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import replace_buffers, rewrite, substitute
@@ -168,8 +168,7 @@ def _loads_of_half(expr: Expr, old: Buffer, new: Buffer, half: Expr) -> Expr:
             return Stride(new, e.dim + 1)
         if not isinstance(e, Load) or e.buffer is not old:
             return None
-        indices = (half, *(rewrite(i, leaf) for i in e.indices))
-        return Address(new, indices, (1, *e.extents), e.access) if isinstance(e, Address) else e.at(new, indices)
+        return e.at(new, (half, *(rewrite(i, leaf) for i in e.indices)))
 
     return rewrite(expr, leaf)
 

@@ -130,7 +130,9 @@ class CachePrimitives(ScheduleBase):
         chosen = {self._block(c).block.name for c in given}
         wrong = sorted(chosen - set(names))
         if wrong:
-            raise ScheduleError(f"{wrong[0]} does not read {buffer.name}; name some of {', '.join(names) or 'no block'}")
+            raise ScheduleError(
+                f"{wrong[0]} does not read {buffer.name}; name some of {', '.join(names) or 'no block'}"
+            )
         return [n for n in names if n in chosen or n == own]
 
 
