@@ -18,6 +18,7 @@ from pegbox.loops.visit import map_exprs
 from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.attach import check_parallel
 from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.buffers import check_no_notes
 from pegbox.schedule.handles import BlockRef
 from pegbox.schedule.inlined import Element, all_same, element, layout, plain_store, replaced, uses
 from pegbox.schedule.outline import refuse
