@@ -1,4 +1,4 @@
-"""Expressions that speak to the machine: pointers, strides, vector values. Bodies of tensor intrinsics are made of them.
+"""Expressions that speak to the machine: pointers, strides, vectors. Bodies of tensor intrinsics are made of them.
 
     Expr ::= ... | Address(buffer, indices, extents, access)   a pointer to an element, for calls
            | VectorLoad(buffer, indices, lanes)                neighbours along the last dimension, as one value
@@ -6,8 +6,8 @@
            | Broadcast(a, lanes)                               a scalar in every lane
            | Reinterpret(dtype, a)                             the same bits in another type
 
-The dtype of a vector value is "float32x16"; a `Store` of one writes that many neighbours. Addresses and vector loads are
-`Load`s: whatever redirects or moves loads moves them too. `Call`s of machine code have names of their own:
+The dtype of a vector value is "float32x16"; a `Store` of one writes that many neighbours. Addresses and vector loads
+are `Load`s: whatever redirects or moves loads moves them too. `Call`s of machine code have names of their own:
 "extern:NAME" calls a C function, "llvm.*" is an LLVM intrinsic, "prefetch" a hint.
 """
 

@@ -186,9 +186,7 @@ def _held(region: Region, stated: Iterable[Region], ranges: Ranges) -> bool:
 def _goes_on(body: Stmt, buffer: Buffer) -> bool:
     """Does the body both read and write the buffer, as a reduction does that started elsewhere?"""
     inner = [s for s in walk(body) if not isinstance(s, BlockRealize)]
-    return all(
-        any(region.buffer is buffer for s in inner for region in found(s)) for found in (read, written)
-    )
+    return all(any(region.buffer is buffer for s in inner for region in found(s)) for found in (read, written))
 
 
 def _touched(stmt: Stmt, apart_from: BlockRealize | None = None) -> Iterator[Buffer]:

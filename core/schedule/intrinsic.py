@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pegbox.errors import ScheduleError
 from pegbox.expr.bounds import bounds
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.intervals import Relaxation
 from pegbox.loops.foreign import CLibrary, CSource, ForeignCode, code_of
+from pegbox.loops.intervals import Relaxation
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, Region, Stmt
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
@@ -69,7 +69,9 @@ class TensorIntrin:
         if not isinstance(self.name, str) or not self.name:
             raise ScheduleError(f"tensor intrinsic {self.name!r}: a name is a string that is not empty; give one")
         if self.name in _REGISTRY and not override:
-            raise ScheduleError(f"tensor intrinsic {self.name!r} is registered already; give override=True, or a new name")
+            raise ScheduleError(
+                f"tensor intrinsic {self.name!r} is registered already; give override=True, or a new name"
+            )
         _check(self)
         _REGISTRY[self.name] = self
         return self

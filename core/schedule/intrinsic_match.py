@@ -26,7 +26,7 @@ Ranges = dict[Var, tuple[int, int]]
 _COMMUTATIVE = ("add", "mul", "min", "max")
 
 
-class Mismatch(Exception):  # noqa: N818  (never leaves the schedule)
+class Mismatch(Exception):
     """Where the nest and the description part; the message shows both sides."""
 
 
@@ -142,7 +142,11 @@ class _Match:
         for dim in reversed(range(len(buffer.shape))):
             inner, outer = self._parts(indices[dim])
             goal = self._wanted(wanted[rest[-1]]) if rest else None
-            if goal is not None and inner == goal[0] and (inner.terms or len(rest) > dim or operand.shape[rest[-1]] == 1):
+            if (
+                goal is not None
+                and inner == goal[0]
+                and (inner.terms or len(rest) > dim or operand.shape[rest[-1]] == 1)
+            ):
                 offsets.append(outer.add(goal[1], -1))
                 dims.append(dim)
                 rest.pop()
@@ -151,8 +155,8 @@ class _Match:
             else:
                 told = f"the description {operand.name}[{', '.join(map(str, wanted))}]"
                 raise Mismatch(
-                    f"{buffer.name}[{', '.join(map(str, indices))}] is indexed by {inner.to_expr()} in dimension {dim}, "
-                    f"{told}"
+                    f"{buffer.name}[{', '.join(map(str, indices))}] is indexed by {inner.to_expr()} in dimension "
+                    f"{dim}, {told}"
                 )
         if rest:
             raise Mismatch(

@@ -13,7 +13,12 @@ from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, If, Stmt, Store, seq
 from pegbox.schedule.te_intrinsic import IntrinBuffer
 
-_KINDS = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorize": ForKind.VECTORIZED, "unroll": ForKind.UNROLLED}
+_KINDS = {
+    "serial": ForKind.SERIAL,
+    "parallel": ForKind.PARALLEL,
+    "vectorize": ForKind.VECTORIZED,
+    "unroll": ForKind.UNROLLED,
+}
 
 
 class BufferVar:
@@ -46,11 +51,15 @@ class IRBuilder:
         self._stack[-1].append(Evaluate(stmt) if isinstance(stmt, Expr) else stmt)
 
     @contextmanager
-    def for_range(self, begin: Any, end: Any, name: str = "i", dtype: str = dtypes.INDEX, kind: str = "serial") -> Iterator[Expr]:
-        """A loop; what is emitted inside of `with` runs for each value from `begin` to before `end`, which are numbers."""
+    def for_range(
+        self, begin: Any, end: Any, name: str = "i", dtype: str = dtypes.INDEX, kind: str = "serial"
+    ) -> Iterator[Expr]:
+        """A loop: what is emitted inside of `with` runs for each number from `begin` to before `end`."""
         first, last = (dtypes.integer(e.value if isinstance(e, Const) else e) for e in (begin, end))
         if first is None or last is None or last <= first or kind not in _KINDS:
-            raise ScheduleError(f"for_range({begin!r}, {end!r}, kind={kind!r}): bounds are numbers, kinds {', '.join(_KINDS)}")
+            raise ScheduleError(
+                f"for_range({begin!r}, {end!r}, kind={kind!r}): bounds are numbers, kinds {', '.join(_KINDS)}"
+            )
         var = Var(name)
         self._stack.append([])
         yield add(var, first)

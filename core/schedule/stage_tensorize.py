@@ -42,7 +42,7 @@ class TensorizeMethods(StageBase):
         TensorIntrin.get(name)
         if self.tensorized and self.tensorized[0] is not var:
             raise ScheduleError(
-                f"tensorize({var.name}) of {self.op.name}: {self.tensorized[0].name} is tensorized already; one loop of "
-                "a stage can be"
+                f"tensorize({var.name}) of {self.op.name}: {self.tensorized[0].name} is tensorized already; one loop "
+                "of a stage can be"
             )
         self.tensorized = (var, name)

@@ -1,4 +1,4 @@
-"""Tensor intrinsics in TE: an operation says what is computed, a function of buffers gives the statements that do it."""
+"""Tensor intrinsics in TE: an operation says what is computed, a function of buffers gives the statements for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class IntrinBuffer:
         self.buffer = buffer
         given = [None] * len(buffer.shape) if not strides else list(strides)
         if len(given) != len(buffer.shape):
-            raise ScheduleError(f"decl_buffer {buffer.name}: {len(given)} stride(s) for {len(buffer.shape)} dimension(s)")
+            raise ScheduleError(
+                f"decl_buffer {buffer.name}: {len(given)} stride(s) for {len(buffer.shape)} dimension(s)"
+            )
         self._fixed = given
         self.strides: list[Expr] = [self._stride(dim, value) for dim, value in enumerate(given)]
 
@@ -53,7 +55,9 @@ class IntrinBuffer:
         """Where the operand begins is in its pointer already."""
         return index(0)
 
-    def access_ptr(self, access_mask: str | int, ptr_type: str = "handle", content_lanes: int = 1, offset: Any = 0) -> Address:
+    def access_ptr(
+        self, access_mask: str | int, ptr_type: str = "handle", content_lanes: int = 1, offset: Any = 0
+    ) -> Address:
         """A pointer to the operand, for a call: read ("r"), written ("w") or both ("rw").
 
         Args:
@@ -87,9 +91,13 @@ class IntrinBuffer:
         where = self._indices(begin)
         kind = dtypes.check_value(dtype or self.dtype)
         if dtypes.element(kind) != self.dtype:
-            raise ScheduleError(f"vload of {self.name}: it holds {self.dtype}, not {kind}; use tir.reinterpret on the value")
+            raise ScheduleError(
+                f"vload of {self.name}: it holds {self.dtype}, not {kind}; use tir.reinterpret on the value"
+            )
         lanes = dtypes.lanes(kind)
-        return VectorLoad(self.buffer, where, lanes, vector_box(self.buffer, lanes)) if lanes else Load(self.buffer, where)
+        return (
+            VectorLoad(self.buffer, where, lanes, vector_box(self.buffer, lanes)) if lanes else Load(self.buffer, where)
+        )
 
     def vstore(self, begin: Any, value: Any) -> Store:
         """The statement that stores an element, or a vector to neighbours, from `begin` on."""
@@ -105,7 +113,9 @@ class IntrinBuffer:
     def _indices(self, given: Any) -> tuple[Expr, ...]:
         parts = tuple(given) if isinstance(given, tuple | list) else (given,)
         if len(parts) != len(self.shape):
-            raise ScheduleError(f"{self.name} has {len(self.shape)} dimension(s) {list(self.shape)}, indexed with {len(parts)}")
+            raise ScheduleError(
+                f"{self.name} has {len(self.shape)} dimension(s) {list(self.shape)}, indexed with {len(parts)}"
+            )
         return tuple(cast(dtypes.INDEX, as_expr(part)) for part in parts)
 
     def __repr__(self) -> str:
@@ -126,8 +136,8 @@ def decl_buffer(
     """How an operand of a tensor intrinsic lies in memory.
 
     Args:
-        strides: elements between neighbours along each dimension: numbers, or variables for what the statements are told
-            (`buffer.strides[0]`). Without any, rows follow each other without gaps.
+        strides: elements between neighbours along each dimension: numbers, or variables for what the statements are
+            told (`buffer.strides[0]`). Without any, rows follow each other without gaps.
         data, elem_offset, scope, data_alignment, offset_factor: as TVM takes them; a tile may begin anywhere here.
     """
     buffer = Buffer(name, tuple(int(extent) for extent in shape), dtype, scope or "global")
@@ -159,12 +169,14 @@ def decl_tensor_intrin(
     if not isinstance(op, ComputeOp):
         raise ScheduleError(f"decl_tensor_intrin: {op!r} computes nothing; give the op of a te.compute")
     if scalar_params:
-        raise ScheduleError("decl_tensor_intrin: scalar_params are not supported; let the tile's size be part of the name")
+        raise ScheduleError(
+            "decl_tensor_intrin: scalar_params are not supported; let the tile's size be part of the name"
+        )
     tensors = [*op.inputs, *op.outputs]
     description = function_from_tensors(tensors, name)
     operands = {t: _operand(t, binds or {}, dict(default_buffer_params or {})) for t in tensors}
     made = fcompute([operands[t] for t in op.inputs], [operands[t] for t in op.outputs])
-    body, reset, update = (list(made) + [None, None])[:3] if isinstance(made, tuple | list) else (made, None, None)
+    body, reset, update = [*made, None, None][:3] if isinstance(made, tuple | list) else (made, None, None)
     swap = {operands[t].buffer: t.buffer for t in tensors}
     parts = [None if part is None else replace_buffer(_stmt(part, name), swap) for part in (body, reset, update)]
     sources = (code,) if isinstance(code, CSource | CLibrary) else tuple(code)
@@ -177,7 +189,9 @@ def _operand(tensor: Tensor, binds: Mapping[Tensor, IntrinBuffer], options: dict
     if bound is None:
         return decl_buffer(tensor.shape, tensor.dtype, tensor.name, **options)
     if bound.shape != tensor.shape or bound.dtype != tensor.dtype:
-        raise ScheduleError(f"decl_tensor_intrin: {tensor!r} is bound to {bound!r}; give a buffer of its shape and dtype")
+        raise ScheduleError(
+            f"decl_tensor_intrin: {tensor!r} is bound to {bound!r}; give a buffer of its shape and dtype"
+        )
     return bound
 
 
@@ -200,4 +214,3 @@ def _unused(name: str) -> str:
         count += 1
         label = f"{name}_{count}"
     return label
-

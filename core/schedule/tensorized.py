@@ -98,8 +98,8 @@ def _check_inside(operand: Buffer, place: Operand, ranges: Ranges) -> None:
         between = bounds(offset.to_expr(), ranges)
         if between is None or between[0] < 0 or between[1] + count > extent:
             raise Mismatch(
-                f"the tile of {place.buffer!r} for {operand.name}, {count} from {offset.to_expr()} on in dimension {dim}, "
-                "may leave the buffer"
+                f"the tile of {place.buffer!r} for {operand.name}, {count} from {offset.to_expr()} on in dimension "
+                f"{dim}, may leave the buffer"
             )
 
 
@@ -194,8 +194,8 @@ class _Writer:
             have = prod(shape[dim + 1 :])
             if wanted is not None and wanted != have and address.extents[dim] > 1:
                 raise Mismatch(
-                    f"the intrinsic takes it for granted that neighbours along dimension {dim} of {address.buffer!r} are "
-                    f"{wanted} elements apart, they are {have}; pass it the stride, or pack the tile (cache_read)"
+                    f"the intrinsic takes it for granted that neighbours along dimension {dim} of {address.buffer!r} "
+                    f"are {wanted} elements apart, they are {have}; pass it the stride, or pack the tile (cache_read)"
                 )
 
     def _spread(self, buffer: Buffer, values: tuple[_Item, ...], other: _Item) -> tuple[_Item, ...]:
@@ -216,6 +216,6 @@ class _Writer:
     def _not_neighbours(self, buffer: Buffer) -> Mismatch:
         place = self.operands[buffer]
         return Mismatch(
-            f"the intrinsic takes neighbours of {buffer.name}, which in {place.buffer!r} are no neighbours; pack them first "
-            "(cache_read and transform_layout), or tensorize another axis"
+            f"the intrinsic takes neighbours of {buffer.name}, which in {place.buffer!r} are no neighbours; pack them "
+            "first (cache_read and transform_layout), or tensorize another axis"
         )

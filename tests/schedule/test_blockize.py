@@ -147,7 +147,7 @@ def test_tiles_that_do_not_divide_are_refused() -> None:
 
 
 def test_tiles_of_which_only_a_part_is_computed_are_refused() -> None:
-    text = '''
+    text = """
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
     for i_0, i_1 in T.grid(2, 4):
@@ -155,7 +155,7 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
             vi = T.axis.spatial(8, i_0 * 4 + i_1)
             T.where(i_1 < 3)
             B[vi] = A[vi]
-'''
+"""
     sch = Schedule(script.from_source(text))
     refused(sch, lambda: sch.blockize(sch.get_loops("B")[1]), "where i_1 < 3", "not every tile is whole")
 
@@ -170,7 +170,7 @@ def test_a_fused_loop_that_joins_inside_and_outside_is_refused() -> None:
     a = te.placeholder((8, 8), name="A")
     b = te.compute((8, 8), lambda i, j: a[i, j] + 1.0, name="B")
     sch = Schedule([a, b])
-    outer, inner = sch.split(sch.fuse(*sch.get_loops("B")), factor=16)
+    _, inner = sch.split(sch.fuse(*sch.get_loops("B")), factor=16)
     sch.blockize(inner)  # two whole rows
     sch = Schedule([a, b])
     _, inner = sch.split(sch.fuse(*sch.get_loops("B")), factor=12)
@@ -238,7 +238,7 @@ def test_threads_stay_outside_of_blocks() -> None:
 
 def test_inner_blocks_start_inside_of_outer_ones() -> None:
     """Blocks of blocks that people write may have inits inside."""
-    text = '''
+    text = """
 @T.prim_func
 def main(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8,), "float32")):
     for i_0 in range(4):
@@ -254,7 +254,7 @@ def main(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8,), "float32")):
                         with T.init():
                             B[vi] = T.float32(0)
                         B[vi] = B[vi] + A[vi, vk]
-'''
+"""
     func = script.from_source(text)
     a = np.random.default_rng(0).integers(-5, 6, (8, 8)).astype("float32")
     b = np.full(8, np.nan, "float32")

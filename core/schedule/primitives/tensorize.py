@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pegbox.expr.nodes import Buffer
 import pegbox.schedule.intrinsics  # noqa: F401  (makes the shipped ones known)
+from pegbox.expr.nodes import Buffer
 from pegbox.loops.foreign import ForeignCode, with_code
 from pegbox.loops.nodes import BlockRealize, For, ForKind
 from pegbox.schedule.base import ScheduleBase, primitive
@@ -57,7 +57,7 @@ class TensorizePrimitives(ScheduleBase):
 
         Raises:
             ScheduleError: several blocks are below the loop, the loops inside do not make whole tiles of the block's
-                variables, a predicate depends on them, or one of them binds spatial and reduce variables of a reduction.
+                variables, a predicate depends on them, or one of them binds spatial and reduce variables at once.
         """
         target = self._loop(loop)
         what = f"blockize({target.var.name})"
@@ -77,8 +77,8 @@ class TensorizePrimitives(ScheduleBase):
             tensor_intrin: the name of an intrinsic: one that `tir.TensorIntrin.register` made known, or a shipped one.
             preserve_unit_iters: as TVM takes it; blocks keep their variables of one iteration in any case.
 
-        The nest has to compute what the intrinsic's description does: the same extents, the same elements (from where the
-        tile begins), the same expressions, in which only the operands of + and * may change places.
+        The nest has to compute what the intrinsic's description does: the same extents, the same elements (from where
+        the tile begins), the same expressions, in which only the operands of + and * may change places.
 
         Before `tensorize(i_1, "fill_4x4")`::
 
