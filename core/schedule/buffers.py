@@ -8,7 +8,6 @@ from pegbox.errors import ExprError, ScheduleError
 from pegbox.expr.index_map import IndexMap
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import BlockRealize
-from pegbox.loops.passes.notes import ALIGN, DOUBLE
 from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.outline import refuse
@@ -65,23 +64,6 @@ def redirect(tree: Tree, names: Sequence[str], old: Buffer, new: Buffer) -> Tree
         realize = tree.blocks[name]
         tree = Tree(tree.replace(realize, replace_buffer(realize, mapping)))
     return tree
-
-
-def check_no_notes(tree: Tree, what: str, realize: BlockRealize, verb: str) -> None:
-    """Notes on a block that speak of the buffer it writes mean no other one.
-
-    Raises:
-        ScheduleError: it has such notes.
-    """
-    notes = [key for key, _ in realize.block.annotations if key in (ALIGN, DOUBLE)]
-    if notes:
-        name = realize.block.name
-        raise refuse(
-            tree,
-            f"{what}: {' and '.join(notes)} of {name} speaks of the buffer that {name} writes now",
-            f"{verb} first, storage_align and double_buffer after; or take the note off with unannotate",
-            name,
-        )
 
 
 def has_gaps(tree: Tree, buffer: Buffer) -> bool:

@@ -21,15 +21,3 @@ def test_a_variable_that_no_index_names_cannot_be_padded() -> None:
     with pytest.raises(ScheduleError, match="C does not depend on vj, so that this cannot be padded"):
         sch.pad_einsum("C", [1, 4, 1])
     sch.pad_einsum("C", [4, 1, 4])
-
-
-def test_a_buffer_with_notes_does_not_give_way_to_a_parameter() -> None:
-    x = placeholder((4, 6), name="X")
-    a = compute((4, 6), lambda i, j: x[i, j] + x[i, j], name="A")
-    b = compute((4, 6), lambda i, j: a[i, j] + a[i, j], name="B")
-    sch = Schedule([x, b])
-    sch.storage_align("A", 0, 0, 8, 1)
-    with pytest.raises(ScheduleError, match="buffer_dim_align of A speaks of the buffer that A writes now"):
-        sch.reverse_compute_inline("B")
-    sch.unannotate(sch.get_block("A"), "buffer_dim_align")
-    sch.reverse_compute_inline("B")

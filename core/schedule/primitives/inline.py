@@ -18,7 +18,6 @@ from pegbox.loops.visit import map_exprs
 from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.attach import check_parallel
 from pegbox.schedule.base import ScheduleBase, primitive
-from pegbox.schedule.buffers import check_no_notes
 from pegbox.schedule.handles import BlockRef
 from pegbox.schedule.inlined import Element, all_same, element, layout, plain_store, replaced, uses
 from pegbox.schedule.outline import refuse
@@ -169,7 +168,7 @@ def _into_producer(before: Tree, realize: BlockRealize) -> Tree:
     block = replace(producer.block, reads=reads, writes=writes, body=body, annotations=_notes(producer, realize))
     tree = Tree(before.replace(producer, replace(producer, block=block)))
     tree = Tree(tree.replace(tree.blocks[realize.block.name], None))
-    marked = [v for v, x in tree.loops.items() if x.kind in (ForKind.PARALLEL, ForKind.VECTORIZED)]
+    marked = [v for v, x in tree.loops.items() if x.kind not in (ForKind.SERIAL, ForKind.UNROLLED)]
     check_kinds(tree, marked, before)
     return Tree(with_allocs(tree.func, drop=tuple(b for b in tree.func.allocs if b is made.buffer)))
 
@@ -209,7 +208,6 @@ def _pair(tree: Tree, realize: BlockRealize) -> tuple[Store, BlockRealize, Store
         no(f"its producer {maker} cannot take it in: {made}", "compute_inline the producer, or leave both", maker)
     if made.buffer in tree.func.params:
         no(f"its producer {maker} writes the parameter {made.buffer.name}, which is needed", "leave it", maker)
-    check_no_notes(tree, f"reverse_compute_inline({name})", producer, "reverse_compute_inline")
     others = [r.block.name for r in tree.readers(made.buffer) if r is not realize]
     if others:
         no(f"{made.buffer.name} is also read by {', '.join(others)}", "inline it into its consumers instead", *others)
