@@ -53,7 +53,10 @@ def before_readers(tree: Tree, what: str, block: Block, source: Buffer, target: 
     if loop is None:
         top = tree.top_of(nodes[0])
         _check_sequence(tree, what, source, writers, nodes[0])
-        return insert_at_top(added, top, whole_nest(block), after=False)
+        # Inside of a block, whose variables stand still there: what the block needs.
+        around = {var for var, _ in tree.func.domain}
+        made = nest(block, needed_spans(added, block, nodes, around) if around else {})
+        return insert_at_top(added, top, made, after=False)
     check_target(tree, block.name, loop, what.partition("(")[0])
     place = added.loops[loop.var]
     first = added.child_of(place, nodes[0])
