@@ -105,8 +105,7 @@ class _Uses:
         a, b = first.block.name, second.block.name
         start = second.block.is_reduction and second.block.init is None and not first.block.is_reduction
         if self._share_loops(first, second):
-            both = (_as_reader(second, self.buffer), first), (_as_reader(first, self.buffer), second)
-            if not all(self._provides(maker, user) for user, maker in both):
+            if not (self._makes_what_it_writes(first, second) and self._makes_what_it_writes(second, first)):
                 why = f"{a} and {b} take turns in writing {self.buffer.name}"
                 odd.setdefault(a, why)
                 odd.setdefault(b, why)
@@ -117,15 +116,16 @@ class _Uses:
     def _provides(self, writer: BlockRealize, reader: BlockRealize) -> bool:
         return provides(self.tree, writer, self.buffer, reader)
 
+    def _makes_what_it_writes(self, maker: BlockRealize, other: BlockRealize) -> bool:
+        """In each iteration of the loops that both are in: does the maker write all elements that the other writes?"""
+        regions = tuple(w for w in other.block.writes if w.buffer is self.buffer)
+        user = replace(other, block=replace(other.block, reads=regions))
+        tree = Tree(self.tree.replace(other, user))
+        return provides(tree, tree.blocks[maker.block.name], self.buffer, user)
+
     def _share_loops(self, one: BlockRealize, other: BlockRealize) -> bool:
         mine = {x.var for x in self.tree.ancestors(one) if x.extent > 1}
         return any(x.var in mine for x in self.tree.ancestors(other))
-
-
-def _as_reader(realize: BlockRealize, buffer: Buffer) -> BlockRealize:
-    """A block that needs the elements which this one writes."""
-    regions = tuple(w for w in realize.block.writes if w.buffer is buffer)
-    return replace(realize, block=replace(realize.block, reads=regions))
 
 
 def _not_covering(tree: Tree, realize: BlockRealize) -> str | None:

@@ -164,6 +164,18 @@ def _inner_first(sch: Schedule, block: str) -> None:
     sch.reorder(inner, outer)
 
 
+def _taking_turns() -> Function:
+    """Two sums in the same loops, on the same elements in another order; the first one starts them."""
+    out = Buffer("O", (N,))
+    i, k, vi, vk, ui, uk = (Var(n) for n in ("i", "k", "vi", "vk", "ui", "uk"))
+    one, two = Store(out, (vi,), Load(out, (vi,)) + Load(M, (vi, vk))), 5 - ui
+    first = _block("P", [(vi, N, "spatial", i), (vk, N, "reduce", k)], one, Store(out, (vi,), _f(0)))
+    more = Store(out, (two,), Load(out, (two,)) + Load(M, (ui, uk)))
+    second = _block("Q", [(ui, N, "spatial", i), (uk, N, "reduce", k)], more)
+    zero = _line("Z", out, lambda v: _f(0))
+    return _function([zero, _loops([(i, N), (k, N)], seq(first, second))], [M], out)
+
+
 def _tiles_swapped(sch: Schedule, block: str) -> None:
     loop = sch.get_loops(block)[-1]
     sch.reorder(*reversed(sch.split(loop, [2, 3])))
@@ -184,6 +196,7 @@ CASES: list[tuple[Callable[[], Function], Callable[[Schedule], object], str]] = 
     (_in_place, lambda s: _tiles_swapped(s, "P"), "outside of the regions that it states"),
     (_hidden_read, lambda s: s.compute_at("T", s.get_loop("O", 0)), "outside of the regions that it states"),
     (_even_sum, lambda s: s.compute_at("C", s.get_loop("O", 0)), "predicate leaves out iterations"),
+    (_taking_turns, lambda s: _inner_first(s, "P"), "P and Q take turns in writing O"),
     (_again, lambda s: s.reverse_compute_at("C", s.get_loop("T", 0)), "it adds up again in each iteration of r"),
 ]  # fmt: skip
 
