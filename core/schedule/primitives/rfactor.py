@@ -72,7 +72,7 @@ class RfactorPrimitives(ScheduleBase):
         plan = factored(before, self._loop(loop), factor_axis)
         func, name = _taken_apart(before, plan)
         after = Tree(func)
-        marked = [v for v, x in after.loops.items() if x.kind in (ForKind.PARALLEL, ForKind.VECTORIZED)]
+        marked = [v for v, x in after.loops.items() if x.kind not in (ForKind.SERIAL, ForKind.UNROLLED)]
         check_kinds(after, marked, before)
         self._set(after)
         return BlockRef(name)
