@@ -74,3 +74,13 @@ def test_of_a_program_with_tails_the_main_part_is_told() -> None:
     s[b].split(b.op.axis[0], factor=4)
     assert pb.lower(s, [a, b]).loops("B") == [("i.outer", 2, "serial"), ("i.inner", 4, "serial")]
     assert pb.lower(s, [a, b], simple_mode=True).loops("B") == [("i.outer", 3, "serial"), ("i.inner", 4, "serial")]
+
+
+def test_stages_of_one_name_are_told_apart() -> None:
+    a = te.placeholder((4, 6))
+    first = te.compute((4, 6), lambda i, j: a[i, j] + 1)
+    second = te.compute((4, 6), lambda i, j: first[i, j] * 2)
+    last = te.compute((4, 6), lambda x, y: second[x, y] - 1)
+    func = pb.lower(te.create_schedule(last.op), [a, last])
+    assert sorted(func.allocations) == ["compute_1", "compute_2"]
+    assert "compute_2[i_1, j_1] = compute_1[i_1, j_1] * 2.0" in str(func)

@@ -13,6 +13,7 @@ from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.guards import drop_guards
 from pegbox.loops.passes.hoist import hoist_tests
 from pegbox.loops.passes.init import lower_inits
+from pegbox.loops.passes.names import name_apart
 from pegbox.loops.passes.notes import collect_notes
 from pegbox.loops.passes.partition import partition_loops
 from pegbox.loops.passes.prefetch import place_prefetches
@@ -30,6 +31,7 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
     Raises:
         LoweringError: the program is malformed.
     """
+    func = name_apart(func)
     func = collect_notes(replace(func, origins=origins_of(func)))
     if not simple:
         func = lower_threads(func)

@@ -1,0 +1,27 @@
+"""Buffers of one name are told apart, so that a lowered program can be asked about each of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pegbox.expr.nodes import Buffer
+from pegbox.loops.nodes import Function
+from pegbox.loops.visit import replace_buffer
+
+
+def name_apart(func: Function) -> Function:
+    """Number the intermediate buffers that are called as another one, as the printer does: `T`, `T_1`."""
+    taken = {b.name for b in func.params}
+    renamed: dict[Buffer, Buffer] = {}
+    for buffer in func.allocs:
+        name, count = buffer.name, 0
+        while name in taken:
+            count += 1
+            name = f"{buffer.name}_{count}"
+        taken.add(name)
+        if name != buffer.name:
+            renamed[buffer] = Buffer(name, buffer.shape, buffer.dtype, buffer.scope)
+    if not renamed:
+        return func
+    allocs = tuple(renamed.get(b, b) for b in func.allocs)
+    return replace(func, body=replace_buffer(func.body, renamed), allocs=allocs)
