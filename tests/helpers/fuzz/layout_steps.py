@@ -70,6 +70,8 @@ def _own(sch: Schedule, choose: Choose) -> tuple[str, int, Buffer]:
 
 def index_map(rank: int, choose: Choose) -> IndexMap:
     """Splits, fusions and orders; rarely one that is not one to one."""
+    if not rank:
+        raise ScheduleError("one element has no layout")
     variables = [Var(f"i{n}") for n in range(rank)]
     parts: list[Expr] = list(variables)
     for _ in range(choose(4)):
