@@ -209,10 +209,35 @@ def _inverse(
             row = grid[list(variables).index(var)]
             if var not in found and np.array_equal(np.broadcast_to(_evaluate(digit, env), row.shape), row):
                 found[var] = digit
+    for var, digit in _from_parts(exprs, places):
+        if var in variables and var not in found:
+            row = grid[list(variables).index(var)]
+            if np.array_equal(np.broadcast_to(_evaluate(digit, env), row.shape), row):
+                found[var] = digit
     for var, extent in zip(variables, extents, strict=True):
         if extent == 1:
             found.setdefault(var, index(0))
     return tuple(found[v] for v in variables) if len(found) == len(variables) else None
+
+
+def _from_parts(exprs: Sequence[Expr], places: Sequence[Var]) -> Iterator[tuple[Var, Expr]]:
+    """Variables, and what stands inside of // and %, put together from their parts in several outputs."""
+    parts: dict[Expr, Expr] = {}
+    for expr, place in zip(exprs, places, strict=True):
+        form = linear(expr)
+        rest = Linear({place: 1}, -form.const).to_expr()
+        for term, coefficient in sorted(form.terms.items(), key=lambda t: -t[1]):
+            if coefficient <= 0:
+                break
+            parts.setdefault(term, floordiv(rest, index(coefficient)))
+            rest = floormod(rest, index(coefficient))
+    for term, low in parts.items():
+        if isinstance(term, Var):
+            yield term, low
+        elif isinstance(term, Binary) and term.op == "floormod":
+            high = parts.get(floordiv(term.a, term.b))
+            if high is not None:
+                yield from _digits(linear(term.a), high * term.b + low)
 
 
 def _sums(exprs: Sequence[Expr]) -> Iterator[Expr]:

@@ -48,6 +48,8 @@ MAPS: dict[str, tuple[tuple[int, ...], Callable[..., Any], tuple[int, ...], Call
     "flattened": ((6, 5), lambda b, i: b[i // 5, i % 5], (30,), lambda a: a.reshape(30)),
     "reshaped": ((30,), lambda b, i, j: b[i * 5 + j], (6, 5), lambda a: a.reshape(6, 5)),
     "tiles": ((6, 4), lambda b, i, j, k: b[i * 2 + j, k], (3, 2, 4), lambda a: a.reshape(3, 2, 4)),
+    "regrouped": ((6, 4), lambda b, i, j, k: b[i * 2 + j // 2, j % 2 * 2 + k], (3, 4, 2),
+                  lambda a: a.reshape(3, 4, 2)),
     "reversed": ((6,), lambda b, i: b[5 - i], (6,), lambda a: a[::-1]),
     "one longer": ((6,), lambda b, i, j: b[i], (6, 1), lambda a: a[:, None]),
 }  # fmt: skip
