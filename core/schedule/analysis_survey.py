@@ -16,6 +16,7 @@ from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear, simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import BlockRealize
+from pegbox.loops.touched import kept_inside
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables, written_buffers
 from pegbox.schedule.analysis_block import disorder
 from pegbox.schedule.analysis_made import provides
@@ -56,8 +57,9 @@ def survey(tree: Tree) -> Survey:
     """Look at all blocks, and at all pairs of blocks that use a buffer."""
     odd: dict[str, str] = {}
     tied: dict[str, str] = {}
+    own = kept_inside(tree.func)
     for name, realize in tree.blocks.items():
-        why = disorder(realize.block)
+        why = disorder(realize.block, own.get(name, frozenset()))
         if why is not None:
             odd[name] = why
     for buffer in dict.fromkeys(b for r in tree.blocks.values() for b in written_buffers(r.block)):
@@ -104,11 +106,11 @@ class _Uses:
     ) -> None:
         a, b = first.block.name, second.block.name
         start = second.block.is_reduction and second.block.init is None and not first.block.is_reduction
-        if self._share_loops(first, second):
-            if not (self._makes_what_it_writes(first, second) and self._makes_what_it_writes(second, first)):
-                why = f"{a} and {b} take turns in writing {self.buffer.name}"
-                odd.setdefault(a, why)
-                odd.setdefault(b, why)
+        same = self._makes_what_it_writes(first, second) and self._makes_what_it_writes(second, first)
+        if self._share_loops(first, second) and not same:
+            why = f"{a} and {b} take turns in writing {self.buffer.name}"
+            odd.setdefault(a, why)
+            odd.setdefault(b, why)
         if not start:
             tied.setdefault(a, f"{b} writes {self.buffer.name} too")
             tied.setdefault(b, f"{a} writes {self.buffer.name} too")

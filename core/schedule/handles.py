@@ -56,7 +56,7 @@ class SampledInt(int):
         return made
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SampledLoop(LoopRef):
     """A loop that `sample_compute_location` drew; equal to any other handle of the loop."""
 
