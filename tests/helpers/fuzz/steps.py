@@ -13,6 +13,7 @@ from typing import Any
 
 from fuzz.layout_steps import LAYOUT_STEPS, drop_bad_notes
 from fuzz.surface_steps import STEPS as SURFACE
+from fuzz.tensor_steps import tensorize
 from fuzz.thread_steps import bind, env_threads, share, store_predicate
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import ForKind
@@ -138,7 +139,7 @@ STEPS: list[Callable[[Schedule, Choose], object]] = [
     lambda s, c: s.pragma(_loop(s, c), "auto_unroll_max_step", c(64)),
     lambda s, c: s.compute_at(_block(s, c), _loop(s, c)),
     lambda s, c: s.reverse_compute_at(_block(s, c), _loop(s, c)),
-    _rfactor, _blockize, _blockize,
+    _rfactor, _blockize, _blockize, tensorize, tensorize,
     bind, bind, share, env_threads, store_predicate,
     _compute_inline, lambda s, c: s.compute_inline(_block(s, c)), _reverse_compute_inline,
     lambda s, c: s.cache_read(_block(s, c), c(2), "local"),
