@@ -67,7 +67,8 @@ def draw_case(seed: int, kind: str | None = None, language: str | None = None) -
     rng = random.Random(seed * 2 + 1)
     kind = kind or (rng.choice(list(KINDS)) if rng.random() < 0.25 else "drawn")
     language = language or ("te" if rng.random() < 0.35 else "tir")
-    return Case(seed, kind, language, tuple(rng.randrange(2**32) for _ in range(rng.randint(8, 24 if language == "tir" else 18))))
+    count = rng.randint(8, 24 if language == "tir" else 18)
+    return Case(seed, kind, language, tuple(rng.randrange(2**32) for _ in range(count)))
 
 
 def run_case(case: Case, tally: Tally) -> None:
