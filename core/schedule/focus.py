@@ -138,7 +138,9 @@ def put_back(func: Function, name: str, before: Function, after: Function) -> Fu
     block = realize.block
     own = set(after.allocs)
     reads, writes = derived_regions(block.iters, after.body, block.init)
-    changed = replace(block, body=after.body, reads=reads, writes=writes)
+    changed = replace(
+        block, body=after.body, reads=_in_order(reads, block.reads), writes=_in_order(writes, block.writes)
+    )
     tree = Tree(func)
     made = tree.replace(realize, BlockRealize(realize.values, changed, realize.predicate))
     gone = set(before.allocs) - own
@@ -177,6 +179,12 @@ def _check_seen(before: Tree, after: Tree, name: str, seen: Iterable[Buffer]) ->
                     name,
                     maker.block.name,
                 )
+
+
+def _in_order(found: Iterable[Region], before: Iterable[Region]) -> tuple[Region, ...]:
+    """The regions in the order that those before had, new ones last: notes and primitives count them."""
+    order = [r.buffer for r in before]
+    return tuple(sorted(found, key=lambda r: order.index(r.buffer) if r.buffer in order else len(order)))
 
 
 def _held(region: Region, stated: Iterable[Region], ranges: Ranges) -> bool:

@@ -207,6 +207,14 @@ def test_a_copy_of_what_goes_on_outside_is_refused() -> None:
     refused(sch, lambda: sch.cache_write("C", 0, "local"), "C is seen outside of block C_o")
 
 
+def test_a_copy_of_what_a_block_keeps_for_itself_is_refused() -> None:
+    sch, _, (i1, _, _) = tiled(product())
+    sch.blockize(i1)
+    sch.cache_read("C", 0, "local")
+    number = [w.buffer.name for w in sch.get(sch.get_block("C_o")).writes].index("A_local")  # type: ignore[union-attr]
+    refused(sch, lambda: sch.cache_write("C_o", number, "global"), "A_local is used inside of block C_o only")
+
+
 def test_vectorized_loops_around_blocks_keep_their_values() -> None:
     args = product()
     sch, (_, j0, _), (i1, _, _) = tiled(args)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer
+from pegbox.loops.nodes import BlockRealize
+from pegbox.schedule.analysis import is_composed
 from pegbox.schedule.base import ScheduleBase, primitive
 from pegbox.schedule.buffers import SCOPES as SCOPES
 from pegbox.schedule.buffers import check_scope, choose_read, choose_written, fresh_buffer_name, has_gaps, redirect
@@ -113,6 +115,7 @@ class CachePrimitives(ScheduleBase):
         what = f"cache_write({name}, {target.name})"
         check_scope(storage_scope, f"a copy of {target.name}")
         served = [] if consumer_blocks is None else self._readers(None, target, consumer_blocks)
+        _check_seen(tree, target, realize, what)
         _check_whole(tree, target, name, what)
         copy = _copy_buffer(tree, target, storage_scope)
         writers = [w.block.name for w in tree.writers(target)]
@@ -134,6 +137,19 @@ class CachePrimitives(ScheduleBase):
                 f"{wrong[0]} does not read {buffer.name}; name some of {', '.join(names) or 'no block'}"
             )
         return [n for n in names if n in chosen or n == own]
+
+
+def _check_seen(tree: Tree, buffer: Buffer, realize: BlockRealize, what: str) -> None:
+    """Raises ScheduleError: the buffer is a matter of the blocks inside of the block: each iteration has its own."""
+    users = {r.block.name for r in (*tree.writers(buffer), *tree.readers(buffer))}
+    if buffer not in tree.func.params and users == {realize.block.name} and is_composed(realize.block):
+        name = realize.block.name
+        raise refuse(
+            tree,
+            f"{what}: {buffer.name} is used inside of block {name} only",
+            f"copy it there: give a block inside of {name}",
+            name,
+        )
 
 
 def _check_whole(tree: Tree, buffer: Buffer, name: str, what: str) -> None:
