@@ -3,12 +3,12 @@
 The whole grammar:
 
     Function ::= name(params: Buffer*, outputs) body
-    Stmt     ::= For(var, extent, kind, body)          0 <= var < extent; kind: serial parallel vectorized unrolled thread
+    Stmt     ::= For(var, extent, kind, body)          0 <= var < extent; `kind` is a ForKind
                | Seq(stmts)
                | BlockRealize(values, predicate, block)
                | If(condition, then)
                | Store(buffer, indices, value)         a vector value goes to as many neighbours
-           | Evaluate(expr)                        a call for its effect
+               | Evaluate(expr)                        a call for its effect
                | Alloc(buffer, body)                   the buffer lives while the body runs
     Block    ::= name, iters: BlockIter*, reads: Region*, writes: Region*, init: Stmt?, body: Stmt
 
