@@ -16,7 +16,6 @@ from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear, simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import BlockRealize
-from pegbox.loops.touched import kept_inside
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables, written_buffers
 from pegbox.schedule.analysis_block import disorder
 from pegbox.schedule.analysis_made import provides
@@ -57,9 +56,8 @@ def survey(tree: Tree) -> Survey:
     """Look at all blocks, and at all pairs of blocks that use a buffer."""
     odd: dict[str, str] = {}
     tied: dict[str, str] = {}
-    own = kept_inside(tree.func)
     for name, realize in tree.blocks.items():
-        why = disorder(realize.block, own.get(name, frozenset()))
+        why = disorder(realize.block)
         if why is not None:
             odd[name] = why
     for buffer in dict.fromkeys(b for r in tree.blocks.values() for b in written_buffers(r.block)):
