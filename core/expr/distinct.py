@@ -16,7 +16,6 @@ from pegbox.expr.nodes import Binary, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars
 
-
 Caps = Sequence[tuple[Mapping[Expr, int], int]]
 
 

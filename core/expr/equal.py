@@ -28,7 +28,12 @@ def same(a: object, b: object) -> bool:
         case Select(), Select():
             return same(a.cond, b.cond) and same(a.a, b.a) and same(a.b, b.b)
         case Call(), Call():
-            return a.name == b.name and a.dtype == b.dtype and len(a.args) == len(b.args) and all(map(same, a.args, b.args))
+            return (
+                a.name == b.name
+                and a.dtype == b.dtype
+                and len(a.args) == len(b.args)
+                and all(map(same, a.args, b.args))
+            )
         case Load(), Load():
             return (
                 a.buffer is b.buffer

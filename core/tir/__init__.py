@@ -1,9 +1,9 @@
 """The schedule language on the loop IR: `tir.Schedule` and what it hands out, programs and modules of them."""
 
+from pegbox.errors import ScheduleError as ScheduleError
 from pegbox.expr.index_map import IndexMap as IndexMap
 from pegbox.loops.module import IRModule as IRModule
 from pegbox.loops.nodes import Function
-from pegbox.errors import ScheduleError as ScheduleError
 from pegbox.schedule import BlockRef as BlockRef
 from pegbox.schedule import BlockRV as BlockRV
 from pegbox.schedule import LoopRef as LoopRef
