@@ -38,7 +38,7 @@ def thread_axis(dom: int | tuple[int, int] | Range | str | None = None, tag: str
     if isinstance(dom, str):
         if tag:
             raise ComputeError(f"thread_axis({dom!r}, {tag!r}): two tags; write thread_axis((0, extent), {tag!r})")
-        dom, tag = None, dom
+        tag, dom = dom, None
     if tag not in TAGS:
         raise ComputeError(f"thread_axis: unknown thread axis {tag!r}; use one of {', '.join(TAGS)}")
     return ThreadAxis(name or tag, _extent(dom, tag), tag)

@@ -297,8 +297,7 @@ def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set
         else:
             _check_reduction(loop, realize, shown)
     elif (
-        loop.var
-        not in determined(spatial_values(realize), outside, tree.ranges, caps_of(realize.predicate, set(tree.loops)))
+        not _selects(tree, loop, realize, outside)
         and not (loop.kind is not ForKind.VECTORIZED and is_private(tree, realize, loop))
         and not (loop.kind is ForKind.THREAD and repeats(tree, loop, realize))
     ):
@@ -312,6 +311,15 @@ def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set
             loop.var,
             realize.block.name,
         )
+
+
+def _selects(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var]) -> bool:
+    """Does each iteration of the loop write elements of its own?"""
+    values = spatial_values(realize)
+    if loop.var in determined(values, outside, tree.ranges):
+        return True
+    caps = caps_of(realize.predicate, set(tree.loops))  # tails may overlap, if nothing but them is written there
+    return bool(caps) and loop.var in determined(values, outside, tree.ranges, caps)
 
 
 def _check_reduction(loop: For, realize: BlockRealize, shown: Tree) -> None:
