@@ -498,3 +498,54 @@ def test_te_lower_prints_plain_loops() -> None:
         "        for j in range(3):\n"
         "            B[i, j] = A[i, j] + 1.0\n"
     )
+
+
+def test_te_inline_into_several_consumers() -> None:
+    a, b = grid()
+    c = te.compute((6, 10), lambda i, j: b[i, j] * 2, "C")
+    d = te.compute((6, 10), lambda i, j: b[i, 9 - j] - c[i, j], "D")
+    s = te.create_schedule([c.op, d.op])
+    s[b].compute_inline()
+    check_values(s, [a, c, d])
+    assert pb.lower(s, [a, c, d]).allocations == {}
+
+
+def test_te_inline_into_a_reduction_below_its_attached_copy() -> None:
+    """The copy of the input is made in the consumer's loops, the stage between is nowhere."""
+    a, b, c = matmul(6, 8, 10)
+    scaled = te.compute((6, 8), lambda i, k: a[i, k] * 3, "scaled")
+    r = te.reduce_axis((0, 8), "r")
+    out = te.compute((6, 10), lambda i, j: te.sum(scaled[i, r] * b[r, j], axis=r), "out")
+    s = te.create_schedule(out.op)
+    near = s.cache_read(a, "local", scaled)
+    s[scaled].compute_inline()
+    io, _ = s[out].split(out.op.axis[0], factor=4)
+    s[near].compute_at(s[out], io)
+    check_values(s, [a, b, out])
+    assert pb.lower(s, [a, b, out], simple_mode=True).allocations == {"A.local": ((4, 8), "float32", "local")}
+    del c
+
+
+def test_te_chain_of_places_at_fused_loops() -> None:
+    a, b, c, d = stages(6, 10)
+    s = te.create_schedule(d.op)
+    outer, _ = s[d].split(s[d].fuse(*d.op.axis), factor=9)
+    s[c].compute_at(s[d], outer)
+    s[b].compute_at(s[c], s[c].fuse(*c.op.axis))
+    check_values(s, [a, d])
+    shapes = {name: shape for name, (shape, _, _) in pb.lower(s, [a, d], simple_mode=True).allocations.items()}
+    assert shapes == {"C": (1, 10), "B": (1, 1)}
+
+
+def test_te_look_ups() -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule([d.op])
+    assert s.normalize() is s
+    assert s.outputs == [d.op]
+    i, j = d.op.axis
+    jo, ji = s[d].split(j, factor=4)
+    s[d].vectorize(ji)
+    s[d].pragma(i, "auto_unroll_max_step", 8)
+    assert s[d].all_iter_vars == [i, j, jo, ji]
+    assert s[d].iter_var_attrs == {i: {"auto_unroll_max_step": 8}, ji: {"kind": "vectorized"}}
+    del a, b, c
