@@ -343,6 +343,30 @@ def test_a_program_in_place_is_built() -> None:
     np.testing.assert_array_equal(a, want)
 
 
+@T.prim_func
+def two_halves(A: T.Buffer((8,)), B: T.Buffer((8,))) -> None:
+    both = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("late"):
+            v = T.axis.spatial(3, i - 5)
+            T.where(i >= 5)
+            both[v + 5] = A[v + 5] * T.float32(10)
+    for i in range(8):
+        with T.block("early"):
+            v = T.axis.spatial(5, i)
+            T.where(i < 5)
+            both[v] = A[v]
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = both[v]
+
+
+def test_beyond_the_part_of_one_block_lies_that_of_another() -> None:
+    a = ints(8)
+    check(two_halves, [a], np.where(np.arange(8) < 5, a, a * 10))
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int64", "float16", "bfloat16", "float64", "bool"])
 def test_every_element_type(dtype: str) -> None:
     text = f"""

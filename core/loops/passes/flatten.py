@@ -24,6 +24,7 @@ from pegbox.loops.nodes import (
     seq,
 )
 from pegbox.loops.passes.domain import leaves_domain
+from pegbox.loops.passes.writers import written_in_parts
 from pegbox.loops.regions import written
 from pegbox.loops.visit import walk
 
@@ -32,14 +33,14 @@ _OF_ONE_LOOP = ("thread", "prefetch")  # notes that say nothing of the loops ins
 
 def flatten_blocks(func: Function) -> Function:
     """Plain loops of the same meaning; loops of one iteration vanish."""
-    return func.with_body(_Flatten(set(func.allocs)).stmt(func.body) or Seq(()))
+    return func.with_body(_Flatten(func).stmt(func.body) or Seq(()))
 
 
 class _Flatten:
     """One walk: `ranges` of the loops around, `binding` of the block variables in scope."""
 
-    def __init__(self, intermediates: set[Buffer]) -> None:
-        self.intermediates = intermediates
+    def __init__(self, func: Function) -> None:
+        self.intermediates = set(func.allocs) - written_in_parts(func)
         self.ranges: dict[Var, Interval] = {}
         self.binding: dict[Var, Expr] = {}
 
