@@ -149,6 +149,12 @@ class StageBase:
                     f"{what} of {self.op.name}: {loop.name} is {self._how(loop)} already; {verb} first, then make the "
                     f"resulting loop {self.kinds[loop]}"
                 )
+            if self.tensorized is not None and self.tensorized[0] is loop:
+                verb = what.partition("(")[0]
+                raise ScheduleError(
+                    f"{what} of {self.op.name}: an intrinsic computes {loop.name} and what is inside; {verb} first, "
+                    "then tensorize the resulting loop"
+                )
             if any(hint.loop is loop for hint in self.prefetches):
                 verb = what.partition("(")[0]
                 raise ScheduleError(

@@ -407,3 +407,12 @@ def test_te_rows_that_are_apart_need_a_stride() -> None:
     s[out].tensorize(yi, intrin)
     with pytest.raises(ScheduleError, match=r"neighbours along dimension 0 .* are 8 elements apart"):
         lower_te(s, args)
+
+
+def test_te_a_tensorized_loop_is_not_split_any_more() -> None:
+    args = product(16)
+    s = scheduled(args, rows=16)
+    x, _, yi, _ = s[args[2]].leaf_iter_vars
+    with pytest.raises(ScheduleError, match="split.*an intrinsic computes .* and what is inside; split first"):
+        s[args[2]].split(yi, factor=4)
+    s[args[2]].split(x, factor=4)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from fuzz.te_storage_steps import double_buffer, set_scope, storage_align
 from fuzz.te_thread_steps import bind, env_threads, share, store_predicate
+from fuzz.tensor_steps import tensorize_te
 from pegbox.compute.tensor import IterVar, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import ForKind
@@ -195,7 +196,7 @@ TE_STEPS: list[TEStep] = [
     split, split, split, fuse, reorder, tile, vectorize, parallel, unroll, pragma, compute_at, compute_at, compute_at,
     compute_inline, compute_root, cache_write, cache_read, rfactor, create_group,
     bind, bind, share, env_threads, store_predicate, pragma_kind, prefetch, prefetch, fuse_list, chain, inline_all,
-    set_scope, storage_align, double_buffer, double_buffer,
+    set_scope, storage_align, double_buffer, double_buffer, tensorize_te,
 ]  # fmt: skip
 
 

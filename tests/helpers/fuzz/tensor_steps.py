@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from pegbox.loops.nodes import BlockRealize, Seq, Store
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.schedule import LoopRef, Schedule
 from pegbox.schedule.intrinsic import TensorIntrin
+from pegbox.schedule.te_schedule import TESchedule
 
 Choose = Callable[[int], int]
 
@@ -24,7 +26,8 @@ def tensorize(sch: Schedule, choose: Choose) -> None:
     if len(loops) < len(sch.tree.blocks[name].block.iters):
         raise ScheduleError("loops were fused")
     inside, sizes = _tiled(sch, loops, choose)
-    intrin = _copy(sch, name, sizes) if found[name] == "copy" else _product(sch, name, sizes)
+    dtype = sch.tree.blocks[name].block.writes[0].buffer.dtype
+    intrin = _copy(dtype, sizes) if found[name] == "copy" else _product(sch, name, sizes)
     sch.tensorize(inside[0], intrin)
 
 
@@ -54,9 +57,19 @@ def _tiled(sch: Schedule, loops: Sequence[LoopRef], choose: Choose) -> tuple[lis
     return inside, sizes
 
 
-def _copy(sch: Schedule, block: str, sizes: Sequence[int]) -> str:
-    realize = sch.tree.blocks[block]
-    dtype = realize.block.writes[0].buffer.dtype
+def tensorize_te(s: TESchedule, rng: random.Random) -> None:
+    """The same in TE: a tile of a stage that copies."""
+    copies = [x for x in s.stages if isinstance(x.op.body[0], Load) and x.leaf_iter_vars == list(x.op.axis)]
+    stage = rng.choice([x for x in copies if list(x.op.body[0].indices) == list(x.op.axis)])  # type: ignore[attr-defined]
+    parts, sizes = [], []
+    for axis in stage.op.axis:
+        sizes.append(rng.choice([f for f in (1, 2, 3, 4, 5, 7, axis.extent) if axis.extent % f == 0]))
+        parts.append(stage.split(axis, factor=sizes[-1]))
+    stage.reorder(*(outer for outer, _ in parts), *(inner for _, inner in parts))
+    stage.tensorize(parts[0][1], _copy(stage.op.outputs[0].dtype, sizes))
+
+
+def _copy(dtype: str, sizes: Sequence[int]) -> str:
     a = te.placeholder(tuple(sizes), dtype, "a")
     b = te.compute(tuple(sizes), lambda *i: a[i], "b")
     name = f"fuzz_copy_{dtype}_{'x'.join(map(str, sizes))}"
