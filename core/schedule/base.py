@@ -201,8 +201,8 @@ class ScheduleBase:
         self._seed, self._random = seed, None
 
     def show(self) -> None:
-        """Print the program; of a module with several functions, all of them."""
-        print(str(self).rstrip("\n"))
+        """Print the module as a script; `print(sch)` gives the compact form."""
+        self.mod.show()
 
     def __str__(self) -> str:
         return str(self.func) if len(self._module) == 1 else "\n".join(str(self.mod[name]) for name in self.mod)

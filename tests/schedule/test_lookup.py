@@ -26,7 +26,7 @@ def test_blocks_and_loops_by_name_and_place(programs: Any, capsys: pytest.Captur
     assert sch.extent(sch.get_loop("C", 2)) == 6
     assert _names(sch.get_child_blocks(sch.get_loop("D", 0))) == ["D"]
     sch.show()
-    assert capsys.readouterr().out == str(sch)
+    assert capsys.readouterr().out == sch.mod.script()
 
 
 def test_producers_and_consumers(programs: Any) -> None:
