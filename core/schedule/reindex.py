@@ -15,7 +15,6 @@ from pegbox.expr.visit import free_vars, loads, substitute
 from pegbox.loops.nodes import BlockIter, BlockRealize, For, IterKind, Region, Stmt
 from pegbox.loops.passes.notes import ALIGN
 from pegbox.loops.visit import map_exprs
-from pegbox.schedule.buffers import check_no_notes
 from pegbox.schedule.copies import after_writers, assign_block, before_readers
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.relayout import Indices, fresh_iters, is_plain_nest, obstacle, with_indices
@@ -58,7 +57,6 @@ def reindexed_write(tree: Tree, realize: BlockRealize, original: Buffer, name: s
     if any(key == ALIGN for key, _ in realize.block.annotations):
         problem = f"storage_align has spoken of the dimensions of {original.name} as they are"
         raise refuse(tree, f"{what}: {problem}", "reindex first, storage_align after", own)
-    check_no_notes(tree, what, realize, "reindex")
     indices = _indices(tree, what, realize, original)
     used, target, where = _own_dimensions(realize, indices, original, name)
     spatial = [it for it in realize.block.iters if not it.is_reduce and it.extent > 1]

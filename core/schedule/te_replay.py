@@ -57,14 +57,16 @@ def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVa
     """Last of all: only when every stage has its place, it is known what is made where."""
     for hint in stage.prefetches:
         reads = read_buffers(sch.tree.blocks[block.name].block)
-        if hint.tensor.buffer not in reads:
+        # A stage whose scope was set has another buffer, of the same tensor.
+        own = [n for n, b in enumerate(reads) if b is hint.tensor.buffer or b.owner is hint.tensor]
+        if not own:
             raise ScheduleError(
                 f"prefetch({hint.tensor.name}, {hint.loop.name}): {stage.op.name} does not read {hint.tensor.name} any "
                 f"more; it reads {', '.join(b.name for b in reads)}: prefetch one of these"
             )
         name = hint.tensor.name
         alone = [b.name for b in reads].count(name) == 1
-        sch.prefetch(block, name if alone else reads.index(hint.tensor.buffer), live[hint.loop], hint.offset)
+        sch.prefetch(block, name if alone else own[0], live[hint.loop], hint.offset)
 
 
 def _outputs(schedule: TESchedule, args: Sequence[Tensor]) -> list[Buffer]:

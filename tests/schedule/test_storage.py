@@ -84,6 +84,14 @@ def test_te_set_scope() -> None:
     assert b.buffer.scope == "global"  # schedules of the same computation do not see each other
 
 
+def test_te_set_scope_does_not_hide_a_stage_from_others() -> None:
+    (a, b, c), s = tiled()
+    s[b].set_scope("shared")
+    s[c].prefetch(b, s[c].leaf_iter_vars[1], 1)
+    check(pb.lower(s, [a, c]), (a, c), reference)
+    assert "prefetch(address(B[" in str(pb.lower(s, [a, c], simple_mode=True))
+
+
 # storage_align
 
 
