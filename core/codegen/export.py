@@ -100,7 +100,7 @@ def c_header(program: Program) -> str:
             *comments,
             f" *   workspace: {workspace}",
             *([" * Needs an OpenMP runtime: link with -lgomp."] if program.num_threads > 1 else []),
-            *([f" * The object file calls C functions: link with {', '.join(program.externs)}."] if program.externs else []),
+            *_calls(program),
             " */",
             f"#ifndef {guard}",
             f"#define {guard}",
@@ -119,6 +119,11 @@ def c_header(program: Program) -> str:
             "",
         ]
     )
+
+
+def _calls(program: Program) -> list[str]:
+    names = ", ".join(program.externs)
+    return [f" * The object file calls C functions: link with {names}."] if names else []
 
 
 def _names(args: Sequence[ArgSpec]) -> list[str]:
