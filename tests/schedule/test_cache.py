@@ -192,3 +192,17 @@ def test_scopes_name_the_copy(programs: Any) -> None:
     assert sch.cache_read("C", 0, "shared.dyn") == BlockRef("A_shared_dyn")
     assert sch.cache_read("C", storage_scope="warp", read_buffer_index=1) == BlockRef("B_warp")
     assert {b.name: b.scope for b in sch.func.allocs} == {"A_shared_dyn": "shared.dyn", "B_warp": "warp"}
+
+
+def test_cache_read_inside_of_a_block_copies_what_the_block_needs(
+    programs: Any, golden: Any, check_values: Any
+) -> None:
+    args, reference = programs.matmul()
+    sch = Schedule(args)
+    i, j, k = sch.get_loops("C")
+    k_0, k_1 = sch.split(k, [None, 3])
+    sch.reorder(i, k_0, j, k_1)
+    sch.blockize(j)
+    sch.cache_read("C", "B", "local")
+    golden(sch)
+    check_values(sch, reference)
