@@ -112,6 +112,35 @@ def test_a_determined_loop_never_visits_a_point_twice(values: list[Expr], sizes:
             assert seen.setdefault(key, env[var]) == env[var]
 
 
+@given(
+    st.lists(exprs, min_size=1, max_size=2),
+    st.tuples(*[st.integers(1, 4)] * 3),
+    st.tuples(*[st.integers(0, 3)] * 3).filter(any),
+    st.integers(1, 9),
+)
+def test_among_iterations_that_count_a_determined_loop_never_visits_a_point_twice(
+    values: list[Expr], sizes: Any, factors: Any, limit: int
+) -> None:
+    """Those count where a sum of loops is below a limit: the predicate of a tail."""
+    ranges = {v: (0, n - 1) for v, n in zip(LOOPS, sizes, strict=True)}
+    total = A * factors[0] + B * factors[1] + C * factors[2]
+    for var in determined(values, set(), ranges, caps_of(total < limit, set(LOOPS))):
+        seen: dict[Any, int] = {}
+        for point in product(*(range(n) for n in sizes)):
+            env = dict(zip(LOOPS, point, strict=True))
+            if _value(total, env) < limit:
+                key = tuple(_value(e, env) for e in values)
+                assert seen.setdefault(key, env[var]) == env[var]
+
+
+def test_tails_that_would_overlap_are_told_apart_by_their_predicate() -> None:
+    ranges = {A: (0, 3), B: (0, 3), C: (0, 1)}
+    tiles = A * 6 + B * 2 + C
+    assert determined([tiles], set(), ranges) == set()
+    assert determined([tiles], set(), ranges, caps_of(B * 2 + C < 6, set(LOOPS))) == {A, B, C}
+    assert determined([tiles], set(), ranges, caps_of(B * 2 + C < 8, set(LOOPS))) == set()
+
+
 def test_digits_of_fused_and_split_loops_are_read_back() -> None:
     ranges = {A: (0, 9), B: (0, 3)}
     fused = A * 4 + B

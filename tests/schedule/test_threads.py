@@ -22,8 +22,8 @@ def elementwise(n: int = 10) -> Schedule:
     return Schedule([a, b])
 
 
-def sums() -> Schedule:
-    a, k = te.placeholder((5, 12), name="A"), te.reduce_axis((0, 12), name="k")
+def sums(reduced: int = 12) -> Schedule:
+    a, k = te.placeholder((5, 12), name="A"), te.reduce_axis((0, reduced), name="k")
     return Schedule([a, te.compute((5,), lambda i: te.sum(a[i, k], axis=k), name="B")])
 
 
@@ -288,8 +288,9 @@ def test_env_threads_are_axes_with_extents(threads: Any) -> None:
         sch.env_threads("B", threads)
 
 
-def test_env_threads_do_not_add_up_again() -> None:
-    sch = sums()
+@pytest.mark.parametrize("reduced", [12, 1])
+def test_env_threads_do_not_add_up_again(reduced: int) -> None:
+    sch = sums(reduced)
     i, k = sch.get_loops("B")
     sch.reorder(k, i)
     says = "several of its iterations may write the same elements of B"
