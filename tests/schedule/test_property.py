@@ -45,3 +45,14 @@ def test_a_trace_that_went_through_json_makes_the_same_program(data: Any, which:
     again = Trace.from_json(sch.trace.to_json()).apply(Schedule(args))
     assert str(again) == str(sch)
     assert again.trace == sch.trace
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), which=st.integers(0, 6))
+def test_a_trace_that_is_pasted_makes_the_same_program(data: Any, which: int, programs: Any) -> None:
+    args, _ = programs.all[which]()
+    sch = scheduled(args, lambda n: data.draw(st.integers(0, n - 1)), 14)
+    pasted, short = Schedule(args), Schedule(args)
+    exec(str(sch.trace), {"sch": pasted})
+    exec(str(sch.trace.simplified()), {"sch": short})
+    assert str(pasted) == str(short) == str(sch)
