@@ -49,16 +49,24 @@ def touched(stmt: Stmt, ranges: Ranges, values: Mapping[Var, Expr] | None = None
 def derived_regions(
     iters: Sequence[BlockIter], body: Stmt, init: Stmt | None
 ) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
-    """What a block reads and writes, as boxes over its variables; what it reads of its own output is left out."""
-    if not any(isinstance(s, For | BlockRealize | Alloc) for s in walk(body)):
-        return reads_and_writes(body, init)
+    """What a block reads and writes, as boxes over its variables; what it reads where it writes is left out."""
     ranges: Ranges = {it.var: (0, it.extent - 1) for it in iters}
     touches = [t for part in (init, body) if part is not None for t in touched(part, ranges)]
     relax = Relaxation(set(ranges) - {it.var for it in iters}, ranges)
-    writes = _boxes([t.region for t in touches if t.stores], relax)
-    own = {region.buffer for region in writes}
-    reads = [t.region for t in touches if not t.stores and t.region.buffer not in own]
-    return _boxes(reads, relax), writes
+    if any(isinstance(s, For | BlockRealize | Alloc) for s in walk(body)):
+        writes = _boxes([t.region for t in touches if t.stores], relax)
+        own = {region.buffer for region in writes}
+        reads = _boxes([t.region for t in touches if not t.stores and t.region.buffer not in own], relax)
+    else:
+        reads, writes = reads_and_writes(body, init)
+        own = {region.buffer for region in writes}
+    elsewhere = [
+        t.region
+        for t in touches
+        if not t.stores and t.region.buffer in own
+        if not any(w.buffer is t.region.buffer and holds(w, t.region, ranges) for w in writes)
+    ]
+    return (*reads, *_boxes(elsewhere, relax)), writes
 
 
 def _boxes(regions: Sequence[Region], relax: Relaxation) -> tuple[Region, ...]:

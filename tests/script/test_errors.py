@@ -171,6 +171,20 @@ CASES = {
         "@T.prim_func\ndef ¦f(A: T.Buffer(8)):\n    A[8] = 1",
         "index 0 of A, 8, goes from 8 to 8",
     ),
+    "values of the iteration before": (
+        of_body(
+            "¦last = T.alloc_buffer((1,))\nfor i in range(8):\n    with T.block('X'):\n        v = T.axis.S(8, i)\n"
+            "        A[v, 0] = last[0]\n        last[0] = A[v, 1]"
+        ),
+        "an iteration of i reads what it cannot be shown to have written to last",
+    ),
+    "values of the iteration before, in turns": (
+        of_body(
+            "¦last = T.alloc_buffer((2,))\nfor i in range(8):\n    with T.block('X'):\n        v = T.axis.S(8, i)\n"
+            "        last[v % 2] = A[v, 1]\n        A[v, 0] = last[(v + 1) % 2]"
+        ),
+        "an iteration of i reads what it cannot be shown to have written to last",
+    ),
     "other with": (of_body("with ¦T.grid(8):\n    pass"), "`with` opens T.block(...), T.init() or T.decl_buffer(...)"),
     "umlaut": (in_block("T.block_attr({'ä': 1}); A[vi, vj] = ¦ü"), "unknown name 'ü'"),
 }

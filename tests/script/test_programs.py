@@ -367,6 +367,24 @@ def test_beyond_the_part_of_one_block_lies_that_of_another() -> None:
     check(two_halves, [a], np.where(np.arange(8) < 5, a, a * 10))
 
 
+@T.prim_func
+def differences(A: T.Buffer((8,)), B: T.Buffer((8,))) -> None:
+    last = T.decl_buffer((1,), "float32", scope="local")
+    last[0] = T.float32(0)
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v] - last[0]
+        with T.block("last"):
+            v = T.axis.spatial(8, i)
+            last[0] = A[v]
+
+
+def test_a_declared_buffer_lives_as_long_as_its_suite() -> None:
+    a = ints(8)
+    check(differences, [a], np.diff(a, prepend=np.float32(0)))
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int64", "float16", "bfloat16", "float64", "bool"])
 def test_every_element_type(dtype: str) -> None:
     text = f"""

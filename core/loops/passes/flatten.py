@@ -5,7 +5,7 @@ from __future__ import annotations
 from pegbox.expr.bounds import Interval
 from pegbox.expr.build import all_of, conjuncts
 from pegbox.expr.low_level import PREFETCH
-from pegbox.expr.nodes import Buffer, Call, Const, Expr, Var
+from pegbox.expr.nodes import Call, Const, Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.digits import stands_apart

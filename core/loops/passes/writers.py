@@ -1,8 +1,8 @@
 """Which intermediates do several blocks write, each its own part?
 
 A test that keeps a block inside of its domain may go where nobody reads what lies beyond. With one way of writing a
-buffer that is so: beyond the domain is beyond what anybody may read. Where blocks write parts of one buffer (the halves of
-a concatenation), beyond the part of one lies that of another.
+buffer that is so: beyond the domain is beyond what anybody may read. Where blocks write parts of one buffer (the halves
+of a concatenation), beyond the part of one lies that of another.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import Any
 
 from pegbox.errors import LoweringError
 from pegbox.expr.nodes import Buffer
+from pegbox.loops.carried import carried
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Function, Seq, Stmt, seq
 from pegbox.loops.script.calls import arguments
@@ -155,6 +156,15 @@ def _function(
         verify(func)
     except LoweringError as error:
         raise source.fault(_head(node), str(error)) from None
+    kept = carried(func)
+    if kept is not None:
+        buffer, loop = kept
+        raise source.fault(
+            reader.places[buffer],
+            f"an iteration of {loop.var.name} reads what it cannot be shown to have written to {buffer.name}, and the "
+            "memory of T.alloc_buffer is made anew where its uses are",
+            f"let it live longer: {buffer.name} = T.decl_buffer(...) before that loop",
+        )
     return func
 
 
@@ -170,7 +180,7 @@ class _Function(Statements):
     def __init__(self, source: Source, outer: Mapping[str, Any]) -> None:
         super().__init__(source, outer)
         self.order: dict[str, Buffer | None] = {}
-        self.places: dict[str, ast.AST] = {}
+        self.given: dict[str, ast.AST] = {}
         self.labels: dict[str, Buffer] = {}
         self.attrs: dict[str, Any] = {}
         self.root = False
@@ -183,7 +193,7 @@ class _Function(Statements):
         for arg in (*a.posonlyargs, *a.args):
             if arg.annotation is None:
                 self.fail(arg, f"the parameter {arg.arg} has no type", f'write {arg.arg}: T.Buffer((128,), "float32")')
-            self.places[arg.arg] = arg
+            self.given[arg.arg] = arg
             self.order[arg.arg] = self.parameter(arg.arg, arg.annotation)
             if self.order[arg.arg] is not None:
                 self.labels[arg.arg] = self.order[arg.arg]  # type: ignore[assignment]
@@ -215,7 +225,7 @@ class _Function(Statements):
         for name, buffer in self.order.items():
             if buffer is None:
                 self.fail(
-                    self.places[name],
+                    self.given[name],
                     f"the handle {name} is matched with no buffer",
                     f'write A = T.match_buffer({name}, (128, 128), "float32")',
                 )

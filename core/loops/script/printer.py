@@ -118,6 +118,8 @@ class _Printer:
                 return [line for part in parts for line in part] or ["pass"]
             case If(condition, then, guard):
                 text = self.expr(condition)
+                if isinstance(condition, Const) and not guard:
+                    text = f"T.bool({text})"  # a plain True or False would be Python's, which decides while reading
                 return [f"if T.guard({text}):" if guard else f"if {text}:", *self.suite(then)]
             case Store(buffer, indices, value):
                 place = box(buffer, indices, stored_box(indices, value), self.names)

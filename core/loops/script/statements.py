@@ -34,6 +34,7 @@ class Statements(Blocks):
         self.blocks: dict[str, ast.AST] = {}
         self.drafts: list[Draft] = []
         self.allocs: list[Buffer] = []
+        self.places: dict[Buffer, ast.AST] = {}
 
     def suite(self, stmts: Sequence[ast.stmt]) -> list[Stmt]:
         """The statements in order; a buffer declared among them lives until the end."""
@@ -194,6 +195,7 @@ class Statements(Blocks):
             return []
         if call is not None and call[0] == "alloc_buffer":
             self.allocs.append(self.new_buffer(node, target, call[1]))
+            self.places[self.allocs[-1]] = node
             return []
         if call is not None and call[0] == "match_buffer":
             self.fail(value, "T.match_buffer of something that is no handle among the parameters")
