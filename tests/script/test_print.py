@@ -181,3 +181,13 @@ def _i(value: int) -> Const:
 
 def _f(value: float) -> Const:
     return Const(float(value), "float32")
+
+
+def test_a_condition_that_never_holds_stays() -> None:
+    """A plain `if False` would be decided while the script is read."""
+    a = Buffer("A", (4,), "int32")
+    i = Var("i")
+    store = Store(a, (i,), Const(1, "int32"))
+    func = Function("f", (a,), (a,), For(i, 4, If(Const(False, "bool"), store)))
+    assert "if T.bool(False):" in func.script()
+    assert script.from_source(func.script()) == func
