@@ -14,11 +14,11 @@ from pegbox.expr.bounds import Interval as Range
 from pegbox.expr.bounds import linear_bounds
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.loops.intervals import Interval, Relaxation, interval
-from pegbox.loops.nodes import For, Function, Region, Stmt
+from pegbox.loops.nodes import For, Function, Region, Seq, Stmt
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
 from pegbox.loops.regions import read, written
-from pegbox.loops.visit import children, walk
+from pegbox.loops.visit import children, realizes, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +104,19 @@ def _holds(stores: Sequence[Interval | None], wanted: Interval | None, extent: i
         return hull is not None and hull.lo.is_const and hull.lo.const <= 0 and hull.lo.const + hull.width >= extent - 1
     between = linear_bounds(wanted.lo.add(hull.lo, -1), ranges)
     return between is not None and between[0] >= 0 and between[1] + wanted.width <= hull.width
+
+
+def early_init(func: Function) -> tuple[str, Buffer] | None:
+    """A block, and a buffer that its init reads and that is written in the loops around.
+
+    Inits are done before the outermost reduce loop, so that they may not wait for what is computed in it.
+    """
+    tops = func.body.stmts if isinstance(func.body, Seq) else (func.body,)
+    for top in tops:
+        changed = {region.buffer for stmt in walk(top) for region in written(stmt)}
+        for block in (realize.block for realize in realizes(top)):
+            for stmt in () if block.init is None else walk(block.init):
+                for region in read(stmt):
+                    if region.buffer in changed:
+                        return block.name, region.buffer
+    return None

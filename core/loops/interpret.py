@@ -61,7 +61,8 @@ def interpret(func: Function, inputs: Sequence[np.ndarray[Any, Any]]) -> list[np
     """The outputs of a function, in the order of its parameters.
 
     Args:
-        inputs: an array for each parameter that is not an output, in call order.
+        inputs: an array for each parameter that is not an output, in call order; or one for each parameter, for a
+            program that changes some in place (a copy of them is what changes).
 
     Raises:
         IndexError: an access outside of a buffer, a read of an element that nothing has written, or a block variable
@@ -83,14 +84,17 @@ class _Machine:
         self.arrays: dict[Buffer, np.ndarray[Any, Any]] = {}
         self.written: dict[Buffer, np.ndarray[Any, Any]] = {}
         wanted = [b for b in func.params if b not in func.outputs]
+        started = len(inputs) == len(func.params)
+        if started:
+            wanted = list(func.params)
         if len(wanted) != len(inputs):
             raise LoweringError(f"{func.name} takes {len(wanted)} inputs {[b.name for b in wanted]}, got {len(inputs)}")
         for buffer, array in zip(wanted, inputs, strict=True):
             if tuple(array.shape) != buffer.shape or str(array.dtype) != buffer.dtype:
                 raise LoweringError(f"{func.name}: {buffer!r} cannot hold an array {array.dtype}{list(array.shape)}")
-            self.arrays[buffer] = array
+            self.arrays[buffer] = array.copy() if buffer in func.outputs else array
             self.written[buffer] = np.ones(buffer.shape, bool)
-        for buffer in (*func.outputs, *func.allocs):
+        for buffer in (*(() if started else func.outputs), *func.allocs):
             self._fresh(buffer)
         self.homes = _homes(func)
         self.depth = 0  # blocks around

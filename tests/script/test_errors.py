@@ -111,6 +111,14 @@ CASES = {
     ),
     "init without reduce": (in_block("with ¦T.init():\n    A[vi, vj] = 0"), "which has no reduce variable"),
     "init as a statement": (in_block("¦T.init()"), "T.init() opens a suite"),
+    "init of what comes later": (
+        of_body(
+            "for k in range(8):\n    with T.block('X'):\n        v = T.axis.spatial(8, k)\n        A[0, v] = 1\n"
+            "    with T.block('Y'):\n        v = T.axis.reduce(8, k)\n        with ¦T.init():\n"
+            "            B[0] = T.cast(A[0, 0], 'int32')\n        B[0] += v"
+        ),
+        "the init of block 'Y' reads A, which is written in the loops around it",
+    ),
     "two inits": (
         of_body(
             "for k in range(8):\n    with T.block('X'):\n        v = T.axis.reduce(8, k)\n        with T.init():\n"

@@ -339,6 +339,10 @@ def test_a_program_in_place_is_built() -> None:
     assert [b.name for b in in_place.outputs] == ["A", "B"]
     a, b = ints(6), np.zeros(6, "float32")
     want = a - 2 * a
+    for got in interpret(in_place, [a, b]), interpret(pb.lower(in_place), [a, b]):
+        np.testing.assert_array_equal(got[0], want)
+    with pytest.raises(IndexError, match=r"A\[0\] is read before anything has been written there"):
+        interpret(in_place, [])
     pb.build(in_place)(a, b)
     np.testing.assert_array_equal(a, want)
 

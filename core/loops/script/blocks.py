@@ -44,6 +44,7 @@ class Blocks(Expressions):
     """Reads `with T.block(...)`."""
 
     blocks: dict[str, ast.AST]
+    inits: dict[str, ast.AST]
     drafts: list[Draft]
 
     @abstractmethod
@@ -75,9 +76,7 @@ class Blocks(Expressions):
     def once(self, node: ast.AST, word: str) -> Draft:
         draft = self.draft(node, word)
         if word in draft.nodes:
-            self.fail(
-                node, f"a second T.{word} in block {draft.name!r}", f"say it once (line {draft.nodes[word].lineno})"
-            )  # type: ignore[attr-defined]
+            self.fail(node, f"a second T.{word} in block {draft.name!r}", "say it once")
         draft.nodes[word] = node
         return draft
 
@@ -206,6 +205,7 @@ class Blocks(Expressions):
                 f"T.init in block {draft.name!r}, which has no reduce variable",
                 "bind one before it: vk = T.axis.reduce(extent, k); a block without reduction needs no init",
             )
+        self.inits[draft.name] = call
         with self.scope.frame():
             draft.init = seq(*self.suite(node.body))
 

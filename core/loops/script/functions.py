@@ -9,7 +9,7 @@ from typing import Any
 
 from pegbox.errors import LoweringError
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.carried import carried
+from pegbox.loops.carried import carried, early_init
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Function, Seq, Stmt, seq
 from pegbox.loops.script.calls import arguments
@@ -156,6 +156,14 @@ def _function(
         verify(func)
     except LoweringError as error:
         raise source.fault(_head(node), str(error)) from None
+    early = early_init(func)
+    if early is not None:
+        raise source.fault(
+            reader.inits[early[0]],
+            f"the init of block {early[0]!r} reads {early[1].name}, which is written in the loops around it, and inits "
+            "are done before all reduce loops",
+            "write the start as a block of its own, where its values are ready",
+        )
     kept = carried(func)
     if kept is not None:
         buffer, loop = kept

@@ -32,6 +32,7 @@ class Statements(Blocks):
     def __init__(self, source: Source, outer: Mapping[str, Any]) -> None:
         super().__init__(source, Scope(outer))
         self.blocks: dict[str, ast.AST] = {}
+        self.inits: dict[str, ast.AST] = {}
         self.drafts: list[Draft] = []
         self.allocs: list[Buffer] = []
         self.places: dict[Buffer, ast.AST] = {}
