@@ -96,6 +96,22 @@ def layout_of(index_map: IndexMap, shape: tuple[int, ...]) -> Layout:
     )
 
 
+def covers(maps: Sequence[tuple[IndexMap, tuple[int, ...]]], shape: tuple[int, ...]) -> bool:
+    """Do maps, each over a domain of its own, reach every place of a shape together? False where that is too large."""
+    if prod(shape) > MAX_ELEMENTS:
+        return False
+    reached = np.zeros(shape, bool)
+    for index_map, extents in maps:
+        if prod(extents) > MAX_ELEMENTS:
+            return False
+        grid = np.indices(extents, np.int64).reshape(len(extents), prod(extents))
+        env = dict(zip(index_map.initial_indices, grid, strict=True))
+        values = [np.broadcast_to(_evaluate(e, env), (prod(extents),)) for e in index_map.final_indices]
+        inside = np.all([(v >= 0) & (v < n) for v, n in zip(values, shape, strict=True)], axis=0)
+        reached[tuple(v[inside] for v in values)] = True
+    return bool(reached.all())
+
+
 def _parts(index_map: IndexMap) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """The groups as (numbers of inputs, numbers of outputs)."""
     number = {v: n for n, v in enumerate(index_map.initial_indices)}

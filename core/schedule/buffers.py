@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pegbox.errors import ExprError, ScheduleError
+from pegbox.expr.build import add
+from pegbox.expr.index_layout import covers
 from pegbox.expr.index_map import IndexMap
-from pegbox.expr.nodes import Buffer
+from pegbox.expr.nodes import Buffer, Var
+from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import BlockRealize
 from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.analysis import read_buffers, written_buffers
@@ -67,22 +70,39 @@ def redirect(tree: Tree, names: Sequence[str], old: Buffer, new: Buffer) -> Tree
 
 
 def has_gaps(tree: Tree, buffer: Buffer) -> bool:
-    """Are there places of an intermediate buffer that nobody writes: the padding of a layout?"""
+    """Are there places of an intermediate buffer that nobody writes, such as the padding of a layout?
+
+    True also where that cannot be told.
+    """
     writers = tree.writers(buffer)
-    return bool(writers) and all(_leaves_gaps(writer, buffer) for writer in writers)
+    if not writers or any(_writes_all(w, buffer) for w in writers):
+        return False
+    try:
+        return not covers([entry for w in writers for entry in _places(w, buffer)], buffer.shape)
+    except ExprError:  # places that are read from memory, or made in loops inside
+        return True
 
 
-def _leaves_gaps(writer: BlockRealize, buffer: Buffer) -> bool:
-    iters = {it.var: it.extent for it in writer.block.iters if not it.is_reduce}
+def _writes_all(writer: BlockRealize, buffer: Buffer) -> bool:
+    extents = dict(_domain(writer))
+    return any(
+        w.buffer is buffer
+        and len({lo for lo, _ in w.box}) == len(w.box)
+        and all(isinstance(lo, Var) and extents.get(lo) == n for (lo, _), n in zip(w.box, buffer.shape, strict=True))
+        for w in writer.block.writes
+    )
+
+
+def _places(writer: BlockRealize, buffer: Buffer) -> Iterator[tuple[IndexMap, tuple[int, ...]]]:
     for region in writer.block.writes:
-        if region.buffer is not buffer or any(n > 1 for _, n in region.box):
-            continue
-        indices = [lo for lo, _ in region.box]
-        if all(lo in iters and iters[lo] == n for lo, n in zip(indices, buffer.shape, strict=True)):  # type: ignore[index]
-            continue
-        try:
-            layout = IndexMap(tuple(iters), indices).layout(tuple(iters.values()))
-        except ExprError:
-            return True  # who writes one place twice may well leave others out
-        return not layout.onto or layout.shape != buffer.shape
-    return False
+        if region.buffer is buffer:
+            used = set().union(*(free_vars(lo) for lo, _ in region.box))
+            mine = [(var, n) for var, n in _domain(writer) if var in used]
+            inside = [(Var(f"e{dim}"), n) for dim, (_, n) in enumerate(region.box)]
+            indices = [add(lo, var) if n > 1 else lo for (lo, _), (var, n) in zip(region.box, inside, strict=True)]
+            mine += [(var, n) for var, n in inside if n > 1]
+            yield IndexMap([v for v, _ in mine], indices), tuple(n for _, n in mine)
+
+
+def _domain(writer: BlockRealize) -> list[tuple[Var, int]]:
+    return [(it.var, it.extent) for it in writer.block.iters]
