@@ -149,7 +149,7 @@ def _shape_problem(tree: Tree, realize: BlockRealize) -> str:
     if not block.is_reduction or block.init is None:
         return f"{block.name} is no reduction that is still whole"
     if not is_plain_nest(tree, realize):
-        return f"{block.name} does not stand in plain loops of its own, one for each variable"
+        return f"{block.name} does not stand in plain serial loops of its own, one for each variable"
     init = block.init
     if combiner(block) != "sum" or len(block.writes) != 1:
         return f"{block.name} is no sum with one output"

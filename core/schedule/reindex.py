@@ -121,7 +121,7 @@ def with_block_layout(tree: Tree, what: str, realize: BlockRealize, layout: Layo
     if not is_plain_nest(tree, realize):
         raise refuse(
             tree,
-            f"{what}: {block.name} does not stand in plain loops of its own, one for each variable",
+            f"{what}: {block.name} does not stand in plain serial loops of its own, one for each variable",
             "transform_block_layout first, split, reorder and compute_at after",
             block.name,
         )

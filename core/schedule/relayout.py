@@ -12,7 +12,7 @@ from pegbox.expr.low_level import Stride
 from pegbox.expr.nodes import Buffer, Compare, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite, substitute, walk
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, IterKind, Region, Stmt, Store
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, IterKind, Region, Stmt, Store
 from pegbox.loops.regions import point, reads_and_writes
 from pegbox.loops.visit import expressions, map_children, map_exprs
 from pegbox.loops.visit import walk as walk_stmts
@@ -114,7 +114,7 @@ def fills_whole(tree: Tree, realize: BlockRealize, buffer: Buffer) -> bool:
 
 
 def is_plain_nest(tree: Tree, realize: BlockRealize) -> bool:
-    """Do serial loops of its own stand around the block, one for each variable, at the top of the program?"""
+    """Do serial loops of its own stand around the block, one for each variable, at the top, without notes?"""
     loops = tree.ancestors(realize)
     top = tree.top_of(realize)
     same = {x.var: x.extent for x in loops} == dict(
@@ -122,7 +122,7 @@ def is_plain_nest(tree: Tree, realize: BlockRealize) -> bool:
     )
     node: Stmt = top
     for loop in loops:
-        if node is not loop:
+        if node is not loop or loop.kind is not ForKind.SERIAL or loop.annotations:
             return False
         node = loop.body
     return same and node is realize and not conjuncts(realize.predicate)

@@ -224,7 +224,7 @@ def test_transform_block_layout_refusals(programs: Any) -> None:
     refused(sch, "not one to one", layout(lambda i, j, k: (i, j)))
     refused(sch, "takes 2 indices", layout(lambda i, j: (i, j)))
     sch.split(sch.get_loop("C", 0), [None, 2])
-    refused(sch, "does not stand in plain loops of its own", layout(lambda i, j, k: (j, i, k)))
+    refused(sch, "does not stand in plain serial loops", layout(lambda i, j, k: (j, i, k)))
 
 
 # pad_einsum
@@ -267,7 +267,7 @@ def test_pad_einsum_refusals(programs: Any) -> None:
     )
     refused(sch, "is no number, 1 or more", lambda: sch.pad_einsum("C", [4, 0, 4]))
     sch.split(sch.get_loop("C", 0), [None, 2])
-    refused(sch, "does not stand in plain loops of its own", lambda: sch.pad_einsum("C", [4, 4, 4]))
+    refused(sch, "does not stand in plain serial loops", lambda: sch.pad_einsum("C", [4, 4, 4]))
     sch = Schedule(programs.matmul_relu()[0])
     refused(sch, "D is no reduction that is still whole", lambda: sch.pad_einsum("D", [4, 4]))
     sch.decompose_reduction("C", sch.get_loop("C", 2))
@@ -300,6 +300,15 @@ def test_pad_einsum_refuses_factors_that_are_not_zero_in_the_padding() -> None:
     sch = Schedule([a, diagonal])
     sch.pad_einsum("D", [4, 4])
     assert [b.name for b in sch.get_blocks()] == ["A_pad", "D", "D_pad"]
+
+
+def test_a_parallel_loop_of_one_iteration_does_not_become_longer() -> None:
+    a, b = te.placeholder((5, 1), name="A"), te.placeholder((1, 4), name="B")
+    k = te.reduce_axis((0, 1), name="k")
+    c = te.compute((5, 4), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    sch = Schedule([a, b, c])
+    sch.parallel(sch.get_loops("C")[2])
+    refused(sch, "does not stand in plain serial loops", lambda: sch.pad_einsum("C", [1, 1, 4]))
 
 
 # what it is good for: B in panels
