@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from pegbox.expr.bounds import Interval as Range
 from pegbox.expr.bounds import linear_bounds
-from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.loops.intervals import Interval, Relaxation, interval
-from pegbox.loops.nodes import For, Function, Region, Seq, Stmt
+from pegbox.expr.build import conjuncts
+from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
+from pegbox.loops.intervals import Interval, Relaxation, caps_of, interval
+from pegbox.loops.nodes import For, Function, If, Region, Seq, Stmt
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
 from pegbox.loops.regions import read, written
@@ -72,9 +73,10 @@ def _fresh(accesses: Sequence[_Access], common: tuple[Stmt, ...], ranges: dict[V
         stores = [a for n, a in enumerate(accesses) if a.stores and (n < number or _loops_together(a, access, common))]
         if not stores:
             return False
+        tested = _tested(access, ranges)
         for dim, extent in enumerate(access.region.buffer.shape):
             spans = [_span(a, dim, still, ranges) for a in stores]
-            if not _holds(spans, _span(access, dim, still, ranges), extent, ranges):
+            if not _holds(spans, _span(access, dim, still, tested), extent, tested):
                 return False
     return True
 
@@ -84,10 +86,25 @@ def _loops_together(a: _Access, b: _Access, common: tuple[Stmt, ...]) -> bool:
     return any(isinstance(s, For) for s in shared[len(common) :])
 
 
+def _tested(access: _Access, ranges: dict[Var, Range]) -> dict[Var, Range]:
+    """The ranges of the loops where the tests around an access hold: `i < 5` and `i >= 5`."""
+    found = dict(ranges)
+    for part in (p for s in access.path if isinstance(s, If) for p in conjuncts(s.condition)):
+        if isinstance(part, Compare) and isinstance(part.a, Var) and isinstance(part.b, Const) and part.a in found:
+            low, high = found[part.a]
+            limit = int(part.b.value)
+            if part.op == "lt":
+                found[part.a] = low, min(high, limit - 1)
+            elif part.op == "ge":
+                found[part.a] = max(low, limit), high
+    return found
+
+
 def _span(access: _Access, dim: int, still: set[Var], ranges: dict[Var, Range]) -> Interval | None:
     running = {s.var for s in access.path if isinstance(s, For)} - still
     lo: Expr = access.region.box[dim][0]
-    found = interval(lo, Relaxation(running, ranges))
+    tests = [] if access.stores else [s.condition for s in access.path if isinstance(s, If)]
+    found = interval(lo, Relaxation(running, ranges, [cap for test in tests for cap in caps_of(test, running)]))
     count = access.region.box[dim][1]
     return found if found is None or count == 1 else found.widened(count - 1)
 

@@ -170,6 +170,26 @@ def test_outputs_that_are_not_written_are_named() -> None:
     assert 'T.func_attr({"tir.outputs": ("B", "A")})' in reads_back(func)
 
 
+def test_a_program_whose_buffers_are_fresh_without_its_being_seen_reads_back() -> None:
+    text = """
+@T.prim_func
+def f(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    T.func_attr({"tir.buffers_are_fresh": True})
+    t = T.alloc_buffer((8,))
+    for i in range(4):
+        with T.block("t"):
+            v = T.axis.spatial(4, i)
+            t[v * (v + 1) % 7] = A[v]
+        with T.block("B"):
+            v = T.axis.spatial(4, i)
+            B[v] = t[(v * v + v) % 7]
+"""
+    func = script.from_source(text)
+    assert isinstance(func, Function)
+    assert not func.attrs
+    assert "buffers_are_fresh" in reads_back(func)
+
+
 def test_every_word_of_expressions_is_understood() -> None:
     assert set(CALLS) == set(EXPRESSIONS)
     assert set(CALLS) < set(WORDS)

@@ -13,7 +13,7 @@ from pegbox.loops.carried import carried, early_init
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Function, Seq, Stmt, seq
 from pegbox.loops.script.calls import arguments
-from pegbox.loops.script.printer import written_params
+from pegbox.loops.script.printer import FRESH, written_params
 from pegbox.loops.script.source import Source, source_of, source_of_text
 from pegbox.loops.script.statements import Statements
 from pegbox.loops.script.words import I, T, TypeWord
@@ -149,7 +149,7 @@ def _function(
     attrs = dict(reader.attrs)
     if private:
         attrs["tir.is_private"] = True
-    named = attrs.pop("tir.outputs", None)
+    named, fresh = attrs.pop("tir.outputs", None), attrs.pop(FRESH, False)
     outputs = written_params(params, body) if named is None else tuple(reader.labels[label] for label in named)
     func = Function(name or node.name, params, outputs, body, tuple(reader.allocs), attrs)
     try:
@@ -164,7 +164,7 @@ def _function(
             "are done before all reduce loops",
             "write the start as a block of its own, where its values are ready",
         )
-    kept = carried(func)
+    kept = None if fresh else carried(func)
     if kept is not None:
         buffer, loop = kept
         raise source.fault(

@@ -7,6 +7,7 @@ from typing import Any
 
 from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import Buffer, Const, Expr, Var
+from pegbox.loops.carried import carried
 from pegbox.loops.combiner import combination_of
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import (
@@ -30,6 +31,7 @@ from pegbox.loops.script.names import Names, identifier
 from pegbox.loops.script.print_exprs import box, literal, region, show
 from pegbox.loops.visit import realizes, walk
 
+FRESH = "tir.buffers_are_fresh"  # every iteration writes what it reads in its intermediates
 _INDENT = "    "
 _WORDS = {
     ForKind.SERIAL: "serial", ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized",
@@ -69,6 +71,9 @@ def _function(func: Function) -> Iterator[str]:
     yield f"def {label}({params}) -> None:"
     if func.outputs != written_params(func.params, func.body):
         attrs["tir.outputs"] = tuple(names[buffer] for buffer in func.outputs)
+    if carried(func) is not None:
+        # It cannot be shown of a program that is right; who reads the text need not try.
+        attrs[FRESH] = True
     if attrs:
         yield f"{_INDENT}T.func_attr({literal(attrs)})"
     printer = _Printer(names)
