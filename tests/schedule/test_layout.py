@@ -155,6 +155,16 @@ def test_a_padded_buffer_can_be_copied_and_an_unwritten_padding_cannot(programs:
         check_values(sch, reference)
 
 
+def test_padding_that_was_left_out_is_not_written_later(programs: Any, check_values: Any) -> None:
+    args, reference = programs.matmul_relu()
+    sch = Schedule(args)
+    sch.transform_layout("C", "C", lambda i, j: (i // 4, j, i % 4))
+    again = lambda x, y, z: (x, y // 2, z, y % 2)  # noqa: E731
+    refused(sch, "C has padding already", lambda: sch.transform_layout("C", "C", again, pad_value=0))
+    sch.transform_layout("C", "C", again)
+    check_values(sch, reference)
+
+
 def test_transform_layout_refusals(programs: Any) -> None:
     sch = Schedule(programs.matmul_relu()[0])
 

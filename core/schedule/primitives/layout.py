@@ -13,7 +13,7 @@ from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import BlockRealize
 from pegbox.loops.passes.notes import ALIGN
 from pegbox.schedule.base import ScheduleBase, primitive
-from pegbox.schedule.buffers import check_intermediate, choose_read, choose_written, fresh_buffer_name
+from pegbox.schedule.buffers import check_intermediate, choose_read, choose_written, fresh_buffer_name, has_gaps
 from pegbox.schedule.copies import insert_at_top
 from pegbox.schedule.einsum import pad_einsum
 from pegbox.schedule.handles import BlockRef
@@ -269,6 +269,13 @@ def _maker(tree: Tree, what: str, buffer: Buffer, layout: Layout) -> str | None:
         remedy = "give another map, or no pad_value"
         raise refuse(tree, f"{what}: {error}, so that its padding cannot be told from elements", remedy) from error
     writers = tree.writers(buffer)
+    if has_gaps(tree, buffer):
+        raise refuse(
+            tree,
+            f"{what}: {buffer.name} has padding already, which is never written",
+            "give each transform_layout that pads a pad_value, or none",
+            *(w.block.name for w in writers),
+        )
     if len(writers) == 1 and fills_whole(tree, writers[0], buffer):
         return writers[0].block.name
     users = [*writers, *tree.readers(buffer)]
