@@ -54,8 +54,15 @@ def env_threads(s: TESchedule, rng: random.Random) -> None:
 
 
 def store_predicate(s: TESchedule, rng: random.Random) -> None:
-    stage = _stage(s, rng)
+    """Where there are threads; else of a reduction that threads make together, as people do it."""
+    stages = [x for x in s.stages if x.env or x.threads]
+    if not stages or rng.random() < 0.4:
+        reductions = [(x, iv) for x in s.stages for iv in x.leaf_iter_vars if iv.kind == "reduce" and iv not in x.kinds]
+        if not reductions:
+            raise ScheduleError("no reduction")
+        stage, axis = rng.choice(reductions)
+        stage.bind(axis, te.thread_axis("threadIdx.x"))
+        stages = [stage]
+    stage = rng.choice(stages)
     axes = [*stage.env, *stage.threads.values()]
-    if not axes:
-        raise ScheduleError("no threads")
     stage.set_store_predicate(rng.choice(axes).var.equal(rng.choice((0, 0, 1, 2))))
