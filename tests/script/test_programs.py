@@ -440,3 +440,55 @@ def other(A: X.Buffer(n)):
     assert list(out) == [2, 2, 2, 2]
     with pytest.raises(pb.errors.ArgumentError, match="has the functions one, two-three; name one"):
         built(out)
+
+
+PRINTED_ELSEWHERE = """
+# from tvm.script import ir as I
+# from tvm.script import tir as T
+from tvm.script import ir as I
+from tvm.script import tir as T
+
+@I.ir_module
+class Module:
+    @T.prim_func
+    def main(A: T.Buffer((T.int64(16), T.int64(8)), "float32"), B: T.Buffer((T.int64(8), T.int64(16)), "float32"),
+             T_softmax: T.Buffer((T.int64(16), T.int64(16)), "float32")):
+        T.func_attr({"tir.noalias": T.bool(True), "op_pattern": 4})
+        # with T.block("root"):
+        C = T.alloc_buffer((T.int64(16), T.int64(16)))
+        T_softmax_maxelem = T.alloc_buffer((T.int64(16),))
+        for i, j, k in T.grid(T.int64(16), T.int64(16), T.int64(8)):
+            with T.block("C"):
+                v_i, v_j, v_k = T.axis.remap("SSR", [i, j, k])
+                T.reads(A[v_i, v_k], B[v_k, v_j])
+                T.writes(C[v_i, v_j])
+                with T.init():
+                    C[v_i, v_j] = T.float32(0.0)
+                C[v_i, v_j] = C[v_i, v_j] + A[v_i, v_k] * B[v_k, v_j]
+        for i0, k in T.grid(T.int64(16), T.int64(16)):
+            with T.block("T_softmax_maxelem"):
+                v_i0, v_k = T.axis.remap("SR", [i0, k])
+                T.reads(C[v_i0, v_k])
+                T.writes(T_softmax_maxelem[v_i0])
+                with T.init():
+                    T_softmax_maxelem[v_i0] = T.float32(-3.4028234663852886e+38)
+                T_softmax_maxelem[v_i0] = T.max(T_softmax_maxelem[v_i0], C[v_i0, v_k])
+        for i0, i1 in T.grid(T.int64(16), T.int64(16)):
+            with T.block("T_softmax_norm"):
+                v_i0, v_i1 = T.axis.remap("SS", [i0, i1])
+                T.reads(C[v_i0, v_i1], T_softmax_maxelem[v_i0])
+                T.writes(T_softmax[v_i0, v_i1])
+                T.block_attr({"axis": 1})
+                T_softmax[v_i0, v_i1] = T.exp(C[v_i0, v_i1] - T_softmax_maxelem[v_i0])
+"""
+
+
+def test_text_in_the_form_that_tvm_prints() -> None:
+    mod = script.from_source(PRINTED_ELSEWHERE)
+    assert isinstance(mod, IRModule)
+    assert mod["main"].attrs == {"tir.noalias": True, "op_pattern": 4}
+    assert dict(_blocks(mod["main"])["T_softmax_maxelem"].annotations) == {"combiner": "max"}
+    a, b, c = ints(16, 8), ints(8, 16, seed=1), np.empty((16, 16), "float32")
+    pb.build(mod)(a, b, c)
+    np.testing.assert_allclose(c, np.exp(a @ b - (a @ b).max(1, keepdims=True)), rtol=1e-5)
+    assert script.from_source(mod.script()) == mod
