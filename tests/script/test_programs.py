@@ -417,6 +417,11 @@ def test_constants_survive() -> None:
     assert np.signbit(got[5])
 
 
+def test_a_starred_shape_is_a_grid() -> None:
+    text = "@T.prim_func\ndef f(A: T.Buffer((2, 3))):\n    for i, j in T.grid({}):\n        A[i, j] = T.float32(1)"
+    assert script.from_source(text.format("*A.shape")) == script.from_source(text.format("2, 3"))
+
+
 def test_text_with_several_functions_is_a_module() -> None:
     text = """
 from pegbox.tir.script import tir as X

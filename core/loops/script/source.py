@@ -30,7 +30,8 @@ class Source:
     def error(self, row: int, column: int, width: int, problem: str, remedy: str = "") -> ScriptError:
         """An error at a place of the parsed text; columns count from zero here, and from one in the message."""
         line, number = self._line(row).rstrip("\n"), row - self.shift - 1 + self.first
-        shown = [f"{self.file}:{number}:{column + 1}: {problem}", f"    {line}", f"    {' ' * column}{'^' * width}"]
+        blank = "".join(c if c == "\t" else " " for c in line[:column])
+        shown = [f"{self.file}:{number}:{column + 1}: {problem}", f"    {line}", f"    {blank}{'^' * width}"]
         shown += [f"remedy: {remedy}"] if remedy else []
         return ScriptError(
             "\n".join(shown), file=self.file, line=number, column=column + 1, reason=problem, remedy=remedy

@@ -26,6 +26,10 @@ _KINDS = {
 _AUGMENTED = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 
 
+# What TVM's programs promise of a buffer's address; here every buffer is dense, and aligned as its elements are.
+_PROMISES = ("align", "offset_factor")
+
+
 class Statements(Blocks):
     """Reads suites; `allocs` are the buffers that the function has of its own."""
 
@@ -123,10 +127,19 @@ class Statements(Blocks):
                 self.fail(node.args[2], "loops have the step 1", "multiply the variable where it is used")
             return [self.interval(node, node.args[:2])], ForKind.SERIAL, ()
         if function.name == "grid":
-            return [self.interval(a, [a]) for a in node.args], ForKind.SERIAL, ()
+            return [each for a in node.args for each in self.of_grid(a)], ForKind.SERIAL, ()
         if function.name not in _KINDS:
             self.fail(node, f"{function} is no domain of a loop", remedy)
         return self.of_kind(node, function.name)
+
+    def of_grid(self, node: ast.expr) -> list[tuple[int, int]]:
+        """One extent, or those of a starred shape."""
+        if not isinstance(node, ast.Starred):
+            return [self.interval(node, [node])]
+        shape = self.value(node.value)
+        if not isinstance(shape, tuple | list) or any((dtypes.integer(n) or 0) < 1 for n in shape):
+            self.fail(node, f"{ast.unparse(node)} is no row of extents", "star a shape, such as *A.shape")
+        return [(0, int(n)) for n in shape]
 
     def of_kind(self, node: ast.Call, word: str) -> tuple[list[tuple[int, int]], ForKind, tuple[tuple[str, Any], ...]]:
         options = {k.arg: k.value for k in node.keywords}
@@ -339,7 +352,7 @@ class Statements(Blocks):
     def described(
         self, node: ast.AST, args: dict[str, ast.expr | None], options: dict[str | None, ast.expr], name: str
     ) -> Buffer:
-        given = {**args, **{str(key): value for key, value in options.items()}}
+        given = {**args, **{str(key): value for key, value in options.items() if key not in _PROMISES}}
         extra = set(given) - {"shape", "dtype", "scope", "name"}
         if extra:
             self.fail(
