@@ -121,7 +121,7 @@ N, M = 12, 10
 
 @T.prim_func
 def matmul(a: T.handle, b: T.handle, c: T.handle) -> None:
-    A = T.match_buffer(a, [N, M])
+    A = T.match_buffer(a, [N, M], align=128, offset_factor=1)
     B = T.match_buffer(b, (M, N), "int32", scope="global")
     C = T.match_buffer(c, (N, N), dtype="float64")
     for i in T.serial(N):
