@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pegbox.compute.ops import compute, placeholder, reduce_axis
 from pegbox.compute.ops import sum as sum_over
 from pegbox.errors import ScheduleError
+from pegbox.loops.verify import verify
 from pegbox.schedule import Schedule
 
 
@@ -21,3 +24,17 @@ def test_a_variable_that_no_index_names_cannot_be_padded() -> None:
     with pytest.raises(ScheduleError, match="C does not depend on vj, so that this cannot be padded"):
         sch.pad_einsum("C", [1, 4, 1])
     sch.pad_einsum("C", [4, 1, 4])
+
+
+def test_a_start_says_nothing_of_copies_inside_of_the_block(programs: Any, check_values: Any) -> None:
+    args, reference = programs.matmul()
+    sch = Schedule(args)
+    i, j, k = sch.get_loops("C")
+    k_0, k_1 = sch.split(k, factor=3)
+    sch.reorder(i, j, k_0, k_1)
+    sch.blockize(k_1)
+    sch.cache_read("C", 0, "local")
+    start = sch.decompose_reduction("C_o", k_0)
+    assert [w.buffer.name for w in sch.tree.blocks[start.name].block.writes] == ["C"]
+    verify(sch.func)
+    check_values(sch, reference)

@@ -10,7 +10,8 @@ from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Region, Stmt, seq
-from pegbox.loops.visit import substitute_vars
+from pegbox.loops.regions import written
+from pegbox.loops.visit import substitute_vars, walk
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.base import ScheduleBase, primitive
 from pegbox.schedule.handles import BlockRef, LoopRef
@@ -98,8 +99,14 @@ def _init_block(realize: BlockRealize, loops: Mapping[Var, Expr], gone: set[Var]
     for part in conjuncts(realize.predicate):
         at_first = substitute(part, first)
         predicate = logical_and(predicate, at_first if not free_vars(part) & gone else simplify(at_first, {}))
-    writes = tuple(Region(w.buffer, tuple((substitute(lo, mapping), n) for lo, n in w.box)) for w in block.writes)
     assert block.init is not None
+    # A block of blocks may write more than it reduces: copies of its own.
+    started = {region.buffer for stmt in walk(block.init) for region in written(stmt)}
+    writes = tuple(
+        Region(w.buffer, tuple((substitute(lo, mapping), n) for lo, n in w.box))
+        for w in block.writes
+        if w.buffer in started
+    )
     init = substitute_vars(block.init, mapping)
     return BlockRealize(tuple(values), Block(name, tuple(iters), (), writes, init), predicate)
 
