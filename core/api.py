@@ -267,9 +267,7 @@ def build(
     machine = target if isinstance(target, Target) else Target(target or "llvm")
     if isinstance(what, IRModule):
         if args or name is not None:
-            raise ArgumentError(
-                "build(module): its functions know their arguments and names; leave args and name out"
-            )
+            raise ArgumentError("build(module): its functions know their arguments and names; leave args and name out")
         return build_module(lower(what), machine)
     program = emit(lower(what, args, name), machine)
     return load(compile_program(program), program=program)
