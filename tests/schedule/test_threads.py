@@ -366,3 +366,16 @@ def test_a_predicate_leaves_no_thread_without_what_it_reads() -> None:
     sch.compute_at("B", i)
     says = "C reads B in all threads, but its scope is 'local'"
     refused(sch, says, lambda: sch.set_store_predicate("B", "threadIdx.x == 0"), "for i", "block B", "block C")
+
+
+def test_a_predicate_on_a_decomposed_reduction_is_refused() -> None:
+    """The init would be done in all threads, and again after a sum that only some of them make."""
+    sch = sums()
+    sch.env_threads(sch.get_loops("B")[0], [("threadIdx.x", 3)])
+    early = sch.copy()
+    sch.decompose_reduction("B", sch.get_loops("B")[-1])
+    says = "B_init writes the same buffer, in all threads"
+    refused(sch, says, lambda: sch.set_store_predicate("B", "threadIdx.x < 2"), "block B", "block B_init")
+    early.set_store_predicate("B", "threadIdx.x < 2")
+    early.decompose_reduction("B", early.get_loops("B")[-1])
+    right(early)

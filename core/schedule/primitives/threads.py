@@ -165,6 +165,7 @@ class _Predicate:
 
     def done(self) -> Tree:
         condition = self._condition()
+        self._check_alone()
         loops = [x for x in self.loops.values() if x.var in free_vars(condition)]
         kept = [self._keeps_all(loop) for loop in loops]
         changed: BlockRealize
@@ -186,6 +187,17 @@ class _Predicate:
             raise self._refuse(
                 str(error), "compare the axes of the thread loops around the block with numbers"
             ) from error
+
+    def _check_alone(self) -> None:
+        """What another block writes as well, all threads would go on writing: an init over what was added up."""
+        buffers = {region.buffer for region in self.realize.block.writes}
+        others = [r.block.name for b in buffers for r in self.tree.writers(b) if r is not self.realize]
+        if others:
+            raise self._refuse(
+                f"{', '.join(others)} writes the same buffer, in all threads",
+                "set the predicate first, then decompose the reduction or partition the loop",
+                *others,
+            )
 
     def _guards(self, loops: Sequence[For]) -> list[Expr]:
         """What the block's predicate says of the axes already."""
