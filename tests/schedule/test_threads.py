@@ -375,7 +375,7 @@ def test_a_predicate_on_a_decomposed_reduction_is_refused() -> None:
     early = sch.copy()
     sch.decompose_reduction("B", sch.get_loops("B")[-1])
     says = "B_init writes the same buffer, in all threads"
-    refused(sch, says, lambda: sch.set_store_predicate("B", "threadIdx.x < 2"), "block B", "block B_init")
+    refused(sch, says, lambda: sch.set_store_predicate("B", "threadIdx.x < 2"), "block B_init", "block B:")
     early.set_store_predicate("B", "threadIdx.x < 2")
     early.decompose_reduction("B", early.get_loops("B")[-1])
     right(early)
