@@ -110,7 +110,7 @@ def _unpinned(block: Block, ranges: Ranges) -> str | None:
             return f"it writes {name} in several places"
         if any(free_vars(lo) & reduce for lo, _ in region.box):
             return f"its reduce variables say where it writes {name}"
-        if any(load for lo, _ in region.box for load in loads(lo)):
+        if any(True for lo, _ in region.box for _ in loads(lo)):
             return f"where it writes {name} is read from memory"
         domain = dict(ranges)
         corners = [_with_digit(lo, count, domain) for lo, count in region.box]

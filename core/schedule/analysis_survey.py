@@ -18,6 +18,7 @@ from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import BlockRealize
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables, written_buffers
 from pegbox.schedule.analysis_block import disorder
+from pegbox.schedule.analysis_kept import kept
 from pegbox.schedule.analysis_made import provides
 from pegbox.schedule.analysis_region import Relaxation, caps_of, interval
 from pegbox.schedule.outline import refuse
@@ -30,6 +31,9 @@ class Survey:
 
     odd: Mapping[str, str]
     tied: Mapping[str, str]
+
+    def with_tied(self, more: Mapping[str, str]) -> Survey:
+        return replace(self, tied={**self.tied, **more})
 
     def check(self, tree: Tree, name: str, *, moves: bool) -> None:
         """Raises ScheduleError: the block may not be reordered, or not be moved."""
@@ -62,10 +66,14 @@ def survey(tree: Tree) -> Survey:
             odd[name] = why
     for buffer in dict.fromkeys(b for r in tree.blocks.values() for b in written_buffers(r.block)):
         _Uses(tree, buffer).judge(odd, tied)
-    for name, realize in tree.blocks.items():
-        where = _not_covering(tree, realize)
-        if where is not None:
-            tied.setdefault(name, where)
+    found = {name: _not_covering(tree, realize) for name, realize in tree.blocks.items()}
+    partial = {name: why for name, why in found.items() if why is not None}
+    for buffer in tree.func.params:
+        why = kept(tree, buffer, partial)
+        for writer in tree.writers(buffer) if why is not None else ():
+            tied.setdefault(writer.block.name, why or "")
+    for name, why in partial.items():
+        tied.setdefault(name, why)
     return Survey(odd, tied) if odd or tied else CLEAN
 
 

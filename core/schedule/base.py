@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial, wraps
 from random import Random
 from typing import Any, TypeVar, cast, overload
@@ -63,11 +63,14 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
             kept = {k: self._kept(v) for k, v in options.items() if v is not None or signature.defaults.get(k)}
             if not any_block:
                 self._check_orderly((*args, *options.values()), moves)
+            tied = None if any_block or moves or focus is not None else self._tied((*args, *options.values()))
             self._amended = {}
             result = method(self, *map(_given, args), **{k: _given(v) for k, v in options.items()})
             self._check_types(signature, args, options)
             if focus is not None:
                 self._set(focus.whole(self.func))
+            if tied is not None:
+                self._tie(*tied)
         except Exception as error:
             self._restore(before)
             raise self._refusal(error, signature, args, options) from error.__cause__
@@ -328,6 +331,23 @@ class ScheduleBase:
                     known.check(self.tree, realize.block.name, moves=False)
             elif isinstance(value, tuple | list):
                 self._check_orderly(value, moves)
+
+    def _tied(self, given: Sequence[Any]) -> tuple[str, frozenset[str]] | None:
+        """Why a block that is named, or below a loop that is, has to stay where it is, and which blocks there are."""
+        known = self._surveys.get(self._name, CLEAN) if self._name is not None else CLEAN
+        if known is CLEAN:
+            return None
+        loops = [self._loop(value) for value in given if isinstance(value, LoopRef)]
+        names = [r.block.name for loop in loops for r in blocks_below(loop)]
+        names += [getattr(value, "name", value) for value in given if isinstance(value, BlockRef | str)]
+        reason = next((known.tied[n] for n in names if n in known.tied), None)
+        return None if reason is None else (reason, frozenset(self.tree.blocks))
+
+    def _tie(self, reason: str, before: Set[str]) -> None:
+        """The blocks that a step has made of one that has to stay where it is have to stay too."""
+        if self._name is not None:
+            made = dict.fromkeys(self.tree.blocks.keys() - before, reason)
+            self._surveys = {**self._surveys, self._name: self._surveys[self._name].with_tied(made)}
 
     def _tree_or_none(self) -> Tree | None:
         try:

@@ -20,6 +20,7 @@ from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Function, It
 from pegbox.loops.passes import lower_function
 from pegbox.loops.regions import reads_and_writes
 from pegbox.schedule import Schedule
+from pegbox.tir.script import from_source
 
 N = 6
 Axis = tuple[Var, int, str, Expr]
@@ -313,3 +314,82 @@ def test_random_programs_keep_their_values() -> None:
                 done += 1
         np.testing.assert_array_equal(_run(sch.func), want, err_msg=f"seed {seed}\n{func}\n{sch.trace}")
     assert done > 250
+
+
+def _script(body: str) -> Function:
+    text = (
+        "from pegbox.tir.script import tir as T\n\n@T.prim_func\n"
+        "def f(A: T.Buffer((8, 6), 'float32'), B: T.Buffer((8,), 'float32')):\n"
+    )
+    found = from_source(text + "\n".join(f"    {line}" for line in body.strip("\n").splitlines()) + "\n")
+    assert isinstance(found, Function)
+    return found
+
+
+_START = """
+for i in range({0}):
+    with T.block("z"):
+        vi = T.axis.spatial({0}, i)
+        B[vi] = 0.0
+"""
+_UPDATE = """
+for i, k in T.grid(8, 6):
+    with T.block("u"):
+        vi, vk = T.axis.remap("SR", [i, k])
+        B[vi] = B[vi] + A[vi, vk]
+"""
+_SOME = """
+for i in range(8):
+    with T.block("u"):
+        vi = T.axis.spatial(8, i)
+        if A[vi, 0] > 0.5:
+            B[vi] = 1.0
+"""
+_STATED = """
+for i in range(4):
+    with T.block("u"):
+        vi = T.axis.spatial(4, i)
+        T.reads(A[vi, 0])
+        T.writes(B[vi * 2:vi * 2 + 2])
+        B[vi * 2] = A[vi, 0]
+"""
+
+
+_GUARDED = _START.format(8).replace("B[vi] = 0", "T.where(i < 4)\n        B[vi] = 0")
+
+
+@pytest.mark.parametrize("body", [_UPDATE, _START.format(4) + _UPDATE, _GUARDED + _UPDATE, _SOME, _STATED])
+@pytest.mark.parametrize("step", ["cache_write", "reindex"])
+def test_what_the_caller_has_put_into_an_output_is_not_lost(body: str, step: str) -> None:
+    sch = Schedule(_script(body))
+    before = str(sch.func)
+    with pytest.raises(ScheduleError, match=r"block u has to stay where it is: u .*what the caller has put"):
+        sch.cache_write("u", 0, "local") if step == "cache_write" else sch.reindex("u", ("write", 0))
+    assert str(sch.func) == before
+
+
+@pytest.mark.parametrize("body", [_START.format(8) + _UPDATE, _SOME + "        else:\n            B[vi] = 2.0\n"])
+def test_an_output_that_is_made_anew_is_copied(body: str) -> None:
+    func = _script(body)
+    sch = Schedule(func)
+    sch.cache_write("u", 0, "local")
+    a = np.random.default_rng(0).random((8, 6), dtype="float32")
+    np.testing.assert_array_equal(interpret(sch.func, [a])[0], interpret(func, [a])[0])
+
+
+def test_the_parts_of_a_block_that_stays_where_it_is_stay_too() -> None:
+    for step in ("blockize", "loop_partition"):
+        sch = Schedule(_script(_UPDATE))
+        outer, inner = sch.split(sch.get_loop("u", 0), factor=4)
+        part = sch.blockize(inner).name if step == "blockize" else "u_i_0_1"
+        if step == "loop_partition":
+            sch.loop_partition(outer, [1, None])
+        with pytest.raises(ScheduleError, match="u goes on from what the caller has put in B"):
+            sch.cache_write(part, 0, "local")
+
+
+def test_where_a_scatter_writes_is_read_from_memory() -> None:
+    body = "for i in range(8):\n    with T.block('u'):\n        vi = T.axis.spatial(8, i)\n"
+    sch = Schedule(_script(body + "        B[T.cast(A[vi, 0], 'int64')] = A[vi, 1]\n"))
+    with pytest.raises(ScheduleError, match="where it writes B is read from memory"):
+        sch.parallel(sch.get_loop("u", 0))
