@@ -288,3 +288,12 @@ def test_te_region_of_a_pooling_window(depth: int, shape: tuple[int, int]) -> No
     s = te.create_schedule(c.op)
     s[b].compute_at(s[c], s[c].leaf_iter_vars[depth - 1])
     assert shapes(s, [a, c]) == {"B": shape}
+
+
+def test_te_region_of_a_tuple_of_which_one_value_is_read() -> None:
+    a = te.placeholder((7, 9), name="A")
+    b = te.compute((7, 9), lambda i, j: (a[i, j] + 2, a[i, j] * 3), name="B")
+    c = te.compute((7, 9), lambda i, j: a[i, j] + b[0][i, j], name="C")
+    s = te.create_schedule(c.op)
+    s[b[0]].compute_at(s[c], c.op.axis[0])
+    assert pb.lower(s, [a, c], simple_mode=True).allocations["B_0"][0] == (1, 9)

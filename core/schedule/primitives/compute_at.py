@@ -158,7 +158,10 @@ def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], standing
     """For each variable that indexes what the block writes: the values that the readers need meanwhile."""
     domains = {it.var: it.extent for it in block.iters if not it.is_reduce}
     spans: dict[Var, Span] = {}
+    read = {region.buffer for reader in readers for region in reader.block.reads}
     for region in block.writes:
+        if region.buffer not in read:
+            continue  # of what nobody reads, any part will do
         for dim, (lo, count) in enumerate(region.box):
             if not isinstance(lo, Var) or lo not in domains or count != 1:
                 continue
