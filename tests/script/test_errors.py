@@ -160,7 +160,7 @@ CASES = {
     "arithmetic of truth": (in_block("A[vi, vj] = ¦(vi < 1) + (vj < 1)"), "arithmetic on bool"),
     "division of integers": (in_block("A[vi, vj] = ¦vi / 2"), "division of int64 is ambiguous"),
     "buffer as a value": (in_block("A[vi, vj] = ¦A + 1"), "the buffer A is no value"),
-    "name for memory": (in_block("x = ¦A[vi, vj]\nA[vi, vj] = x"), "x would stand for what memory holds now"),
+    "name for memory": (of_body("x = ¦A[0, 0]\nA[0, 1] = x"), "x would stand for what memory holds now"),
     "name twice": (in_block("x = 1\n¦x = 2"), "x is bound already"),
     "second name of a buffer": (of_body("C = ¦A"), "a second name for the buffer A"),
     "buffer twice": (of_body("C = T.alloc_buffer((8,))\n¦C = T.alloc_buffer((8,))"), "C is bound already"),

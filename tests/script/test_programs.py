@@ -497,3 +497,35 @@ def test_text_in_the_form_that_tvm_prints() -> None:
     pb.build(mod)(a, b, c)
     np.testing.assert_allclose(c, np.exp(a @ b - (a @ b).max(1, keepdims=True)), rtol=1e-5)
     assert script.from_source(mod.script()) == mod
+
+
+def test_a_name_in_a_block_keeps_what_memory_holds() -> None:
+    """The way in which TVM's users write a reduction of pairs."""
+    func = script.from_source(
+        """
+@T.prim_func
+def argmax(I: T.Buffer((8, 16), "int32"), V: T.Buffer((8, 16), "float32"), P: T.Buffer((8,), "int32"),
+           M: T.Buffer((8,), "float32")):
+    for i0, i1 in T.grid(8, 16):
+        with T.block("argmax"):
+            i, k = T.axis.remap("SR", [i0, i1])
+            with T.init():
+                P[i] = -1
+                M[i] = T.min_value("float32")
+            place: T.int32 = T.Select(M[i] >= V[i, k], P[i], I[i, k])
+            most: T.float32 = T.Select(M[i] >= V[i, k], M[i], V[i, k])
+            P[i] = place
+            M[i] = most
+"""
+    )
+    sch = pb.tir.Schedule(func)
+    _, inner = sch.split(sch.get_loops("argmax")[1], factors=[None, 4])
+    sch.rfactor(inner, 0)
+    assert script.from_source(sch.mod.script()) == sch.mod
+    values = np.random.default_rng(0).random((8, 16), dtype="float32")
+    places = np.tile(np.arange(16, dtype="int32"), (8, 1))
+    for built in (pb.build(func), pb.build(sch)):
+        place, most = np.zeros(8, "int32"), np.zeros(8, "float32")
+        built(places, values, place, most)
+        np.testing.assert_array_equal(place, values.argmax(1))
+        np.testing.assert_array_equal(most, values.max(1))

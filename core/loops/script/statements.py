@@ -30,6 +30,10 @@ _AUGMENTED = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 _PROMISES = ("align", "offset_factor")
 
 
+# Words that stand right of a name, but give no value.
+_MAKERS = ("alloc_buffer", "decl_buffer", "match_buffer")
+
+
 class Statements(Blocks):
     """Reads suites; `allocs` are the buffers that the function has of its own."""
 
@@ -50,8 +54,35 @@ class Statements(Blocks):
                 buffer = self.new_buffer(node, node.targets[0], call[1])
                 found.append(Alloc(buffer, seq(*self.suite(stmts[number + 1 :]))))
                 return found
+            kept = self.kept(node)
+            if kept is not None:
+                found.append(Alloc(kept.buffer, seq(kept, *self.suite(stmts[number + 1 :]))))
+                return found
             found += self.stmt(node)
         return found
+
+    def kept(self, node: ast.stmt) -> Store | None:
+        """In a block, a name for what memory holds now: a buffer of one element keeps it."""
+        match node:
+            case ast.Assign([ast.Name(name) as target], value) | ast.AnnAssign(ast.Name(name) as target, _, value):
+                pass
+            case _:
+                return None
+        if value is None or not self.drafts or self.makes(value):
+            return None
+        held = self.value(value)
+        if not isinstance(held, Expr) or not any(True for _ in loads(held)):
+            return None
+        if self.scope.is_local(name):
+            self.fail(target, f"{name} is bound already; names do not change here", "use another name")
+        buffer = Buffer(name, (1,), held.dtype, "local")
+        self.scope.bind(name, Load(buffer, (build.index(0),)))
+        return Store(buffer, (build.index(0),), held)
+
+    def makes(self, node: ast.expr) -> bool:
+        """Is it a call that makes a variable or a buffer, and no value?"""
+        call = self.word_call(node)
+        return call is not None and (call[0].startswith("axis.") or call[0] in _MAKERS)
 
     def scoped(self, stmts: Sequence[ast.stmt]) -> Stmt:
         with self.scope.frame():

@@ -22,7 +22,7 @@ class TensorizePrimitives(ScheduleBase):
     """Nests become single blocks."""
 
     @primitive(moves=False)
-    def blockize(self, loop: LoopRef) -> BlockRef:
+    def blockize(self, target: LoopRef, preserve_unit_iters: bool = True) -> BlockRef:
         """Make one block of a loop and all that is inside of it. Gives the new block, `NAME_o`.
 
         The loops outside now move whole tiles. The block that was there stands inside of the new one, with its name;
@@ -55,15 +55,18 @@ class TensorizePrimitives(ScheduleBase):
                                     vj = spatial(32, vj_o * 16 + j_1)
                                     C[vi, vj] = A[vi, vj] * 2.0
 
+        Args:
+            preserve_unit_iters: as TVM takes it; blocks keep their variables of one iteration in any case.
+
         Raises:
             ScheduleError: several blocks are below the loop, the loops inside do not make whole tiles of the block's
                 variables, a predicate depends on them, or one of them binds spatial and reduce variables at once.
         """
-        target = self._loop(loop)
-        what = f"blockize({target.var.name})"
-        _, realize = nest_below(self.tree, target, what)
+        loop = self._loop(target)
+        what = f"blockize({loop.var.name})"
+        _, realize = nest_below(self.tree, loop, what)
         name = fresh_block(self.tree, f"{realize.block.name}_o")
-        self._set(self.tree.replace(target, blockized(self.tree, target, name, what)))
+        self._set(self.tree.replace(loop, blockized(self.tree, loop, name, what)))
         return BlockRef(name)
 
     @primitive(moves=False)
