@@ -7,7 +7,7 @@ before has left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from pegbox.expr.bounds import Interval as Range
@@ -29,13 +29,17 @@ class _Access:
     stores: bool
 
 
-def carried(func: Function) -> tuple[Buffer, For] | None:
-    """An intermediate of which an iteration reads what it cannot be shown to have written, and the loop."""
+def carried(func: Function, *, but: Container[Buffer] = ()) -> tuple[Buffer, For] | None:
+    """An intermediate of which an iteration reads what it cannot be shown to have written, and the loop.
+
+    Args:
+        but: intermediates that are not asked for.
+    """
     if not func.allocs:
         return None
     flat = flatten_blocks(lower_inits(func))
     ranges = {s.var: (0, s.extent - 1) for s in walk(flat.body) if isinstance(s, For)}
-    uses: dict[Buffer, list[_Access]] = {buffer: [] for buffer in func.allocs}
+    uses: dict[Buffer, list[_Access]] = {buffer: [] for buffer in func.allocs if buffer not in but}
     for access in _accesses(flat.body, ()):
         if access.region.buffer in uses:
             uses[access.region.buffer].append(access)

@@ -1,9 +1,10 @@
 """What thread axes mean: which memory the threads along one share, and how far an axis reaches.
 
 A program with thread loops may be read loop by loop, as if all were serial: each thread then does for itself whatever
-stands below it. That reading always gives the right values, and is what all checks and the interpreters go by. Below
-the threads of a block, one more loop of the same axis is cooperation: the threads share that work, between barriers.
-`pegbox.loops.passes.threads` finds it, and lets it be done once.
+stands below it. That reading always gives the right values, and is what all checks and the interpreters go by. Scripts
+in which a thread reads what others wrote in the same loop are given that form when they are read: see
+`pegbox.loops.passes.barriers`. Below the threads of a block, one more loop of the same axis is cooperation: the threads
+share that work, between barriers. `pegbox.loops.passes.threads` finds it, and lets it be done once.
 """
 
 from __future__ import annotations

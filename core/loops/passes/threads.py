@@ -47,27 +47,27 @@ from pegbox.loops.visit import map_children, substitute_vars, walk
 def lower_threads(func: Function) -> Function:
     """Let threads share what is theirs together; thread loops are left that may run one iteration after the other."""
     tried: set[Var] = set()
-    while (top := next(_tops(func.body, tried), None)) is not None:
+    while (top := next(tops(func.body, tried), None)) is not None:
         tried.add(top.var)
-        kernel = _Kernel(func, top)
+        kernel = Kernel(func, top)
         func = kernel.done() or func
     return func
 
 
-def _tops(stmt: Stmt, tried: set[Var]) -> Iterator[For]:
+def tops(stmt: Stmt, tried: set[Var]) -> Iterator[For]:
     """The outermost loops over the threads of a block that have not been looked at."""
     if isinstance(stmt, For) and in_block(stmt):
         if stmt.var not in tried:
             yield stmt
     elif isinstance(stmt, For):
-        yield from _tops(stmt.body, tried)
+        yield from tops(stmt.body, tried)
     elif isinstance(stmt, Seq):
         for each in stmt.stmts:
-            yield from _tops(each, tried)
+            yield from tops(each, tried)
 
 
 @dataclass(eq=False)
-class _Piece:
+class Piece:
     """A statement that is not looked into: `threads` are the loops around it that may be cut.
 
     `each` are those of their variables for which it has to be done again; the rest shares it.
@@ -91,12 +91,12 @@ class _Piece:
 
 
 @dataclass
-class _Kernel:
+class Kernel:
     """The nest below `top`, an outermost loop over threads."""
 
     func: Function
     top: For
-    pieces: list[_Piece] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
     inner: list[set[Var]] = field(default_factory=list)  # the loops inside of each segment
 
     def done(self) -> Function | None:
@@ -104,7 +104,7 @@ class _Kernel:
         self.outside = frozenset(_loops_around(self.func.body, self.top) or ())
         self._collect(self.top, ())
         self._settle()
-        if not any(piece.is_shared for piece in self.pieces):
+        if not any(map(self._is_apart, self.pieces)):
             return None
         self.of_stmt = {id(piece.stmt): piece for piece in self.pieces}
         self.of_block = {id(r): piece for piece in self.pieces for r in piece.blocks}
@@ -130,23 +130,30 @@ class _Kernel:
         else:
             self.pieces.append(_piece(stmt, threads))
 
+    def _is_apart(self, piece: Piece) -> bool:
+        """Do the threads wait for each other before and after it?"""
+        return piece.is_shared
+
+    def _depends(self, piece: Piece, other: Piece) -> bool:
+        """Does the piece touch what the other one makes, perhaps another value in each thread?"""
+        return bool((piece.reads() | piece.writes()) & other.writes())
+
     def _settle(self) -> None:
         """What a piece shares must not depend on what one thread has made."""
         changed = True
         while changed:
             changed = False
             for piece in self.pieces:
-                touched = piece.reads() | piece.writes()
                 own = {loop.var for loop in piece.threads}
                 for other in self.pieces:
                     more = (other.each & own) - piece.each
-                    if more and other is not piece and touched & other.writes():
+                    if more and other is not piece and self._depends(piece, other):
                         piece.each |= more
                         changed = True
 
     def _number(self, stmt: Stmt) -> None:
         """Give each piece the number of the segment (between barriers) that it will be in."""
-        if not self._has_shared(stmt):
+        if not self._has_apart(stmt):
             self._join(stmt)
         elif isinstance(stmt, For) and id(stmt) not in self.of_stmt:
             self._number(stmt.body)
@@ -162,20 +169,20 @@ class _Kernel:
             if id(node) in self.of_stmt:
                 self.of_stmt[id(node)].segment = len(self.inner) - 1
 
-    def _has_shared(self, stmt: Stmt) -> bool:
-        return any(id(node) in self.of_stmt and self.of_stmt[id(node)].is_shared for node in walk(stmt))
+    def _has_apart(self, stmt: Stmt) -> bool:
+        return any(id(node) in self.of_stmt and self._is_apart(self.of_stmt[id(node)]) for node in walk(stmt))
 
     def _parts(self, stmt: Seq) -> list[Stmt]:
-        """Neighbours without anything shared go together."""
+        """Neighbours without anything that stands apart go together."""
         parts: list[list[Stmt]] = []
         open_part = False
         for each in stmt.stmts:
-            shared = self._has_shared(each)
-            if open_part and not shared:
+            apart = self._has_apart(each)
+            if open_part and not apart:
                 parts[-1].append(each)
             else:
                 parts.append([each])
-            open_part = not shared
+            open_part = not apart
         return [seq(*part) for part in parts]
 
     def _cut(self, stmt: Stmt, threads: tuple[For, ...]) -> Stmt:
@@ -183,7 +190,7 @@ class _Kernel:
         piece = self.of_stmt.get(id(stmt))
         if piece is not None:
             return self._for_all([loop for loop in threads if loop.var in piece.each], stmt)
-        if not self._has_shared(stmt):
+        if not self._has_apart(stmt):
             return self._for_all(threads, stmt)
         if isinstance(stmt, For):
             if in_block(stmt):
@@ -266,16 +273,16 @@ def _again(loop: For, threads: Sequence[For]) -> bool:
     return is_thread(loop) and any(thread_tag(x) == thread_tag(loop) for x in threads)
 
 
-def _piece(stmt: Stmt, threads: tuple[For, ...]) -> _Piece:
+def _piece(stmt: Stmt, threads: tuple[For, ...]) -> Piece:
     blocks = [node for node in _above_blocks(stmt) if isinstance(node, BlockRealize)]
     every = {loop.var for loop in threads}
     scopes = {region.buffer.scope for r in blocks for region in r.block.writes}
     common = isinstance(stmt, For) and in_block(stmt)
     common = common or (bool(scopes) and all(any(is_shared(scope, loop) for loop in threads) for scope in scopes))
     if not common or any(isinstance(node, If | Alloc) for node in _above_blocks(stmt)):
-        return _Piece(stmt, threads, every, blocks)
+        return Piece(stmt, threads, every, blocks)
     used = {var for r in blocks for e in (*r.values, r.predicate) for var in free_vars(e)}
-    return _Piece(stmt, threads, every & used, blocks)
+    return Piece(stmt, threads, every & used, blocks)
 
 
 def _above_blocks(stmt: Stmt) -> Iterator[Stmt]:

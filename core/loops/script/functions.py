@@ -10,14 +10,20 @@ from typing import Any
 from pegbox.errors import LoweringError
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.carried import carried, early_init
+from pegbox.loops.crossing import crossing
 from pegbox.loops.module import IRModule
-from pegbox.loops.nodes import Function, Seq, Stmt, seq
+from pegbox.loops.nodes import For, Function, Seq, Stmt, seq
+from pegbox.loops.passes.barriers import cut_at_barriers
 from pegbox.loops.script.calls import arguments
 from pegbox.loops.script.printer import FRESH, written_params
 from pegbox.loops.script.source import Source, source_of, source_of_text
 from pegbox.loops.script.statements import Statements
 from pegbox.loops.script.words import I, T, TypeWord
+from pegbox.loops.threads import in_block, is_block, is_shared
 from pegbox.loops.verify import verify
+
+_SECOND = "let a second loop over the blocks read what others have written"
+_MADE_ANEW = "the memory of T.alloc_buffer is made anew where its uses are"
 
 # What text may call without having it from anywhere.
 _BUILTINS = {
@@ -164,16 +170,44 @@ def _function(
             "are done before all reduce loops",
             "write the start as a block of its own, where its values are ready",
         )
-    kept = None if fresh else carried(func)
+    return func if fresh else _with_fresh_buffers(reader, node, func)
+
+
+def _with_fresh_buffers(reader: _Function, node: ast.FunctionDef, func: Function) -> Function:
+    """The program, where each iteration writes what it reads: threads get a loop for each step between two barriers.
+
+    Raises:
+        ScriptError: it cannot be shown to be so.
+    """
+    together = crossing(func)
+    kept = carried(func, but=together)
+    if kept is None and together:
+        try:
+            func = cut_at_barriers(func)
+        except LoweringError as error:
+            place = reader.places.get(next(iter(together)), _head(node))
+            raise reader.source.fault(place, *str(error).rsplit("; ", 1)) from None
+        kept = carried(func)
     if kept is not None:
         buffer, loop = kept
-        raise source.fault(
-            reader.places[buffer],
-            f"an iteration of {loop.var.name} reads what it cannot be shown to have written to {buffer.name}, and the "
-            "memory of T.alloc_buffer is made anew where its uses are",
-            f"let it live longer: {buffer.name} = T.decl_buffer(...) before that loop",
+        place = next((place for known, place in reader.places.items() if known.name == buffer.name), _head(node))
+        raise reader.source.fault(
+            place,
+            f"an iteration of {loop.var.name} reads what it cannot be shown to have written to {buffer.name}, and "
+            + ("blocks of threads do not wait for each other" if is_block(loop) else _MADE_ANEW),
+            _remedy(buffer, loop),
         )
     return func
+
+
+def _remedy(buffer: Buffer, loop: For) -> str:
+    if is_block(loop):
+        return _SECOND
+    if not in_block(loop):
+        return f"let it live longer: {buffer.name} = T.decl_buffer(...) before that loop"
+    if is_shared(buffer.scope, loop) and buffer.scope != "global":
+        return f"read what threads of the same block have written; blocks do not wait for each other: {_SECOND}"
+    return f'let the threads share it, with scope="shared": they wait for each other then; blocks do not: {_SECOND}'
 
 
 def _head(node: ast.FunctionDef) -> ast.AST:

@@ -9,6 +9,7 @@ from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import Buffer, Const, Expr, Var
 from pegbox.loops.carried import carried
 from pegbox.loops.combiner import combination_of
+from pegbox.loops.crossing import crossing
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import (
     Alloc,
@@ -71,7 +72,7 @@ def _function(func: Function) -> Iterator[str]:
     yield f"def {label}({params}) -> None:"
     if func.outputs != written_params(func.params, func.body):
         attrs["tir.outputs"] = tuple(names[buffer] for buffer in func.outputs)
-    if carried(func) is not None:
+    if carried(func) is not None or crossing(func):
         # It cannot be shown of a program that is right; who reads the text need not try.
         attrs[FRESH] = True
     if attrs:
