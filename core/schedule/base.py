@@ -339,7 +339,7 @@ class ScheduleBase:
             return None
         loops = [self._loop(value) for value in given if isinstance(value, LoopRef)]
         names = [r.block.name for loop in loops for r in blocks_below(loop)]
-        names += [getattr(value, "name", value) for value in given if isinstance(value, BlockRef | str)]
+        names += [v.name if isinstance(v, BlockRef) else v for v in given if isinstance(v, BlockRef | str)]
         reason = next((known.tied[n] for n in names if n in known.tied), None)
         return None if reason is None else (reason, frozenset(self.tree.blocks))
 
