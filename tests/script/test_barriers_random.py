@@ -204,4 +204,4 @@ def judge(seed: int) -> str:
 
 def test_accepted_programs_do_what_the_threads_would_do() -> None:
     seen = [judge(seed) for seed in range(ROUNDS)]
-    assert sum(s == "accepted, good" for s in seen) > ROUNDS // 20
+    assert sum(s == "accepted, good" for s in seen) > ROUNDS // 3
