@@ -7,6 +7,7 @@ gives it one loop per axis, over the region that is needed there; then its own s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pegbox.compute.tensor import ComputeOp, IterVar, Tensor
 from pegbox.errors import ScheduleError
@@ -25,13 +26,18 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> 
     """A `tir.Schedule` on which everything that the TE schedule says has been done.
 
     Args:
-        args: the function's parameters in call order; placeholders and outputs.
+        args: the function's parameters in call order; placeholders and outputs. An intermediate may stand there too:
+            it is an output then, unless it is inlined: then nothing is written to it, as in TVM.
 
     Raises:
         ScheduleError: an output or input is missing from `args`, or a relation is not legal.
     """
     ops = [stage.op for stage in schedule.stages]
-    sch = Schedule(function_from_ops(ops, [t.buffer for t in args], _outputs(schedule, args), name))
+    outputs = _outputs(schedule, args)
+    inlined = {t.buffer for stage in schedule.stages if isinstance(stage.attach, Inline) for t in stage.op.outputs}
+    params = tuple(t.buffer for t in args)
+    written = [b for b in outputs if b not in inlined]
+    sch = Schedule(function_from_ops(ops, [b for b in params if b not in inlined], written, name))
     sch._assume_orderly()
     names = {id(op): label for op, label in block_names(ops).items()}
     blocks = {id(stage): sch.get_block(names[id(stage.op)]) for stage in schedule.stages}
@@ -50,6 +56,8 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> 
             axis, intrin = stage.tensorized
             sch.tensorize(loops[id(stage)][axis], intrin)
     sch._import_code([code for stage in schedule.stages for code in stage.code])
+    if inlined & set(params):
+        sch._set(replace(sch.func, params=params))
     return sch
 
 

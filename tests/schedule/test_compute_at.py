@@ -142,7 +142,26 @@ def test_a_block_may_move_again(programs: Any, check_values: Any) -> None:
     check_values(sch, reference)
 
 
-def test_refuses_outputs(programs: Any) -> None:
+def test_a_parameter_may_be_made_where_it_is_read_if_all_of_it_is(check_values: Any) -> None:
+    x = placeholder((11,), name="X")
+    b = compute((11,), lambda i: x[i] + 1, name="B")
+    sch = Schedule([x, b, compute((10,), lambda i: b[i] * b[i + 1], name="C")])
+    sch.compute_at("B", sch.split(sch.get_loop("C", 0), factor=4)[0])
+    check_values(sch, lambda xs: [xs + 1, (xs[:-1] + 1) * (xs[1:] + 1)])
+    assert "for i_1 in range(5)" in str(sch)
+
+
+def test_a_parameter_that_neighbours_make_again_is_not_made_in_parallel() -> None:
+    x = placeholder((11,), name="X")
+    b = compute((11,), lambda i: x[i] + 1, name="B")
+    sch = Schedule([x, b, compute((10,), lambda i: b[i] * b[i + 1], name="C")])
+    loop = sch.get_loop("C", 0)
+    sch.parallel(loop)
+    with pytest.raises(ScheduleError, match="several of its iterations may write the same elements of B"):
+        sch.compute_at("B", loop)
+
+
+def test_refuses_parameters_of_which_a_part_is_read(programs: Any) -> None:
     sch = Schedule(programs.rows()[0])
     with pytest.raises(ScheduleError, match="centred writes the parameter centred, all of which is needed"):
         sch.compute_at("centred", sch.get_loop("out", 0))
@@ -159,7 +178,7 @@ def test_refuses_a_block_that_nothing_reads(programs: Any) -> None:
     x = placeholder((4,), name="X")
     a, b = compute((4,), lambda i: (x[i], x[i]), name="A")
     sch = Schedule([x, a, b])
-    with pytest.raises(ScheduleError, match="A writes the parameter"):
+    with pytest.raises(ScheduleError, match="no block reads what A writes"):
         sch.compute_at("A", sch.get_loop("A", 0))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from te_values import check_values, grid, matmul, scheduled, stages
 
@@ -97,8 +98,35 @@ def test_te_an_intermediate_among_the_arguments_is_written_whole() -> None:
     s = te.create_schedule(d)
     check_values(s, [a, b, c, d])
     s[b].compute_at(s[c], s[c].op.axis[0])
-    with pytest.raises(ScheduleError, match="B writes the parameter B, all of which is needed"):
-        lower_te(s, [a, b, c, d])
+    check_values(s, [a, b, c, d])
+
+
+def test_te_an_intermediate_among_the_arguments_of_which_a_part_is_read_is_refused() -> None:
+    a, b = grid()
+    c = te.compute((3,), lambda i: b[i, 0], "C")
+    s = te.create_schedule(c)
+    s[b].compute_at(s[c], s[c].op.axis[0])
+    with pytest.raises(
+        ScheduleError, match=r"B writes the parameter B, all of which is needed, .*\n.*\n.*\n.*\n.*leave B out"
+    ):
+        lower_te(s, [a, b, c])
+
+
+def test_te_an_inlined_argument_is_not_written() -> None:
+    """As in TVM, whose tutorials pass every tensor."""
+    a = te.placeholder((6,), name="A")
+    b = te.compute((6,), lambda i: a[i] + 1, "B")
+    c = te.compute((6,), lambda i: b[i] * 2, "C")
+    s = te.create_schedule(c.op)
+    s[b].compute_inline()
+    func = pb.lower(s, [a, b, c], simple_mode=True)
+    assert [p.name for p in func.params] == ["A", "B", "C"]
+    assert func.loops("C") == [("i", 6, "serial")]
+    assert "B[" not in str(func).partition("\n")[2]
+    x, y, z = np.arange(6, dtype="float32"), np.full(6, 7, "float32"), np.zeros(6, "float32")
+    pb.build(s, [a, b, c])(x, y, z)
+    np.testing.assert_array_equal(z, (x + 1) * 2)
+    assert (y == 7).all()
 
 
 def test_te_unused_inputs_may_be_arguments() -> None:

@@ -6,11 +6,12 @@ from typing import cast
 
 from pegbox.expr.build import conjuncts
 from pegbox.expr.equal import same
-from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import free_vars
 from pegbox.loops.digits import digits_of, joined
 from pegbox.loops.nodes import Block, BlockRealize, For
 from pegbox.schedule.analysis import written_buffers
+from pegbox.schedule.analysis_made import made_box
 from pegbox.schedule.analysis_region import Interval, Relaxation, Span, caps_of, index_interval, span
 from pegbox.schedule.analysis_threads import relaxed
 from pegbox.schedule.attach import (
@@ -71,8 +72,8 @@ class ComputeAtPrimitives(ScheduleBase):
                     block C: ...
 
         Raises:
-            ScheduleError: the block is an output, has a consumer outside of the loop or none, was decomposed, or
-                reads something that is not ready there; or the place is none.
+            ScheduleError: the block writes a parameter and would not write all of it there, has a consumer outside of
+                the loop or none, was decomposed, or reads something that is not ready there; or the place is none.
         """
         realize = self._block(block)
         if isinstance(loop, LoopRef):
@@ -104,7 +105,36 @@ def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, uni
     )
     check_ready(tree, after, name, loop, "compute_at")
     check_parallel(tree, after, name)
+    _check_parameters(tree, after, name, loop)
     return after
+
+
+def _check_parameters(before: Tree, after: Tree, name: str, loop: For) -> None:
+    """Of a parameter all elements are needed: those that no consumer asks for would stay as they were.
+
+    Raises:
+        ScheduleError: some are not computed at the new place, as far as can be shown.
+    """
+    maker = after.blocks[name]
+    for buffer in written_buffers(maker.block):
+        if buffer in after.func.params and not _makes_all(after, maker, buffer):
+            raise refuse(
+                before,
+                f"compute_at({name}, {loop.var.name}): {name} writes the parameter {buffer.name}, all of which is "
+                "needed, but there only what its consumers read",
+                "move its producers here instead, reverse_compute_at(consumer, loop of the producer), or leave "
+                f"{buffer.name} out of the arguments",
+                name,
+            )
+
+
+def _makes_all(tree: Tree, maker: BlockRealize, buffer: Buffer) -> bool:
+    made = made_box(tree, maker, buffer, set())
+    return made is not None and not made.conditions and all(map(_reaches_all, made.intervals, buffer.shape))
+
+
+def _reaches_all(made: Interval, extent: int) -> bool:
+    return made.lo.is_const and made.lo.const <= 0 and made.lo.const + made.width >= extent - 1
 
 
 def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]:
@@ -112,13 +142,6 @@ def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]
     name, buffers = realize.block.name, written_buffers(realize.block)
     what = f"compute_at({name}, {loop.var.name})"
     for buffer in buffers:
-        if buffer in tree.func.params:
-            raise refuse(
-                tree,
-                f"{what}: {name} writes the parameter {buffer.name}, all of which is needed",
-                "move its producers here instead, or reverse_compute_at(consumer, loop of the producer)",
-                name,
-            )
         others = [w.block.name for w in tree.writers(buffer) if w is not realize]
         if others:
             raise refuse(
@@ -130,7 +153,8 @@ def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]
             )
     readers = [r for r in tree.blocks.values() if r is not realize and any(x.buffer in buffers for x in r.block.reads)]
     if not readers:
-        raise refuse(tree, f"{what}: no block reads what {name} writes", "leave it where it is", name)
+        remedy = "leave it where it is, or reverse_compute_at(it, loop of its producer)"
+        raise refuse(tree, f"{what}: no block reads what {name} writes", remedy, name)
     outside = [r.block.name for r in readers if not tree.is_under(r, loop)]
     if outside:
         raise refuse(
