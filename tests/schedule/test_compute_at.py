@@ -148,7 +148,7 @@ def test_a_parameter_may_be_made_where_it_is_read_if_all_of_it_is(check_values: 
     sch = Schedule([x, b, compute((10,), lambda i: b[i] * b[i + 1], name="C")])
     sch.compute_at("B", sch.split(sch.get_loop("C", 0), factor=4)[0])
     check_values(sch, lambda xs: [xs + 1, (xs[:-1] + 1) * (xs[1:] + 1)])
-    assert "for i_1 in range(5)" in str(sch)
+    assert "        for i in range(5):\n            block B:" in str(sch)
 
 
 def test_a_parameter_that_neighbours_make_again_is_not_made_in_parallel() -> None:
