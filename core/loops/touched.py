@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from pegbox.expr.affine import Linear
@@ -61,12 +61,11 @@ def derived_regions(
         reads, writes = reads_and_writes(body, init)
         own = {region.buffer for region in writes}
     elsewhere = [
-        t.region
-        for t in touches
-        if not t.stores and t.region.buffer in own
-        if not any(w.buffer is t.region.buffer and holds(w, t.region, ranges) for w in writes)
+        t.region for t in touches if not t.stores and t.region.buffer in own if not held(t.region, writes, ranges)
     ]
-    return (*reads, *_boxes(elsewhere, relax)), writes
+    # Together they may make the very box that is written.
+    apart = (region for region in _boxes(elsewhere, relax) if not held(region, writes, ranges))
+    return (*reads, *apart), writes
 
 
 def _boxes(regions: Sequence[Region], relax: Relaxation) -> tuple[Region, ...]:
@@ -106,6 +105,11 @@ def uncovered(
         if not any(r.buffer is touch.region.buffer and holds(r, touch.region, ranges, inside) for r in stated):
             return touch
     return None
+
+
+def held(region: Region, stated: Iterable[Region], ranges: Ranges) -> bool:
+    """Does one of the stated regions hold this one?"""
+    return any(r.buffer is region.buffer and holds(r, region, ranges) for r in stated)
 
 
 def holds(outer: Region, inner: Region, ranges: Ranges, running: Set[Var] = frozenset()) -> bool:

@@ -14,7 +14,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, Region, Stmt
 from pegbox.loops.regions import read, written
-from pegbox.loops.touched import Ranges, derived_regions, holds
+from pegbox.loops.touched import Ranges, derived_regions, held
 from pegbox.loops.visit import blocks_below, children, walk, walk_nest
 from pegbox.schedule.analysis_made import provides
 from pegbox.schedule.outline import refuse
@@ -158,7 +158,7 @@ def _check_seen(before: Tree, after: Tree, name: str, seen: Iterable[Buffer]) ->
     new, old = after.blocks[name].block, before.blocks[name].block
     ranges = {it.var: (0, it.extent - 1) for it in new.iters}
     for buffer in seen:
-        wider = [r for r in new.writes if r.buffer is buffer and not _held(r, old.writes, ranges)]
+        wider = [r for r in new.writes if r.buffer is buffer and not held(r, old.writes, ranges)]
         if wider or (_goes_on(old.body, buffer) and not _goes_on(new.body, buffer)):
             why = "would write more of it than it does" if wider else "goes on with what is in it before"
             raise refuse(
@@ -167,7 +167,7 @@ def _check_seen(before: Tree, after: Tree, name: str, seen: Iterable[Buffer]) ->
                 "do this before the block is made, or to the whole block",
                 name,
             )
-    more = [r.buffer for r in new.reads if not _held(r, old.reads, ranges)]
+    more = [r.buffer for r in new.reads if not held(r, old.reads, ranges)]
     for buffer in dict.fromkeys(more):
         for maker in after.writers(buffer):
             if maker.block is not new and not provides(after, maker, buffer, after.blocks[name]):
@@ -185,10 +185,6 @@ def _in_order(found: Iterable[Region], before: Iterable[Region]) -> tuple[Region
     """The regions in the order that those before had, new ones last: notes and primitives count them."""
     order = [r.buffer for r in before]
     return tuple(sorted(found, key=lambda r: order.index(r.buffer) if r.buffer in order else len(order)))
-
-
-def _held(region: Region, stated: Iterable[Region], ranges: Ranges) -> bool:
-    return any(r.buffer is region.buffer and holds(r, region, ranges) for r in stated)
 
 
 def _goes_on(body: Stmt, buffer: Buffer) -> bool:

@@ -18,7 +18,7 @@ from pegbox.loops.nodes import Annotation, Block, BlockIter, BlockRealize, IterK
 from pegbox.loops.script.calls import arguments
 from pegbox.loops.script.expressions import Expressions
 from pegbox.loops.script.scope import Frame
-from pegbox.loops.touched import derived_regions, holds, uncovered
+from pegbox.loops.touched import derived_regions, held, uncovered
 
 _KINDS = {"spatial": IterKind.SPATIAL, "S": IterKind.SPATIAL, "reduce": IterKind.REDUCE, "R": IterKind.REDUCE}
 
@@ -216,7 +216,7 @@ class Blocks(Expressions):
         self.check_regions(draft, body, reads, writes, call)
         ranges = {it.var: (0, it.extent - 1) for it in draft.iters}
         # What a block reads of its own results is part of what it writes.
-        reads = tuple(r for r in reads if not any(w.buffer is r.buffer and holds(w, r, ranges) for w in writes))
+        reads = tuple(region for region in reads if not held(region, writes, ranges))
         notes: tuple[Annotation, ...] = tuple(draft.notes.items())
         block = Block(draft.name, tuple(draft.iters), reads, writes, body, draft.init, notes)
         combination = None if "combiner" in draft.notes else combination_of(block)
