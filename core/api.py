@@ -26,8 +26,8 @@ from pegbox.records.history import load_history
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record
 from pegbox.schedule.schedule import Schedule
-from pegbox.schedule.te_replay import replay
-from pegbox.schedule.te_schedule import TESchedule
+from pegbox.schedule.te.replay import replay
+from pegbox.schedule.te.schedule import TESchedule
 from pegbox.search.callbacks import Callback, CallbackLike
 from pegbox.search.compare import compare as compare_tuners
 from pegbox.search.comparison import Comparison

@@ -30,10 +30,10 @@ from pegbox.expr.build import minimum as minimum
 from pegbox.expr.nodes import Expr, Var
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.nodes import Function
-from pegbox.schedule.te_intrinsic import decl_buffer as decl_buffer
-from pegbox.schedule.te_intrinsic import decl_tensor_intrin as decl_tensor_intrin
-from pegbox.schedule.te_schedule import TESchedule as TESchedule
-from pegbox.schedule.te_schedule import create_schedule as create_schedule
+from pegbox.schedule.te.intrinsic import decl_buffer as decl_buffer
+from pegbox.schedule.te.intrinsic import decl_tensor_intrin as decl_tensor_intrin
+from pegbox.schedule.te.schedule import TESchedule as TESchedule
+from pegbox.schedule.te.schedule import create_schedule as create_schedule
 
 if_then_else = select
 indexdiv = floordiv

@@ -11,8 +11,8 @@ from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Stmt, seq
 from pegbox.schedule.analysis import read_buffers, written_buffers
-from pegbox.schedule.analysis_made import provides
-from pegbox.schedule.analysis_region import Span
+from pegbox.schedule.analysis.made import provides
+from pegbox.schedule.analysis.region import Span
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.primitives.kinds import check_kinds
 from pegbox.schedule.tree import Tree, children

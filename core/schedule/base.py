@@ -13,7 +13,7 @@ from pegbox.expr.nodes import Var
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt
-from pegbox.schedule.analysis_survey import CLEAN, Survey, survey
+from pegbox.schedule.analysis.survey import CLEAN, Survey, survey
 from pegbox.schedule.arguments import Signature
 from pegbox.schedule.focus import Focus, Path, common_home
 from pegbox.schedule.handles import BlockRef, LoopRef, SampledInt, SampledLoop
@@ -43,7 +43,7 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
 
     Args:
         any_block: good for every block, also for those whose iterations depend on each other in ways that only their
-            order keeps right (see `analysis_block`). The arguments of other primitives are checked for those.
+            order keeps right (see `analysis.block`). The arguments of other primitives are checked for those.
         moves: blocks change places with others, or values take another way to them: refused for blocks on buffers
             that are written again after they were read. False for what only changes a nest in itself.
     """

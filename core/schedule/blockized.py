@@ -18,7 +18,7 @@ from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, IterKind, Region, Stmt
 from pegbox.loops.touched import derived_regions
 from pegbox.loops.visit import substitute_vars
-from pegbox.schedule.analysis_region import Relaxation, interval
+from pegbox.schedule.analysis.region import Relaxation, interval
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.tree import Tree
 

@@ -14,9 +14,9 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, Region, Stmt
 from pegbox.loops.regions import read, written
-from pegbox.loops.touched import Ranges, derived_regions, held
+from pegbox.loops.touched import derived_regions, held
 from pegbox.loops.visit import blocks_below, children, walk, walk_nest
-from pegbox.schedule.analysis_made import provides
+from pegbox.schedule.analysis.made import provides
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.tree import Tree
 

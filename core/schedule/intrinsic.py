@@ -19,7 +19,7 @@ from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
 from pegbox.loops.regions import read, written
 from pegbox.loops.visit import children, realizes, replace_buffer
-from pegbox.schedule.analysis_region import index_interval
+from pegbox.schedule.analysis.region import index_interval
 
 
 @dataclass(frozen=True, eq=False)

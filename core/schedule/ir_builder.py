@@ -11,7 +11,7 @@ from pegbox.expr import dtypes
 from pegbox.expr.build import add, as_expr, cast
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, If, Stmt, Store, seq
-from pegbox.schedule.te_intrinsic import IntrinBuffer
+from pegbox.schedule.te.intrinsic import IntrinBuffer
 
 _KINDS = {
     "serial": ForKind.SERIAL,

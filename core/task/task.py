@@ -15,8 +15,8 @@ from pegbox.errors import PegboxError, TemplateError
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
 from pegbox.schedule.schedule import Schedule
-from pegbox.schedule.te_replay import replay
-from pegbox.schedule.te_schedule import TESchedule
+from pegbox.schedule.te.replay import replay
+from pegbox.schedule.te.schedule import TESchedule
 from pegbox.space import Config, ConfigSpace
 from pegbox.task.config_view import ApplyingConfig, DeclaringConfig, TemplateConfig
 from pegbox.task.flop import count_flop

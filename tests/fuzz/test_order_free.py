@@ -11,9 +11,9 @@ from fuzz.te_steps import FACTORS
 
 from pegbox import te
 from pegbox.errors import ScheduleError
-from pegbox.schedule.stage import Stage
-from pegbox.schedule.te_replay import lower_te
-from pegbox.schedule.te_schedule import TESchedule
+from pegbox.schedule.te.replay import lower_te
+from pegbox.schedule.te.schedule import TESchedule
+from pegbox.schedule.te.stage import Stage
 
 Call = Callable[[], object]
 

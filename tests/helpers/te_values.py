@@ -11,8 +11,8 @@ import pegbox as pb
 from pegbox import te
 from pegbox.compute.reference import evaluate
 from pegbox.compute.tensor import Tensor
-from pegbox.schedule.te_replay import lower_te
-from pegbox.schedule.te_schedule import TESchedule
+from pegbox.schedule.te.replay import lower_te
+from pegbox.schedule.te.schedule import TESchedule
 
 
 def check_values(s: TESchedule, tensors: Sequence[Tensor]) -> None:

@@ -18,8 +18,8 @@ from pegbox.loops.passes.guards import drop_guards
 from pegbox.loops.passes.hoist import hoist_tests
 from pegbox.loops.passes.init import lower_inits
 from pegbox.loops.passes.partition import partition_loops
-from pegbox.schedule.te_replay import lower_te
-from pegbox.schedule.te_schedule import TESchedule
+from pegbox.schedule.te.replay import lower_te
+from pegbox.schedule.te.schedule import TESchedule
 
 PASSES = {
     "init": lower_inits,

@@ -10,7 +10,7 @@ from te_programs import matmul, two_stages, vector
 import pegbox as pb
 from pegbox import te
 from pegbox.errors import LoweringError
-from pegbox.schedule.te_replay import lower_te
+from pegbox.schedule.te.replay import lower_te
 
 
 def tiled() -> tuple[Any, Any]:

@@ -19,7 +19,7 @@ from pegbox.loops.passes import lower_function
 from pegbox.loops.passes.hoist import hoist_tests
 from pegbox.loops.passes.partition import partition_loops
 from pegbox.loops.visit import walk
-from pegbox.schedule.te_replay import lower_te
+from pegbox.schedule.te.replay import lower_te
 
 
 def ifs(func: Function) -> int:

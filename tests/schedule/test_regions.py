@@ -13,7 +13,7 @@ from pegbox.expr.build import index
 from pegbox.expr.distinct import determined
 from pegbox.expr.nodes import Binary, Compare, Const, Expr, Var
 from pegbox.expr.visit import free_vars
-from pegbox.schedule.analysis_region import Relaxation, caps_of, interval, own_span, span
+from pegbox.schedule.analysis.region import Relaxation, caps_of, interval, own_span, span
 
 A, B, C = Var("a"), Var("b"), Var("c")
 LOOPS = (A, B, C)

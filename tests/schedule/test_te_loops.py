@@ -10,7 +10,7 @@ from te_values import check_values, grid, matmul, scheduled
 
 from pegbox import te
 from pegbox.errors import ScheduleError
-from pegbox.schedule.te_replay import lower_te, replay
+from pegbox.schedule.te.replay import lower_te, replay
 
 
 def names(s: Any, tensor: Any) -> list[str]:

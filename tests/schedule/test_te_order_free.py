@@ -11,7 +11,7 @@ from te_values import check_values, stages
 
 from pegbox import te
 from pegbox.errors import ScheduleError
-from pegbox.schedule.te_replay import lower_te
+from pegbox.schedule.te.replay import lower_te
 
 Call = Callable[[Any], None]
 

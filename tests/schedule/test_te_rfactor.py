@@ -11,7 +11,7 @@ from te_values import check_values, matmul, stages
 import pegbox as pb
 from pegbox import te
 from pegbox.errors import ScheduleError
-from pegbox.schedule.stage import At
+from pegbox.schedule.te.stage import At
 
 
 def row_sums(n: int = 6, m: int = 40) -> list[Any]:

@@ -12,7 +12,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ScheduleError
-from pegbox.schedule.te_replay import lower_te, replay
+from pegbox.schedule.te.replay import lower_te, replay
 
 # create_schedule
 

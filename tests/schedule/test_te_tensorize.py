@@ -16,7 +16,7 @@ import pegbox as pb
 from pegbox import te, tir
 from pegbox.codegen import Target, c_header, compile_program, emit, features, load, write_object, write_shared_library
 from pegbox.errors import ArgumentError, CompileError, ScheduleError
-from pegbox.schedule.te_replay import lower_te
+from pegbox.schedule.te.replay import lower_te
 
 GEMV = """
 int gemv_update(float *cc, float *aa, float *bb, int m, int l, int stride) {

@@ -14,7 +14,7 @@ from pegbox import te
 from pegbox.compute.tensor import Range
 from pegbox.errors import ComputeError, ScheduleError
 from pegbox.loops.interpret import interpret
-from pegbox.schedule.te_replay import lower_te
+from pegbox.schedule.te.replay import lower_te
 
 
 def axis(tag: str, extent: int | None = None) -> Any:

@@ -9,7 +9,7 @@ import pytest
 
 from pegbox import te, tir
 from pegbox.errors import TemplateError
-from pegbox.schedule.te_replay import replay
+from pegbox.schedule.te.replay import replay
 from pegbox.space import ConfigSpace
 from pegbox.space.entities import AnnotateEntity, OtherEntity, ReorderEntity, SplitEntity
 from pegbox.task.apply import handle

@@ -11,9 +11,9 @@ from pegbox.expr.visit import free_vars
 from pegbox.loops.digits import digits_of, joined
 from pegbox.loops.nodes import Block, BlockRealize, For
 from pegbox.schedule.analysis import written_buffers
-from pegbox.schedule.analysis_made import made_box
-from pegbox.schedule.analysis_region import Interval, Relaxation, Span, caps_of, index_interval, span
-from pegbox.schedule.analysis_threads import relaxed
+from pegbox.schedule.analysis.made import made_box
+from pegbox.schedule.analysis.region import Interval, Relaxation, Span, caps_of, index_interval, span
+from pegbox.schedule.analysis.threads import relaxed
 from pegbox.schedule.attach import (
     check_order,
     check_parallel,

@@ -22,7 +22,7 @@ from pegbox.schedule.analysis import (
     spatial_values,
     written_buffers,
 )
-from pegbox.schedule.analysis_threads import check_axes, check_reduction, repeats
+from pegbox.schedule.analysis.threads import check_axes, check_reduction, repeats
 from pegbox.schedule.base import ScheduleBase, composite, primitive
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse

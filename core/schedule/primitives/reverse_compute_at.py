@@ -9,8 +9,8 @@ from pegbox.expr.affine import Linear, constant, linear
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.loops.nodes import BlockIter, BlockRealize, For
 from pegbox.schedule.analysis import read_buffers, reduce_values, variables, written_buffers
-from pegbox.schedule.analysis_made import Box, made_box
-from pegbox.schedule.analysis_region import Interval, Span, own_span
+from pegbox.schedule.analysis.made import Box, made_box
+from pegbox.schedule.analysis.region import Interval, Span, own_span
 from pegbox.schedule.attach import (
     check_order,
     check_parallel,

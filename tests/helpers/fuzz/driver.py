@@ -23,7 +23,7 @@ from pegbox import te
 from pegbox.errors import LoweringError, ScheduleError
 from pegbox.loops.verify import verify
 from pegbox.schedule import Schedule, Trace
-from pegbox.schedule.te_schedule import TESchedule
+from pegbox.schedule.te.schedule import TESchedule
 
 RERUN = "python3 tests/helpers/fuzz --seed {0.seed} --kind {0.kind} --language {0.language}"
 

@@ -16,8 +16,8 @@ from fuzz.tensor_steps import tensorize_te
 from pegbox.compute.tensor import IterVar, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import ForKind
-from pegbox.schedule.stage import Inline, Root, Stage
-from pegbox.schedule.te_schedule import TESchedule
+from pegbox.schedule.te.schedule import TESchedule
+from pegbox.schedule.te.stage import Inline, Root, Stage
 
 FACTORS = (1, 2, 3, 4, 5, 8)
 TEStep = Callable[[TESchedule, random.Random], object]

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from fuzz.layout_steps import check_notes
 from pegbox.compute.tensor import Tensor
 from pegbox.schedule import Schedule
-from pegbox.schedule.stage import At
-from pegbox.schedule.te_replay import replay
-from pegbox.schedule.te_schedule import TESchedule
+from pegbox.schedule.te.replay import replay
+from pegbox.schedule.te.schedule import TESchedule
+from pegbox.schedule.te.stage import At
 
 
 def set_scope(s: TESchedule, rng: random.Random) -> None:

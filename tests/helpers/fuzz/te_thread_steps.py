@@ -7,8 +7,8 @@ import random
 from pegbox import te
 from pegbox.compute.tensor import IterVar
 from pegbox.errors import ScheduleError
-from pegbox.schedule.stage import Inline, Stage
-from pegbox.schedule.te_schedule import TESchedule
+from pegbox.schedule.te.schedule import TESchedule
+from pegbox.schedule.te.stage import Inline, Stage
 
 TAGS = ("threadIdx.x", "threadIdx.x", "threadIdx.y", "blockIdx.x", "blockIdx.y", "vthread")
 

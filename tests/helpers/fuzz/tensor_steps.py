@@ -13,7 +13,7 @@ from pegbox.loops.nodes import BlockRealize, Seq, Store
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.schedule import LoopRef, Schedule
 from pegbox.schedule.intrinsic import TensorIntrin
-from pegbox.schedule.te_schedule import TESchedule
+from pegbox.schedule.te.schedule import TESchedule
 
 Choose = Callable[[int], int]
 

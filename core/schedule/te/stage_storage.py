@@ -6,7 +6,7 @@ from pegbox.compute.tensor import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.schedule.buffers import check_scope
-from pegbox.schedule.stage_base import StageBase
+from pegbox.schedule.te.stage_base import StageBase
 
 
 class StorageMethods(StageBase):

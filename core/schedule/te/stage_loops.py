@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pegbox.compute.tensor import IterVar, Range
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
-from pegbox.schedule.stage_base import FuseRelation, SplitRelation, StageBase
+from pegbox.schedule.te.stage_base import FuseRelation, SplitRelation, StageBase
 
 
 class LoopMethods(StageBase):

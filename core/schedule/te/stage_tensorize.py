@@ -5,7 +5,7 @@ from __future__ import annotations
 from pegbox.compute.tensor import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.schedule.intrinsic import TensorIntrin
-from pegbox.schedule.stage_base import StageBase
+from pegbox.schedule.te.stage_base import StageBase
 
 
 class TensorizeMethods(StageBase):

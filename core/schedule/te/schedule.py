@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from pegbox.compute.tensor import Operation, Tensor
 from pegbox.errors import ScheduleError
-from pegbox.schedule.te_cache import CacheRewrites
-from pegbox.schedule.te_group import Groups
-from pegbox.schedule.te_rfactor import RfactorRewrites
+from pegbox.schedule.te.cache import CacheRewrites
+from pegbox.schedule.te.group import Groups
+from pegbox.schedule.te.rfactor import RfactorRewrites
 
 
 class TESchedule(CacheRewrites, RfactorRewrites, Groups):

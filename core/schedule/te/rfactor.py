@@ -13,8 +13,8 @@ from pegbox.expr.build import TRUE, all_of, compare, floordiv, floormod, index, 
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr, Load, Var
 from pegbox.expr.visit import substitute
-from pegbox.schedule.stage import FuseRelation, SplitRelation, Stage
-from pegbox.schedule.te_base import TEScheduleBase
+from pegbox.schedule.te.base import TEScheduleBase
+from pegbox.schedule.te.stage import FuseRelation, SplitRelation, Stage
 
 
 class RfactorRewrites(TEScheduleBase):

@@ -17,10 +17,10 @@ from pegbox.expr.simplify import simplified_linear, simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import BlockRealize
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables, written_buffers
-from pegbox.schedule.analysis_block import disorder
-from pegbox.schedule.analysis_kept import kept
-from pegbox.schedule.analysis_made import provides
-from pegbox.schedule.analysis_region import Relaxation, caps_of, interval
+from pegbox.schedule.analysis.block import disorder
+from pegbox.schedule.analysis.kept import kept
+from pegbox.schedule.analysis.made import provides
+from pegbox.schedule.analysis.region import Relaxation, caps_of, interval
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.tree import Tree
 

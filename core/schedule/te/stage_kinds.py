@@ -11,7 +11,7 @@ from pegbox.expr.dtypes import integer
 from pegbox.loops.foreign import c_source
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule.primitives.kinds import pragma_value
-from pegbox.schedule.stage_base import Prefetch, StageBase
+from pegbox.schedule.te.stage_base import Prefetch, StageBase
 
 # Pragmas that are primitives under another name.
 _KINDS = {"unroll": ForKind.UNROLLED, "vectorize": ForKind.VECTORIZED, "parallel": ForKind.PARALLEL}

@@ -13,7 +13,7 @@ from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import BlockRealize
 from pegbox.schedule.analysis import reduce_values, variables
-from pegbox.schedule.analysis_region import Interval, Relaxation, caps_of, index_interval
+from pegbox.schedule.analysis.region import Interval, Relaxation, caps_of, index_interval
 from pegbox.schedule.tree import Tree
 
 

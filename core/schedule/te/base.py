@@ -8,8 +8,8 @@ from typing import TypeVar
 from pegbox.compute.graph import post_order
 from pegbox.compute.tensor import ComputeOp, IterVar, Operation, PlaceholderOp, Tensor
 from pegbox.errors import ScheduleError
-from pegbox.schedule.stage import At, Stage
-from pegbox.schedule.stage_base import GroupBase
+from pegbox.schedule.te.stage import At, Stage
+from pegbox.schedule.te.stage_base import GroupBase
 
 _Schedule = TypeVar("_Schedule", bound="TEScheduleBase")
 

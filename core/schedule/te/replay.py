@@ -16,10 +16,10 @@ from pegbox.loops.from_compute import block_names, function_from_ops
 from pegbox.loops.nodes import ForKind, Function
 from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
-from pegbox.schedule.stage import At, FuseRelation, Inline, SplitRelation, Stage
-from pegbox.schedule.stage_attach import misplaced
-from pegbox.schedule.te_schedule import TESchedule
-from pegbox.schedule.te_threads import settle_scope, start_threads
+from pegbox.schedule.te.schedule import TESchedule
+from pegbox.schedule.te.stage import At, FuseRelation, Inline, SplitRelation, Stage
+from pegbox.schedule.te.stage_attach import misplaced
+from pegbox.schedule.te.threads import settle_scope, start_threads
 
 
 def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> Schedule:

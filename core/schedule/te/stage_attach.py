@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pegbox.compute.tensor import IterVar
 from pegbox.errors import ScheduleError
-from pegbox.schedule.stage_base import At, Inline, Root, StageBase, parents_of, results_of
+from pegbox.schedule.te.stage_base import At, Inline, Root, StageBase, parents_of, results_of
 
 
 class AttachMethods(StageBase):

@@ -11,7 +11,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr, Load, Var
 from pegbox.expr.visit import replace_buffers, substitute
 from pegbox.schedule.primitives.cache import SCOPES
-from pegbox.schedule.te_base import TEScheduleBase
+from pegbox.schedule.te.base import TEScheduleBase
 
 
 class CacheRewrites(TEScheduleBase):

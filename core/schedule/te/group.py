@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from pegbox.compute.tensor import IterVar, Tensor
 from pegbox.errors import ScheduleError
-from pegbox.schedule.stage import At, Root, Stage
-from pegbox.schedule.stage_base import GroupBase, StageBase
-from pegbox.schedule.te_base import TEScheduleBase
+from pegbox.schedule.te.base import TEScheduleBase
+from pegbox.schedule.te.stage import At, Root, Stage
+from pegbox.schedule.te.stage_base import GroupBase, StageBase
 
 
 class Group(GroupBase):

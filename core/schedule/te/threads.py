@@ -10,7 +10,7 @@ from pegbox.loops.nodes import For, ForKind, thread_tag
 from pegbox.loops.threads import in_block
 from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
-from pegbox.schedule.stage import Stage
+from pegbox.schedule.te.stage import Stage
 
 
 def start_threads(sch: Schedule, stage: Stage, block: BlockRef) -> None:

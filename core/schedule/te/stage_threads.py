@@ -10,7 +10,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr
 from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import ForKind
-from pegbox.schedule.stage_base import StageBase
+from pegbox.schedule.te.stage_base import StageBase
 
 
 class ThreadMethods(StageBase):
