@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, TYPE_CHECKING
 
 from pegbox.errors import ExprError
 from pegbox.expr import build
@@ -34,6 +34,9 @@ class IndexMap:
 
     __slots__ = ("final_indices", "initial_indices")
 
+    # Where TVM parts the dimensions of memory that has several; on CPUs memory has one, and it means nothing.
+    AXIS_SEPARATOR: ClassVar[object] = "axis separator"
+
     def __init__(self, initial_indices: Sequence[Var], final_indices: Sequence[Expr]) -> None:
         """From variables and affine expressions of them (sums, products with constants, // and % by constants).
 
@@ -59,8 +62,8 @@ class IndexMap:
         """
         variables = [Var(name) for name in _names(func, ndim)]
         result = func(*variables)
-        exprs = list(result) if isinstance(result, tuple | list) else [result]
-        return IndexMap(variables, [_index(e) for e in exprs])
+        given = list(result) if isinstance(result, tuple | list) else [result]
+        return IndexMap(variables, [_index(e) for e in given if e is not IndexMap.AXIS_SEPARATOR])
 
     @staticmethod
     def from_text(text: str) -> IndexMap:

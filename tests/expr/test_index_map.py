@@ -116,3 +116,8 @@ def test_indices_are_mapped_and_simplified() -> None:
 def test_misuse_is_refused(make: Any, message: str) -> None:
     with pytest.raises(ExprError, match=message):
         make()
+
+
+def test_axis_separators_mean_nothing_here() -> None:
+    parted = IndexMap.from_func(lambda i, j: (i // 4, IndexMap.AXIS_SEPARATOR, j, i % 4))
+    assert parted == IndexMap.from_func(lambda i, j: (i // 4, j, i % 4))
