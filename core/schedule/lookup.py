@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import Block, BlockRealize, For
-from pegbox.schedule.base import ScheduleBase, lookup
+from pegbox.schedule.base import ScheduleBase
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse
+from pegbox.schedule.recording import lookup
 from pegbox.schedule.tree import blocks_below
 
 ROOT = "root"  # the whole function as a block; TVM's name for it

@@ -10,19 +10,16 @@ from pegbox.expr import build, dtypes
 from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import OPERATORS, Buffer, Call, Const, Expr, Load, Var
 from pegbox.expr.visit import loads
-from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, If, Stmt, Store, seq
+from pegbox.loops.nodes import Alloc, Evaluate, For, If, Stmt, Store, seq
 from pegbox.loops.regions import written
-from pegbox.loops.script.blocks import Blocks, Draft
+from pegbox.loops.script.blocks import Draft
 from pegbox.loops.script.calls import arguments, dtype_of
+from pegbox.loops.script.domains import Domains
 from pegbox.loops.script.scope import Scope
 from pegbox.loops.script.source import Source
 from pegbox.loops.script.words import Word
 from pegbox.loops.visit import walk
 
-_KINDS = {
-    "serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorized": ForKind.VECTORIZED,
-    "unroll": ForKind.UNROLLED, "thread_binding": ForKind.THREAD,
-}  # fmt: skip
 _AUGMENTED = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 
 
@@ -34,7 +31,7 @@ _PROMISES = ("align", "offset_factor")
 _MAKERS = ("alloc_buffer", "decl_buffer", "match_buffer")
 
 
-class Statements(Blocks):
+class Statements(Domains):
     """Reads suites; `allocs` are the buffers that the function has of its own."""
 
     def __init__(self, source: Source, outer: Mapping[str, Any]) -> None:
@@ -146,62 +143,6 @@ class Statements(Blocks):
         for var, extent in reversed(loops):
             body = For(var, extent, body, kind, notes)
         return body
-
-    def domains(self, node: ast.expr) -> tuple[list[tuple[int, int]], ForKind, tuple[tuple[str, Any], ...]]:
-        """(first value, number of values) of each loop, and how they run."""
-        remedy = "loops run over range(n), T.grid(...), T.serial, T.parallel, T.vectorized, T.unroll, T.thread_binding"
-        function = self.value(node.func) if isinstance(node, ast.Call) else None
-        if not isinstance(node, ast.Call) or not (function is range or isinstance(function, Word)):
-            self.fail(node, f"{ast.unparse(node)} is no domain of a loop", remedy)
-        if function is range:
-            if len(node.args) == 3 and self.whole(node.args[2], "step") != 1:
-                self.fail(node.args[2], "loops have the step 1", "multiply the variable where it is used")
-            return [self.interval(node, node.args[:2])], ForKind.SERIAL, ()
-        if function.name == "grid":
-            return [each for a in node.args for each in self.of_grid(a)], ForKind.SERIAL, ()
-        if function.name not in _KINDS:
-            self.fail(node, f"{function} is no domain of a loop", remedy)
-        return self.of_kind(node, function.name)
-
-    def of_grid(self, node: ast.expr) -> list[tuple[int, int]]:
-        """One extent, or those of a starred shape."""
-        if not isinstance(node, ast.Starred):
-            return [self.interval(node, [node])]
-        shape = self.value(node.value)
-        if not isinstance(shape, tuple | list) or any((dtypes.integer(n) or 0) < 1 for n in shape):
-            self.fail(node, f"{ast.unparse(node)} is no row of extents", "star a shape, such as *A.shape")
-        return [(0, int(n)) for n in shape]
-
-    def of_kind(self, node: ast.Call, word: str) -> tuple[list[tuple[int, int]], ForKind, tuple[tuple[str, Any], ...]]:
-        options = {k.arg: k.value for k in node.keywords}
-        notes: dict[str, Any] = {}
-        args = list(node.args)
-        if word == "thread_binding":
-            tag = options.pop("thread", None) or (args.pop() if len(args) > 1 else None)
-            name = None if tag is None else self.value(tag)
-            if not isinstance(name, str):
-                self.fail(tag or node, "T.thread_binding needs a thread axis", 'write thread="threadIdx.x"')
-            notes["thread"] = name
-        for bound in ("start", "stop"):
-            if bound in options:
-                args.append(options.pop(bound))
-        given = options.pop("annotations", None)
-        if given is not None:
-            kept = self.literal(given)
-            if not isinstance(kept, dict | None):
-                self.fail(given, "annotations are a dictionary")
-            notes |= kept or {}
-        if options:
-            self.fail(node, f"T.{word} has no argument {next(iter(options))!r}", "it takes annotations={...}")
-        return [self.interval(node, args)], _KINDS[word], tuple(notes.items())
-
-    def interval(self, node: ast.AST, args: Sequence[ast.expr]) -> tuple[int, int]:
-        if not 1 <= len(args) <= 2:
-            self.fail(node, "a loop takes an extent, or a first value and an end")
-        first, end = (0, self.whole(args[0], "extent")) if len(args) == 1 else [self.whole(a, "bound") for a in args]
-        if end <= first:
-            self.fail(args[-1], f"the loop from {first} to {end} has no iteration", "leave it out, or give it some")
-        return first, end - first
 
     # tests, stores, names
 

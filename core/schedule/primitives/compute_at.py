@@ -25,10 +25,11 @@ from pegbox.schedule.attach import (
     nest,
     place,
 )
-from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.base import ScheduleBase
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.primitives.inline import into_consumers
+from pegbox.schedule.recording import primitive
 from pegbox.schedule.tree import Tree
 
 # What sample_compute_location gives in place of a loop.

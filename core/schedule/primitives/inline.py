@@ -17,11 +17,12 @@ from pegbox.loops.regions import reads_and_writes
 from pegbox.loops.visit import map_exprs
 from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.attach import check_parallel
-from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.base import ScheduleBase
 from pegbox.schedule.handles import BlockRef
 from pegbox.schedule.inlined import Element, all_same, element, layout, plain_store, replaced, uses
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.primitives.kinds import check_kinds
+from pegbox.schedule.recording import primitive
 from pegbox.schedule.tree import Tree, with_allocs
 
 

@@ -23,9 +23,10 @@ from pegbox.schedule.analysis import (
     written_buffers,
 )
 from pegbox.schedule.analysis.threads import check_axes, check_reduction, repeats
-from pegbox.schedule.base import ScheduleBase, composite, primitive
+from pegbox.schedule.base import ScheduleBase
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse
+from pegbox.schedule.recording import composite, primitive
 from pegbox.schedule.tree import Tree, blocks_below, loops_below
 
 Note: TypeAlias = bool | int | float | str | Sequence[Any]

@@ -12,12 +12,13 @@ from pegbox.expr.index_map import IndexMap
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import BlockRealize
 from pegbox.loops.passes.notes import ALIGN
-from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.base import ScheduleBase
 from pegbox.schedule.buffers import check_intermediate, choose_read, choose_written, fresh_buffer_name, has_gaps
 from pegbox.schedule.copies import insert_at_top
 from pegbox.schedule.einsum import pad_einsum
 from pegbox.schedule.handles import BlockRef
 from pegbox.schedule.outline import refuse
+from pegbox.schedule.recording import primitive
 from pegbox.schedule.reindex import reindexed_read, reindexed_write, with_block_layout
 from pegbox.schedule.relayout import fills_whole, mapped, obstacle, padded_producer, padding_block
 from pegbox.schedule.trace import trace_value

@@ -13,9 +13,10 @@ from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Region, Stmt
 from pegbox.loops.regions import written
 from pegbox.loops.visit import substitute_vars, walk
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
-from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.base import ScheduleBase
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse
+from pegbox.schedule.recording import primitive
 from pegbox.schedule.tree import Tree
 
 

@@ -19,9 +19,10 @@ from pegbox.loops.nodes import Alloc, BlockRealize, For, ForKind, If, Seq, Stmt,
 from pegbox.loops.renew import renewed
 from pegbox.loops.visit import realizes
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
-from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.base import ScheduleBase
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse
+from pegbox.schedule.recording import primitive
 from pegbox.schedule.tree import Tree, blocks_below
 
 

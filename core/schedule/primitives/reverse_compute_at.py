@@ -23,10 +23,11 @@ from pegbox.schedule.attach import (
     place,
     rank,
 )
-from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.base import ScheduleBase
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.primitives.compute_at import ROOT
+from pegbox.schedule.recording import primitive
 from pegbox.schedule.tree import Tree, children
 
 

@@ -16,10 +16,11 @@ from pegbox.loops.combiner import store_all
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Function, If, IterKind, Stmt, Store, seq
 from pegbox.loops.regions import point, reads_and_writes
 from pegbox.schedule.analysis import reduce_values, variables
-from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.base import ScheduleBase
 from pegbox.schedule.factored import Factored, factored
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.primitives.kinds import check_kinds
+from pegbox.schedule.recording import primitive
 from pegbox.schedule.tree import Tree, with_allocs
 
 _Item = TypeVar("_Item")

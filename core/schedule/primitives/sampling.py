@@ -14,11 +14,11 @@ from random import Random
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import For
 from pegbox.schedule.analysis import written_buffers
-from pegbox.schedule.base import primitive
 from pegbox.schedule.handles import BlockRef, LoopRef, SampledInt, SampledLoop
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.primitives.compute_at import INLINE, ROOT, ComputeAtPrimitives
 from pegbox.schedule.primitives.inline import InlinePrimitives
+from pegbox.schedule.recording import primitive
 
 
 class SamplingPrimitives(ComputeAtPrimitives, InlinePrimitives):

@@ -8,12 +8,13 @@ import pegbox.schedule.intrinsics  # noqa: F401  (makes the shipped ones known)
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.foreign import ForeignCode, with_code
 from pegbox.loops.nodes import BlockRealize, For, ForKind
-from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.base import ScheduleBase
 from pegbox.schedule.blockized import blockized, fresh_block, nest_below
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.intrinsic import TensorIntrin
 from pegbox.schedule.intrinsic_match import Mismatch
 from pegbox.schedule.outline import refuse
+from pegbox.schedule.recording import primitive
 from pegbox.schedule.tensorized import tensorized
 from pegbox.schedule.tree import Tree
 

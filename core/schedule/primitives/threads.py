@@ -16,10 +16,11 @@ from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt, thread_tag
 from pegbox.loops.threads import is_shared
 from pegbox.schedule.analysis import mentions, reduce_values, spatial_values
-from pegbox.schedule.base import ScheduleBase, primitive
+from pegbox.schedule.base import ScheduleBase
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse
 from pegbox.schedule.primitives.kinds import check_kinds
+from pegbox.schedule.recording import primitive
 from pegbox.schedule.thread_text import read_condition
 from pegbox.schedule.tree import Tree
 
