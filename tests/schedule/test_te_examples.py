@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compilers import compiler
 from te_values import check_values
 
 import pegbox as pb
@@ -356,6 +357,7 @@ def gemv(rows: int, columns: int, stride: int) -> Any:
     return te.decl_tensor_intrin(y.op, body, name="example_gemv", binds={w: matrix}, code=tir.c_source(GEMV))
 
 
+@compiler
 def test_te_example_tensorize_of_a_product_by_gemv(example: Check) -> None:
     a, b = te.placeholder((6, 32), name="A"), te.placeholder((24, 32), name="B")
     k = te.reduce_axis((0, 32), "k")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compilers import compiler
 
 import pegbox as pb
 from pegbox import te, tir
@@ -396,6 +397,7 @@ def half(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
     assert not tir.TensorIntrin.is_registered("test_bad")
 
 
+@compiler
 def test_code_that_lies_otherwise_in_memory_is_refused_at_last() -> None:
     """What lowering makes of an intermediate buffer is known only then."""
     a = te.placeholder((4, 4), name="a")
