@@ -15,8 +15,6 @@ from pegbox.expr.build import as_expr, maximum, minimum
 from pegbox.expr.nodes import Const, Expr
 from pegbox.expr.visit import free_vars, walk
 
-_DEFAULT_NAMES = "ijklmnopqrst"
-
 
 def _shape(shape: object, name: str) -> tuple[int, ...]:
     dims = tuple(shape) if isinstance(shape, Iterable) else (shape,)

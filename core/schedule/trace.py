@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegbox.errors import ScheduleError
 from pegbox.schedule.handles import BlockRef, LoopRef
@@ -31,20 +31,6 @@ class Drawn:
     position: int = 0
 
 
-class TraceValue(Protocol):
-    """A value of another kind in a step, such as an index map: see `trace_value`."""
-
-    kind: ClassVar[str]
-
-    def trace_python(self) -> str:
-        """A Python expression that a primitive takes for this value."""
-        ...
-
-    def trace_json(self) -> Any:
-        """Plain data, from which `from_trace_json` makes an equal value."""
-        ...
-
-
 _Value = TypeVar("_Value")
 _KINDS: dict[str, Callable[[Any], Any]] = {}
 
@@ -52,8 +38,8 @@ _KINDS: dict[str, Callable[[Any], Any]] = {}
 def trace_value(kind: str) -> Callable[[type[_Value]], type[_Value]]:
     """Class decorator: instances may stand in steps; JSON has them as {kind: data}.
 
-    The class has `trace_python()`, `trace_json()` and a class method `from_trace_json(data)`; its instances are
-    immutable and compare by value.
+    The class has `trace_python()`, an expression that a primitive takes for the value, `trace_json()`, plain data, and
+    a class method `from_trace_json(data)` that makes an equal value; instances are immutable and compare by value.
     """
 
     def register(cls: type[_Value]) -> type[_Value]:

@@ -324,6 +324,31 @@ def test_te_a_body_of_statements(golden: Any) -> None:
     np.testing.assert_array_equal(got, u.sum(1))
 
 
+def test_te_statements_under_conditions() -> None:
+    a = te.placeholder((8,), name="a")
+    c = te.compute((8,), lambda i: te.maximum(a[i], -a[i]), name="c")
+
+    def body(ins: Any, outs: Any) -> Any:
+        ib = tir.ir_builder.create()
+        x, out = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        with ib.for_range(0, 8, "i") as i:
+            with ib.if_scope(x[i] < 0.0):
+                out[i] = -x[i]
+            with ib.if_scope(x[i] >= 0.0):
+                out[i] = x[i]
+        return ib.get()
+
+    magnitudes = te.decl_tensor_intrin(c.op, body, name="magnitudes")
+    x = te.placeholder((24,), name="X")
+    y = te.compute((24,), lambda i: te.maximum(x[i], -x[i]), name="Y")
+    s = te.create_schedule(y.op)
+    _, inner = s[y].split(y.op.axis[0], factor=8)
+    s[y].tensorize(inner, magnitudes)
+    u, got = np.random.default_rng(0).integers(-5, 6, 24).astype("float32"), np.full(24, np.nan, "float32")
+    pb.build(s, [x, y])(u, got)
+    np.testing.assert_array_equal(got, np.abs(u))
+
+
 # Misuse.
 
 
