@@ -23,11 +23,10 @@ from pegbox.compute.tensor import Tensor
 from pegbox.expr.dtypes import nbytes
 
 _VECTOR_BYTES = 64  # panels are laid out for the widest vectors; narrower ones take two or four of them
-_REGISTERS = 28  # of 32: the rest hold a row of B and a broadcast element of A
-_LATENCY = 10  # additions in flight that keep two multiply-add units busy, and some to spare
+_REGISTERS = 32  # of the widest vectors; on most machines the best tile leaves some for a row of B and an element of A
+_LATENCY = 4  # vectors, of which a machine with narrow ones makes two or four; how many hide the latency is its affair
 _BATCH = 8  # products in a batch from which on each thread takes whole ones
-_LONG = 2048  # reductions from which on longer blocks of them are worth a try
-_BODY = 112  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
+_BODY = 128  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
 _STREAM_ROWS = 8  # with more rows than that, memory is not the limit
 _REUSE = 256  # rows from which on packing B costs next to nothing
 _CACHED = 1 << 18  # bytes of B that stay close to the core even unpacked
@@ -41,13 +40,14 @@ def declare(cfg: Any, m: int, k: int, n: int, dtype: str) -> None:
     tiled = {"layout": [x for x in layouts if x != "stream"]}
     widths = (1, 2, 3, 4, 6, 8, 16) if "stream" in layouts else (1, 2, 3, 4, 6)
     cfg.define_knob("layout", layouts)
-    cfg.define_knob("mr", [r for r in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 24) if r <= m])
+    cfg.define_knob("mr", [r for r in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28) if r <= m])
     cfg.define_knob("nr", [v * lanes for v in widths if v == 1 or v <= vectors])
-    cfg.define_knob("unroll_k", [u for u in ((1, 2, 4, 8, 16) if "stream" in layouts else (1, 2, 4)) if u <= k])
-    cfg.define_knob("k_block", [0, *_divisors_near(k, (256, 1024) if k > _LONG else (256,))], when=tiled)
+    cfg.define_knob("unroll_k", [u for u in ((1, 2, 4, 8, 16) if "stream" in layouts else (1, 2, 4, 8)) if u <= k])
+    cfg.define_knob("k_block", [0, *_divisors_near(k, (128, 256, 512, 1024))], when=tiled)
     cfg.define_knob("order", ["yx", "xy"], when=tiled)
     cfg.define_knob("y_tiles", _powers(m), when={**tiled, "order": "yx"})
     cfg.define_knob("x_tiles", _powers(vectors), when={**tiled, "order": "xy"})
+    cfg.define_knob("panel", [0, *(p for p in (8, 32) if 2 * p < max(m // 4, vectors))], when=tiled)
     if "stream" in layouts:
         cfg.define_knob("stretch", _powers(vectors), when={"layout": "stream"})
     if "packed" in layouts:
@@ -75,7 +75,7 @@ def _constrain(cfg: Any, m: int, vectors: int, lanes: int) -> None:
 
     def is_balanced(c: Any) -> bool:
         rows, columns = shape(c)
-        return 4 * (rows + columns) <= 3 * rows * columns
+        return 4 * (rows + columns) <= 5 * rows * columns
 
     cfg.add_constraint(
         lambda c: size(c) <= _REGISTERS,
@@ -91,7 +91,7 @@ def _constrain(cfg: Any, m: int, vectors: int, lanes: int) -> None:
         cfg.add_constraint(
             is_balanced,
             reads=("mr", "nr"),
-            message="the register tile loads at most three vectors or elements for four multiply-adds",
+            message="the register tile loads at most five vectors or elements for four multiply-adds",
         )
     cfg.add_constraint(
         lambda c: size(c) * c["unroll_k"].val <= _BODY,
@@ -200,32 +200,35 @@ def _pack_a(a: Tensor, lead: Sequence[int], m: int, k: int, mr: int) -> Tensor:
 def _schedule_tiled(
     cfg: Any, s: Any, c: Tensor, tile: Tensor, packed_a: Tensor | None, packed_b: Tensor | None
 ) -> None:
-    """Tiles of registers in blocks: (k block, batch, block, tiles, tiles of the block); `tile` accumulates them."""
+    """Tiles of registers in blocks: (k block, batch, panel, block, tiles, tiles of the block); `tile` sums them."""
     mr, nr, lanes = cfg["mr"].val, cfg["nr"].val, _VECTOR_BYTES // nbytes(c.dtype)
     *lead, y, x = s[c].op.axis
     yt, yi = s[c].split(y, factor=mr)
     xt, xi = s[c].split(x, factor=nr)
-    # Blocks of one operand's panels stay in cache while all panels of the other one stream past.
-    if cfg["order"].val == "yx":
-        block, ym = s[c].split(yt, factor=cfg["y_tiles"].val)
-        inner = [xt, ym]
-    else:
-        block, xm = s[c].split(xt, factor=cfg["x_tiles"].val)
-        inner = [yt, xm]
+    # A block of one operand's panels stays in cache while those of the other one stream past: `panel` of them, or all.
+    by_rows = cfg["order"].val == "yx"
+    blocked, streamed = (yt, xt) if by_rows else (xt, yt)
+    block, blocked = s[c].split(blocked, factor=cfg["y_tiles" if by_rows else "x_tiles"].val)
+    outer = []
+    if cfg["panel"].val:
+        panel, streamed = s[c].split(streamed, factor=cfg["panel"].val)
+        outer = [panel]
     xv, xl = s[c].split(xi, factor=lanes)
-    s[c].reorder(*s[c].op.reduce_axis, *lead, block, *inner, yi, xv, xl)
+    s[c].reorder(*s[c].op.reduce_axis, *lead, *outer, block, streamed, blocked, yi, xv, xl)
     s[c].vectorize(xl)
     s[c].unroll(xv)
     s[c].unroll(yi)
-    threads = _threads(c, lead, block)
+    threads = _threads(c, lead, [*outer, block][0])
     s[c].parallel(threads)
-    s[tile].compute_at(s[c], inner[1])
+    s[tile].compute_at(s[c], blocked)
     _schedule_tile(cfg, s, tile, lanes)
-    # What stays with a block is packed there, in cache; what every block reads is packed once, at the root.
+    # What stays with a block is packed there, in cache; what every block reads is packed before, for a panel or whole.
+    at_block = (s[c], threads if threads in lead else block)
+    at_panel = (s[c], outer[0]) if outer else None
     if packed_b is not None:
-        _schedule_pack(s, packed_b, (s[c], threads) if cfg["order"].val == "xy" else None, lanes)
+        _schedule_pack(s, packed_b, at_panel if by_rows else at_block, lanes)
     if packed_a is not None:
-        _schedule_pack(s, packed_a, (s[c], threads) if cfg["order"].val == "yx" else None, 1)
+        _schedule_pack(s, packed_a, at_block if by_rows else at_panel, 1)
 
 
 def _schedule_tile(cfg: Any, s: Any, tile: Tensor, lanes: int) -> None:
