@@ -37,11 +37,13 @@ _HOME = {
     "compare": "pegbox.api",
     "apply_history_best": "pegbox.records.apply",
     "Journal": "pegbox.records.journal",
+    "BaseTuner": "pegbox.search.base",
     "hookimpl": "pegbox.hooks",
 }
 _MODULES = ("api", "errors", "te", "tir")
 
 __all__ = [
+    "BaseTuner",
     "Config",
     "ConfigSpace",
     "Journal",
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from pegbox.hooks import hookimpl
     from pegbox.records.apply import apply_history_best
     from pegbox.records.journal import Journal
+    from pegbox.search.base import BaseTuner
     from pegbox.space import Config, ConfigSpace
     from pegbox.task.task import Task, create_task
     from pegbox.task.template import template

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError, PluginError
 from pegbox.hooks import registry
+from pegbox.search.base import BoundTuner
 from pegbox.search.options import bind_options
-from pegbox.search.protocols import CostModel, Lookup, Tuner, TunerFactory
+from pegbox.search.protocols import CostModel, FeatureSource, Lookup, Transfer, Tuner, TunerFactory
 from pegbox.search.spec import Spec, parse_nested, parse_spec
 
 if TYPE_CHECKING:
@@ -21,16 +23,22 @@ def make_tuner(
     *,
     seed: int = 0,
     options: Mapping[str, object] | None = None,
+    program: FeatureSource | None = None,
+    transfer: Sequence[Transfer] = (),
     lookup: Lookup = registry.resolve,
 ) -> Tuner:
     """Make the tuner that `spec` ("xgb:plan_size=32", "file.py:MyTuner", or a factory) means, over `space`.
 
-    `options` come on top of those in the spec and win over them. `lookup` turns a kind and a name into a factory.
+    `options` come on top of those in the spec and win over them. `program` and `transfer` are handed to factories that
+    declare them. `lookup` turns a kind and a name into a factory.
     Raises `UnknownName` for an unknown tuner, `ArgumentError` for a bad option, `PluginError` if it makes no tuner.
     """
     factory, name, written = _resolve("tuner", spec, lookup)
     owner = f"tuner {name!r}"
-    tuner = factory(space, seed=seed, **bind_options(owner, factory, {**written, **(options or {})}))
+    bound = bind_options(owner, factory, {**written, **(options or {})})
+    given = {"program": program, "transfer": transfer}
+    declared = inspect.signature(factory).parameters
+    tuner = factory(space, seed=seed, **{name: given[name] for name in given if name in declared}, **bound)
     if not isinstance(tuner, Tuner):
         raise PluginError(f"{owner} made a {type(tuner).__name__}, which has no ask(n) and tell(configs, results)")
     return tuner
@@ -75,4 +83,4 @@ def _resolve(
         return lookup(kind, spec.name), spec.name, spec.options
     if not callable(spec):
         raise ArgumentError(f"{spec!r} is neither the name of a {kind.replace('_', ' ')} nor a factory of one")
-    return spec, getattr(spec, "__qualname__", repr(spec)), {}
+    return spec, str(spec) if isinstance(spec, BoundTuner) else getattr(spec, "__qualname__", repr(spec)), {}

@@ -156,6 +156,7 @@ class _Loop:
         measured = {trial.config: trial.result for trial in fresh}
         with self.clock.phase("learn"):
             self.proposer.tell(batch, [measured[config] for config in batch])
+            self.state.model = self.proposer.model_report()
         with self.clock.phase("callbacks"):
             self.callbacks.batch(fresh, self.state)
         return None
@@ -233,6 +234,7 @@ class _Loop:
             tuner=state.tuner,
             flop=state.flop,
             finals=tuple(self.finals),
+            model=state.model,
         )
 
     def _best(self, phases: dict[str, float]) -> BestTrial | None:

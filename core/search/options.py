@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pegbox.errors import ArgumentError
+from pegbox.search.base import BoundTuner
 
-RESERVED = frozenset({"seed"})
+RESERVED = frozenset({"seed", "program", "transfer"})
+"""What a tuner is given without being told so by the user."""
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 
@@ -35,7 +37,7 @@ class Option:
 
 
 def options_of(factory: Callable[..., Any]) -> dict[str, Option]:
-    """The keyword options that a factory takes, in the order of its signature; `seed` is not one of them."""
+    """The keyword options that a factory takes, in the order of its signature, but for the `RESERVED` ones."""
     hints = _hints(factory)
     found: dict[str, Option] = {}
     for parameter in inspect.signature(factory).parameters.values():
@@ -71,6 +73,8 @@ def _unknown(owner: str, name: str, value: object, known: Mapping[str, Option]) 
 
 
 def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
+    if isinstance(factory, BoundTuner):
+        factory = factory.factory
     target = factory.__init__ if isinstance(factory, type) else factory  # type: ignore[misc]
     try:
         return typing.get_type_hints(target)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pegbox.measure.result import Failed, Ok, Result
+from pegbox.search.model_report import ModelReport
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -73,7 +74,8 @@ class TuneResult:
     """Everything that a run measured.
 
     `best` is None when nothing valid was found. `elapsed` and `phases` are wall-clock seconds of the run, and the
-    phases add up to nearly all of it. `finals` are the careful measurements that `best` was picked from.
+    phases add up to nearly all of it. `finals` are the careful measurements that `best` was picked from; `model` tells how good the
+    tuner's model was on trials that it had not seen.
     """
 
     best: BestTrial | None
@@ -84,6 +86,7 @@ class TuneResult:
     tuner: str = "tuner"
     flop: float = 0.0
     finals: Sequence[Trial] = ()
+    model: ModelReport | None = None
 
     @property
     def failures(self) -> dict[str, int]:
@@ -116,6 +119,8 @@ class TuneResult:
         ]
         if self.failures:
             parts.append(f"  failed: {format_counts(self.failures)}{self._example()}")
+        if self.model is not None and self.model.pairs:
+            parts.append(f"  {self.model}")
         return "\n".join(parts)
 
     def _example(self) -> str:

@@ -28,6 +28,8 @@ def status_line(state: SearchState) -> str:
         f"{state.trials_per_second:.1f} trials/s",
         f"{state.elapsed:.1f}{budget} s",
     ]
+    if state.model is not None and state.model.pairs:
+        parts.append(f"model {state.model.pairwise_accuracy:.0%} of pairs")
     if state.failures:
         parts.append(f"failed: {format_counts(state.failures)}")
     return "  ".join(parts)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pegbox.measure.result import Result
-from pegbox.search.protocols import Tuner
+from pegbox.search.model_report import ModelReport
+from pegbox.search.protocols import SelfReporting, Tuner
 
 if TYPE_CHECKING:
     from pegbox.space import Config, ConfigSpace
@@ -50,6 +51,10 @@ class Proposer:
             self._tuner.tell(configs, results)
         except Exception as error:
             raise Broke(f"tuner {self._name!r} raised {type(error).__name__} in tell(): {error}") from error
+
+    def model_report(self) -> ModelReport | None:
+        """What the tuner says of its model, if it has one."""
+        return self._tuner.model_report() if isinstance(self._tuner, SelfReporting) else None
 
     def _ask(self, n: int) -> list[Config]:
         try:

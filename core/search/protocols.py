@@ -6,6 +6,7 @@ All three are structural: a plugin writes a class with these methods and inherit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -14,7 +15,8 @@ import numpy.typing as npt
 from pegbox.measure.result import Result
 
 if TYPE_CHECKING:
-    from pegbox.space import Config, ConfigSpace
+    from pegbox.search.model_report import ModelReport
+    from pegbox.space import Config, ConfigSpace, Digits
 
 Features: TypeAlias = npt.NDArray[np.float32]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -35,6 +37,37 @@ class Tuner(Protocol):
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result], /) -> None:
         """Take in measured results, in the order of `configs`; they need not come from `ask` (history, `--resume`)."""
+
+
+@runtime_checkable
+class SelfReporting(Protocol):
+    """A tuner that says how good its model is."""
+
+    def model_report(self) -> ModelReport | None:
+        """None while the model has not been tested."""
+
+
+class FeatureSource(Protocol):
+    """Turns configurations into numbers that a cost model can learn from."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each column means."""
+
+    def __call__(self, digits: Digits, /) -> Features:
+        """Features of rows of digits (n, knobs), of shape (n, len(names)); rows do not depend on each other."""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Measurements of another shape of the same template: `features` (n, d) of their programs, `costs` (n,) in seconds.
+
+    The columns are those of the `program` features that the tuner is given; `name` says where they come from.
+    """
+
+    name: str
+    features: Features
+    costs: Floats
 
 
 @runtime_checkable

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Failed
 from pegbox.search.checks import check_float, check_int
+from pegbox.search.model_report import ModelReport
 from pegbox.search.outcome import StopReason, Trial
 
 
@@ -48,7 +49,8 @@ class Limits:
 class SearchState:
     """The standing of one run. Callbacks read it; only the loop writes it.
 
-    `best` is the fastest trial so far, history included; `failures` counts failed trials by kind.
+    `best` is the fastest trial so far, history included; `failures` counts failed trials by kind;
+    `model` is what a tuner with a model says of it.
     """
 
     tuner: str
@@ -59,6 +61,7 @@ class SearchState:
     best: Trial | None = None
     failures: Counter[str] = field(default_factory=Counter)
     since_improvement: int = 0
+    model: ModelReport | None = None
     started: float = field(init=False)
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ from pegbox.space.config import Config
 from pegbox.space.digits import Digits
 from pegbox.space.entities import AnnotateEntity, Entity, OtherEntity, ReorderEntity, SplitEntity
 from pegbox.space.knob import Condition, Knob
+from pegbox.space.listed import ListedSpace
 from pegbox.space.option import OptionKnob
 from pegbox.space.reorder import ReorderKnob
 from pegbox.space.space import ConfigSpace
@@ -19,6 +20,7 @@ __all__ = [
     "Digits",
     "Entity",
     "Knob",
+    "ListedSpace",
     "OptionKnob",
     "OtherEntity",
     "ReorderEntity",

@@ -389,7 +389,7 @@ class ConfigSpace:
         return {"knobs": self.knobs, "constraints": self.constraints}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__()  # type: ignore[misc]
+        ConfigSpace.__init__(self)
         self.knobs, self.constraints = state["knobs"], state["constraints"]
         self.positions = {name: position for position, name in enumerate(self.knobs)}
 

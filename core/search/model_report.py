@@ -1,0 +1,69 @@
+"""How good a tuner's model is: judged on trials that it had not seen when it scored them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pegbox.search.protocols import Floats
+
+
+@dataclass(frozen=True)
+class ModelReport:
+    """Agreement of a model's scores with what was measured afterwards.
+
+    `trials` were scored before they were measured and `pairs` of them compared, within batches that one state of the
+    model scored. `pairwise_accuracy` is the share of pairs in the right order (0.5: guessing; ties in the measured
+    costs leave a pair out, ties in the scores count half), `rank_correlation` Kendall's tau-a of these pairs: twice
+    the accuracy less one. NaN while there is no pair.
+    """
+
+    trials: int = 0
+    pairs: int = 0
+    pairwise_accuracy: float = math.nan
+
+    @property
+    def rank_correlation(self) -> float:
+        return 2.0 * self.pairwise_accuracy - 1.0
+
+    def __str__(self) -> str:
+        if not self.pairs:
+            return "model: no trial scored yet"
+        return f"model: {self.pairwise_accuracy:.0%} of {self.pairs} unseen pairs in order"
+
+
+class ModelJudge:
+    """Collects scores and costs batch by batch."""
+
+    def __init__(self) -> None:
+        self._trials = self._pairs = 0
+        self._right = 0.0
+
+    def add(self, scores: Sequence[float] | Floats, costs: Sequence[float] | Floats) -> None:
+        """A batch that one state of the model scored (the higher, the faster) before `costs` (seconds) were known."""
+        right, pairs = pairs_in_order(np.asarray(scores, dtype=np.float64), np.asarray(costs, dtype=np.float64))
+        self._trials += len(scores)
+        self._pairs += pairs
+        self._right += right
+
+    def report(self) -> ModelReport | None:
+        """None while nothing was scored."""
+        if not self._trials:
+            return None
+        return ModelReport(self._trials, self._pairs, self._right / self._pairs if self._pairs else math.nan)
+
+
+def pairs_in_order(scores: Floats, costs: Floats) -> tuple[float, int]:
+    """How many pairs of trials the scores put in the right order (a tie of scores counts half), out of how many.
+
+    `scores` (the higher, the faster) and `costs` (seconds, infinite for a failure) have shape (n,). Pairs of equal
+    costs, two failures for instance, have no order and don't count.
+    """
+    one, other = np.triu_indices(len(costs), k=1)
+    differ = costs[one] != costs[other]
+    one, other = one[differ], other[differ]
+    faster = np.where(costs[one] < costs[other], scores[one] - scores[other], scores[other] - scores[one])
+    return float((faster > 0).sum() + 0.5 * (faster == 0).sum()), len(one)
