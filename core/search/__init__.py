@@ -15,8 +15,8 @@ from pegbox.search.state import Limits, SearchState
 
 __all__ = [
     "BaseTuner",
-    "BoundTuner",
     "BestTrial",
+    "BoundTuner",
     "Callback",
     "CallbackLike",
     "Comparison",

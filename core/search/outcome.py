@@ -74,8 +74,8 @@ class TuneResult:
     """Everything that a run measured.
 
     `best` is None when nothing valid was found. `elapsed` and `phases` are wall-clock seconds of the run, and the
-    phases add up to nearly all of it. `finals` are the careful measurements that `best` was picked from; `model` tells how good the
-    tuner's model was on trials that it had not seen.
+    phases add up to nearly all of it. `finals` are the careful measurements that `best` was picked from; `model`
+    tells how good the tuner's model was on trials that it had not seen.
     """
 
     best: BestTrial | None

@@ -21,7 +21,7 @@ NEAREST = 16
 """How many of the closest listed configs count as neighbours of one."""
 
 _VALUE_SHARE = 0.5
-"""The most that two values of one knob can add to a distance beyond their being different: knobs count before values."""
+"""The most that two values of a knob can add to a distance beyond their being different: knobs count before values."""
 
 _TABLE_LIMIT = 1024
 
