@@ -38,12 +38,14 @@ _HOME = {
     "apply_history_best": "pegbox.records.apply",
     "Journal": "pegbox.records.journal",
     "BaseTuner": "pegbox.search.base",
+    "Comparison": "pegbox.search.comparison",
     "hookimpl": "pegbox.hooks",
 }
 _MODULES = ("api", "errors", "te", "tir")
 
 __all__ = [
     "BaseTuner",
+    "Comparison",
     "Config",
     "ConfigSpace",
     "Journal",
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from pegbox.records.apply import apply_history_best
     from pegbox.records.journal import Journal
     from pegbox.search.base import BaseTuner
+    from pegbox.search.comparison import Comparison
     from pegbox.space import Config, ConfigSpace
     from pegbox.task.task import Task, create_task
     from pegbox.task.template import template

@@ -29,8 +29,8 @@ from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.replay import replay
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.search.callbacks import Callback, CallbackLike
-from pegbox.search.compare import compare as compare_tuners
 from pegbox.search.comparison import Comparison
+from pegbox.search.comparison import compare as compare_tuners
 from pegbox.search.create import make_tuner
 from pegbox.search.loop import run
 from pegbox.search.outcome import Trial, TuneResult

@@ -112,3 +112,14 @@ class TuningError(PegboxError):
     def __init__(self, message: str, result: Any = None) -> None:
         super().__init__(message)
         self.result = result
+
+
+class ComparisonError(PegboxError):
+    """A comparison of tuners ended early because a run broke.
+
+    `result` is the `Comparison` of the runs that were finished until then; the cause tells of the one that broke.
+    """
+
+    def __init__(self, message: str, result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result

@@ -2,8 +2,7 @@
 
 from pegbox.search.base import BaseTuner, BoundTuner
 from pegbox.search.callbacks import Callback, CallbackLike, StopSearch
-from pegbox.search.compare import compare
-from pegbox.search.comparison import Comparison, Run, Summary
+from pegbox.search.comparison import Comparison, ComparisonInterrupted, Run, Summary, compare
 from pegbox.search.create import make_cost_model, make_tuner
 from pegbox.search.loop import run
 from pegbox.search.model_report import ModelJudge, ModelReport
@@ -20,6 +19,7 @@ __all__ = [
     "Callback",
     "CallbackLike",
     "Comparison",
+    "ComparisonInterrupted",
     "CostModel",
     "FeatureSource",
     "Limits",

@@ -1,0 +1,107 @@
+"""The statistics of a comparison: medians, their intervals, and tests that a few seeds can bear.
+
+All of it works on ranks, so that a run which never reached a target, or found nothing valid, can take part: it is
+infinitely slow, and ties with its like. Lower is better throughout.
+
+- Interval of a median: the percentile bootstrap (Efron, "Bootstrap methods: another look at the jackknife", 1979).
+- Two tuners: the U test of Mann and Whitney ("On a test of whether one of two random variables is stochastically larger
+  than the other", 1947), two-sided. For samples as small as these its distribution is counted out, ties included, by
+  the shift algorithm (Streitberg and Röhmel, "Exact distributions for permutation and rank tests", 1986); SciPy's exact
+  method knows no ties, and tuners that find the same configuration tie all the time. Larger samples go to SciPy.
+- Several pairs: Holm's correction ("A simple sequentially rejective multiple test procedure", 1979).
+- The size of a difference: how often a run of one beats a run of the other (Vargha and Delaney, "A critique and
+  improvement of the CL common language effect size statistics of McGraw and Wong", 2000).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+EXACT_LIMIT = 60
+"""Observations of both samples up to which the distribution is counted out."""
+
+RESAMPLES = 10_000
+
+
+def median(values: Sequence[float]) -> float:
+    """The median; of an even number the mean of the two in the middle, infinite when one of them is."""
+    ordered = sorted(values)
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    return low if low == high else (low + high) / 2
+
+
+def median_interval(values: Sequence[float], *, level: float = 0.95) -> tuple[float, float]:
+    """The bootstrap interval of the median. Always the same for the same values."""
+    sample = np.sort(np.asarray(values, dtype=np.float64))
+    drawn = np.random.default_rng(0).integers(len(sample), size=(RESAMPLES, len(sample)))
+    drawn.sort(axis=1)  # places in the sorted sample: a median of places is a median of values
+    low, high = drawn[:, (len(sample) - 1) // 2], drawn[:, len(sample) // 2]
+    medians = np.sort((sample[low] + sample[high]) / 2)
+    tail = int((1 - level) / 2 * RESAMPLES)
+    return float(medians[tail]), float(medians[-1 - tail])
+
+
+def quantile(values: Sequence[float], q: float) -> float:
+    """The smallest value that a share `q` of the values does not exceed: always one of them, infinite ones included."""
+    ordered = sorted(values)
+    return ordered[max(math.ceil(q * len(ordered)) - 1, 0)]
+
+
+def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
+    """The two-sided p of the hypothesis that both samples come from one distribution; 1 where nothing differs."""
+    both = [*first, *second]
+    if not first or not second or min(both) == max(both):
+        return 1.0
+    if len(both) <= EXACT_LIMIT:
+        return _exact(first, second)
+    from scipy.stats import mannwhitneyu  # slow to load
+
+    # Ranks stand for the values: SciPy takes no infinities everywhere.
+    ranks = _midranks(both)
+    tested = mannwhitneyu(ranks[: len(first)], ranks[len(first) :], alternative="two-sided", method="asymptotic")
+    return float(tested.pvalue)
+
+
+def superiority(first: Sequence[float], second: Sequence[float]) -> float:
+    """The share of pairs, a value of each, in which the first is lower; a tie counts half."""
+    wins = sum((a < b) + 0.5 * (a == b) for a in first for b in second)
+    return wins / (len(first) * len(second))
+
+
+def smallest_p(first: int, second: int) -> float:
+    """The lowest p that samples of these sizes can give: that of two which do not overlap."""
+    return min(1.0, 2.0 / math.comb(first + second, first))
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """The p values of a family of tests, corrected so that one at a level may be believed at that level."""
+    corrected = [0.0] * len(ps)
+    highest = 0.0
+    for rank, place in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
+        highest = max(highest, min(1.0, (len(ps) - rank) * ps[place]))
+        corrected[place] = highest
+    return corrected
+
+
+def _exact(first: Sequence[float], second: Sequence[float]) -> float:
+    """Over all ways to deal the ranks: how often is the first's sum as far from its mean as it was, or farther?"""
+    ranks = (2 * _midranks([*first, *second])).astype(np.int64)  # midranks are halves
+    size, total = len(first), int(ranks.sum())
+    ways = np.zeros((size + 1, total + 1))  # by how many ranks were dealt to the first, and their sum
+    ways[0, 0] = 1.0
+    for rank in ranks.tolist():
+        ways[1:, rank:] += ways[:-1, : total + 1 - rank]
+    centre = size * (len(ranks) + 1)
+    far = np.abs(np.arange(total + 1) - centre) >= abs(int(ranks[:size].sum()) - centre)
+    return min(1.0, float(ways[size, far].sum()) / math.comb(len(ranks), size))
+
+
+def _midranks(values: Sequence[float]) -> NDArray[np.float64]:
+    """Ranks from 1; equal values share the mean of theirs. Infinities are values like others."""
+    _, inverse, counts = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    return np.asarray(ends - (counts - 1) / 2)[inverse]
