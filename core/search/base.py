@@ -7,50 +7,80 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABCMeta
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
 
 if TYPE_CHECKING:
     from pegbox.space import Config, ConfigSpace
 
+RESERVED = frozenset({"seed", "program", "transfer"})
+"""What a tuner is given without being told so by the user."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=True, repr=False)
 class BoundTuner:
-    """A factory of tuners with options given: `BoundTuner(MyTuner, {"alpha": 2})(space, seed=0)`."""
+    """A factory of tuners with options given: `BoundTuner(MyTuner, {"alpha": 2})(space, seed=0)`.
+
+    Raises `ArgumentError` for the options that are not the user's to give (`RESERVED`).
+    """
 
     factory: Callable[..., Any]
     options: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        for name in sorted(RESERVED & set(self.options)):
+            raise ArgumentError(
+                f"{self}: {name} is no option, it is given to the tuner anew for each run; leave it out"
+                + (", and say seed= to tune, compare or create_tuner" if name == "seed" else "")
+            )
 
     def __call__(self, space: ConfigSpace, /, **given: Any) -> Any:
         return self.factory(space, **{**self.options, **given})
 
     @property
-    def __signature__(self) -> inspect.Signature:
-        # What is asked for (seed, program, transfer) depends on the factory behind it.
-        return inspect.signature(self.factory)
+    def __name__(self) -> str:
+        return str(self)
+
+    def __hash__(self) -> int:
+        return hash((self.factory, frozenset(self.options)))  # the values may be lists
 
     def __str__(self) -> str:
         written = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
         return f"{getattr(self.factory, '__name__', self.factory)}({written})"
 
+    __repr__ = __str__
 
-class BaseTuner:
+
+class _Bindable(ABCMeta):
+    """Calls of a class that name no space make a `BoundTuner`; an object of the class always has its space."""
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        space = next(iter(cls.__signature__.parameters), "")
+        if not args and space not in options:
+            return BoundTuner(cls, options)
+        if args and not hasattr(args[0], "sample"):
+            raise ArgumentError(
+                f"{cls.__name__}({args[0]!r}): the first argument is the space to search; write options by name, "
+                f"as in {cls.__name__}(option={args[0]!r})"
+            )
+        return super().__call__(*args, **options)
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        # That of __init__; without this, inspect would show that of __call__ above.
+        return inspect.Signature(list(inspect.signature(cls.__init__).parameters.values())[1:])  # type: ignore[misc]
+
+
+class BaseTuner(metaclass=_Bindable):
     """Derive from it, or don't: a tuner is any class with `ask` and `tell` (see `pegbox.search.Tuner`).
 
     What it adds: called without a space, a derived class gives a `BoundTuner`.
     """
-
-    def __new__(cls, space: ConfigSpace | None = None, /, **options: Any) -> Any:
-        return super().__new__(cls) if space is not None else BoundTuner(cls, options)
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        # The options are those of __init__; without this, inspect would show the signature of __new__ above.
-        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
-        cls.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
 
     def ask(self, n: int) -> Sequence[Config]:
         """At most `n` new configurations; an empty sequence says that the space is exhausted."""

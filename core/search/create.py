@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -75,12 +76,33 @@ def _given_model(model: object, options: Mapping[str, object] | None) -> CostMod
 
 def _resolve(
     kind: str, spec: str | Spec | Callable[..., Any], lookup: Lookup
-) -> tuple[Callable[..., Any], str, Mapping[str, str]]:
-    """The factory, the name for messages, and the options as text."""
+) -> tuple[Callable[..., Any], str, Mapping[str, object]]:
+    """The factory, the name for messages, and the options given with it, as text where they were written as text."""
     if isinstance(spec, str):
         spec = parse_spec(spec)
     if isinstance(spec, Spec):
         return lookup(kind, spec.name), spec.name, spec.options
+    if isinstance(spec, BoundTuner):
+        return spec.factory, str(spec), spec.options
+    what = kind.replace("_", " ")
+    if isinstance(spec, Tuner) and not isinstance(spec, type):
+        name = type(spec).__name__
+        raise ArgumentError(
+            f"{spec!r} is a tuner made already, for one space and one run; give its class ({name}) or a factory"
+        )
     if not callable(spec):
-        raise ArgumentError(f"{spec!r} is neither the name of a {kind.replace('_', ' ')} nor a factory of one")
-    return spec, str(spec) if isinstance(spec, BoundTuner) else getattr(spec, "__qualname__", repr(spec)), {}
+        raise ArgumentError(f"{spec!r} is neither the name of a {what} nor a factory of one")
+    return spec, tuner_label(spec), {}
+
+
+def tuner_label(spec: str | Spec | TunerFactory) -> str:
+    """What to call a tuner in tables, records and messages: "xgb:plan_size=32", "MyTuner(alpha=2)", "MyTuner"."""
+    match spec:
+        case str():
+            return str(parse_spec(spec))
+        case Spec() | BoundTuner():
+            return str(spec)
+        case functools.partial():
+            return str(BoundTuner(spec.func, spec.keywords))
+        case _:
+            return str(getattr(spec, "__name__", None) or type(spec).__name__)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pegbox.errors import ArgumentError
 from pegbox.search.protocols import Floats
 
 
@@ -17,8 +18,8 @@ class ModelReport:
 
     `trials` were scored before they were measured and `pairs` of them compared, within batches that one state of the
     model scored. `pairwise_accuracy` is the share of pairs in the right order (0.5: guessing; ties in the measured
-    costs leave a pair out, ties in the scores count half), `rank_correlation` Kendall's tau-a of these pairs: twice
-    the accuracy less one. NaN while there is no pair.
+    costs leave a pair out, ties in the scores count half), `rank_correlation` twice the accuracy less one: Somers' D,
+    which is Kendall's tau where nothing is tied. NaN while there is no pair.
     """
 
     trials: int = 0
@@ -31,7 +32,7 @@ class ModelReport:
 
     def __str__(self) -> str:
         if not self.pairs:
-            return "model: no trial scored yet"
+            return f"model: {self.trials} trials scored, no pair of them to compare yet"
         return f"model: {self.pairwise_accuracy:.0%} of {self.pairs} unseen pairs in order"
 
 
@@ -43,7 +44,10 @@ class ModelJudge:
         self._right = 0.0
 
     def add(self, scores: Sequence[float] | Floats, costs: Sequence[float] | Floats) -> None:
-        """A batch that one state of the model scored (the higher, the faster) before `costs` (seconds) were known."""
+        """A batch that one state of the model scored (the higher, the faster) before `costs` (seconds) were known.
+
+        Raises `ArgumentError` unless there are as many scores as costs.
+        """
         right, pairs = pairs_in_order(np.asarray(scores, dtype=np.float64), np.asarray(costs, dtype=np.float64))
         self._trials += len(scores)
         self._pairs += pairs
@@ -60,10 +64,15 @@ def pairs_in_order(scores: Floats, costs: Floats) -> tuple[float, int]:
     """How many pairs of trials the scores put in the right order (a tie of scores counts half), out of how many.
 
     `scores` (the higher, the faster) and `costs` (seconds, infinite for a failure) have shape (n,). Pairs of equal
-    costs, two failures for instance, have no order and don't count.
+    costs, two failures for instance, have no order and don't count. A score that is NaN ties with every other.
+    Raises `ArgumentError` for other shapes.
     """
+    if scores.ndim != 1 or scores.shape != costs.shape:
+        raise ArgumentError(f"scores of shape {scores.shape} do not belong to costs of shape {costs.shape}")
     one, other = np.triu_indices(len(costs), k=1)
-    differ = costs[one] != costs[other]
-    one, other = one[differ], other[differ]
-    faster = np.where(costs[one] < costs[other], scores[one] - scores[other], scores[other] - scores[one])
-    return float((faster > 0).sum() + 0.5 * (faster == 0).sum()), len(one)
+    # Compared, not subtracted: the difference of two infinities is NaN. A cost that is NaN orders nothing.
+    faster, slower = costs[one] < costs[other], costs[one] > costs[other]
+    above, below = scores[one] > scores[other], scores[one] < scores[other]
+    counted = faster | slower
+    right = counted & np.where(faster, above, below)
+    return float(right.sum() + 0.5 * (counted & ~above & ~below).sum()), int(counted.sum())

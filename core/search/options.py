@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pegbox.errors import ArgumentError
-from pegbox.search.base import BoundTuner
+from pegbox.search.base import RESERVED
 
-RESERVED = frozenset({"seed", "program", "transfer"})
-"""What a tuner is given without being told so by the user."""
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 
@@ -37,11 +35,15 @@ class Option:
 
 
 def options_of(factory: Callable[..., Any]) -> dict[str, Option]:
-    """The keyword options that a factory takes, in the order of its signature, but for the `RESERVED` ones."""
+    """The options that a factory takes by name, in the order of its signature, but for the `RESERVED` ones.
+
+    The first parameter that may be given by place is the space, no option.
+    """
     hints = _hints(factory)
     found: dict[str, Option] = {}
-    for parameter in inspect.signature(factory).parameters.values():
-        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY or parameter.name in RESERVED:
+    for place, parameter in enumerate(inspect.signature(factory).parameters.values()):
+        by_place = parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and place > 0
+        if not (by_place or parameter.kind is inspect.Parameter.KEYWORD_ONLY) or parameter.name in RESERVED:
             continue
         hint = hints.get(parameter.name, _hint_of(parameter.default))
         found[parameter.name] = Option(parameter.name, hint, parameter.default)
@@ -73,8 +75,6 @@ def _unknown(owner: str, name: str, value: object, known: Mapping[str, Option]) 
 
 
 def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
-    if isinstance(factory, BoundTuner):
-        factory = factory.factory
     target = factory.__init__ if isinstance(factory, type) else factory  # type: ignore[misc]
     try:
         return typing.get_type_hints(target)
