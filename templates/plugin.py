@@ -10,4 +10,5 @@ def pegbox_register_templates() -> dict[str, str]:
     return {
         "matmul": "pegbox.templates.matmul:matmul",
         "batch_matmul": "pegbox.templates.batch_matmul:batch_matmul",
+        "conv2d": "pegbox.templates.conv2d:conv2d",
     }

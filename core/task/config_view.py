@@ -64,12 +64,24 @@ class TemplateConfig:
             InvalidConfig: in every other run.
         """
 
+    def add_flop(self, flop: float) -> None:
+        """Say how much arithmetic the operator asks for, where counting that of the computation would mislead.
+
+        A computation in blocks that stick out of the operator's shape has more than the operator; speeds are of the
+        operator. Several calls add up.
+        """
+
 
 class DeclaringConfig(TemplateConfig):
     """The first run: `define_*` add knobs to `space`; `cfg["name"]` gives a knob's first value meanwhile."""
 
     def __init__(self) -> None:
         self.space = ConfigSpace()
+        self.flop: float | None = None
+
+    def add_flop(self, flop: float) -> None:
+        """Kept for the task."""
+        self.flop = (self.flop or 0.0) + flop
 
     def __getitem__(self, name: str) -> Any:
         knobs = self.space.knobs

@@ -45,6 +45,7 @@ class Task:
         declaring = DeclaringConfig()
         _, self._tensors = self._run(declaring)
         self.space: ConfigSpace = declaring.space
+        self._declared_flop = declaring.flop
 
     @property
     def name(self) -> str:
@@ -56,8 +57,8 @@ class Task:
 
     @cached_property
     def flop(self) -> float:
-        """Arithmetic operations of one call."""
-        return count_flop(self.outputs)
+        """Arithmetic operations of one call: what the template says (`cfg.add_flop`), else what the computation has."""
+        return count_flop(self.outputs) if self._declared_flop is None else self._declared_flop
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:

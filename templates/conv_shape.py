@@ -1,0 +1,136 @@
+"""What a convolution's arguments mean: sizes, layouts, and the indices that belong to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+from pegbox.errors import TemplateError
+
+DATA_LAYOUTS = ("NCHW", "NHWC")
+WEIGHT_LAYOUTS = ("OIHW", "OHWI", "HWIO")
+_USUAL = {"NCHW": "OIHW", "NHWC": "OHWI"}
+
+
+@dataclass(frozen=True)
+class Conv:
+    """A convolution; pairs are (rows, columns)."""
+
+    n: int
+    c: int
+    size: tuple[int, int]
+    o: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int]
+    layout: str
+    weights: str
+    dtype: str
+
+    @property
+    def padded(self) -> tuple[int, int]:
+        """Rows and columns of the input with its border of zeros."""
+        return self.size[0] + 2 * self.padding[0], self.size[1] + 2 * self.padding[1]
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """How far beyond the first element of its window a filter reaches."""
+        return (self.kernel[0] - 1) * self.dilation[0], (self.kernel[1] - 1) * self.dilation[1]
+
+    @property
+    def out(self) -> tuple[int, int]:
+        """Rows and columns of the result."""
+        y, x = ((p - r - 1) // s + 1 for p, r, s in zip(self.padded, self.reach, self.stride, strict=True))
+        return y, x
+
+    @property
+    def flop(self) -> float:
+        return 2.0 * self.n * self.o * self.out[0] * self.out[1] * self.c * self.kernel[0] * self.kernel[1]
+
+    @property
+    def data_shape(self) -> tuple[int, ...]:
+        return self.at(self.n, self.c, *self.size)
+
+    @property
+    def out_shape(self) -> tuple[int, ...]:
+        return self.at(self.n, self.o, *self.out)
+
+    @property
+    def weight_shape(self) -> tuple[int, ...]:
+        return self.weight_at(self.o, self.c, *self.kernel)
+
+    def at(self, n: Any, c: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        """An index of the input or the result, in the order of its layout."""
+        return (n, c, y, x) if self.layout == "NCHW" else (n, y, x, c)
+
+    def named(self, index: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
+        """(n, c, y, x) of an index in the order of the layout."""
+        n, a, b, c = index
+        return (n, a, b, c) if self.layout == "NCHW" else (n, c, a, b)
+
+    def weight_at(self, o: Any, c: Any, kh: Any, kw: Any) -> tuple[Any, ...]:
+        """An index of the weights, in the order of their layout."""
+        by_name = {"O": o, "I": c, "H": kh, "W": kw}
+        return tuple(by_name[letter] for letter in self.weights)
+
+
+def conv_shape(
+    data: tuple[int, int, int, int],
+    filters: tuple[int, int, int],
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    layout: str,
+    weights: str,
+    dtype: str,
+) -> Conv:
+    """The convolution of data (N, C, H, W) with filters (O, KH, KW).
+
+    Raises:
+        TemplateError: an argument that means nothing, or no room for a single window.
+    """
+    for name, value in zip(("N", "C", "H", "W", "O", "KH", "KW"), (*data, *filters), strict=True):
+        _check_size(name, value)
+    _check_layout("layout", layout, DATA_LAYOUTS)
+    weights = weights or _USUAL[layout]
+    _check_layout("weights", weights, WEIGHT_LAYOUTS)
+    n, c, h, w = map(int, data)
+    o, kh, kw = map(int, filters)
+    conv = Conv(
+        n, c, (h, w), o, (kh, kw), _pair("stride", stride, 1), _pair("padding", padding, 0),
+        _pair("dilation", dilation, 1), layout, weights, dtype,
+    )  # fmt: skip
+    for axis, extent, padded, reach in zip("HW", (h, w), conv.padded, conv.reach, strict=True):
+        if padded <= reach:
+            raise TemplateError(
+                f"conv2d: the filter spans {reach + 1} along {axis} (K{axis} and dilation), the input with its padding "
+                f"only {padded} ({axis}={extent}); give more padding or a smaller filter"
+            )
+    return conv
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
+def _check_size(name: str, value: Any) -> None:
+    if not _is_whole(value, 1):
+        raise TemplateError(f"conv2d: {name}={value!r} is no size; give a whole number from 1 on")
+
+
+def _check_layout(name: str, value: Any, known: Sequence[str]) -> None:
+    if value not in known:
+        raise TemplateError(f"conv2d: {name}={value!r} is no layout here; give one of {', '.join(known)}")
+
+
+def _pair(name: str, value: Any, least: int) -> tuple[int, int]:
+    """(rows, columns) of a number or a pair."""
+    both = tuple(value) if isinstance(value, list | tuple) else (value, value)
+    if len(both) != 2 or not all(_is_whole(v, least) for v in both):
+        raise TemplateError(
+            f"conv2d: {name}={value!r} is neither a whole number from {least} on nor a pair of them (rows, columns)"
+        )
+    return int(both[0]), int(both[1])
