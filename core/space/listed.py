@@ -6,7 +6,7 @@ configuration of the other. What differs is where one may go: sampling, neighbou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pegbox.errors import SpaceError
 from pegbox.space.config import Config
 from pegbox.space.digits import Digits, Mask, checked_rows, first_of_each
+from pegbox.space.knob import Knob
 from pegbox.space.space import ConfigSpace
 
 NEAREST = 16
@@ -25,6 +26,8 @@ _VALUE_SHARE = 0.5
 
 _TABLE_LIMIT = 1024
 
+_REMEDY = "declare it in the space that the list is of"
+
 
 class ListedSpace(ConfigSpace):
     """The listed configs of `base`, and nothing else.
@@ -32,6 +35,8 @@ class ListedSpace(ConfigSpace):
     Args:
         base: the space that the rows are from. Its constraints are not asked again: being listed is all that counts.
         rows: digits of shape (configs, knobs); repetitions count once.
+
+    The list is all there is: knobs and constraints cannot be added.
 
     Raises:
         SpaceError: no rows, or one outside the space.
@@ -45,10 +50,11 @@ class ListedSpace(ConfigSpace):
         if not len(checked):
             raise SpaceError("a listed space needs at least one config, got an empty list of rows")
         checked = checked[first_of_each(checked, base.structure.lengths)]
-        self.rows: Digits = np.ascontiguousarray(checked[np.lexsort(checked.T)])
+        self.rows: Digits = np.ascontiguousarray(checked[np.lexsort(checked.T)] if self.knobs else checked)
         """The listed configs in the order of their indices."""
+        self.rows.flags.writeable = False
         self._places = {row.tobytes(): place for place, row in enumerate(self.rows)}
-        self._nearest: dict[bytes, NDArray[np.intp]] = {}
+        self._nearest: dict[int, NDArray[np.intp]] = {}
         self._columns = np.ascontiguousarray(self.rows.T)
         self._tables: list[NDArray[np.float32] | None] | None = None
 
@@ -60,8 +66,10 @@ class ListedSpace(ConfigSpace):
         return len(self.rows)
 
     def is_valid(self, digits: Digits) -> Mask:
-        rows = np.ascontiguousarray(checked_rows(digits, len(self.knobs)))
-        return np.fromiter((row.tobytes() in self._places for row in rows), dtype=np.bool_, count=len(rows))
+        rows = checked_rows(digits, len(self.knobs))
+        inside = self._inside(rows)
+        inside[inside] = self._places_of(self.structure.canonical(rows[inside])) >= 0
+        return inside
 
     def violated(self, config: Config) -> tuple[str, ...]:
         return () if self.place(config) is not None else (f"it is one of the {len(self.rows):,} listed configs",)
@@ -75,31 +83,46 @@ class ListedSpace(ConfigSpace):
 
     def neighbors(self, digits: Digits, rng: np.random.Generator) -> Digits:
         """One of the closest listed configs per row: fewest knobs that differ, then closest values."""
-        rows = np.ascontiguousarray(self._rows(digits))
+        rows = self.canonical(digits)
         luck = rng.random(len(rows))
-        near = [self._closest(row) for row in rows]
+        near = [self._closest(row, place) for row, place in zip(rows, self._places_of(rows).tolist(), strict=True)]
         places = [group[int(share * len(group))] for group, share in zip(near, luck, strict=True)]
         return np.asarray(self.rows[np.array(places, dtype=np.intp)])
 
     def crossover(self, a: Digits, b: Digits, rng: np.random.Generator) -> Digits:
         """As the whole space's, then moved to the closest listed config where the child is not listed."""
-        children = np.ascontiguousarray(super().crossover(a, b, rng))
-        for place in np.flatnonzero(~self.is_valid(children)):
-            children[place] = self.rows[self._closest(children[place])[0]]
+        children = super().crossover(a, b, rng)
+        for child in np.flatnonzero(self._places_of(children) < 0):
+            children[child] = self.rows[self._distances(children[child]).argmin()]
         return children
 
-    def _closest(self, row: Digits) -> NDArray[np.intp]:
-        """Places of the listed configs closest to `row`, itself left out, the closest first."""
-        key = row.tobytes()
-        if key not in self._nearest:
-            distance = self._distances(row)
-            own = self._places.get(key)
-            if own is not None and len(distance) > 1:
-                distance[own] = np.inf
-            count = min(NEAREST, max(1, len(distance) - (own is not None)))
-            found = np.argpartition(distance, count - 1)[:count]
-            self._nearest[key] = found[np.argsort(distance[found], kind="stable")]
-        return self._nearest[key]
+    def _add(self, knob: Knob) -> None:
+        raise SpaceError(f"knob {knob.name!r} cannot be added to a list of {len(self.rows):,} configs: {_REMEDY}")
+
+    def add_constraint(self, predicate: Callable[[Config], bool], *, reads: Sequence[str], message: str) -> None:
+        raise SpaceError(
+            f"constraint {message!r} cannot be added to a list of {len(self.rows):,} configs: {_REMEDY}, "
+            "or list only the configs that satisfy it"
+        )
+
+    def _places_of(self, rows: Digits) -> NDArray[np.intp]:
+        """The position of each canonical row in the list, -1 for those that are not listed."""
+        places = (self._places.get(row.tobytes(), -1) for row in np.ascontiguousarray(rows))
+        return np.fromiter(places, dtype=np.intp, count=len(rows))
+
+    def _closest(self, row: Digits, own: int) -> NDArray[np.intp]:
+        """Places of the listed configs closest to `row`, its own place left out (-1: it has none), closest first."""
+        if own in self._nearest:
+            return self._nearest[own]
+        distance = self._distances(row)
+        if own >= 0 and len(distance) > 1:
+            distance[own] = np.inf
+        count = min(NEAREST, max(1, len(distance) - (own >= 0)))
+        found = np.argpartition(distance, count - 1)[:count]
+        found = found[np.argsort(distance[found], kind="stable")]
+        if own >= 0:
+            self._nearest[own] = found
+        return found
 
     def _distances(self, row: Digits) -> NDArray[np.float32]:
         if self._tables is None:
