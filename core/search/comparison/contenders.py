@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +12,10 @@ import numpy as np
 from pegbox.errors import ArgumentError, SpaceError
 from pegbox.search.base import BoundTuner
 from pegbox.search.checks import check_int
+from pegbox.search.comparison.arena import Arena
+from pegbox.search.create import tuner_label
 from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
-from pegbox.search.spec import Spec, parse_spec
+from pegbox.search.spec import Spec
 from pegbox.space import Config
 
 TunerLike: TypeAlias = str | Spec | TunerFactory
@@ -42,7 +43,7 @@ def read_tuners(tuners: Tuners) -> list[Contender]:
     if isinstance(tuners, Mapping):
         found = [Contender(str(name), _checked(tuner)) for name, tuner in tuners.items()]
     else:
-        found = [Contender(_name(_checked(tuner)), tuner) for tuner in tuners]
+        found = [Contender(tuner_label(_checked(tuner)), tuner) for tuner in tuners]
     if not found:
         raise ArgumentError(f"tuners={tuners!r}: give at least one tuner")
     twice = [name for name, count in Counter(contender.name for contender in found).items() if count > 1]
@@ -77,15 +78,15 @@ def read_tasks(tasks: SearchTask | Sequence[SearchTask]) -> dict[str, SearchTask
     return dict(zip(names, listed, strict=True))
 
 
-def draw_start(name: str, task: SearchTask, seed: int, count: int) -> list[Config]:
+def draw_start(arena: Arena, seed: int, count: int) -> list[Config]:
     """The random configurations that every tuner starts from with this seed. Raises `SpaceError` if none is valid."""
     try:
-        rows = task.space.sample(count, np.random.default_rng([_START_STREAM, seed]))
+        rows = arena.space.sample(count, np.random.default_rng([_START_STREAM, seed]))
     except SpaceError as error:
-        raise SpaceError(f"{name}: {error}") from error
+        raise SpaceError(f"{arena.info.name}: {error}") from error
     if count and not len(rows):
-        raise SpaceError(f"{name}: its space has no valid configuration, there is nothing to compare tuners on")
-    return [task.space.config(tuple(row)) for row in rows.tolist()]
+        raise SpaceError(f"{arena.info.name}: its space has no valid configuration to compare tuners on")
+    return [arena.space.config(tuple(row)) for row in rows.tolist()]
 
 
 def interleaved(contenders: Sequence[Contender], seeds: Sequence[int]) -> Iterator[tuple[Contender, int]]:
@@ -107,19 +108,6 @@ def _checked(tuner: Any) -> TunerLike:
     if not callable(tuner):
         raise ArgumentError(f"{tuner!r} is neither the name of a tuner nor a factory of one")
     return tuner
-
-
-def _name(tuner: TunerLike) -> str:
-    match tuner:
-        case str():
-            return str(parse_spec(tuner))
-        case Spec() | BoundTuner():
-            return str(tuner)
-        case functools.partial():
-            options = ", ".join(f"{name}={value!r}" for name, value in tuner.keywords.items())
-            return f"{_name(tuner.func)}({options})"
-        case _:
-            return str(getattr(tuner, "__name__", None) or type(tuner).__name__)
 
 
 def _label(task: SearchTask) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,12 +105,6 @@ class Setup:
 
     def task(self, name: str) -> TaskInfo:
         return next(task for task in self.tasks if task.name == name)
-
-
-def counted_failures(costs: Iterable[float], failures: Mapping[str, int]) -> dict[str, int]:
-    """`failures` and, as "no cost", the trials that succeeded with NaN, infinity or nothing as their cost."""
-    bad = sum(not is_cost(cost) for cost in costs) - sum(failures.values())
-    return {**failures, **({"no cost": bad} if bad > 0 else {})}
 
 
 def is_cost(cost: float) -> bool:
