@@ -37,6 +37,10 @@ _HOME = {
     "compare": "pegbox.api",
     "apply_history_best": "pegbox.records.apply",
     "Journal": "pegbox.records.journal",
+    "RecordedSpace": "pegbox.records.recorded",
+    "recorded_space": "pegbox.records.library",
+    "recorded_spaces": "pegbox.records.library",
+    "SimulatedRunner": "pegbox.records.simulated",
     "BaseTuner": "pegbox.search.base",
     "Comparison": "pegbox.search.comparison",
     "hookimpl": "pegbox.hooks",
@@ -49,6 +53,8 @@ __all__ = [
     "Config",
     "ConfigSpace",
     "Journal",
+    "RecordedSpace",
+    "SimulatedRunner",
     "Target",
     "Task",
     "api",
@@ -60,6 +66,8 @@ __all__ = [
     "export",
     "hookimpl",
     "lower",
+    "recorded_space",
+    "recorded_spaces",
     "te",
     "template",
     "tir",
@@ -73,6 +81,9 @@ if TYPE_CHECKING:
     from pegbox.hooks import hookimpl
     from pegbox.records.apply import apply_history_best
     from pegbox.records.journal import Journal
+    from pegbox.records.library import recorded_space, recorded_spaces
+    from pegbox.records.recorded import RecordedSpace
+    from pegbox.records.simulated import SimulatedRunner
     from pegbox.search.base import BaseTuner
     from pegbox.search.comparison import Comparison
     from pegbox.space import Config, ConfigSpace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,18 +25,22 @@ from pegbox.records.apply import current_history
 from pegbox.records.history import load_history
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record
+from pegbox.records.recorded import RecordedSpace
+from pegbox.records.simulated import SimulatedMeasurer, SimulatedRunner, simulated
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.replay import replay
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.search.callbacks import Callback, CallbackLike
 from pegbox.search.comparison import Comparison
 from pegbox.search.comparison import compare as compare_tuners
-from pegbox.search.create import make_tuner
+from pegbox.search.comparison.contenders import Tuners
+from pegbox.search.comparison.progress import run_printer
+from pegbox.search.create import declared, make_tuner, tuner_label
 from pegbox.search.loop import run
 from pegbox.search.outcome import Trial, TuneResult
+from pegbox.search.programs import TransferSource, load_transfer, program_features
 from pegbox.search.progress import progress as progress_callback
 from pegbox.search.protocols import TunerFactory
-from pegbox.search.spec import parse_spec
 from pegbox.search.state import SearchState
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
@@ -75,7 +79,7 @@ class _Recorder(Callback):
 
 
 def tune(
-    task: Task,
+    task: Task | RecordedSpace,
     *,
     tuner: str | TunerFactory = "xgb",
     trials: int | None = 200,
@@ -84,14 +88,18 @@ def tune(
     records: str | os.PathLike[str] | Journal | None = None,
     resume: bool = False,
     seed: int = 0,
-    runner: str | RunnerFactory = "local",
+    runner: str | RunnerFactory | SimulatedRunner = "local",
     timeout: float = 10.0,
     batch_size: int | None = None,
     callbacks: Iterable[CallbackLike] = (),
     progress: bool = True,
     measure_options: Mapping[str, Any] | None = None,
+    transfer: TransferSource | Sequence[TransferSource] | None = None,
 ) -> TuneResult:
     """Search the task's space for the fastest configuration.
+
+    Given a `RecordedSpace` for the task, or a `SimulatedRunner` for the runner, nothing is compiled and run: the
+    search goes over what was recorded, answers come from there, and all times are those of a virtual clock.
 
     Args:
         tuner: a name, with options if any ("xgb:plan_size=32"), "file.py:Class", or a factory.
@@ -102,24 +110,31 @@ def tune(
         resume: start from what the file holds of this task; no configuration in it is measured again. `trials` then
             counts those too, so that repeating the command finishes the run.
         seed: of the tuner and of the random inputs.
-        runner: the name of a runner plugin, or a factory.
+        runner: the name of a runner plugin, or a factory, or a `SimulatedRunner`.
         timeout: seconds that one trial may run.
         progress: show a live line on a terminal, one line a batch otherwise (on standard error).
         measure_options: further keyword arguments of `LocalMeasurer`.
+        transfer: records of other shapes of the template on the same target (files, names of recorded spaces that
+            ship, or journals), for a tuner that learns from them.
 
     Ctrl-C ends the search early: the result holds everything measured, with `stopped_because="interrupted"`.
 
     Raises:
-        ArgumentError: an option outside its domain, or `resume` without `records`.
+        ArgumentError: an option outside its domain, `resume` without `records`, `records` of a simulation, or
+            `transfer` that the tuner does not take or that holds nothing of use.
         UnknownName, PluginError: no such tuner or runner.
         SpaceError: no configuration of the space is valid.
         RecordError: the file is damaged, or its records of this workload are of another space or target.
         TuningError: a tuner, the records or the measuring broke; what was measured is in its `result`.
     """
     seconds = parse_budget(budget)
-    _check_task(task)
-    searcher = make_tuner(tuner, task.space, seed=seed)
-    name = str(parse_spec(tuner)) if isinstance(tuner, str) else getattr(tuner, "__name__", type(searcher).__name__)
+    recorded = simulated(task, runner)
+    if recorded is not None:
+        _check_simulation(records=records, resume=resume, measure_options=measure_options)
+    searched: Task | RecordedSpace = task if recorded is None else recorded
+    _check_task(searched)
+    searcher = make_tuner(tuner, searched.space, seed=seed, **_handed(tuner, searched, transfer))
+    name = tuner_label(tuner)
     journal = None if records is None else records if isinstance(records, Journal) else Journal(records)
     history: list[tuple[Config, Result]] = []
     if resume:
@@ -135,7 +150,7 @@ def tune(
         hearers.append(progress_callback())
     best = min((result.cost for _, result in history), default=math.inf)
     options: dict[str, Any] = {"runner": runner, "seed": seed, "timeout": timeout, "best": best}
-    with LocalMeasurer(task, **options, **(measure_options or {})) as measurer:
+    with _measurer(searched, **options, **(measure_options or {})) as measurer:
         return run(
             searcher,
             measurer,
@@ -145,13 +160,48 @@ def tune(
             batch_size=batch_size,
             callbacks=[*hearers, *callbacks],
             history=history,
-            space=task.space,
-            flop=task.flop,
+            space=task.space if recorded is None else recorded.whole,
+            flop=searched.flop,
             name=name,
         )
 
 
-def _check_task(task: Task) -> None:
+def _measurer(task: Task | RecordedSpace, **options: Any) -> LocalMeasurer | SimulatedMeasurer:
+    return SimulatedMeasurer(task) if isinstance(task, RecordedSpace) else LocalMeasurer(task, **options)
+
+
+def _handed(
+    tuner: str | TunerFactory,
+    task: Task | RecordedSpace,
+    transfer: TransferSource | Sequence[TransferSource] | None,
+) -> dict[str, Any]:
+    """What the tuner is given beside the space and the seed, as far as it takes it."""
+    takes = declared(tuner)
+    if transfer is not None and "transfer" not in takes:
+        raise ArgumentError(
+            f"transfer={transfer!r}: the tuner {tuner_label(tuner)} learns nothing from other shapes (it declares no "
+            "transfer=); leave transfer out, or choose another tuner"
+        )
+    handed: dict[str, Any] = {"program": program_features(task)} if takes else {}
+    if transfer is not None:
+        handed["transfer"] = load_transfer(transfer, task)
+    return handed
+
+
+def _check_simulation(*, records: object, resume: bool, measure_options: Mapping[str, Any] | None) -> None:
+    """Nothing simulated may pass for a measurement."""
+    if records is not None or resume:
+        raise ArgumentError(
+            f"records={str(records)!r}: a simulated search measures nothing, so that there is nothing to record or to "
+            "resume; leave records and resume out"
+        )
+    if measure_options:
+        raise ArgumentError(
+            f"measure_options={dict(measure_options)!r}: a simulated search measures nothing; leave it out"
+        )
+
+
+def _check_task(task: Task | RecordedSpace) -> None:
     """Fail before a tuner is asked: a space without a valid configuration is not the tuner's fault."""
     if not hasattr(task, "space"):
         raise ArgumentError(f"{task!r} is no task; make one with pegbox.create_task({task!r}, args=...)")
@@ -312,17 +362,55 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
 
 
 def compare(
-    tasks: Task | Sequence[Task],
-    tuners: Sequence[str],
+    tasks: Task | RecordedSpace | Sequence[Task | RecordedSpace],
+    tuners: Tuners,
     *,
-    trials: int = 64,
-    seeds: int | Sequence[int] = 3,
+    trials: int = 200,
+    seeds: int | Sequence[int] = 10,
+    start: int = 1,
+    runner: str | RunnerFactory | SimulatedRunner = "local",
+    timeout: float = 10.0,
+    batch_size: int | None = None,
+    callbacks: Callable[[str, str, int], Sequence[CallbackLike]] | None = None,
+    progress: bool = True,
+    save: str | os.PathLike[str] | None = None,
     measure_options: Mapping[str, Any] | None = None,
-    **options: Any,
 ) -> Comparison:
-    """Compare tuners honestly: the same number of trials, several seeds, interleaved; see `pegbox.search.compare`.
+    """Compare tuners honestly: the same trials, seeds and start for each, interleaved; differences carry a test.
 
-    `print` shows a table; `.to_json()` gives plain data.
+    `print` shows the report; it has `.plot(path)`, `.to_html(path)` and `.save(path)`. See docs/compare.md.
+
+    Args:
+        tasks: one or several. A `RecordedSpace` is answered from its records, on a virtual clock.
+        tuners: names with options ("xgb:plan_size=32"), factories, `MyTuner(alpha=2)` of classes that derive from
+            `BaseTuner`; or a mapping from names for the report to these.
+        trials: of each run.
+        seeds: how many (0, 1, ...), or which.
+        start: the random configurations that each run begins with, the same for all tuners with one seed; they are
+            told to the tuner and count as trials.
+        runner: as for `tune`; a `SimulatedRunner` simulates every task.
+        callbacks: `callbacks(task name, tuner, seed)` makes the callbacks of one run.
+        progress: print a line for each finished run (on standard error).
+        save: a file that holds the report of the finished runs at any time; see `Comparison.load`.
+        timeout, batch_size, measure_options: as for `tune`.
+
+    Raises:
+        ArgumentError, UnknownName, SpaceError, RecordError: what cannot be compared, before anything is measured.
+        ComparisonError: a run broke; the report of the finished ones is in its `result`.
+        ComparisonInterrupted: Ctrl-C; it is a `KeyboardInterrupt`, and likewise has a `result`.
     """
-    measurer = partial(LocalMeasurer, **(measure_options or {}))
-    return compare_tuners(tasks, tuners, measurer=measurer, trials=trials, seeds=seeds, **options)
+    options: dict[str, Any] = {"runner": runner, "timeout": timeout, **(measure_options or {})}
+    return compare_tuners(
+        tasks,
+        tuners,
+        measurer=partial(LocalMeasurer, **options),
+        runner=runner,
+        trials=trials,
+        seeds=seeds,
+        start=start,
+        batch_size=batch_size,
+        callbacks=callbacks,
+        program=program_features,
+        on_run=run_printer() if progress else None,
+        save=save,
+    )

@@ -10,7 +10,11 @@ from typing import TypeAlias
 
 
 class FailureKind(IntEnum):
-    """Why a candidate has no cost. The numbers are what records store as the error number (0 is success)."""
+    """Why a candidate has no cost. The numbers are what records store as the error number (0 is success).
+
+    `NOT_RECORDED` says nothing of the candidate: a simulated run was asked for what nobody has measured. It is counted
+    apart from failures, and records refuse it.
+    """
 
     INVALID = 1
     COMPILE_ERROR = 2
@@ -18,6 +22,7 @@ class FailureKind(IntEnum):
     CRASH = 4
     WRONG_RESULT = 5
     TIMEOUT = 6
+    NOT_RECORDED = -1
 
     def __str__(self) -> str:
         return self.name.lower().replace("_", " ")

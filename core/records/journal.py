@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
+import lzma
 import os
 import warnings
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +21,7 @@ except ImportError:  # not on Windows: two runs must then not share a file
 
 _TORN = b" #torn"
 _BLOCK = 1 << 16
+_PACKED = {".gz": gzip.decompress, ".xz": lzma.decompress}
 
 
 class RecordWarning(UserWarning):
@@ -29,7 +33,8 @@ class Journal:
 
     Each append is one write under a lock, so that two runs may share a file. A write that was cut short by a crash
     leaves a torn last line: reading skips it with a warning, and the next append marks it and starts a fresh line.
-    Blank lines and lines that begin with # are skipped, as AutoTVM skips them.
+    Blank lines and lines that begin with # are skipped, as AutoTVM skips them. A file whose name ends in .gz or .xz is
+    read as such; nothing can be appended to it.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -64,11 +69,7 @@ class Journal:
         return list(self)
 
     def __iter__(self) -> Iterator[Record]:
-        try:
-            content = self.path.read_bytes()
-        except OSError as error:
-            raise RecordError(f"cannot read the records in {str(self.path)!r}: {error.strerror}") from error
-        lines = content.split(b"\n")
+        lines = read_bytes(self.path).split(b"\n")
         for number, line in enumerate(lines, start=1):
             if not (text := line.strip()) or text.startswith(b"#"):
                 continue
@@ -90,6 +91,10 @@ class Journal:
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
         """The file, open for appending and locked; the system's errors come out as `RecordError`."""
+        if self.path.suffix in _PACKED:
+            raise RecordError(
+                f"cannot append records to {str(self.path)!r}, which is compressed: unpack it, or choose another file"
+            )
         try:
             fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             try:
@@ -102,6 +107,19 @@ class Journal:
                 f"cannot write records to {str(self.path)!r}: {error.strerror}; free the disk, check the folder and "
                 "its permissions, or choose another file"
             ) from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """What the file holds, unpacked where its name ends in .gz or .xz. Raises `RecordError` when it cannot be read."""
+    try:
+        content = path.read_bytes()
+        return _PACKED[path.suffix](content) if path.suffix in _PACKED else content
+    except OSError as error:
+        why = error.strerror or f"it is no {path.suffix} file ({error})"
+        raise RecordError(f"cannot read the records in {str(path)!r}: {why}") from error
+    except (EOFError, lzma.LZMAError, zlib.error) as error:
+        why = f"it is no whole {path.suffix} file ({error})"
+        raise RecordError(f"cannot read the records in {str(path)!r}: {why}") from error
 
 
 def _lock(fd: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import operator
 import platform
 from collections.abc import Mapping
@@ -60,9 +61,9 @@ class Record:
         return cls(
             target=str(task.target),
             name=task.name,
-            args=_plain(task.args),
-            kwargs=_plain(task.kwargs),
-            workload=_plain(task.workload),
+            args=plain(task.args),
+            kwargs=plain(task.kwargs),
+            workload=plain(task.workload),
             config=config.to_json(),
             result=result,
             space=task.space.fingerprint,
@@ -79,11 +80,16 @@ class Record:
 
     def is_of(self, task: Task) -> bool:
         """Whether the record is of this task's workload, on whatever target and from whatever space."""
-        return bool(self.workload == _plain(task.workload))
+        return bool(self.workload == plain(task.workload))
 
     def to_line(self) -> str:
-        """One line of JSON, without the newline. Raises `RecordError` for arguments that JSON cannot hold."""
+        """One line of JSON, without the newline.
+
+        Raises `RecordError` for arguments that JSON cannot hold, and for a result that is no measurement.
+        """
         result = self.result
+        if isinstance(result, Failed) and result.kind is FailureKind.NOT_RECORDED:
+            raise RecordError(f"config {self.config.get('index')} of {self.name} was not measured: nothing to record")
         extra: dict[str, Any] = {}
         if isinstance(result, Failed):
             costs, number = [FAILED_COST], int(result.kind)
@@ -163,16 +169,20 @@ def describe_host() -> str:
 def _result(form: Mapping[str, Any]) -> Result:
     costs, number, total, timestamp = form["result"]
     phases = {str(phase): float(seconds) for phase, seconds in form.get("phases", {}).items()}
+    if not all(0 <= seconds < math.inf for seconds in (total, *phases.values())):
+        raise ValueError(f"seconds {total} and phases {phases}: a trial's times are finite and 0 or more")
     if number:
+        if number < 0:
+            raise ValueError(f"error number {number}: failures have numbers above 0")
         kind = FailureKind(number)
         return Failed(kind, str(form.get("message", "")), float(total), float(timestamp), phases)
-    if not costs or not all(cost > 0 for cost in costs):
-        raise ValueError(f"costs {costs}: a trial without an error has one or more costs above 0")
+    if not costs or not all(0 < cost < math.inf for cost in costs):
+        raise ValueError(f"costs {costs}: a trial without an error has one or more costs, finite and above 0")
     partial = bool(form.get("partial", False))
     return Ok(tuple(map(float, costs)), float(total), float(timestamp), phases, partial)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """What comes back when `value` is written and read: nested tuples, plain numbers."""
     try:
         return _frozen(json.loads(json.dumps(value, default=_number)))

@@ -45,6 +45,12 @@ def make_tuner(
     return tuner
 
 
+def declared(spec: str | Spec | TunerFactory, lookup: Lookup = registry.resolve) -> frozenset[str]:
+    """Which of `program` and `transfer` the tuner's factory takes: neither is made for nothing."""
+    factory, _, _ = _resolve("tuner", spec, lookup)
+    return frozenset({"program", "transfer"} & set(inspect.signature(factory).parameters))
+
+
 def make_cost_model(
     spec: str | CostModel,
     *,

@@ -22,6 +22,7 @@ from pegbox.search.outcome import BestTrial, StopReason, Trial, TuneResult, gflo
 from pegbox.search.phases import PhaseClock
 from pegbox.search.proposals import Broke, Proposer
 from pegbox.search.protocols import Measurer, Tuner
+from pegbox.search.sound import sound
 from pegbox.search.state import Limits, SearchState
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def run(
     flop: float = 0.0,
     name: str | None = None,
     finalists: int = DEFAULT_FINALISTS,
-    clock: Callable[[], float] = time.monotonic,
+    clock: Callable[[], float] | None = None,
 ) -> TuneResult:
     """Search until a limit is reached, the space is exhausted, a callback says stop, or Ctrl-C.
 
@@ -53,12 +54,14 @@ def run(
     search. `early_stopping` is a number of trials without improvement. `batch_size` defaults to the tuner's own
     `batch_size`, else 16. Given `space`, a configuration from elsewhere is an error. `flop` (per call) turns seconds
     into GFLOP/s. `name` stands for the tuner in messages. The `finalists` fastest within noise are measured again at
-    the end and the winner is picked from them; 0 leaves that out.
+    the end and the winner is picked from them; 0 leaves that out. `clock` gives seconds; by default it is the
+    measurer's attribute `clock`, as a simulation has one, else the real time.
 
     Raises `ArgumentError` for limits that make no sense and `TuningError`, with everything measured in its `result`,
     when the tuner, an essential callback or the measurer breaks.
     """
     name = name or type(tuner).__name__
+    clock = clock or getattr(measurer, "clock", None) or time.monotonic
     wanted = batch_size if batch_size is not None else getattr(tuner, "batch_size", DEFAULT_BATCH)
     loop = _Loop(
         Proposer(tuner, name, space=space),
@@ -172,7 +175,7 @@ class _Loop:
                     item = next(stream, None)
                 if item is None:
                     return
-                yield item
+                yield item[0], sound(item[1])
         except Exception as error:
             raise Broke(f"the measurer raised {type(error).__name__}: {error}") from error
         finally:
@@ -209,7 +212,7 @@ class _Loop:
     def _remeasured(self, configs: Sequence[Config]) -> Sequence[Result]:
         with self.clock.phase("remeasure"):
             try:
-                results = list(self.measurer.remeasure(configs))
+                results = [sound(result) for result in self.measurer.remeasure(configs)]
             except Exception as error:
                 raise Broke(f"the measurer raised {type(error).__name__} measuring the best again: {error}") from error
         if len(results) != len(configs):
@@ -235,6 +238,7 @@ class _Loop:
             flop=state.flop,
             finals=tuple(self.finals),
             model=state.model,
+            simulated=state.simulated,
         )
 
     def _best(self, phases: dict[str, float]) -> BestTrial | None:

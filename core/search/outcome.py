@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pegbox.measure.result import Failed, Ok, Result
+from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.search.model_report import ModelReport
 
 if TYPE_CHECKING:
@@ -37,6 +37,11 @@ class Trial:
     @property
     def ok(self) -> bool:
         return self.result.ok
+
+    @property
+    def not_recorded(self) -> bool:
+        """A simulation had no answer: this says nothing of the configuration."""
+        return isinstance(self.result, Failed) and self.result.kind is FailureKind.NOT_RECORDED
 
     @property
     def cost(self) -> float:
@@ -75,7 +80,8 @@ class TuneResult:
 
     `best` is None when nothing valid was found. `elapsed` and `phases` are wall-clock seconds of the run, and the
     phases add up to nearly all of it. `finals` are the careful measurements that `best` was picked from; `model`
-    tells how good the tuner's model was on trials that it had not seen.
+    tells how good the tuner's model was on trials that it had not seen. Where `simulated`, all seconds are those of the
+    virtual clock: what the trials took when they were recorded, and what the tuner took now.
     """
 
     best: BestTrial | None
@@ -87,12 +93,19 @@ class TuneResult:
     flop: float = 0.0
     finals: Sequence[Trial] = ()
     model: ModelReport | None = None
+    simulated: bool = False
 
     @property
     def failures(self) -> dict[str, int]:
-        """How many trials failed, by kind, the most frequent first."""
-        kinds = Counter(str(trial.result.kind) for trial in self.trials if isinstance(trial.result, Failed))
+        """How many trials failed, by kind, the most frequent first; those not recorded are no failures."""
+        failed = [trial.result for trial in self.trials if not trial.not_recorded]
+        kinds = Counter(str(result.kind) for result in failed if isinstance(result, Failed))
         return dict(kinds.most_common())
+
+    @property
+    def not_recorded(self) -> int:
+        """How many trials a simulation had no answer for."""
+        return sum(trial.not_recorded for trial in self.trials)
 
     @property
     def trial_phases(self) -> dict[str, float]:
@@ -112,13 +125,16 @@ class TuneResult:
 
     def __str__(self) -> str:
         rate = f" ({self.trials_per_second:.1f}/s)" if self.trials else ""
-        spent = f"{len(self.trials)} trials in {self.elapsed:.1f} s{rate} with {self.tuner}"
+        time = "s of recorded time" if self.simulated else "s"
+        spent = f"{len(self.trials)} trials in {self.elapsed:.1f} {time}{rate} with {self.tuner}"
         parts = [
             f"{spent}, stopped: {self.stopped_because}",
             str(self.best) if self.best else "nothing valid was found",
         ]
         if self.failures:
             parts.append(f"  failed: {format_counts(self.failures)}{self._example()}")
+        if self.not_recorded:
+            parts.append(f"  not recorded: {self.not_recorded} trials{self._unanswered()}")
         if self.model is not None and self.model.pairs:
             parts.append(f"  {self.model}")
         return "\n".join(parts)
@@ -127,8 +143,12 @@ class TuneResult:
         """With no winner the user needs a reason, not only a count."""
         if self.best is not None:
             return ""
-        failed = next(trial.result for trial in self.trials if isinstance(trial.result, Failed))
+        failed = next(t.result for t in self.trials if isinstance(t.result, Failed) and not t.not_recorded)
         return f"; the first said: {failed.message}"
+
+    def _unanswered(self) -> str:
+        message = next(str(getattr(trial.result, "message", "")) for trial in self.trials if trial.not_recorded)
+        return f"; the first: {message}"
 
 
 def best_so_far(costs: Sequence[float]) -> list[float]:

@@ -26,12 +26,14 @@ def status_line(state: SearchState) -> str:
         f"{state.tuner}: {len(state.trials)}{planned} trials",
         _best(state),
         f"{state.trials_per_second:.1f} trials/s",
-        f"{state.elapsed:.1f}{budget} s",
+        f"{state.elapsed:.1f}{budget} s{' simulated' if state.simulated else ''}",
     ]
     if state.model is not None and state.model.pairs:
         parts.append(f"model {state.model.pairwise_accuracy:.0%} of pairs")
     if state.failures:
         parts.append(f"failed: {format_counts(state.failures)}")
+    if state.not_recorded:
+        parts.append(f"not recorded: {state.not_recorded}")
     return "  ".join(parts)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Failed
+from pegbox.records.simulated import VirtualClock
 from pegbox.search.checks import check_float, check_int
 from pegbox.search.model_report import ModelReport
 from pegbox.search.outcome import StopReason, Trial
@@ -49,8 +50,8 @@ class Limits:
 class SearchState:
     """The standing of one run. Callbacks read it; only the loop writes it.
 
-    `best` is the fastest trial so far, history included; `failures` counts failed trials by kind;
-    `model` is what a tuner with a model says of it.
+    `best` is the fastest trial so far, history included; `failures` counts failed trials by kind; `not_recorded`
+    those that a simulation has no answer for; `model` is what a tuner with a model says of it.
     """
 
     tuner: str
@@ -60,6 +61,7 @@ class SearchState:
     trials: list[Trial] = field(default_factory=list)
     best: Trial | None = None
     failures: Counter[str] = field(default_factory=Counter)
+    not_recorded: int = 0
     since_improvement: int = 0
     model: ModelReport | None = None
     started: float = field(init=False)
@@ -73,6 +75,11 @@ class SearchState:
         return self.clock() - self.started
 
     @property
+    def simulated(self) -> bool:
+        """Whether time is that of records, not of this machine."""
+        return isinstance(self.clock, VirtualClock)
+
+    @property
     def trials_per_second(self) -> float:
         elapsed = self.elapsed
         return len(self.trials) / elapsed if elapsed > 0 else 0.0
@@ -84,7 +91,9 @@ class SearchState:
     def add(self, trial: Trial) -> None:
         """Take in a new trial."""
         self.trials.append(trial)
-        if isinstance(trial.result, Failed):
+        if trial.not_recorded:
+            self.not_recorded += 1
+        elif isinstance(trial.result, Failed):
             self.failures[str(trial.result.kind)] += 1
         self.since_improvement += 1
         if self.consider(trial):

@@ -20,7 +20,7 @@ from pegbox.space.constraint import Constraint
 from pegbox.space.digits import Digits, Mask, checked_rows, digits_of
 from pegbox.space.encoding import Encoder, encoder
 from pegbox.space.entities import SplitEntity
-from pegbox.space.jsonform import config_from_json
+from pegbox.space.jsonform import config_from_json, rows_from_json
 from pegbox.space.knob import Condition, Knob, near_names
 from pegbox.space.option import option_knob
 from pegbox.space.printing import space_text
@@ -297,6 +297,10 @@ class ConfigSpace:
             SpaceError: it belongs to another space, or its index and its entities disagree.
         """
         return config_from_json(self, form)
+
+    def rows_from_json(self, forms: Sequence[Mapping[str, Any]]) -> Digits:
+        """The digits of many configs that `Config.to_json` wrote; raises as `from_json` does."""
+        return rows_from_json(self, forms)
 
     def exists(self, config: Config, name: str) -> bool:
         """Whether a knob exists in a config; `config.exists(name)` is the usual spelling."""

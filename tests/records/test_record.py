@@ -16,7 +16,7 @@ from pegbox.records import FAILED_COST, VERSION, Record
     [
         Ok((1.5e-3, 1.25e-3), 0.5, 1700000000.25, {"lower": 0.01, "build": 0.04}),
         Ok((0.1,), partial=True),
-        *(Failed(kind, "said »so«\nand more", 0.5, 1.0, {"lower": 0.01}) for kind in FailureKind),
+        *(Failed(kind, "said »so«\nand more", 0.5, 1.0, {"lower": 0.01}) for kind in FailureKind if kind > 0),
     ],
 )
 def test_a_record_reads_back_equal(task: Any, result: Result) -> None:
@@ -32,6 +32,23 @@ def test_scripts_written_for_autotvm_find_their_fields(task: Any) -> None:
     assert form["config"] == task.space.get(5).to_json()
     assert form["result"] == [[1e-3, 2e-3], 0, 0.5, 1700000000.0]
     assert form["version"] == VERSION
+
+
+def test_what_was_not_measured_is_refused(task: Any) -> None:
+    record = task.record(5, Failed(FailureKind.NOT_RECORDED, "not among them"))
+    with pytest.raises(RecordError, match="config 5 of matmul was not measured"):
+        record.to_line()
+
+
+def test_error_numbers_in_old_files_keep_their_meaning() -> None:
+    assert [kind.name for kind in sorted(FailureKind) if kind > 0] == [
+        "INVALID",
+        "COMPILE_ERROR",
+        "RUN_ERROR",
+        "CRASH",
+        "WRONG_RESULT",
+        "TIMEOUT",
+    ]
 
 
 def test_a_failed_trial_sorts_behind_every_good_one_in_such_scripts(task: Any, crash: Failed) -> None:
@@ -62,6 +79,11 @@ def test_an_argument_that_json_cannot_hold_is_shown(task: Any) -> None:
         ({"space": None}, "'space' is missing"),
         ({"result": [[], 0, 1.0, 1.0]}, "costs"),
         ({"result": [[-1.0], 0, 1.0, 1.0]}, "costs"),
+        ({"result": [[float("inf")], 0, 1.0, 1.0]}, "inf"),
+        ({"result": [[float("nan")], 0, 1.0, 1.0]}, "nan"),
+        ({"result": [[1.0], 0, float("nan"), 1.0]}, "seconds nan"),
+        ({"result": [[1.0], 0, 1.0, 1.0], "phases": {"build": -1}}, "-1"),
+        ({"result": [[1.0], -1, 1.0, 1.0]}, "error number -1"),
         ({"result": [[1.0], 99, 1.0, 1.0]}, "99"),
         ({"result": 5}, "wrong form"),
         ({"input": ["llvm"]}, "wrong form"),

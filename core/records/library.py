@@ -1,0 +1,199 @@
+"""Opening recorded spaces: by file, or by the name of one that ships with pegbox."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pegbox.errors import PegboxError, RecordError, SpaceError
+from pegbox.records.journal import Journal
+from pegbox.records.record import Record, plain
+from pegbox.records.recorded import RecordedSpace, latest_results
+from pegbox.space import Config
+from pegbox.task.task import Task, create_task
+
+SHIPPED = Path(__file__).parent / "shipped"
+_SUFFIX = ".jsonl.xz"
+
+
+def recorded_spaces() -> tuple[str, ...]:
+    """The names of the recorded spaces that ship with pegbox."""
+    return tuple(sorted(path.name.removesuffix(_SUFFIX) for path in SHIPPED.glob("*" + _SUFFIX)))
+
+
+def recorded_space(
+    source: str | os.PathLike[str],
+    task: Task | None = None,
+    *,
+    args: Sequence[Any] | None = None,
+    host: str | None = None,
+    target: str | None = None,
+) -> RecordedSpace:
+    """A recorded space from a file of records (.jsonl, also packed as .gz or .xz) or by the name of one that ships.
+
+    Each configuration has its latest result: what was measured again counts.
+
+    Args:
+        task: what the records should be of; by default the template that they name, at their arguments.
+        args: the template's arguments, to choose from a file that holds several workloads.
+        host, target: the machine and the target, to choose from a file that holds several.
+
+    Raises:
+        RecordError: there is no such file, it is damaged, it does not hold one workload on one machine, its records
+            are from another space than the task's, or no configuration ran.
+    """
+    path = find_source(source)
+    records = _of_one_workload(Journal(path).read(), str(path), task, args)
+    records = _of_one_target(records, str(path), target, task)
+    records = _of_one(records, str(path), "host", host)
+    found = _task_of(records[0], str(path)) if task is None else task
+    _check_space(records, found, str(path))
+    try:
+        rows = found.space.rows_from_json([record.config for record in records])
+    except SpaceError as error:
+        raise RecordError(f"{str(path)!r}: a config does not fit the space of {found.name}: {error}") from error
+    results = latest_results(records, [row.tobytes() for row in rows])
+    configs = {row.tobytes(): Config(found.space, tuple(row.tolist())) for row in rows}
+    return RecordedSpace(
+        label(records[0]),
+        found.space,
+        {configs[key]: result for key, result in results.items()},
+        flop=found.flop,
+        task=found,
+        source=str(path),
+        host=records[0].host,
+        target=records[0].target,
+    )
+
+
+def find_source(source: str | os.PathLike[str]) -> Path:
+    """The file that is meant; a file goes before a space of that name. Raises `RecordError` where there is neither."""
+    path = Path(source)
+    if path.is_file():
+        return path
+    shipped = SHIPPED / f"{source}{_SUFFIX}"
+    if isinstance(source, str) and source in recorded_spaces():
+        return shipped
+    known = ", ".join(recorded_spaces()) or "none"
+    raise RecordError(f"{str(source)!r} is neither a file nor a recorded space that ships with pegbox ({known})")
+
+
+def check_of_task(recorded: RecordedSpace, task: Task) -> None:
+    """Raise `RecordError` unless the space was recorded of this task."""
+    source = recorded.source or recorded.name
+    if recorded.task is None or plain(recorded.task.workload) != plain(task.workload):
+        held = recorded.name if recorded.task is None else call(plain(recorded.task.workload))
+        raise RecordError(f"{source}: recorded of {held}, but the task is {call(plain(task.workload))}")
+    _compare_fingerprints(recorded.whole.fingerprint, task, source)
+
+
+def label(record: Record) -> str:
+    """A name for tables and files: matmul-512x512x512."""
+    parts = [record.name, "x".join(map(str, record.args))]
+    parts += [f"{name}={value}" for name, value in sorted(record.kwargs.items())]
+    return "-".join(re.sub(r"[^\w.=+,]+", "_", part).strip("_") for part in parts if part)
+
+
+def call(workload: Sequence[Any]) -> str:
+    """The workload as one would write it: matmul(M=64, K=64, N=64)."""
+    name, arguments = workload
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
+
+
+def _of_one_workload(
+    records: Sequence[Record], source: str, task: Task | None, args: Sequence[Any] | None
+) -> list[Record]:
+    if not records:
+        raise RecordError(f"{source!r} holds no records")
+    kept = list(records)
+    if task is not None:
+        kept = [record for record in kept if record.is_of(task)]
+    elif args is not None:
+        wanted = plain(tuple(args))
+        kept = [record for record in kept if record.args == wanted]
+    if not kept:
+        asked = f"args={tuple(args or ())!r}" if task is None else call(plain(task.workload))
+        raise RecordError(f"{source!r} holds no record of {asked}; it holds {_listed(records, _workload)}")
+    if len(_distinct(kept, _workload)) > 1:
+        example = next(iter(_distinct(kept, lambda record: record.args)))
+        raise RecordError(
+            f"{source!r} holds several workloads: {_listed(kept, _workload)}; say which: args={example!r}, or task=..."
+        )
+    return kept
+
+
+def _of_one_target(records: Sequence[Record], source: str, target: str | None, task: Task | None) -> list[Record]:
+    own = None if task is None else str(task.target)
+    if target is None and own in _distinct(records, lambda record: record.target):
+        target = own
+    return _of_one(records, source, "target", target)
+
+
+def _of_one(records: Sequence[Record], source: str, what: str, wanted: str | None) -> list[Record]:
+    """The records of one host or one target: costs of two machines do not compare."""
+
+    def value(record: Record) -> str:
+        found: str = getattr(record, what)
+        return found
+
+    kept = [record for record in records if wanted is None or wanted in (value(record), _short(value(record)))]
+    if not kept:
+        raise RecordError(f"{source!r} holds no records of the {what} {wanted!r}; it holds {_listed(records, value)}")
+    if len(found := _distinct(kept, value)) > 1:
+        counts = ", ".join(f"{name!r} ({sum(value(r) == name for r in kept):,} records)" for name in found)
+        raise RecordError(
+            f"{source!r} mixes records of several {what}s, whose costs do not compare: {counts}; choose one: "
+            f"{what}={next(iter(found))!r} (--{what} on the command line)"
+        )
+    return kept
+
+
+def _short(text: str) -> str:
+    """The machine's name alone, out of `vm (AMD EPYC)`."""
+    return text.partition(" (")[0]
+
+
+def _task_of(record: Record, source: str) -> Task:
+    try:
+        return create_task(record.name, record.args, dict(record.kwargs), target=record.target)
+    except PegboxError as error:
+        raise RecordError(
+            f"{source!r}: the records are of {call(record.workload)} from a space with the fingerprint "
+            f"{record.space[:12]}, which cannot be made here: {error}; import the template first, or give "
+            "task=pegbox.create_task('file.py:name', ...)"
+        ) from error
+
+
+def _check_space(records: Sequence[Record], task: Task, source: str) -> None:
+    if len(found := _distinct(records, lambda record: record.space)) > 1:
+        shown = " and ".join(fingerprint[:12] for fingerprint in found)
+        raise RecordError(
+            f"{source!r} mixes records of several definitions of the space ({shown}): the template has changed in "
+            "between; record again into another file"
+        )
+    _compare_fingerprints(records[0].space, task, source)
+
+
+def _compare_fingerprints(recorded: str, task: Task, source: str) -> None:
+    own = task.space.fingerprint
+    if recorded != own:
+        raise RecordError(
+            f"{source!r}: recorded from a space with the fingerprint {recorded[:12]}, but the space of "
+            f"{call(plain(task.workload))} has {own[:12]}: the template or its knobs have changed since; record again"
+        )
+
+
+def _workload(record: Record) -> str:
+    return call(record.workload)
+
+
+def _distinct(records: Sequence[Record], key: Callable[[Record], Any]) -> dict[Any, None]:
+    return dict.fromkeys(map(key, records))
+
+
+def _listed(records: Sequence[Record], key: Callable[[Record], Any], *, most: int = 6) -> str:
+    found = [str(value) or "(not said)" for value in _distinct(records, key)]
+    return ", ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")

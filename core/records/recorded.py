@@ -1,0 +1,132 @@
+"""A space that has been measured: a task's configurations with what each of them cost.
+
+Tuners are searched over `space`, which holds what was recorded and nothing else. Answers come from `results`, one for
+each configuration; see `pegbox.records.simulated`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pegbox.errors import RecordError
+from pegbox.measure.result import Ok, Result
+from pegbox.space import Config, ConfigSpace, ListedSpace
+
+if TYPE_CHECKING:
+    from pegbox.records.record import Record
+    from pegbox.task.task import Task
+
+COMPILING = frozenset({"lower", "build", "compile"})
+"""Phases of a trial in which the candidate is made; in all others it is run."""
+
+
+class RecordedSpace:
+    """Configurations with their results; to be tuned and compared on in place of a task.
+
+    Args:
+        name: what to call it in tables.
+        space: where the configurations come from.
+        results: what each of them gave.
+        flop: floating-point operations of one call, 0 where that is not known.
+        task: what was measured; None where there is no template of it (results of other tools).
+        source, host, target: where it was read, on which machine and for which target it was measured, for people.
+
+    Raises:
+        RecordError: no configuration ran.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        space: ConfigSpace,
+        results: Mapping[Config, Result],
+        *,
+        flop: float = 0.0,
+        task: Task | None = None,
+        source: str = "",
+        host: str = "",
+        target: str = "",
+    ) -> None:
+        self.name, self.flop, self.task = name, flop, task
+        self.source, self.host, self.target = source, host, target
+        self.whole = space
+        """The space that the recorded configurations are a part of."""
+        self.results: Mapping[Config, Result] = dict(results)
+        self.best_cost = min((result.cost for result in self.results.values()), default=math.inf)
+        """Seconds of the fastest configuration."""
+        if not math.isfinite(self.best_cost):
+            raise RecordError(
+                f"{source or name}: none of its {len(self.results):,} configurations ran, so that there is nothing to "
+                f"search{_first_failure(self.results.values())}"
+            )
+        self.space = self._searched()
+        """What tuners search: all of `whole` where every valid configuration is recorded, else a list."""
+
+    @property
+    def workload(self) -> tuple[Any, ...] | None:
+        """The task's, None without one."""
+        return None if self.task is None else self.task.workload
+
+    @property
+    def num_ok(self) -> int:
+        """How many configurations ran."""
+        return sum(result.ok for result in self.results.values())
+
+    def share_within(self, share: float) -> float:
+        """Of all recorded configurations, the share whose speed is at least `share` of the best one's."""
+        bound = self.best_cost / share
+        return sum(result.cost <= bound for result in self.results.values()) / len(self.results)
+
+    def _searched(self) -> ConfigSpace:
+        valid = list(islice(self.whole.iterate(), len(self.results) + 1))
+        if len(valid) == len(self.results) and all(config in self.results for config in valid):
+            return self.whole
+        return ListedSpace(self.whole, np.array([config.digits for config in self.results], dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __str__(self) -> str:
+        best = f"{self.flop / self.best_cost / 1e9:.1f} GFLOP/s" if self.flop else f"{self.best_cost:.4g} s"
+        where = f", measured on {self.host}" if self.host else ""
+        return f"{self.name}: {len(self):,} configurations, {self.num_ok:,} of them ran, the best at {best}{where}"
+
+    def __repr__(self) -> str:
+        return f"<RecordedSpace {self}>"
+
+
+def seconds_of(result: Result) -> tuple[float, float]:
+    """Seconds that a trial took to compile and to run."""
+    compiling = sum(seconds for phase, seconds in result.phases.items() if phase in COMPILING)
+    total = result.total_seconds or sum(result.phases.values())
+    return compiling, max(0.0, total - compiling)
+
+
+def latest_results(records: Iterable[Record], keys: Iterable[bytes]) -> dict[bytes, Result]:
+    """The latest result of each key, in the order of first appearance.
+
+    One that was measured again has the costs of that, and the seconds of the trial: a search that meets the
+    configuration compiles it and runs it once.
+    """
+    found: dict[bytes, Result] = {}
+    trials: dict[bytes, Result] = {}
+    for record, key in zip(records, keys, strict=True):
+        result = record.result
+        if not record.remeasured:
+            trials[key] = result
+        elif key in trials:
+            trial = trials[key]
+            result = dataclasses.replace(result, total_seconds=trial.total_seconds, phases=trial.phases)
+        found[key] = result
+    return found
+
+
+def _first_failure(results: Iterable[Result]) -> str:
+    failed = next((result for result in results if not isinstance(result, Ok)), None)
+    return "" if failed is None else f"; the first failed with {failed.kind}: {failed.message}"

@@ -1,0 +1,131 @@
+"""Searching without measuring: answers come from a recorded space, and a virtual clock counts what they once took.
+
+The seconds that a trial took to compile and to run when it was recorded are charged to the clock; everything else, the
+tuner's own work above all, passes as it does. Budgets, elapsed times and rates of a simulated search are those
+of a real one that compiles and runs one candidate after the other.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pegbox.errors import ArgumentError
+from pegbox.measure.result import Failed, FailureKind, Result
+from pegbox.records.library import check_of_task, recorded_space
+from pegbox.records.recorded import RecordedSpace, seconds_of
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from pegbox.space import Config
+    from pegbox.task.task import Task
+
+
+class VirtualClock:
+    """Seconds that pass by themselves, and seconds that are charged."""
+
+    def __init__(self, real: Callable[[], float] = time.monotonic) -> None:
+        self._real = real
+        self.charged = 0.0
+        """Seconds that only passed in the records."""
+
+    def charge(self, seconds: float) -> None:
+        self.charged += seconds
+
+    def __call__(self) -> float:
+        return self._real() + self.charged
+
+
+class SimulatedMeasurer:
+    """Answers with recorded results. `search.run` takes its `clock` for the run's: make one measurer for each run."""
+
+    def __init__(self, recorded: RecordedSpace) -> None:
+        self.recorded = recorded
+        self.clock = VirtualClock()
+
+    def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
+        for config in configs:
+            result = self._result(config)
+            self.clock.charge(sum(seconds_of(result)))
+            yield config, result
+
+    def remeasure(self, configs: Sequence[Config]) -> list[Result]:
+        """The same results once more; what is measured again need not be compiled again."""
+        results = [self._result(config) for config in configs]
+        self.clock.charge(sum(seconds_of(result)[1] for result in results))
+        return results
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def _result(self, config: Config) -> Result:
+        found = self.recorded.results.get(config)
+        if found is not None:
+            return found
+        return Failed(
+            FailureKind.NOT_RECORDED,
+            f"config {config.index} is not among the {len(self.recorded):,} recorded of {self.recorded.name}: what it "
+            "costs is not known; propose configurations of the space that the tuner is given",
+        )
+
+
+class SimulatedRunner:
+    """Given as `runner=` to `tune` or `compare`: answers from records instead of compiling and running.
+
+    Args:
+        source: a file of records, the name of a space that ships with pegbox, or a `RecordedSpace`.
+        host, target: which of them, where the file holds records of several.
+    """
+
+    def __init__(
+        self, source: str | os.PathLike[str] | RecordedSpace, *, host: str | None = None, target: str | None = None
+    ) -> None:
+        if isinstance(source, RecordedSpace) and (host is not None or target is not None):
+            raise ArgumentError(f"host={host!r}, target={target!r}: {source!r} is chosen already; leave them out")
+        self.source = source
+        self._chosen = {"host": host, "target": target}
+        self._opened: dict[int, tuple[Task, RecordedSpace]] = {}
+
+    def recorded(self, task: Task) -> RecordedSpace:
+        """What is recorded of the task. Raises `RecordError` where nothing is, or it is of another space."""
+        if isinstance(self.source, RecordedSpace):
+            check_of_task(self.source, task)
+            return self.source
+        # The task is kept with it: an id may be used again once its object is gone.
+        known, found = self._opened.get(id(task), (None, None))
+        if known is not task or found is None:
+            found = recorded_space(self.source, task=task, **self._chosen)
+            self._opened[id(task)] = (task, found)
+        return found
+
+    def __repr__(self) -> str:
+        return f"SimulatedRunner({str(self.source)!r})"
+
+
+def simulated(task: Any, runner: Any) -> RecordedSpace | None:
+    """The recorded space that stands for `task` where the search is to be simulated; None for a live one.
+
+    It is simulated where a `RecordedSpace` was given for the task, or a `SimulatedRunner` for the runner. Then:
+
+    - tuners are made over `recorded.space`, and `run(space=recorded.whole, ...)` checks what they propose;
+    - `SimulatedMeasurer(recorded)` measures; `run` takes the clock from it.
+
+    Raises:
+        ArgumentError: a recorded space together with a runner.
+        RecordError: see `SimulatedRunner.recorded`.
+    """
+    if isinstance(task, RecordedSpace):
+        if isinstance(runner, str) and runner == "local":
+            return task
+        raise ArgumentError(f"runner={runner!r}: {task!r} is answered from records; leave the runner out")
+    return runner.recorded(task) if isinstance(runner, SimulatedRunner) else None
