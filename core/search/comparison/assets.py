@@ -47,7 +47,7 @@ figcaption{font-size:13px}
 .axis{stroke:var(--soft);stroke-width:1;fill:none}
 .cursor{stroke:var(--soft);stroke-width:1;visibility:hidden}
 .tick,.label{fill:var(--soft);font-size:12px}
-.tip{position:absolute;top:30px;pointer-events:none;visibility:hidden;background:var(--card);
+.tip{position:absolute;bottom:92px;pointer-events:none;visibility:hidden;background:var(--card);
 border:1px solid var(--rule);border-radius:6px;padding:6px 10px;
 font-size:13px;box-shadow:0 3px 12px #0002;white-space:nowrap;z-index:1}
 .tip i{display:inline-block;width:9px;height:9px;border-radius:50%;background:var(--c);margin-right:7px}
@@ -60,13 +60,13 @@ th:first-child,td:first-child{text-align:left}
 thead th{font-weight:600;color:var(--soft);border-bottom-width:2px}
 tbody tr:hover{background:var(--hint)}
 th[scope=row]{font-weight:600}
-td.left{text-align:left}
+.left{text-align:left}
 details{margin-top:14px}
 summary{cursor:pointer;color:var(--soft)}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:3px 20px;margin:10px 0 0}
 dd{margin:0;overflow-wrap:anywhere}
 footer{font-size:13px}
-@media(max-width:640px){.verdicts li{display:block}section{padding:16px 14px}}
+@media(max-width:640px){.verdicts li,.verdicts span,dl{display:block}dd{margin-bottom:6px}section{padding:16px 14px}}
 @media print{section{break-inside:avoid}.tip,.cursor{display:none}}
 """
 

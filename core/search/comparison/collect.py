@@ -7,26 +7,19 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pegbox.measure.result import Failed
-from pegbox.search.comparison.runs import Run, best_curve, is_cost
-from pegbox.search.outcome import BestTrial, Trial, TuneResult
+from pegbox.search.comparison.runs import Run
+from pegbox.search.outcome import Trial, TuneResult
 
 
-def winner_of(result: TuneResult) -> Trial | BestTrial | None:
-    """What the run's own second look found best, or else its fastest trial; never one whose cost is none."""
-    if result.best is not None and is_cost(result.best.cost):
-        return result.best
-    return min((trial for trial in result.trials if is_cost(trial.cost)), key=lambda trial: trial.cost, default=None)
-
-
-def run_of(task: str, tuner: str, seed: int, result: TuneResult, winner: Trial | BestTrial | None) -> Run:
-    costs = [trial.cost for trial in result.trials]
+def run_of(task: str, tuner: str, seed: int, result: TuneResult) -> Run:
+    """One run; its final cost is the one that it found itself."""
     return Run(
         task=task,
         tuner=tuner,
         seed=seed,
-        curve=best_curve(costs),
-        final_cost=math.inf if winner is None else winner.cost,
-        config=None if winner is None else winner.config.to_json(),
+        curve=tuple(result.best_costs()),
+        final_cost=math.inf if result.best is None else result.best.cost,
+        config=None if result.best is None else result.best.config.to_json(),
         failures=failures_of(result.trials),
         seconds=result.elapsed,
         tuner_seconds=sum(result.phases.get(phase, 0.0) for phase in ("propose", "learn")),
@@ -36,6 +29,5 @@ def run_of(task: str, tuner: str, seed: int, result: TuneResult, winner: Trial |
 
 
 def failures_of(trials: Sequence[Trial]) -> dict[str, int]:
-    """How many trials gave no cost, by kind; "no cost" where a trial succeeded with NaN, infinity or nothing."""
-    bad = [trial.result for trial in trials if not is_cost(trial.cost)]
-    return dict(Counter(str(result.kind) if isinstance(result, Failed) else "no cost" for result in bad).most_common())
+    """How many trials failed, by kind; those that a simulation had no answer for are among them."""
+    return dict(Counter(str(t.result.kind) for t in trials if isinstance(t.result, Failed)).most_common())

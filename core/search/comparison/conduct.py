@@ -11,7 +11,6 @@ Systems" (SC 2015).
 from __future__ import annotations
 
 import datetime
-import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +24,7 @@ from pegbox.hooks import registry
 from pegbox.search.callbacks import CallbackLike
 from pegbox.search.checks import check_int
 from pegbox.search.comparison.arena import Arena, MeasurerFactory, open_arena
-from pegbox.search.comparison.collect import run_of, winner_of
+from pegbox.search.comparison.collect import run_of
 from pegbox.search.comparison.contenders import (
     Contender,
     Tuners,
@@ -37,12 +36,13 @@ from pegbox.search.comparison.contenders import (
 )
 from pegbox.search.comparison.jsonform import check_writable
 from pegbox.search.comparison.report import Comparison
-from pegbox.search.comparison.runs import Run, Setup, TaskInfo, is_cost
+from pegbox.search.comparison.runs import Run, Setup, TaskInfo
 from pegbox.search.comparison.started import StartedTuner
 from pegbox.search.create import declared, make_tuner
 from pegbox.search.loop import run as search
 from pegbox.search.outcome import TuneResult
 from pegbox.search.protocols import FeatureSource, Lookup, SearchTask, Tuner
+from pegbox.search.sound import sound
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -207,9 +207,8 @@ class _Conductor:
         return self.features[name]
 
     def _add(self, arena: Arena, tuner: str, seed: int, result: TuneResult) -> None:
-        winner = winner_of(result)
-        self.winners[arena.info.name].append(None if winner is None else winner.config)
-        self.runs.append(run_of(arena.info.name, tuner, seed, result, winner))
+        self.winners[arena.info.name].append(None if result.best is None else result.best.config)
+        self.runs.append(run_of(arena.info.name, tuner, seed, result))
         if self.on_run:
             self.on_run(self.runs[-1], arena.info, len(self.runs), self.planned)
         if self.save and len(self.runs) < self.planned:
@@ -223,12 +222,11 @@ class _Conductor:
             return
         with arena.open() as opened:
             results = opened.remeasure(distinct)
-        costs = {config: result.cost for config, result in zip(distinct, results, strict=True)}
+        costs = {config: sound(result).cost for config, result in zip(distinct, results, strict=True)}
         places = [place for place, run in enumerate(self.runs) if run.task == arena.info.name]
         for place, config in zip(places, winners, strict=True):
             if config is not None:
-                cost = costs[config] if is_cost(costs[config]) else math.inf
-                self.runs[place] = replace(self.runs[place], final_cost=cost)
+                self.runs[place] = replace(self.runs[place], final_cost=costs[config])
 
     def _cut_short(self, why: str) -> tuple[str, Comparison]:
         """The message and the report of what is finished."""

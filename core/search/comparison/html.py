@@ -14,7 +14,6 @@ from pegbox.search.comparison.svg import Axes, Series, step_chart, swatch
 from pegbox.search.comparison.table import start_text, task_line
 from pegbox.search.comparison.verdicts import TARGET, Verdict
 from pegbox.search.comparison.words import joined, p_text, question_text, sentences
-from pegbox.search.outcome import format_seconds
 
 if TYPE_CHECKING:
     from pegbox.search.comparison.report import Comparison
@@ -137,8 +136,8 @@ def _pairs(verdicts: Sequence[Verdict]) -> str:
         f"<td>{escape(p_text(v.p))}</td><td>{escape(p_text(v.corrected))}</td></tr>"
         for v in verdicts
     )
-    heads = ["question", "ahead", "behind", "ahead in", "by", "p", "corrected"]
-    header = "".join(f'<th scope="col">{head}</th>' for head in heads)
+    heads = {"question": "", "ahead": "left", "behind": "left", "ahead in": "", "by": "", "p": "", "corrected": ""}
+    header = "".join(f'<th scope="col" class="{side}">{head}</th>' for head, side in heads.items())
     return (
         '<details><summary>Every test</summary><div class="scroll"><table><caption>Mann-Whitney U, two-sided; "ahead '
         'in": share of pairs of runs; "by": ratio of the medians; corrected by Holm over the pairs of a question.'
@@ -166,7 +165,7 @@ def _setup(setup: Setup) -> str:
         ("trials", str(setup.trials)),
         ("seeds", ", ".join(map(str, setup.seeds))),
         ("start", start_text(setup.start)),
-        ("made", f"{setup.started}, in {format_seconds(setup.seconds)}"),
+        ("made", f"{setup.started.replace('T', ' ').replace('+00:00', ' UTC')}, in {setup.seconds:.0f} s"),
         ("with", f"pegbox {setup.version}"),
     ]
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,17 +105,3 @@ class Setup:
 
     def task(self, name: str) -> TaskInfo:
         return next(task for task in self.tasks if task.name == name)
-
-
-def is_cost(cost: float) -> bool:
-    """Whether a number can be what a call takes."""
-    return 0.0 < cost < math.inf
-
-
-def best_curve(costs: Sequence[float]) -> tuple[float, ...]:
-    """The best valid cost so far after each trial."""
-    best, curve = math.inf, []
-    for cost in costs:
-        best = min(best, cost) if is_cost(cost) else best
-        curve.append(best)
-    return tuple(curve)
