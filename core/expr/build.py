@@ -46,7 +46,9 @@ def const(value: int | float | bool, dtype: str | None = None) -> Const:
         return Const(bool(value), dtype)
     if isinstance(value, float) and not value.is_integer():
         raise ExprError(f"{value!r} is not a value of {dtype}; cast explicitly with te.cast")
-    return Const(dtypes.wrap(int(value), dtype), dtype)
+    # An int stays the object that it is: it may be of a subclass that knows how it was made.
+    whole = value if isinstance(value, int) and not isinstance(value, bool) else int(value)
+    return Const(dtypes.wrap(whole, dtype), dtype)
 
 
 def index(value: int) -> Const:
@@ -196,7 +198,7 @@ def floordiv(a: object, b: object) -> Expr:
         if eb.value == 1:
             return ea
         if isinstance(ea, Const):
-            return Const(dtypes.wrap(int(ea.value // eb.value), ea.dtype), ea.dtype)
+            return Const(dtypes.wrap(ea.value // eb.value, ea.dtype), ea.dtype)  # type: ignore[arg-type]
     return Binary("floordiv", ea, eb)
 
 
@@ -206,7 +208,7 @@ def floormod(a: object, b: object) -> Expr:
         if eb.value == 1:
             return Const(0, ea.dtype)
         if isinstance(ea, Const):
-            return Const(int(ea.value % eb.value), ea.dtype)
+            return Const(ea.value % eb.value, ea.dtype)
     return Binary("floormod", ea, eb)
 
 

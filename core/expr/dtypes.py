@@ -86,9 +86,11 @@ def total_bits(dtype: str) -> int:
 
 def integer(value: Any) -> int | None:
     """The Python int that an integer of any library stands for; None for bools and what is no integer."""
+    if isinstance(value, int):
+        return None if isinstance(value, bool) else value
     # Trying is a hundred times as fast as asking isinstance(value, SupportsIndex).
     try:
-        return None if isinstance(value, bool) else operator.index(value)
+        return operator.index(value)
     except TypeError:
         return None
 

@@ -23,7 +23,7 @@ def count_flop(outputs: Sequence[Tensor]) -> float:
     for op in post_order([t.op for t in outputs]):
         if isinstance(op, ComputeOp):
             points = math.prod(iv.extent for iv in (*op.axis, *op.reduce_axis))
-            total += points * sum(map(_element, _elements(op)))
+            total += points * sum(map(operations, _elements(op)))
     return total
 
 
@@ -36,13 +36,14 @@ def _elements(op: ComputeOp) -> list[Expr]:
     return [*reduce.sources, *reduce.reducer.combine(held, new)]
 
 
-def _element(expr: Expr) -> int:
+def operations(expr: Expr) -> int:
+    """The operations of one evaluation; see `count_flop`."""
     match expr:
         case Load():
             return 0
         case Binary() if expr.dtype == INDEX and not any(True for _ in loads(expr)):
             return 0
         case Binary() | Call():
-            return 1 + sum(map(_element, children(expr)))
+            return 1 + sum(map(operations, children(expr)))
         case _:
-            return sum(map(_element, children(expr)))
+            return sum(map(operations, children(expr)))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pegbox.compute.tensor import IterVar, Range
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
+from pegbox.expr.open_int import least
 from pegbox.schedule.te.stage_base import FuseRelation, SplitRelation, StageBase
 
 
@@ -44,7 +45,7 @@ class LoopMethods(StageBase):
                 f"split({parent.name}) of {self.op.name}: factor={factor}, nparts={nparts}; "
                 "give exactly one of them, a positive integer"
             )
-        small = min(number, parent.extent)
+        small = least(number, parent.extent)
         large = -(-parent.extent // small)
         outer_extent, inner_extent = (large, small) if factor is not None else (small, large)
         outer = IterVar(f"{parent.name}.outer", Range(0, outer_extent), parent.kind)

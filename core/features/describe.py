@@ -1,0 +1,316 @@
+"""From a nest to a fixed set of numbers: what the features are computed from.
+
+The numbers are exact integers, plain or traced. Their layout is the same for every program: see `LAYOUT`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import reduce
+
+from pegbox.expr.dtypes import nbytes
+from pegbox.expr.nodes import Buffer
+from pegbox.expr.open_int import least
+from pegbox.features.footprint import Memory, Touched, by_buffer, product
+from pegbox.features.index import Loop, loops_in, step
+from pegbox.features.nest import Access, Nest, Statement
+from pegbox.features.traced import ceil_div, combined, most
+from pegbox.loops.nodes import ForKind
+
+DEPTH = 16
+"""Loops of the main computation that are told apart; where there are more, the outermost count as one."""
+
+LEVELS = ("lines_written", "lines_read_0", "lines_read_1", "lines_read_more", "bytes", "pages")
+"""What is touched inside of each number of loops: arrays of DEPTH + 1 numbers, of the whole nest first."""
+
+GROUPS = ("before", "after")
+"""Statements that make what the main computation reads, and all others."""
+
+GROUP_NUMBERS = ("count", "points", "runs", "vectors", "strided", "lines_read", "lines_written")
+
+NUMBERS = (
+    "flop", "points", "runs", "vector", "vector_loops", "wide", "unrolled", "unroll_loops", "steps",
+    "accumulators", "loads", "work", "trip", "contiguous", "repeated", "strided", "writes_contiguous",
+    "tile_bytes", "tile_lines", "tile_pages", "parallel", "parallel_loops", "regions", "statements", "loops",
+    "iterations", "code", "workspace", "largest", "reduced",
+    *(f"{group}_{number}" for group in GROUPS for number in GROUP_NUMBERS),
+)  # fmt: skip
+
+LAYOUT: dict[str, slice] = {}
+for _position, _name in enumerate(NUMBERS):
+    LAYOUT[_name] = slice(_position, _position + 1)
+LAYOUT["extents"] = slice(len(NUMBERS), len(NUMBERS) + DEPTH)
+for _position, _name in enumerate(LEVELS):
+    _start = len(NUMBERS) + DEPTH + _position * (DEPTH + 1)
+    LAYOUT[_name] = slice(_start, _start + DEPTH + 1)
+WIDTH = len(NUMBERS) + DEPTH + len(LEVELS) * (DEPTH + 1)
+
+
+def describe(nest: Nest, vector_bytes: int) -> list[int]:
+    """WIDTH numbers, in the order of LAYOUT."""
+    memory, shared = Memory(nest), _shared(nest)
+    main = _main(nest)
+    numbers = dict.fromkeys(NUMBERS, 0)
+    numbers |= _computation(main, memory, vector_bytes) | _tile(main, memory, vector_bytes)
+    numbers |= _program(nest, memory, shared, vector_bytes)
+    before = _makers(nest, main)
+    for group, members in (
+        ("before", [s for s in nest.statements if s is not main and s in before]),
+        ("after", [s for s in nest.statements if s is not main and s not in before]),
+    ):
+        for name, value in _group(members, memory, shared, vector_bytes).items():
+            numbers[f"{group}_{name}"] = value
+    loops = _merged(main.loops)
+    levels = _levels(main, loops, memory)
+    padding = DEPTH - len(loops)
+    row = [numbers[name] for name in NUMBERS] + [1] * padding + [product(loop.extent for loop in run) for run in loops]
+    for name in LEVELS:
+        row += [levels[name][0]] * padding + levels[name]
+    return row
+
+
+def _main(nest: Nest) -> Statement:
+    """The statement with most arithmetic; of several, the first. Where there is none, the one with most points."""
+    busy = [s for s in nest.statements if s.operations] or list(nest.statements)
+    best, most_work = busy[0], max(busy[0].operations, 1) * busy[0].domain
+    for other in busy[1:]:
+        work = max(other.operations, 1) * other.domain
+        if work > most_work:
+            best, most_work = other, work
+    return best
+
+
+def _shared(nest: Nest) -> dict[Statement, int]:
+    """How many of a statement's loops it shares with a later one, which they are counted for."""
+    last = {loop: statement for statement in nest.statements for loop in statement.loops}
+    return {s: sum(last[loop] is not s for loop in s.loops) for s in nest.statements}
+
+
+def _merged(loops: Sequence[Loop]) -> list[tuple[Loop, ...]]:
+    surplus = max(len(loops) - DEPTH + 1, 1)
+    return [tuple(loops[:surplus]), *((loop,) for loop in loops[surplus:])] if loops else []
+
+
+def _levels(main: Statement, loops: Sequence[tuple[Loop, ...]], memory: Memory) -> dict[str, list[int]]:
+    """Footprints inside of 0, 1, ... of the main computation's loops."""
+    written = set(main.written)
+    buffers = by_buffer(main.accesses)
+    reads = [buffer for buffer in buffers if buffer not in written]
+    found: dict[str, list[int]] = {name: [] for name in LEVELS}
+    for depth in range(len(loops) + 1):
+        running = {loop for run in loops[depth:] for loop in run}
+        touched = {buffer: memory.of(accesses, running) for buffer, accesses in buffers.items()}
+        total = _sum(touched.values())
+        found["lines_written"].append(_sum(touched[b] for b in written).lines)
+        for number in range(2):
+            found[f"lines_read_{number}"].append(touched[reads[number]].lines if number < len(reads) else 0)
+        found["lines_read_more"].append(_sum(touched[b] for b in reads[2:]).lines)
+        found["bytes"].append(total.bytes)
+        found["pages"].append(total.pages)
+    return found
+
+
+def _sum(parts: Iterable[Touched]) -> Touched:
+    return reduce(Touched.plus, parts, Touched())
+
+
+def _computation(main: Statement, memory: Memory, vector_bytes: int) -> dict[str, int]:
+    lanes = [loop for loop in main.loops if loop.kind is ForKind.VECTORIZED]
+    unrolled = [loop for loop in main.loops if loop.kind is ForKind.UNROLLED]
+    parallel = [loop for loop in main.loops if loop.kind in (ForKind.PARALLEL, ForKind.THREAD)]
+    return {
+        "flop": main.operations,
+        "points": main.domain,
+        "runs": product(loop.extent for loop in main.loops),
+        "vector": product(loop.extent for loop in lanes),
+        "vector_loops": len(lanes),
+        "wide": _vectors(main, vector_bytes),
+        "unrolled": product(loop.extent for loop in unrolled),
+        "unroll_loops": len(unrolled),
+        "steps": reduce(most, (loop.unroll_steps for loop in main.loops), 0),
+        "parallel": product(loop.extent for loop in parallel),
+        "parallel_loops": len(parallel),
+        "loops": len(main.loops),
+        "reduced": int(main.is_reduction),
+        **_moves(main, memory),
+    }
+
+
+def _vectors(statement: Statement, vector_bytes: int) -> int:
+    """Machine vectors that one vector operation of the statement takes; 1 where it is not vectorized."""
+    lanes = product(loop.extent for loop in statement.loops if loop.kind is ForKind.VECTORIZED)
+    size = max((nbytes(access.buffer.dtype) for access in statement.accesses if access.is_write), default=4)
+    return ceil_div(lanes * size, vector_bytes)
+
+
+def _innermost(statement: Statement) -> Loop | None:
+    """The loop whose neighbours make a vector: the vectorized one, else the innermost."""
+    lanes = [loop for loop in statement.loops if loop.kind is ForKind.VECTORIZED]
+    return (lanes or list(statement.loops) or [None])[-1]
+
+
+def _stride(access: Access, loop: Loop, memory: Memory) -> int:
+    """Elements from one iteration to the next."""
+    between, total = 1, 0
+    for index, extent in zip(reversed(access.indices), reversed(memory.shapes[access.buffer]), strict=True):
+        total = total + step(index, loop) * between
+        between = between * extent
+    return total
+
+
+def _moves(main: Statement, memory: Memory) -> dict[str, int]:
+    """How accesses move along the innermost loop: to the next element, not at all, or farther."""
+    loop = _innermost(main)
+    contiguous = repeated = reads = writes = 0
+    for access in main.accesses:
+        stride = _stride(access, loop, memory) if loop is not None else 0
+        if access.is_write:
+            writes = writes + combined("eq", stride, 1)
+        elif access.buffer not in main.written:
+            reads = reads + 1
+            contiguous = contiguous + combined("eq", stride, 1)
+            repeated = repeated + combined("eq", stride, 0)
+    return {
+        "contiguous": contiguous,
+        "repeated": repeated,
+        "strided": reads - contiguous - repeated,
+        "writes_contiguous": writes,
+    }
+
+
+def _tile_loops(statement: Statement) -> list[Loop]:
+    """The innermost loops that are unrolled or vectorized: what is straight code."""
+    tile: list[Loop] = []
+    for loop in reversed(statement.loops):
+        if loop.kind not in (ForKind.UNROLLED, ForKind.VECTORIZED):
+            break
+        tile.insert(0, loop)
+    return tile
+
+
+def _tile(main: Statement, memory: Memory, vector_bytes: int) -> dict[str, int]:
+    """The register tile: results that are held, what is loaded for how much work, and how long it goes on."""
+    tile = _tile_loops(main)
+    steps = {loop for loop in tile if loop.kind is ForKind.UNROLLED}
+    wide, lane = _vectors(main, vector_bytes), _innermost(main)
+    written = set(main.written)
+    accumulators, loads = 0, 0
+    for buffer, accesses in by_buffer(main.accesses).items():
+        held = memory.elements(accesses, steps)
+        if buffer in written:
+            accumulators = accumulators + held * wide
+        else:
+            stays = combined("eq", _stride(accesses[0], lane, memory), 0) if lane is not None else 0
+            loads = loads + held * (wide - stays * (wide - 1))
+    touched = _sum(memory.of(accesses, set(tile)) for accesses in by_buffer(main.accesses).values())
+    return {
+        "accumulators": accumulators,
+        "loads": loads,
+        "work": product(loop.extent for loop in steps) * wide,
+        "trip": _trip(main, tile),
+        "tile_bytes": touched.bytes,
+        "tile_lines": touched.lines,
+        "tile_pages": touched.pages,
+    }
+
+
+def _trip(main: Statement, tile: Sequence[Loop]) -> int:
+    """Iterations of the loops around the tile during which it adds to the same elements."""
+    outputs = {
+        loop for access in main.accesses if access.is_write for index in access.indices for loop in loops_in(index)
+    }
+    same, trip = 1, 1
+    for loop in reversed(main.loops[: len(main.loops) - len(tile)]):
+        if loop in outputs:
+            same = same * combined("eq", loop.extent, 1)
+        trip = trip * (1 + same * (loop.extent - 1))
+    return trip
+
+
+def _makers(nest: Nest, main: Statement) -> set[Statement]:
+    """The statements whose results the main computation reads, directly or not."""
+    found: set[Statement] = set()
+    wanted = {access.buffer for access in main.accesses if not access.is_write} - set(main.written)
+    while True:
+        new = {s for s in nest.statements if s is not main and s not in found and wanted & set(s.written)}
+        if not new:
+            return found
+        found |= new
+        wanted |= {access.buffer for s in new for access in s.accesses if not access.is_write}
+
+
+def _group(
+    members: Sequence[Statement], memory: Memory, shared: Mapping[Statement, int], vector_bytes: int
+) -> dict[str, int]:
+    total = dict.fromkeys(GROUP_NUMBERS, 0)
+    for statement in members:
+        runs = product(loop.extent for loop in statement.loops)
+        lanes = product(loop.extent for loop in statement.loops if loop.kind is ForKind.VECTORIZED)
+        vectors = product(loop.extent for loop in statement.loops if loop.kind is not ForKind.VECTORIZED)
+        vectors = vectors * _vectors(statement, vector_bytes)
+        loop = _innermost(statement)
+        strides = [_stride(access, loop, memory) for access in statement.accesses] if loop is not None else []
+        unlike = sum_of(1 - combined("eq", x, 0) - combined("eq", x, 1) for x in strides)
+        own = set(statement.loops[shared[statement] :])
+        outside = product(loop.extent for loop in statement.loops[: shared[statement]])
+        part = {
+            "count": 1,
+            "points": statement.domain,
+            "runs": runs,
+            "vectors": vectors,
+            "strided": unlike * vectors * least(lanes, 16),
+            "lines_read": outside * _lines(statement, own, memory, write=False),
+            "lines_written": outside * _lines(statement, own, memory, write=True),
+        }
+        total = {name: total[name] + part[name] for name in total}
+    return total
+
+
+def sum_of(values: Iterable[int]) -> int:
+    return reduce(lambda a, b: a + b, values, 0)
+
+
+def _lines(statement: Statement, running: Set[Loop], memory: Memory, *, write: bool) -> int:
+    groups = by_buffer(access for access in statement.accesses if access.is_write == write)
+    return _sum(memory.of(accesses, running) for accesses in groups.values()).lines
+
+
+def _program(nest: Nest, memory: Memory, shared: Mapping[Statement, int], vector_bytes: int) -> dict[str, int]:
+    """The whole program: overhead of loops, size of code, memory for intermediates."""
+    held = [_bytes(buffer, shape) for buffer, shape in memory.shapes.items() if buffer not in nest.params]
+    return {
+        "statements": len(nest.statements),
+        "iterations": sum_of(_iterations(s, shared[s]) for s in nest.statements),
+        "regions": sum_of(_regions(s, shared[s]) for s in nest.statements),
+        "code": sum_of(_code(s, vector_bytes) for s in nest.statements),
+        "workspace": sum_of(held),
+        "largest": reduce(most, held, 0),
+    }
+
+
+def _bytes(buffer: Buffer, shape: Sequence[int]) -> int:
+    return product(shape) * nbytes(buffer.dtype)
+
+
+def _iterations(statement: Statement, shared: int) -> int:
+    """How often control goes round one of the statement's own loops."""
+    around, total = product(loop.extent for loop in statement.loops[:shared]), 0
+    for loop in statement.loops[shared:]:
+        if loop.kind not in (ForKind.UNROLLED, ForKind.VECTORIZED):
+            around = around * loop.extent
+            total = total + around
+    return total
+
+
+def _regions(statement: Statement, shared: int) -> int:
+    """How often the statement's own parallel loops are started."""
+    for position, loop in enumerate(statement.loops):
+        if loop.kind in (ForKind.PARALLEL, ForKind.THREAD):
+            return product(x.extent for x in statement.loops[:position]) if position >= shared else 0
+    return 0
+
+
+def _code(statement: Statement, vector_bytes: int) -> int:
+    """Instructions of the straight code in the innermost loop."""
+    copies = product(loop.extent for loop in statement.loops if loop.kind is ForKind.UNROLLED)
+    return copies * _vectors(statement, vector_bytes) * (statement.operations + len(statement.accesses))

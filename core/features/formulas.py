@@ -1,0 +1,191 @@
+"""The features: what a cost model gets to see of a program, from the numbers of `pegbox.features.describe`.
+
+Sizes are logarithms to base 2, traffic is in bytes for each operation, so that their meaning does not depend on the
+shape or the template. Sources: the features of Ansor (Zheng et al., OSDI 2020: extents and annotations, arithmetic
+intensity sampled along the loops, touched bytes and lines, allocations), the context relations of AutoTVM (Chen et al.,
+NeurIPS 2018: reuse and touched memory at fixed thresholds, whatever the depth of the nest), and the autoscheduler of
+Halide (Adams et al., SIGGRAPH 2019: lines and pages touched per tile, vectors loaded per operation, work of copies,
+parallel tasks).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pegbox.features.describe import DEPTH, GROUPS, LAYOUT
+from pegbox.features.footprint import LINE
+from pegbox.features.graph import Floats
+
+CAPACITIES = {"2K": 1 << 11, "32K": 1 << 15, "256K": 1 << 18, "1M": 1 << 20, "8M": 1 << 23}
+"""Sizes like those of registers and caches, in bytes."""
+
+WORK = {f"2^{bits}": float(1 << bits) for bits in (6, 10, 14, 18, 22)}
+"""Numbers of iterations of the main computation's body at which footprints are sampled."""
+
+Features = npt.NDArray[np.float32]
+
+
+class Numbers:
+    """The columns of `describe` by name: arrays of shape (rows,), or (levels, rows)."""
+
+    def __init__(self, columns: Floats) -> None:
+        self._columns = columns
+
+    def __getattr__(self, name: str) -> Floats:
+        return self[name]
+
+    def __getitem__(self, name: str) -> Floats:
+        place = LAYOUT[name]
+        return self._columns[place] if place.stop - place.start > 1 else self._columns[place.start]
+
+
+def compute(columns: Floats, cores: int) -> dict[str, Floats]:
+    """Features by name, arrays of shape (rows,), from columns of shape (WIDTH, rows)."""
+    numbers = Numbers(columns)
+    flop = np.maximum(numbers.flop, 1.0) * numbers.points
+    found = _loops(numbers) | _tile(numbers) | _threads(numbers, cores)
+    curves = _Curves(numbers)
+    found |= curves.traffic(flop) | curves.samples()
+    for group in GROUPS:
+        found |= _group(numbers, group, flop)
+    return found | _program(numbers, flop)
+
+
+def _log(values: Floats) -> Floats:
+    """Logarithm of 1 + a size."""
+    return np.asarray(np.log2(1.0 + values))
+
+
+def _ratio(a: Floats, b: Floats) -> Floats:
+    """Logarithm of a quotient of sizes, in which nothing counts as a millionth."""
+    return np.asarray(np.log2(np.maximum(a / np.maximum(b, 1.0), 1e-6)))
+
+
+def _loops(n: Numbers) -> dict[str, Floats]:
+    return {
+        "main.points": _log(n.points),
+        "main.flop_per_point": n.flop,
+        "main.is_reduction": n.reduced,
+        "main.waste": _ratio(n.runs, n.points),
+        "main.loops": (n.extents > 1).sum(axis=0).astype(np.float64),
+        "vector.length": _log(n.vector),
+        "vector.registers": n.wide,
+        "vector.loops": n.vector_loops,
+        "unroll.product": _log(n.unrolled),
+        "unroll.loops": n.unroll_loops,
+        "unroll.max_step": _log(n.steps),
+        "reads.contiguous": n.contiguous,
+        "reads.repeated": n.repeated,
+        "reads.strided": n.strided,
+        "write.contiguous": n.writes_contiguous,
+    }
+
+
+def _tile(n: Numbers) -> dict[str, Floats]:
+    return {
+        "tile.accumulators": n.accumulators,
+        "tile.work": _log(n.work),
+        "tile.loads_per_work": n.loads / np.maximum(n.work, 1.0),
+        "tile.chains": np.minimum(n.accumulators, 64.0),
+        "tile.registers": n.accumulators + n.loads,
+        "tile.trip": _log(n.trip),
+        "tile.bytes": _log(n.tile_bytes),
+        "tile.lines": _log(n.tile_lines),
+        "tile.pages": _log(n.tile_pages),
+        "tile.spread": _ratio(n.tile_lines * LINE, n.tile_bytes),
+    }
+
+
+def _threads(n: Numbers, cores: int) -> dict[str, Floats]:
+    rounds = np.ceil(n.parallel / cores)
+    return {
+        "parallel.extent": _log(n.parallel),
+        "parallel.loops": n.parallel_loops,
+        "parallel.regions": _log(n.regions),
+        "parallel.work": _log(n.runs / np.maximum(n.parallel, 1.0)),
+        "parallel.imbalance": rounds * cores / np.maximum(n.parallel, 1.0),
+    }
+
+
+class _Curves:
+    """Footprints of the main computation inside of its loops, from the whole nest inwards."""
+
+    def __init__(self, n: Numbers) -> None:
+        ones = np.ones((1, n.extents.shape[1]))
+        self.outside = np.concatenate([ones, np.cumprod(n.extents, axis=0)])
+        self.inside = np.concatenate([np.cumprod(n.extents[::-1], axis=0)[::-1], ones])
+        self.parts = (n.lines_written, n.lines_read_0, n.lines_read_1, n.lines_read_more)
+        self.lines = self.parts[0] + self.parts[1] + self.parts[2] + self.parts[3]
+        self.bytes = n.bytes
+        self.pages = n.pages
+        self.flop = np.maximum(n.flop, 1.0)
+
+    def traffic(self, flop: Floats) -> dict[str, Floats]:
+        """What goes into a cache of some size, for each operation.
+
+        `traffic` counts everything that the outermost loops which fit touch, once for each time that they run;
+        `reused` leaves out what stays the same from one time to the next; `write` is the results' part of that.
+        """
+        found = {}
+        for name, capacity in CAPACITIES.items():
+            level = self._first_that(self.lines * LINE <= capacity)
+            moved = _at(self.lines, level) * _at(self.outside, level)
+            reused = [self._reused(part, level) for part in self.parts]
+            found[f"cache.{name}.traffic"] = _ratio(moved * LINE, flop)
+            found[f"cache.{name}.reused"] = _ratio((reused[0] + reused[1] + reused[2] + reused[3]) * LINE, flop)
+            found[f"cache.{name}.write"] = _ratio(reused[0] * LINE, flop)
+            found[f"cache.{name}.work"] = _log(_at(self.inside, level))
+            found[f"cache.{name}.filled"] = _at(self.lines, level) * LINE / capacity
+            found[f"cache.{name}.pages"] = _log(_at(self.pages, level))
+        return found
+
+    def samples(self) -> dict[str, Floats]:
+        """Footprint and reuse of the innermost loops that make at least so many iterations."""
+        found = {}
+        for name, work in WORK.items():
+            level = np.maximum((self.inside >= work).sum(axis=0) - 1, 0)
+            done = _at(self.inside, level)
+            found[f"work.{name}.lines"] = _log(_at(self.lines, level))
+            found[f"work.{name}.pages"] = _log(_at(self.pages, level))
+            found[f"work.{name}.intensity"] = _ratio(done * self.flop, _at(self.bytes, level))
+        return found
+
+    def _first_that(self, fits: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+        """The outermost level that fits; where none does, the innermost."""
+        return np.minimum((~fits).sum(axis=0), DEPTH)
+
+    def _reused(self, lines: Floats, level: npt.NDArray[np.intp]) -> Floats:
+        """Lines of one operand, moved again only by loops that change what is touched."""
+        here = _at(lines, level)
+        changed = (lines > here).sum(axis=0)
+        return here * _at(self.outside, changed)
+
+
+def _at(levels: Floats, level: npt.NDArray[np.intp]) -> Floats:
+    return np.asarray(np.take_along_axis(levels, level[None, :], axis=0)[0])
+
+
+def _group(n: Numbers, group: str, flop: Floats) -> dict[str, Floats]:
+    def part(name: str) -> Floats:
+        return n[f"{group}_{name}"]
+
+    return {
+        f"{group}.statements": part("count"),
+        f"{group}.points": _ratio(part("points"), flop),
+        f"{group}.repeats": _ratio(part("runs"), part("points")),
+        f"{group}.vectors": _ratio(part("vectors"), flop),
+        f"{group}.strided": _ratio(part("strided"), flop),
+        f"{group}.bytes_read": _ratio(part("lines_read") * LINE, flop),
+        f"{group}.bytes_written": _ratio(part("lines_written") * LINE, flop),
+    }
+
+
+def _program(n: Numbers, flop: Floats) -> dict[str, Floats]:
+    return {
+        "program.statements": n.statements,
+        "program.iterations": _ratio(n.iterations, flop),
+        "program.code": _log(n.code),
+        "program.workspace": _log(n.workspace),
+        "program.largest": _log(n.largest),
+    }

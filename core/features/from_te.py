@@ -1,0 +1,156 @@
+"""From the stages of a TE schedule to a nest, without lowering: relations give the loops, needed regions their extents.
+
+It repeats what `pegbox.schedule.te.replay` does on the loop IR, as far as extents go, by interval arithmetic that asks
+nothing of the numbers, so that one traced run stands for thousands of configurations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pegbox.compute.reducer import Reduce
+from pegbox.compute.tensor import ComputeOp, IterVar, Tensor
+from pegbox.errors import ScheduleError
+from pegbox.expr.nodes import Buffer, Expr, Load
+from pegbox.expr.open_int import least
+from pegbox.expr.visit import rewrite, substitute
+from pegbox.features.index import Loop, Sum, digit, fixed, reach
+from pegbox.features.nest import Access, Nest, Statement
+from pegbox.features.statements import statements_of, unroll_steps
+from pegbox.features.traced import ceil_div, most
+from pegbox.loops.from_compute import block_of
+from pegbox.loops.nodes import ForKind
+from pegbox.schedule.te.schedule import TESchedule
+from pegbox.schedule.te.stage import At, FuseRelation, Inline, SplitRelation, Stage
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A stage with its loops."""
+
+    path: tuple[Loop, ...]
+    by_var: Mapping[IterVar, Loop]
+    statements: tuple[Statement, ...]
+
+
+def nest_of_stages(schedule: TESchedule, args: Sequence[Tensor]) -> Nest:
+    """The nest of a TE schedule.
+
+    Raises:
+        ScheduleError: a stage is attached to a loop that is not there.
+    """
+    inlined: dict[Buffer, ComputeOp] = {}
+    placed: dict[int, _Placed] = {}
+    ops: dict[int, ComputeOp] = {}
+    for stage in schedule.stages:
+        op = _without(stage.op, inlined)
+        if isinstance(stage.attach, Inline):
+            inlined[op.outputs[0].buffer] = op
+        else:
+            ops[id(stage)] = op
+    for stage in reversed(schedule.stages):
+        if id(stage) in ops:
+            placed[id(stage)] = _place(stage, ops[id(stage)], placed)
+    found = [s for stage in schedule.stages if id(stage) in ops for s in placed[id(stage)].statements]
+    return Nest(tuple(found), tuple(t.buffer for t in args))
+
+
+def _without(op: ComputeOp, inlined: Mapping[Buffer, ComputeOp]) -> ComputeOp:
+    """The operation with the elements of inlined stages computed where they are read."""
+    if not any(t.buffer in inlined for t in op.inputs):
+        return op
+
+    def leaf(expr: Expr) -> Expr | None:
+        if not isinstance(expr, Load) or expr.buffer not in inlined:
+            return None
+        source = inlined[expr.buffer]
+        indices = [rewrite(index, leaf) for index in expr.indices]
+        return substitute(source.body[0], dict(zip(source.axis, indices, strict=True)))
+
+    return op.rebuilt(tuple(_mapped(body, lambda e: rewrite(e, leaf)) for body in op.body))
+
+
+def _mapped(body: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    if not isinstance(body, Reduce):
+        return change(body)
+    sources = tuple(map(change, body.sources))
+    return Reduce(body.reducer, sources, body.axes, change(body.condition), body.value_index)
+
+
+def _place(stage: Stage, op: ComputeOp, placed: Mapping[int, _Placed]) -> _Placed:
+    place = stage.place
+    around: tuple[Loop, ...] = ()
+    extents = {iv: iv.extent for iv in (*op.axis, *op.reduce_axis)}
+    bases = {iv: Sum(()) for iv in extents}
+    if isinstance(place, At):
+        host = placed.get(id(place.stage))
+        if host is None or place.loop not in host.by_var:
+            raise ScheduleError(f"{op.name} is attached to {place.loop.name}, which is not there")
+        loop = host.by_var[place.loop]
+        around = host.path[: host.path.index(loop) + 1]
+        _narrow(op, around, placed, extents, bases)
+    by_var, values = _loops(stage, extents)
+    path = (*around, *(by_var[iv] for iv in stage.leaf_iter_vars))
+    at = [bases[iv].plus(values[iv]) for iv in (*op.axis, *op.reduce_axis)]
+    return _Placed(path, by_var, tuple(statements_of(block_of(op, op.name), at, path)))
+
+
+def _narrow(
+    op: ComputeOp,
+    around: Sequence[Loop],
+    placed: Mapping[int, _Placed],
+    extents: dict[IterVar, int],
+    bases: dict[IterVar, Sum],
+) -> None:
+    """Only what is needed in one iteration of the loops around is computed there."""
+    own = {t.buffer for t in op.outputs}
+    needed: list[tuple[Access, Statement]] = [
+        (access, statement)
+        for host in placed.values()
+        for statement in host.statements
+        for access in statement.accesses
+        if access.buffer in own and not access.is_write
+    ]
+    outer = set(around)
+    for dim, iv in enumerate(op.axis):
+        first: Sum | None = None
+        low = high = 0
+        for access, statement in needed:
+            index = access.indices[dim]
+            start = fixed(index, outer)
+            end = start.const + reach(index, set(statement.loops) - outer, iv.extent - 1)
+            low, high = (start.const, end) if first is None else (least(low, start.const), most(high, end))
+            first = first or start
+        if first is not None:
+            extents[iv] = least(iv.extent, high - low + 1)
+            bases[iv] = Sum(first.terms, low)
+
+
+def _loops(stage: Stage, extents: Mapping[IterVar, int]) -> tuple[dict[IterVar, Loop], dict[IterVar, Sum]]:
+    """The loops that are left after all relations, and what the axes are in terms of them."""
+    extent = dict(extents)
+    for relation in stage.relations:
+        match relation:
+            case SplitRelation(parent, outer, inner, factor, nparts):
+                whole = extent[parent]
+                small = least(factor if factor is not None else nparts or 1, whole)
+                large = ceil_div(whole, small)
+                extent[outer], extent[inner] = (large, small) if factor is not None else (small, large)
+            case FuseRelation(outer, inner, fused):
+                extent[fused] = extent[outer] * extent[inner]
+    by_var = {iv: _loop(stage, iv, extent[iv]) for iv in stage.leaf_iter_vars}
+    values = {iv: Sum(((loop, 1),)) for iv, loop in by_var.items()}
+    for relation in reversed(stage.relations):
+        match relation:
+            case SplitRelation(parent, outer, inner):
+                values[parent] = values[inner].plus(values[outer], extent[inner])
+            case FuseRelation(outer, inner, fused):
+                values[outer] = digit("floordiv", values[fused], extent[inner])
+                values[inner] = digit("floormod", values[fused], extent[inner])
+    return by_var, values
+
+
+def _loop(stage: Stage, iv: IterVar, extent: int) -> Loop:
+    pragmas = {f"pragma_{name}": value for name, value in stage.pragmas.get(iv, {}).items()}
+    return Loop(iv.name, extent, stage.kinds.get(iv, ForKind.SERIAL), unroll_steps(pragmas))

@@ -1,0 +1,206 @@
+"""Indices as sums over loops, and over what `//` and `%` make of such sums: how far they reach, how they move.
+
+Coefficients may be traced (`pegbox.features.traced`); nothing here asks for their values, so that nothing here depends
+on the configuration but through arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pegbox.expr.nodes import Binary, Cast, Const, Expr, Select, Var
+from pegbox.expr.open_int import least
+from pegbox.features.traced import combined, most
+from pegbox.loops.nodes import ForKind
+
+
+@dataclass(eq=False)
+class Loop:
+    """A loop of a nest; one that several statements share is one object."""
+
+    name: str
+    extent: int
+    kind: ForKind = ForKind.SERIAL
+    unroll_steps: int = 0
+    """What the pragma "auto_unroll_max_step" says."""
+
+
+@dataclass(frozen=True, eq=False)
+class Digit:
+    """`value // divisor` or `value % divisor`."""
+
+    op: str
+    value: Sum
+    divisor: int
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """One of several values: of min, max, select."""
+
+    values: tuple[Sum, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Anywhere:
+    """What memory or an intrinsic gives: any index."""
+
+
+Atom: TypeAlias = "Loop | Digit | Choice | Anywhere"
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """Sum of coefficient × atom, plus a constant."""
+
+    terms: tuple[tuple[Atom, int], ...]
+    const: int = 0
+
+    def plus(self, other: Sum, scale: int = 1) -> Sum:
+        merged: dict[Atom, int] = dict(self.terms)
+        for atom, coefficient in other.terms:
+            merged[atom] = merged[atom] + coefficient * scale if atom in merged else coefficient * scale
+        return Sum(tuple(merged.items()), self.const + other.const * scale)
+
+    def times(self, factor: int) -> Sum:
+        return Sum(tuple((atom, coefficient * factor) for atom, coefficient in self.terms), self.const * factor)
+
+
+def index_of(expr: Expr, values: Mapping[Var, Sum]) -> Sum:
+    """An index expression over variables whose values are known as sums."""
+    match expr:
+        case Const(value) if isinstance(value, int):
+            return Sum((), value)
+        case Var() if expr in values:
+            return values[expr]
+        case Binary("add", a, b):
+            return index_of(a, values).plus(index_of(b, values))
+        case Binary("sub", a, b):
+            return index_of(a, values).plus(index_of(b, values), -1)
+        case Binary("mul", a, b):
+            return _product(index_of(a, values), index_of(b, values))
+        case Binary("floordiv" | "floormod" as op, a, Const(divisor)) if isinstance(divisor, int):
+            return digit(op, index_of(a, values), divisor)
+        case Binary("min" | "max", a, b) | Select(_, a, b):
+            return Sum(((Choice((index_of(a, values), index_of(b, values))), 1),))
+        case Cast(_, a):
+            return index_of(a, values)
+        case _:
+            return Sum(((Anywhere(), 1),))
+
+
+def digit(op: str, value: Sum, divisor: int) -> Sum:
+    """`value // divisor` or `value % divisor` as a sum of one atom; a constant stays one."""
+    if not value.terms:
+        return Sum((), combined("floordiv" if op == "floordiv" else "mod", value.const, divisor))
+    if type(divisor) is int and divisor == 1:
+        return value if op == "floordiv" else Sum(())
+    return Sum(((Digit(op, value, divisor), 1),))
+
+
+def _product(a: Sum, b: Sum) -> Sum:
+    if not b.terms:
+        return a.times(b.const)
+    return b.times(a.const) if not a.terms else Sum(((Anywhere(), 1),))
+
+
+def reach(value: Sum, running: Set[Loop], limit: int) -> int:
+    """Largest less smallest value while the loops in `running` run; `limit` is that of what is not known.
+
+    For `//` and `%` the least value is taken to be a multiple of the divisor, which it is for tiles.
+    """
+    total = 0
+    for atom, coefficient in value.terms:
+        total = total + _size(coefficient) * _reach_of(atom, running, limit)
+    return total
+
+
+def _size(coefficient: int) -> int:
+    """The absolute value."""
+    return most(coefficient, 0 - coefficient)
+
+
+def _reach_of(atom: Atom, running: Set[Loop], limit: int) -> int:
+    match atom:
+        case Loop():
+            return atom.extent - 1 if atom in running else 0
+        case Digit("floordiv", value, divisor):
+            return reach(value, running, limit) // divisor
+        case Digit(_, value, divisor):
+            return least(_reach_within(value, divisor, running, limit), divisor - 1)
+        case Choice(values):
+            widest = 0
+            for each in values:
+                widest = most(widest, reach(each, running, limit))
+            return widest
+        case _:
+            return limit
+
+
+def _reach_within(value: Sum, divisor: int, running: Set[Loop], limit: int) -> int:
+    """As `reach`, without the terms that move by multiples of the divisor."""
+    total = 0
+    for atom, coefficient in value.terms:
+        counts = least(combined("mod", coefficient, divisor), 1)
+        total = total + counts * _size(coefficient) * _reach_of(atom, running, limit)
+    return total
+
+
+def loops_in(value: Sum) -> list[Loop | None]:
+    """The loops that the value depends on, each once; None stands for what is not known."""
+    found: dict[Loop | None, None] = {}
+    for atom, _ in value.terms:
+        match atom:
+            case Loop():
+                found[atom] = None
+            case Digit(_, inner, _):
+                found.update(dict.fromkeys(loops_in(inner)))
+            case Choice(values):
+                found.update(dict.fromkeys(loop for each in values for loop in loops_in(each)))
+            case _:
+                found[None] = None
+    return list(found)
+
+
+def step(value: Sum, loop: Loop) -> int:
+    """By how much the value moves from one iteration of a loop to the next, in general."""
+    total = 0
+    for atom, coefficient in value.terms:
+        total = total + coefficient * _step_of(atom, loop)
+    return total
+
+
+def _step_of(atom: Atom, loop: Loop) -> int:
+    match atom:
+        case Loop():
+            return 1 if atom is loop else 0
+        case Digit("floordiv", value, divisor):
+            return step(value, loop) // divisor
+        case Digit(_, value, divisor):
+            return combined("mod", step(value, loop), divisor)
+        case Choice(values):
+            return step(values[0], loop)
+        case _:
+            return 0
+
+
+def fixed(value: Sum, outer: Set[Loop]) -> Sum:
+    """The value where all loops but those in `outer` are in their first iteration."""
+    result = Sum((), value.const)
+    for atom, coefficient in value.terms:
+        result = result.plus(_fixed_atom(atom, outer), coefficient)
+    return result
+
+
+def _fixed_atom(atom: Atom, outer: Set[Loop]) -> Sum:
+    match atom:
+        case Loop():
+            return Sum(((atom, 1),)) if atom in outer else Sum(())
+        case Digit(op, value, divisor):
+            return digit(op, fixed(value, outer), divisor)
+        case Choice(values):
+            return Sum(((Choice(tuple(fixed(each, outer) for each in values)), 1),))
+        case _:
+            return Sum(((atom, 1),))

@@ -1,0 +1,47 @@
+"""A program as cost models look at it: statements below loops, and the buffers that they touch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pegbox.expr.nodes import Buffer
+from pegbox.features.index import Loop, Sum
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """One place of a statement that reads or writes a buffer, with an index per dimension."""
+
+    buffer: Buffer
+    indices: tuple[Sum, ...]
+    is_write: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """What runs in the innermost of some loops.
+
+    Attributes:
+        loops: those around, outermost first; statements share loops.
+        domain: how many different points there are to compute.
+        operations: arithmetic operations of one iteration.
+    """
+
+    name: str
+    loops: tuple[Loop, ...]
+    domain: int
+    operations: int
+    accesses: tuple[Access, ...]
+    is_reduction: bool
+
+    @property
+    def written(self) -> list[Buffer]:
+        return [access.buffer for access in self.accesses if access.is_write]
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """All statements in program order (for stages: the order of the schedule); `params` are the arguments' buffers."""
+
+    statements: tuple[Statement, ...]
+    params: tuple[Buffer, ...]

@@ -1,0 +1,195 @@
+"""Features of the program that each configuration of a task makes, for thousands of configurations at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from pegbox.errors import PegboxError, SpaceError
+from pegbox.features.classes import Classes, Conflict, Leaf, Rows
+from pegbox.features.describe import WIDTH, describe
+from pegbox.features.formulas import Features, compute
+from pegbox.features.from_ir import nest_of_function
+from pegbox.features.from_te import nest_of_stages
+from pegbox.features.graph import Evaluation, Floats
+from pegbox.features.traced import Recorder
+from pegbox.features.tracing import Numbers, traced_view
+from pegbox.schedule.schedule import Schedule
+from pegbox.space import Config
+from pegbox.space.digits import Digits, checked_rows
+from pegbox.task.config_view import ApplyingConfig, TemplateConfig
+from pegbox.task.task import Task
+
+CHUNK = 1024
+"""Rows that are computed together: few enough for their numbers to stay in cache."""
+
+MAX_CLASSES = 4096
+"""So many classes are kept; then all are forgotten, and found again as they are needed."""
+
+POOL = 256
+"""Configurations whose classes are found first: most classes of a space, and members to check each class with."""
+
+CHECKS = 2
+"""Members of a new class that are described once more without tracing."""
+
+NEIGHBORS = 16
+"""Configurations near the first one of a class that are looked at for members to check."""
+
+
+class ProgramFeatures:
+    """`ProgramFeatures(task)(digits)`: features of rows of digits, float32 of shape (rows, len(names)).
+
+    The names and their meaning are the same for all templates and shapes: see docs/features.md. The template runs once
+    for each class of configurations that make the same program but for its numbers, not once for each configuration.
+    A row that the template refuses has 1 for "invalid" and 0 for all else.
+    """
+
+    names: tuple[str, ...] = ("invalid", *compute(np.ones((WIDTH, 1)), 1))
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self._pinned: frozenset[int] = frozenset()
+        self._pool: Digits | None = None
+        self._start()
+
+    def _start(self) -> None:
+        """Forget all classes."""
+        self._numbers = Numbers(self.task.space)
+        self._classes = Classes(self._numbers.graph)
+        self._plan: Evaluation | None = None
+        self._places = np.empty((0, WIDTH), dtype=np.intp)
+        self._primed = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ProgramFeatures, (self.task,)
+
+    def __call__(self, digits: Digits) -> Features:
+        rows = self.task.space.structure.canonical(checked_rows(digits, len(self.task.space.knobs)))
+        features = np.zeros((len(rows), len(self.names)), dtype=np.float32)
+        for start in range(0, len(rows), CHUNK):
+            part = rows[start : start + CHUNK]
+            features[start : start + CHUNK] = self._chunk(np.ascontiguousarray(part.T))
+        return features
+
+    def _chunk(self, digits: Digits) -> Features:
+        classes = self._classified(digits)
+        refused = np.array([leaf.nodes is None for leaf in self._classes.leaves])[classes]
+        plan = self._planned()
+        values = plan(digits)
+        columns = values[self._places[classes].T, np.arange(digits.shape[1])]
+        return self._finished(columns, refused)
+
+    def _finished(self, columns: Floats, refused: Any) -> Features:
+        found = compute(columns, self.task.target.num_cores)
+        features = np.stack([refused.astype(np.float64), *found.values()]).T.astype(np.float32)
+        features[refused, 1:] = 0.0
+        return features
+
+    def _planned(self) -> Evaluation:
+        """The plan for the numbers of all classes; a class that is refused has no numbers."""
+        if self._plan is None:
+            graph = self._numbers.graph
+            nothing = (graph.constant(0),) * WIDTH
+            nodes = [leaf.nodes or nothing for leaf in self._classes.leaves]
+            self._plan = Evaluation(graph, {node for each in nodes for node in each})
+            self._places = np.array([[self._plan.place[n] for n in each] for each in nodes], dtype=np.intp)
+        return self._plan
+
+    def _classified(self, digits: Digits) -> Rows:
+        """The class of each row; new ones are found on the way."""
+        while True:
+            if not self._primed:
+                # The same classes first, whatever is asked for first: what is found does not depend on it.
+                self._primed = True
+                self._classified(self._sampled())
+            classes = self._classes.of(digits)
+            unknown = np.flatnonzero(classes < 0)
+            if not len(unknown):
+                return classes
+            if len(self._classes.leaves) >= MAX_CLASSES:
+                self._start()
+            self._add(digits[:, unknown[0]])
+
+    def _sampled(self) -> Digits:
+        """Some configurations of the space, digits of shape (knobs, rows)."""
+        if self._pool is None:
+            try:
+                rows = self.task.space.sample(POOL, np.random.default_rng(0))
+            except SpaceError:
+                rows = np.empty((0, len(self.task.space.knobs)), dtype=np.int64)
+            self._pool = np.ascontiguousarray(rows.T)
+        return self._pool
+
+    def _add(self, row: Digits) -> None:
+        """Find the class of a row. Where numbers got through untraced, pin the knobs that they came from."""
+        config = self.task.space.config(row.tolist())
+        recorder = Recorder(self._numbers.graph)
+        try:
+            numbers = self._described(traced_view(config, self._numbers, recorder, self._pinned))
+        finally:
+            recorder.open = False
+        nodes = None if numbers is None else tuple(recorder.node(number) for number in numbers)
+        self._plan = None
+        try:
+            leaf = self._classes.add(recorder.guards, nodes)
+        except Conflict:
+            self._pin(range(len(row)))
+            return
+        for member in self._members(leaf, row):
+            if not self._holds(leaf, member):
+                self._pin(self._culprits(leaf, row, member))
+                return
+
+    def _pin(self, knobs: Iterable[int]) -> None:
+        """From now on the values of these knobs are no numbers to trace: each makes a class of its own."""
+        self._pinned |= frozenset(knobs)
+        self._start()
+
+    def _members(self, leaf: Leaf, row: Digits) -> Digits:
+        """Other configurations of a class, those that differ most first; shape (members, knobs)."""
+        space = self.task.space
+        near = np.repeat(row[None, :], NEIGHBORS, axis=0)
+        rng = np.random.default_rng(0)
+        for _ in range(3):
+            near = space.neighbors(near, rng)
+        rows = np.concatenate([self._sampled().T, near])
+        rows = rows[self._classes.of(np.ascontiguousarray(rows.T)) == leaf.number]
+        order = np.argsort(-(rows != row).sum(axis=1), kind="stable")
+        return np.asarray([r for r in rows[order[:CHECKS]] if (r != row).any()])
+
+    def _holds(self, leaf: Leaf, member: Digits) -> bool:
+        """Is the class's description of a member the one that an untraced run gives?"""
+        numbers = self._described(ApplyingConfig(self.task.space.config(member.tolist())))
+        if numbers is None or leaf.nodes is None:
+            return numbers is None and leaf.nodes is None
+        plan = Evaluation(self._numbers.graph, leaf.nodes)
+        values = plan(member[:, None])[[plan.place[node] for node in leaf.nodes], 0]
+        return bool(np.array_equal(values, np.array(numbers, dtype=np.float64)))
+
+    def _culprits(self, leaf: Leaf, row: Digits, member: Digits) -> list[int]:
+        """The knobs whose change alone is described wrongly; all that differ where it takes several."""
+        found = []
+        differing = np.flatnonzero(row != member).tolist()
+        for knob in differing:
+            changed = row.copy()
+            changed[knob] = member[knob]
+            if self._classes.of(changed[:, None])[0] == leaf.number and not self._holds(leaf, changed):
+                found.append(knob)
+        return found or differing
+
+    def _described(self, view: TemplateConfig) -> list[int] | None:
+        """The numbers of one configuration; None where the template refuses it."""
+        try:
+            made, tensors = self.task._run(view)
+            nest = nest_of_function(made.func) if isinstance(made, Schedule) else nest_of_stages(made, tensors)
+        except PegboxError:
+            return None
+        return describe(nest, self.task.target.vector_bits // 8)
+
+    def direct(self, config: Config) -> Features:
+        """The features of one configuration, from a run for it alone: slow, and what those of many must equal."""
+        numbers = self._described(ApplyingConfig(config))
+        columns = np.array(numbers if numbers is not None else [0] * WIDTH, dtype=np.float64)[:, None]
+        return self._finished(columns, np.array([numbers is None]))[0]

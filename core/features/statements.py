@@ -1,0 +1,95 @@
+"""From a block at given values of its variables to statements: what they touch, what they compute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pegbox.expr.nodes import Expr, Load, Var
+from pegbox.expr.visit import loads
+from pegbox.features.index import Loop, Sum, index_of
+from pegbox.features.nest import Access, Statement
+from pegbox.loops.nodes import Alloc, Block, BlockRealize, Evaluate, For, If, Seq, Stmt, Store
+from pegbox.task.flop import operations
+
+
+@dataclass
+class _Body:
+    """What stands in one place: below the loops that a block has inside of it, if any."""
+
+    inner: tuple[Loop, ...]
+    values: dict[Var, Sum]
+    operations: int = 0
+    accesses: list[Access] = field(default_factory=list)
+    parts: list[_Body] = field(default_factory=list)
+
+    def flat(self) -> Iterator[_Body]:
+        if self.accesses:
+            yield self
+        for part in self.parts:
+            yield from part.flat()
+
+
+def statements_of(block: Block, values: Sequence[Sum], loops: Sequence[Loop]) -> list[Statement]:
+    """The statements of a block whose variables have `values`, inside of `loops`."""
+    body = _Body((), dict(zip((it.var for it in block.iters), values, strict=True)))
+    _collect(block.body, body)
+    domain = 1
+    for it in block.iters:
+        domain = it.extent * domain
+    return [_statement(block, part, loops, domain) for part in body.flat()]
+
+
+def _statement(block: Block, part: _Body, loops: Sequence[Loop], domain: int) -> Statement:
+    for loop in part.inner:
+        domain = loop.extent * domain
+    around = (*loops, *part.inner)
+    accesses = tuple(part.accesses)
+    return Statement(block.name, around, domain, part.operations, accesses, block.is_reduction)
+
+
+def _collect(stmt: Stmt, into: _Body) -> None:
+    match stmt:
+        case Seq(stmts):
+            for each in stmts:
+                _collect(each, into)
+        case If(_, then):
+            _collect(then, into)
+        case Alloc(_, body):
+            _collect(body, into)
+        case For(var, extent, body, kind):
+            loop = Loop(var.name, extent, kind)
+            part = _Body((*into.inner, loop), {**into.values, var: Sum(((loop, 1),))})
+            _collect(body, part)
+            into.parts.append(part)
+        case BlockRealize(values, block):
+            bound = {it.var: index_of(e, into.values) for it, e in zip(block.iters, values, strict=True)}
+            part = _Body(into.inner, {**into.values, **bound})
+            _collect(block.body, part)
+            into.parts.append(part)
+        case Store(buffer, indices, value):
+            _touch(Load(buffer, indices), into, is_write=True)
+            for load in (*loads(value), *(load for i in indices for load in loads(i))):
+                _touch(load, into, is_write=False)
+            into.operations += operations(value)
+        case Evaluate(expr):
+            _evaluate(expr, into)
+        case _:
+            raise TypeError(f"unknown statement {type(stmt).__name__}")
+
+
+def _touch(load: Load, into: _Body, *, is_write: bool) -> None:
+    indices = tuple(index_of(index, into.values) for index in load.indices)
+    into.accesses.append(Access(load.buffer, indices, is_write))
+
+
+def _evaluate(expr: Expr, into: _Body) -> None:
+    """A call of foreign code: what it reads counts, as far as it is told by loads."""
+    for load in loads(expr):
+        _touch(load, into, is_write=False)
+
+
+def unroll_steps(annotations: Mapping[str, object]) -> int:
+    """The limit that the pragma "auto_unroll_max_step" gives, 0 where there is none."""
+    steps = annotations.get("pragma_auto_unroll_max_step", 0)
+    return steps if isinstance(steps, int) else 0

@@ -1,0 +1,90 @@
+"""A configuration whose numbers are traced, as a template sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from typing import Any
+
+import numpy as np
+
+from pegbox.features.graph import Graph
+from pegbox.features.traced import Recorder
+from pegbox.space import Config, ConfigSpace
+from pegbox.space.entities import Entity, OtherEntity, SplitEntity
+from pegbox.task.config_view import ApplyingConfig
+
+
+class Numbers:
+    """The integers in the values of the knobs of a space, as nodes."""
+
+    def __init__(self, space: ConfigSpace) -> None:
+        self.graph = Graph([len(knob) for knob in space.knobs.values()])
+        self.nodes: dict[int, list[int]] = {}
+        """By position of the knob; knobs with values that are no integers are missing."""
+        for position, knob in enumerate(space.knobs.values()):
+            rows = [integers(entity) for entity in knob.entities]
+            if len({None if row is None else len(row) for row in rows}) == 1 and rows[0] is not None:
+                table = np.array(rows, dtype=np.float64).reshape(len(rows), -1)
+                self.nodes[position] = [self.graph.table(position, column.copy()) for column in table.T]
+
+
+def integers(entity: Entity) -> tuple[int, ...] | None:
+    """The integers of a value: the one that it is, those of a flat list, or the extents of a split."""
+    match entity:
+        case SplitEntity(sizes):
+            return sizes
+        case OtherEntity(raw=raw):
+            values = tuple(raw) if isinstance(raw, list | tuple) else (raw,)
+            return values if all(type(value) is int for value in values) else None
+        case _:
+            return None
+
+
+class TracedConfig(Config):
+    """Gives traced values; what is no number, or belongs to a pinned knob, becomes a guard on the knob's digit."""
+
+    __slots__ = ("_numbers", "_pinned", "_recorder")
+
+    def __init__(self, config: Config, numbers: Numbers, recorder: Recorder, pinned: Set[int] = frozenset()) -> None:
+        super().__init__(config.space, config.digits)
+        self._numbers = numbers
+        self._recorder = recorder
+        self._pinned = pinned
+
+    def __getitem__(self, name: str) -> Any:
+        entity = super().__getitem__(name)
+        position = self.space.positions[name]
+        values = integers(entity)
+        nodes = None if position in self._pinned else self._numbers.nodes.get(position)
+        if nodes is None or values is None:
+            self._guard(position)
+            return entity
+        traced = [self._recorder.number(node, value) for node, value in zip(nodes, values, strict=True)]
+        if isinstance(entity, SplitEntity):
+            return SplitEntity(tuple(traced))
+        raw = type(entity.raw)(traced) if isinstance(entity.raw, list | tuple) else traced[0]
+        return OtherEntity(entity.key, raw)
+
+    def _guard(self, position: int) -> None:
+        self._recorder.guard(self._recorder.graph.digit(position), self.digits[position])
+
+    def exists(self, name: str) -> bool:
+        self._guard_parents(name)
+        return super().exists(name)
+
+    def items(self) -> Iterator[tuple[str, Entity]]:
+        for name in self.space.knobs:
+            if self.exists(name):
+                yield name, self[name]
+
+    def _guard_parents(self, name: str) -> None:
+        """Whether a knob exists is a question about its parents."""
+        when = self.space.knobs[name].when
+        for parent, _ in when.parents if when is not None else ():
+            self._guard(self.space.positions[parent])
+            self._guard_parents(parent)
+
+
+def traced_view(config: Config, numbers: Numbers, recorder: Recorder, pinned: Set[int]) -> ApplyingConfig:
+    """What a template is called with for a traced run."""
+    return ApplyingConfig(TracedConfig(config, numbers, recorder, pinned))
