@@ -43,6 +43,7 @@ def run(
     callbacks: Iterable[CallbackLike] = (),
     history: Iterable[tuple[Config, Result]] = (),
     space: ConfigSpace | None = None,
+    searched: ConfigSpace | None = None,
     flop: float = 0.0,
     name: str | None = None,
     finalists: int = DEFAULT_FINALISTS,
@@ -52,10 +53,11 @@ def run(
 
     `trials` counts new measurements, `history` is told to the tuner first, may win, and is never measured again by the
     search. `early_stopping` is a number of trials without improvement. `batch_size` defaults to the tuner's own
-    `batch_size`, else 16. Given `space`, a configuration from elsewhere is an error. `flop` (per call) turns seconds
-    into GFLOP/s. `name` stands for the tuner in messages. The `finalists` fastest within noise are measured again at
-    the end and the winner is picked from them; 0 leaves that out. `clock` gives seconds; by default it is the
-    measurer's attribute `clock`, as a simulation has one, else the real time.
+    `batch_size`, else 16. Given `space`, a configuration from elsewhere is an error; `searched` is the part of it that
+    the tuner was given, where that is less. `flop` (per call) turns seconds into GFLOP/s. `name` stands for the tuner
+    in messages. The `finalists` fastest within noise are measured again at the end and the winner is picked from them;
+    0 leaves that out. `clock` gives seconds; by default it is the measurer's attribute `clock`, as a simulation has
+    one, else the real time.
 
     Raises `ArgumentError` for limits that make no sense and `TuningError`, with everything measured in its `result`,
     when the tuner, an essential callback or the measurer breaks.
@@ -64,7 +66,7 @@ def run(
     clock = clock or getattr(measurer, "clock", None) or time.monotonic
     wanted = batch_size if batch_size is not None else getattr(tuner, "batch_size", DEFAULT_BATCH)
     loop = _Loop(
-        Proposer(tuner, name, space=space),
+        Proposer(tuner, name, space=space, searched=searched),
         measurer,
         SearchState(name, Limits(trials, budget_seconds, early_stopping), flop, clock),
         CallbackList(callbacks),
@@ -239,6 +241,7 @@ class _Loop:
             finals=tuple(self.finals),
             model=state.model,
             simulated=state.simulated,
+            dropped=dict(self.proposer.dropped),
         )
 
     def _best(self, phases: dict[str, float]) -> BestTrial | None:

@@ -81,7 +81,8 @@ class TuneResult:
     `best` is None when nothing valid was found. `elapsed` and `phases` are wall-clock seconds of the run, and the
     phases add up to nearly all of it. `finals` are the careful measurements that `best` was picked from; `model`
     tells how good the tuner's model was on trials that it had not seen. Where `simulated`, all seconds are those of the
-    virtual clock: what the trials took when they were recorded, and what the tuner took now.
+    virtual clock: what the trials took when they were recorded, and what the tuner took now. `dropped` counts what the
+    tuner proposed and nobody measured, by reason: repetitions, and more than was asked for.
     """
 
     best: BestTrial | None
@@ -94,6 +95,7 @@ class TuneResult:
     finals: Sequence[Trial] = ()
     model: ModelReport | None = None
     simulated: bool = False
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def failures(self) -> dict[str, int]:
@@ -135,6 +137,8 @@ class TuneResult:
             parts.append(f"  failed: {format_counts(self.failures)}{self._example()}")
         if self.not_recorded:
             parts.append(f"  not recorded: {self.not_recorded} trials{self._unanswered()}")
+        if self.dropped:
+            parts.append(f"  proposals left out: {format_counts(self.dropped)}")
         if self.model is not None and self.model.pairs:
             parts.append(f"  {self.model}")
         return "\n".join(parts)

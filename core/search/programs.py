@@ -10,17 +10,45 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pegbox.errors import ArgumentError, PegboxError, SpaceError
+from pegbox.features import program_features as features_of
 from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.library import call, find_source
 from pegbox.records.record import Record, plain
 from pegbox.records.recorded import RecordedSpace, latest_results
-from pegbox.search.protocols import FeatureSource, Transfer
+from pegbox.search.create import declared, tuner_label
+from pegbox.search.protocols import FeatureSource, Transfer, TunerFactory
+from pegbox.space import ConfigSpace
 from pegbox.task.task import Task, create_task
 
 if TYPE_CHECKING:
     from pegbox.search.protocols import SearchTask
 
 TransferSource: TypeAlias = str | os.PathLike[str] | Journal
+
+
+def handed(
+    tuner: str | TunerFactory,
+    task: SearchTask | ConfigSpace,
+    transfer: TransferSource | Sequence[TransferSource] | None = None,
+) -> dict[str, Any]:
+    """What the tuner is given beside the space and the seed, as far as it takes it. A space alone has no programs.
+
+    Raises `ArgumentError` for `transfer` that the tuner does not take or that holds nothing of use.
+    """
+    takes = declared(tuner)
+    if transfer is not None and "transfer" not in takes:
+        raise ArgumentError(
+            f"transfer={transfer!r}: the tuner {tuner_label(tuner)} learns nothing from other shapes (it declares no "
+            "transfer=); leave transfer out, or choose another tuner"
+        )
+    if isinstance(task, ConfigSpace):
+        if transfer is not None:
+            raise ArgumentError(f"transfer={transfer!r}: a space has no template whose other shapes could help")
+        return {}
+    given: dict[str, Any] = {"program": program_features(task)} if takes else {}
+    if transfer is not None:
+        given["transfer"] = load_transfer(transfer, task)
+    return given
 
 
 def program_features(task: SearchTask) -> FeatureSource | None:
@@ -94,4 +122,4 @@ def _transfer(records: Sequence[Record], task: Task) -> Transfer | str:
 
 
 def _features(task: Task) -> FeatureSource | None:
-    return None
+    return features_of(task)

@@ -185,6 +185,7 @@ class _Conductor:
                 batch_size=plan.batch_size,
                 callbacks=plan.callbacks(name, contender.name, seed) if plan.callbacks else (),
                 space=arena.whole,
+                searched=arena.space,
                 flop=arena.info.flop,
                 name=contender.name,
                 finalists=0 if arena.info.simulated else 1,

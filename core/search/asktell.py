@@ -1,0 +1,178 @@
+"""Tuners driven by hand: ask for configurations, measure them in any way, tell what they cost. See docs/ask-tell.md."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pegbox.errors import ArgumentError, TuningError
+from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.search.checks import check_int
+from pegbox.search.create import make_tuner, tuner_label
+from pegbox.search.model_report import ModelReport
+from pegbox.search.outcome import BestTrial, Trial, TuneResult, gflops_of
+from pegbox.search.programs import handed
+from pegbox.search.proposals import Broke, Proposer, first_fault
+from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
+from pegbox.space import Config, ConfigSpace
+
+Cost: TypeAlias = float | Result | None
+"""Seconds, or a result; infinity and None say that the configuration failed."""
+
+
+def create_tuner(
+    tuner: str | TunerFactory, over: ConfigSpace | SearchTask, *, seed: int = 0, transfer: Any = None, **options: Any
+) -> AskTell:
+    """A tuner to be driven by hand.
+
+    Args:
+        tuner: a name, with options if any ("xgb:plan_size=32"), "file.py:Class", or a factory.
+        over: the space to search, or a task or recorded space, whose space it is.
+        transfer: as for `tune`; needs a task.
+        options: of the tuner.
+
+    Raises:
+        ArgumentError: an option outside its domain, or `over` is no space and has none.
+        UnknownName, PluginError: no such tuner, or it makes none.
+        SpaceError: no configuration of the space is valid.
+    """
+    space = over if isinstance(over, ConfigSpace) else getattr(over, "space", None)
+    if not isinstance(space, ConfigSpace):
+        raise ArgumentError(
+            f"create_tuner(..., {over!r}): neither a space nor a task; make one with pegbox.ConfigSpace() or "
+            "pegbox.create_task(...)"
+        )
+    space.sample(1, np.random.default_rng(0))
+    given = handed(tuner, over, transfer)
+    made = make_tuner(tuner, space, seed=seed, options=options, **given)
+    return AskTell(made, space, name=tuner_label(tuner), flop=getattr(over, "flop", 0.0))
+
+
+class AskTell:
+    """A tuner with a guard on both sides: neither it nor who drives it has to be right.
+
+    What is told is kept, whatever the tuner makes of it: `trials` has everything, in the order of telling. Of a
+    configuration that is told again the latest result counts. `flop` (per call) turns seconds into GFLOP/s.
+    """
+
+    def __init__(self, tuner: Tuner, space: ConfigSpace, *, name: str | None = None, flop: float = 0.0) -> None:
+        self.tuner = tuner
+        self.name = name or type(tuner).__name__
+        self.space = space
+        self.flop = flop
+        self.trials: list[Trial] = []
+        self._fingerprint = space.fingerprint
+        self._proposer = Proposer(tuner, self.name, space=space)
+        self._started = time.monotonic()
+
+    def ask(self, n: int = 1) -> list[Config]:
+        """At most `n` configurations that were neither asked for nor told before; [] when the space has no more.
+
+        Raises `TuningError` when the tuner breaks, or proposes what is no valid configuration of the space.
+        """
+        check_int("n", n)
+        if self.space.fingerprint != self._fingerprint:
+            raise ArgumentError(f"{self.name}: knobs were added to the space since the tuner was made; make it anew")
+        before = set(self._proposer.dropped)
+        try:
+            return self._proposer.ask(n)
+        except Broke as error:
+            raise self._broken(error) from (error.__cause__ or error)
+        finally:
+            for reason in sorted(set(self._proposer.dropped) - before):
+                warnings.warn(f"tuner {self.name!r}: proposals left out: {reason}", RuntimeWarning, stacklevel=2)
+
+    def tell(self, configs: Config | Sequence[Config], costs: Cost | Sequence[Cost]) -> None:
+        """Say what configurations cost: seconds, or results; infinity and None for those that failed.
+
+        `configs` is one or several, whether they were asked for or not, and there are as many costs.
+        All of them are checked before any of them counts.
+
+        Raises:
+            ArgumentError: what is no cost, no configuration of the space, or not as many of the one as of the other.
+            TuningError: the tuner broke. What was told is kept.
+        """
+        told = [configs] if isinstance(configs, Config) else list(configs)
+        if (fault := first_fault(told, self.space)) is not None:
+            raise ArgumentError(f"tell: configs[{fault[0]}] is {fault[1]}")
+        results = [_result(place, cost) for place, cost in enumerate(_listed(told, costs))]
+        for config, result in zip(told, results, strict=True):
+            number, speed = len(self.trials), gflops_of(result, self.flop)
+            self.trials.append(Trial(number, config, result, speed, time.monotonic() - self._started))
+        latest = dict(zip(told, results, strict=True))
+        try:
+            self._proposer.tell(list(latest), list(latest.values()))
+        except Broke as error:
+            raise self._broken(error) from (error.__cause__ or error)
+
+    @property
+    def best(self) -> tuple[Config, float] | None:
+        """The fastest configuration and its seconds; None while none has succeeded."""
+        best = self._best()
+        return None if best is None else (best.config, best.cost)
+
+    @property
+    def model(self) -> ModelReport | None:
+        """How good the tuner's model was on what it had not seen; None where there is none, or no test of it yet."""
+        try:
+            return self._proposer.model_report()
+        except Broke as error:
+            raise self._broken(error) from (error.__cause__ or error)
+
+    def __repr__(self) -> str:
+        best = self.best
+        found = f", best {best[1]:.4g} s at {best[0]}" if best else ""
+        return f"<AskTell {self.name}: {len(self.trials)} trials{found}>"
+
+    def _best(self) -> Trial | None:
+        latest = {trial.config: trial for trial in self.trials}
+        return min((trial for trial in latest.values() if trial.ok), key=lambda trial: trial.cost, default=None)
+
+    def _broken(self, error: Broke) -> TuningError:
+        best = self._best()
+        winner = None
+        if best is not None and isinstance(best.result, Ok):
+            winner = BestTrial(best.config, best.cost, best.gflops, best.result, best.number)
+        elapsed = time.monotonic() - self._started
+        result = TuneResult(winner, tuple(self.trials), elapsed, {}, "error", self.name, self.flop)
+        return TuningError(f"{error}; the {len(self.trials)} trials told so far are kept in .trials", result)
+
+
+def _listed(told: Sequence[Config], costs: Any) -> list[Any]:
+    several = isinstance(costs, Iterable) and not isinstance(costs, str) and getattr(costs, "ndim", 1) > 0
+    listed = list(costs) if several else [costs]
+    if len(listed) != len(told):
+        shown = ", ".join(map(repr, listed[:4])) + (", ..." if len(listed) > 4 else "")
+        raise ArgumentError(f"tell: {len(told)} configs but {len(listed)} costs ({shown}); give one for each")
+    return listed
+
+
+def _result(place: int, cost: Any) -> Result:
+    """The result that a told cost stands for. Raises `ArgumentError` for what cannot be a cost."""
+    if isinstance(cost, Failed):
+        return cost
+    seconds = cost.costs if isinstance(cost, Ok) else (_seconds(place, cost),)
+    if not isinstance(cost, Ok) and seconds == (math.inf,):
+        return Failed(FailureKind.RUN_ERROR, "told as failed", timestamp=time.time())
+    if not seconds or not all(0.0 < value < math.inf for value in seconds):
+        raise ArgumentError(
+            f"tell: costs[{place}]={cost!r} cannot be a cost; give seconds above 0, and None or infinity for a failure"
+        )
+    return cost if isinstance(cost, Ok) else Ok(seconds, timestamp=time.time())
+
+
+def _seconds(place: int, cost: Any) -> float:
+    try:
+        if isinstance(cost, bool | np.bool_ | str | bytes):
+            raise TypeError
+        return math.inf if cost is None else float(cost)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"tell: costs[{place}]={cost!r} of type {type(cost).__name__} is no number of seconds; give a float, None "
+            "for a failure, or a result (pegbox.measure.Ok(costs) holds several repeats)"
+        ) from None

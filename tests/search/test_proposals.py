@@ -1,0 +1,199 @@
+"""What a tuner may get wrong, and what comes of it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pegbox.errors import TuningError
+from pegbox.measure.result import Result
+from pegbox.search import ModelReport, TuneResult, run
+from pegbox.search.proposals import MAX_STALE_ASKS, REPEATED, SURPLUS, Broke, Proposer, first_fault
+from pegbox.search.testing import ArtificialMeasurer, constrained_space, matmul_space, result_of, small_space
+from pegbox.space import Config, ConfigSpace, ListedSpace
+
+SPACE = small_space()
+ALL = list(SPACE.iterate())
+
+
+class Scripted:
+    """Answers each ask with what it was given for it."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.told: list[list[Config]] = []
+
+    def ask(self, n: int) -> Any:
+        answer = self.answers.pop(0) if self.answers else []
+        return answer() if callable(answer) else answer
+
+    def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
+        self.told.append(list(configs))
+
+
+def search(*answers: Any, **options: Any) -> TuneResult:
+    settings: dict[str, Any] = {"trials": 12, "batch_size": 4, "space": SPACE, "name": "mine", **options}
+    return run(Scripted(*answers), ArtificialMeasurer(lambda config: 1.0 + config.index), **settings)
+
+
+# --- answers that are not quite right --------------------------------------------------------------------------------
+
+
+def test_repetitions_are_measured_once_and_counted() -> None:
+    a, b, c, d = ALL[:4]
+    with pytest.warns(RuntimeWarning, match="proposed nothing after 4 configurations, although the space has more"):
+        result = search([a, a, b], [b, c], [a, d, d])
+    assert [trial.config for trial in result.trials] == [a, b, c, d]
+    assert result.dropped == {REPEATED: 4}
+    assert "proposals left out: 4 repeated" in str(result)
+
+
+def test_more_than_was_asked_for_is_cut_and_counted() -> None:
+    result = search(ALL[:10], ALL[10:14], ALL[14:20])
+    assert [trial.config for trial in result.trials] == [*ALL[:4], *ALL[10:14], *ALL[14:18]]
+    assert result.dropped == {SURPLUS: 8}
+
+
+def test_fewer_than_was_asked_for_are_measured() -> None:
+    result = search(ALL[:1], ALL[1:4], ALL[4:8], ALL[8:12])
+    assert len(result.trials) == 12
+    assert result.dropped == {}
+    assert "left out" not in str(result)
+
+
+def test_a_generator_will_do() -> None:
+    result = search(lambda: (config for config in ALL[:4]), ALL[4:8], ALL[8:12])
+    assert len(result.trials) == 12
+
+
+def test_nothing_from_a_space_that_has_more_ends_the_search_with_a_warning() -> None:
+    with pytest.warns(RuntimeWarning, match=r"tuner 'mine' proposed nothing after 4 configurations"):
+        result = search(ALL[:4], [])
+    assert result.stopped_because == "exhausted"
+
+
+@pytest.mark.parametrize("part", [ALL, ALL[:9]])
+def test_nothing_from_a_space_that_has_no_more_is_as_it_should_be(part: list[Config], recwarn: Any) -> None:
+    searched = ListedSpace(SPACE, np.array([config.digits for config in part]))
+    result = search(part, trials=100, batch_size=100, searched=searched)
+    assert (result.stopped_because, len(result.trials)) == ("exhausted", len(part))
+    assert not recwarn
+
+
+def test_history_counts_as_seen(recwarn: Any) -> None:
+    history = [(config, result_of(1.0)) for config in ALL[4:]]
+    assert len(search(ALL[:4], trials=100, history=history).trials) == 4
+    assert not recwarn
+
+
+def test_a_tuner_may_repeat_itself_for_a_while() -> None:
+    tuner = Scripted(ALL[:2], ALL[:2], ALL[:1] * 3, ALL[2:4])
+    proposer = Proposer(tuner, "mine", space=SPACE)
+    first = proposer.ask(2)
+    proposer.tell(first, [result_of(1.0), result_of(2.0)])
+    assert proposer.ask(2) == ALL[2:4]
+    assert tuner.told == [ALL[:2], ALL[:2], ALL[:1]]  # it was told again what is known
+    assert proposer.dropped[REPEATED] == 5
+
+
+def test_what_was_asked_for_and_not_told_yet_is_not_handed_out_again() -> None:
+    proposer = Proposer(Scripted(ALL[:2], ALL[1:3]), "mine", space=SPACE)
+    assert proposer.ask(2) + proposer.ask(2) == ALL[:3]
+
+
+def test_a_tuner_that_only_repeats_what_it_was_asked_for_is_broken() -> None:
+    proposer = Proposer(Scripted(*[ALL[:2]] * 20), "mine", space=SPACE)
+    proposer.ask(2)
+    with pytest.raises(Broke, match=rf"'mine' proposed only .* {MAX_STALE_ASKS} times in a row .the last: #0 tile"):
+        proposer.ask(2)
+
+
+# --- answers that are wrong ------------------------------------------------------------------------------------------
+
+
+def other_space() -> ConfigSpace:
+    space = ConfigSpace()
+    space.define_knob("unroll", [0, 16])
+    return space
+
+
+def missing_knob() -> Config:
+    return Config(SPACE, (0, 0, 2))  # panel does not exist where layout is plain
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (None, r"gave None for ask\(4\); it has to be a list"),
+        (7, r"gave 7 for ask\(4\)"),
+        (["grid"], "proposed 'grid', which is no Config"),
+        ([ALL[0], ALL[1].digits], r"proposed \(1, 0, 0\), which is no Config; take them from space\.config"),
+        (np.zeros((2, 3), dtype=np.int64), r"proposed array\(\[0, 0, 0\]\), which is no Config"),
+        ([other_space().get(1)], "proposed a configuration of another space: #1 unroll=16"),
+        ([Config(SPACE, (0, 0))], "proposed a configuration with 2 digits for 3 knobs"),
+        ([Config(SPACE, (99, 0, 0))], r".* that the space excludes: digits \(99, 0, 0\) \(outside its knobs\)"),
+        ([missing_knob()], r".* that the space excludes: .*knobs that do not exist in it must have digit 0"),
+        (lambda: 1 // 0, r"raised ZeroDivisionError in ask\(4\): integer division"),
+        (lambda: (1 // 0 for _ in ALL), r"raised ZeroDivisionError in ask\(4\)"),
+    ],
+)
+def test_wrong_answers_name_the_tuner_and_lose_nothing(answer: Any, message: str) -> None:
+    with pytest.raises(TuningError, match=f"tuner 'mine' {message}") as caught:
+        search(ALL[:4], answer)
+    assert [trial.config for trial in caught.value.result.trials] == ALL[:4]
+    assert caught.value.result.stopped_because == "error"
+
+
+def test_what_the_space_excludes_is_shown_with_the_reason() -> None:
+    space = constrained_space()
+    bad = next(config for config in map(space.get, range(space.size)) if space.violated(config))
+    with pytest.raises(TuningError, match=r"excludes: #0 .*\(the register tile holds 8 to 28 vectors\)"):
+        search([bad], space=space)
+
+
+def test_a_list_excludes_what_it_does_not_list() -> None:
+    listed = ListedSpace(SPACE, np.array([config.digits for config in ALL[:9]]))
+    with pytest.raises(TuningError, match=r"excludes: .*\(it is one of the 9 listed configs\)"):
+        search(ALL[9:12], space=listed)
+
+
+class Reporting(Scripted):
+    def __init__(self, report: Callable[[], Any]) -> None:
+        super().__init__(ALL[:4], ALL[4:8], ALL[8:12])
+        self.report = report
+
+    def model_report(self) -> Any:
+        return self.report()
+
+
+def report_of(report: Callable[[], Any]) -> TuneResult:
+    return run(Reporting(report), ArtificialMeasurer(lambda config: 1.0), trials=12, batch_size=4, name="mine")
+
+
+def test_the_report_of_the_model_reaches_the_result() -> None:
+    report = ModelReport(4, 6, 0.75)
+    assert report_of(lambda: report).model == report
+    assert report_of(lambda: None).model is None
+
+
+@pytest.mark.parametrize(
+    ("report", "message"),
+    [
+        (lambda: 1 // 0, r"raised ZeroDivisionError in model_report\(\)"),
+        (lambda: 0.75, r"gave 0\.75 for model_report\(\); it has to be a ModelReport or None"),
+    ],
+)
+def test_a_wrong_report_loses_nothing(report: Callable[[], Any], message: str) -> None:
+    with pytest.raises(TuningError, match=f"tuner 'mine' {message}") as caught:
+        report_of(report)
+    assert len(caught.value.result.trials) == 4
+
+
+def test_the_first_fault_tells_its_place() -> None:
+    assert first_fault(ALL[:3], SPACE) is None
+    assert first_fault([], SPACE) is None
+    fault = first_fault([*ALL[:2], matmul_space().get(0)], SPACE)
+    assert fault is not None
+    assert fault[0] == 2
+    assert first_fault([matmul_space().get(0)], None) is None
