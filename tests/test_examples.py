@@ -8,7 +8,10 @@ import sys
 from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-ARGUMENTS = {"my_matmul.py": ["--size", "48", "--trials", "4"]}
+ARGUMENTS = {
+    "my_matmul.py": ["--size", "48", "--trials", "4"],
+    "ask_tell.py": ["--rows", "64", "--trials", "8"],
+}
 
 
 def run(*words: object, cwd: Path) -> str:
@@ -35,3 +38,10 @@ def test_my_matmul_is_a_template_for_the_command_line(tmp_path: Path) -> None:
     template = f"{EXAMPLES / 'my_matmul.py'}:my_matmul"
     out = run("-m", "pegbox", "show", template, 16, 16, 16, "--config", 0, "--emit", "ir", cwd=tmp_path)
     assert "def my_matmul(A: float32[16, 16], B: float32[16, 16], C: float32[16, 16]):" in out
+
+
+def test_ask_tell_tunes_something_that_is_no_kernel(tmp_path: Path) -> None:
+    out = run(EXAMPLES / "ask_tell.py", *ARGUMENTS["ask_tell.py"], cwd=tmp_path)
+    measured = [line for line in out.splitlines() if " ms  #" in line]
+    assert len(measured) == len(set(measured)) == 8
+    assert out.splitlines()[-1].startswith("best: ")
