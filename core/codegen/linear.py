@@ -46,9 +46,44 @@ def linear(exprs: Sequence[Expr], scales: Sequence[int], depth: Depth) -> Linear
     const = 0
     for expr, scale in zip(exprs, scales, strict=True):
         const += _collect(expr, scale, coefficients, atoms, depth)
+    if len(atoms) > 1:
+        const += _rejoin(coefficients, atoms)
     terms = [(var, coef) for var, coef in coefficients.items() if coef]
     terms.sort(key=lambda term: depth(term[0]))
     return Linear(const, tuple(terms), tuple(atoms))
+
+
+def _rejoin(coefficients: dict[Var, int], atoms: list[tuple[Atom, int]]) -> int:
+    """Put `d * (e // d) + e % d` together as e, with the same factor on both; returns the constant that comes of it.
+
+    That is the address of element e of a line that was cut into rows: no division is left of it.
+    """
+    const = 0
+    for rest in [entry for entry in atoms if entry[0].kind == "mod"]:
+        for whole in [entry for entry in atoms if entry[0].kind == "div"]:
+            if rest in atoms and _belong_together(whole, rest):
+                inner, scale = whole[0].inner, rest[1]
+                assert inner is not None
+                atoms.remove(whole)
+                atoms.remove(rest)
+                const += scale * inner.const
+                for var, coef in inner.terms:
+                    coefficients[var] = coefficients.get(var, 0) + scale * coef
+    return const
+
+
+def _belong_together(whole: tuple[Atom, int], rest: tuple[Atom, int]) -> bool:
+    """Are these s·d·(a // d) and s·(b % d), where a and b have the same remainder by d?"""
+    (div, outer), (mod, inner) = whole, rest
+    d = mod.divisor
+    if div.divisor != d or outer != inner * d or div.inner is None or mod.inner is None:
+        return False
+    if div.inner.atoms or mod.inner.atoms:
+        return False
+    difference = dict(div.inner.terms)
+    for var, coef in mod.inner.terms:
+        difference[var] = difference.get(var, 0) - coef
+    return not any(coef % d for coef in (*difference.values(), div.inner.const - mod.inner.const))
 
 
 def _collect(expr: Expr, scale: int, into: dict[Var, int], atoms: list[tuple[Atom, int]], depth: Depth) -> int:
