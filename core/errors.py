@@ -106,12 +106,14 @@ class UnknownName(PegboxError, KeyError):
 class TuningError(PegboxError):
     """A tuning run ended early because a tuner, an essential callback or the measurer broke.
 
-    `result` is the `TuneResult` with everything measured until then, its best configuration included.
+    `result` is the `TuneResult` with everything measured until then, its best configuration included; `reason` says
+    what broke.
     """
 
-    def __init__(self, message: str, result: Any = None) -> None:
+    def __init__(self, message: str, result: Any = None, *, reason: str = "") -> None:
         super().__init__(message)
         self.result = result
+        self.reason = reason or message
 
 
 class ComparisonError(PegboxError):

@@ -116,7 +116,7 @@ class _Loop:
         except CallbackBroke as error:
             broken = broken or error
         if broken:
-            raise TuningError(f"{broken}; {_kept(result)}", result) from (broken.__cause__ or broken)
+            raise TuningError(f"{broken}; {_kept(result)}", result, reason=str(broken)) from broken.__cause__ or broken
         return result
 
     def _begin(self, history: Sequence[tuple[Config, Result]]) -> None:

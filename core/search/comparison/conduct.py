@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import pegbox
-from pegbox.errors import ComparisonError
+from pegbox.errors import ComparisonError, TuningError
 from pegbox.hooks import registry
 from pegbox.search.callbacks import CallbackLike
 from pegbox.search.checks import check_int
@@ -154,7 +154,7 @@ class _Conductor:
         except KeyboardInterrupt as error:
             raise ComparisonInterrupted(*self._cut_short("interrupted")) from error
         except Exception as error:
-            raise ComparisonError(*self._cut_short(str(error) or type(error).__name__)) from error
+            raise ComparisonError(*self._cut_short(_reason(error))) from error
         return self._saved(self._report(""))
 
     def _rehearse(self) -> None:
@@ -258,3 +258,8 @@ class _Conductor:
         if self.save:
             report.save(self.save)
         return report
+
+
+def _reason(error: Exception) -> str:
+    """What broke, without what a tuning run says of its own trials."""
+    return error.reason if isinstance(error, TuningError) else f"{type(error).__name__}: {error}"

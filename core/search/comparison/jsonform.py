@@ -39,6 +39,7 @@ def report_to_json(report: Comparison) -> dict[str, Any]:
 
 def write_report(report: Comparison, path: str | os.PathLike[str]) -> None:
     """Write beside the file first: one that is there is never left half overwritten."""
+    check_writable(path)
     out = Path(path)
     beside = out.with_name(f"{out.name}.part")
     beside.write_text(json.dumps(report_to_json(report), allow_nan=False) + "\n", encoding="utf-8")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError
 from pegbox.search.comparison.curves import band_of, lowest_shown
+from pegbox.search.comparison.jsonform import check_writable
 from pegbox.search.comparison.palette import LIGHT
 
 if TYPE_CHECKING:
@@ -22,30 +23,33 @@ def save_plot(report: Comparison, path: str | os.PathLike[str]) -> None:
     Raises `ArgumentError` when matplotlib is not installed, the suffix is unknown to it, or there is nothing to draw.
     """
     if not report.tasks:
-        raise ArgumentError(f"nothing to plot in {os.fspath(path)!r}: no run was finished")
-    canvas, figure_of = _matplotlib(path)
-    figure = figure_of(figsize=(7.5, 4.2 * len(report.tasks)), dpi=144, layout="constrained")
-    drawn = canvas(figure)
-    suffix = Path(path).suffix.lstrip(".").lower()
-    if suffix not in drawn.get_supported_filetypes():
-        known = ", ".join(f".{name}" for name in sorted(drawn.get_supported_filetypes()))
-        raise ArgumentError(f"plot to {os.fspath(path)!r}: the suffix says what to write, and has to be one of {known}")
+        raise ArgumentError(f"plot to {os.fspath(path)!r}: there is nothing to draw, no run was finished")
+    figure = check_plot(path)(figsize=(7.5, 4.2 * len(report.tasks)), dpi=144, layout="constrained")
     for axes, task in zip(figure.subplots(len(report.tasks), squeeze=False)[:, 0], report.tasks, strict=True):
         _draw(axes, report, task.name)
     figure.savefig(path)
 
 
-def _matplotlib(path: str | os.PathLike[str]) -> tuple[Any, Any]:
-    """Its canvas without a window and its figure: neither touches the user's own back end."""
+def check_plot(path: str | os.PathLike[str]) -> Any:
+    """Before hours of measuring: can a plot be written to `path`? Gives matplotlib's class of figures.
+
+    Its pictures need no window, and leave the user's own back end alone. Raises as `save_plot` does.
+    """
     try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.backend_bases import FigureCanvasBase
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ArgumentError(
             f"plot to {os.fspath(path)!r} needs matplotlib ({error}); install it with: pip install 'pegbox[plot]'; "
             "report.to_html(...) draws the curves without it"
         ) from error
-    return FigureCanvasAgg, Figure
+    known = sorted(FigureCanvasBase.get_supported_filetypes())
+    if Path(path).suffix.lstrip(".").lower() not in known:
+        raise ArgumentError(
+            f"plot to {os.fspath(path)!r}: the suffix says what to write, and has to be one of .{', .'.join(known)}"
+        )
+    check_writable(path)
+    return Figure
 
 
 def _draw(axes: Any, report: Comparison, task: str) -> None:

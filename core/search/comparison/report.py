@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from pegbox.search.comparison.html import page
-from pegbox.search.comparison.jsonform import read_report, report_to_json, write_report
+from pegbox.search.comparison.jsonform import check_writable, read_report, report_to_json, write_report
 from pegbox.search.comparison.plot import save_plot
 from pegbox.search.comparison.runs import Run, Setup, TaskInfo
 from pegbox.search.comparison.statistics import median
@@ -99,6 +99,7 @@ class Comparison:
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write one HTML file with curves, table, verdicts and setup. It loads nothing from anywhere."""
+        check_writable(path)
         text = page(self)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
