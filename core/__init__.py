@@ -28,6 +28,7 @@ _HOME = {
     "Config": "pegbox.space",
     "Task": "pegbox.task.task",
     "create_task": "pegbox.task.task",
+    "create_tuner": "pegbox.search.asktell",
     "template": "pegbox.task.template",
     "Target": "pegbox.codegen.target",
     "tune": "pegbox.api",
@@ -41,6 +42,8 @@ _HOME = {
     "recorded_space": "pegbox.records.library",
     "recorded_spaces": "pegbox.records.library",
     "SimulatedRunner": "pegbox.records.simulated",
+    "pack_space": "pegbox.records.pack",
+    "sweep": "pegbox.search.sweep",
     "BaseTuner": "pegbox.search.base",
     "Comparison": "pegbox.search.comparison",
     "hookimpl": "pegbox.hooks",
@@ -62,12 +65,15 @@ __all__ = [
     "build",
     "compare",
     "create_task",
+    "create_tuner",
     "errors",
     "export",
     "hookimpl",
     "lower",
+    "pack_space",
     "recorded_space",
     "recorded_spaces",
+    "sweep",
     "te",
     "template",
     "tir",
@@ -82,10 +88,13 @@ if TYPE_CHECKING:
     from pegbox.records.apply import apply_history_best
     from pegbox.records.journal import Journal
     from pegbox.records.library import recorded_space, recorded_spaces
+    from pegbox.records.pack import pack_space
     from pegbox.records.recorded import RecordedSpace
     from pegbox.records.simulated import SimulatedRunner
+    from pegbox.search.asktell import create_tuner
     from pegbox.search.base import BaseTuner
     from pegbox.search.comparison import Comparison
+    from pegbox.search.sweep import sweep
     from pegbox.space import Config, ConfigSpace
     from pegbox.task.task import Task, create_task
     from pegbox.task.template import template

@@ -1,4 +1,4 @@
-"""Where names become objects: create_task, tune, build, lower, export, compare."""
+"""Where names become objects: create_task, create_tuner, tune, build, lower, export, compare."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from pegbox.measure.result import Result
 from pegbox.records.apply import current_history
 from pegbox.records.history import load_history
 from pegbox.records.journal import Journal
-from pegbox.records.record import Record
 from pegbox.records.recorded import RecordedSpace
 from pegbox.records.simulated import SimulatedMeasurer, SimulatedRunner, simulated
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.replay import replay
 from pegbox.schedule.te.schedule import TESchedule
-from pegbox.search.callbacks import Callback, CallbackLike
+from pegbox.search.asktell import create_tuner
+from pegbox.search.callbacks import CallbackLike
 from pegbox.search.comparison import Comparison
 from pegbox.search.comparison import compare as compare_tuners
 from pegbox.search.comparison.contenders import Tuners
 from pegbox.search.comparison.progress import run_printer
-from pegbox.search.create import declared, make_tuner, tuner_label
+from pegbox.search.create import make_tuner, tuner_label
 from pegbox.search.loop import run
-from pegbox.search.outcome import Trial, TuneResult
-from pegbox.search.programs import TransferSource, load_transfer, program_features
+from pegbox.search.outcome import TuneResult
+from pegbox.search.programs import TransferSource, handed, program_features
 from pegbox.search.progress import progress as progress_callback
 from pegbox.search.protocols import TunerFactory
-from pegbox.search.state import SearchState
+from pegbox.search.recorder import Recorder
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
 
@@ -51,31 +51,7 @@ if TYPE_CHECKING:
     from pegbox.codegen.target import Target
     from pegbox.measure.runner import RunnerFactory
 
-__all__ = ["build", "compare", "create_task", "export", "lower", "tune"]
-
-
-class _Recorder(Callback):
-    """Appends every trial to the journal before anything else sees it."""
-
-    essential = True
-
-    def __init__(self, journal: Journal, task: Task, tuner: str, seed: int) -> None:
-        self.journal = journal
-        self.task = task
-        self.tuner = tuner
-        self.seed = seed
-
-    def on_trial(self, trial: Trial, state: SearchState) -> None:
-        self._append(trial, remeasured=False)
-
-    def on_remeasured(self, trial: Trial, state: SearchState) -> None:
-        self._append(trial, remeasured=True)
-
-    def _append(self, trial: Trial, *, remeasured: bool) -> None:
-        record = Record.of(
-            self.task, trial.config, trial.result, tuner=self.tuner, seed=self.seed, remeasured=remeasured
-        )
-        self.journal.append(record)
+__all__ = ["build", "compare", "create_task", "create_tuner", "export", "lower", "tune"]
 
 
 def tune(
@@ -133,7 +109,7 @@ def tune(
         _check_simulation(records=records, resume=resume, measure_options=measure_options)
     searched: Task | RecordedSpace = task if recorded is None else recorded
     _check_task(searched)
-    searcher = make_tuner(tuner, searched.space, seed=seed, **_handed(tuner, searched, transfer))
+    searcher = make_tuner(tuner, searched.space, seed=seed, **handed(tuner, searched, transfer))
     name = tuner_label(tuner)
     journal = None if records is None else records if isinstance(records, Journal) else Journal(records)
     history: list[tuple[Config, Result]] = []
@@ -145,7 +121,7 @@ def tune(
     hearers: list[CallbackLike] = []
     if journal is not None:
         journal.check_writable()
-        hearers.append(_Recorder(journal, task, name, seed))
+        hearers.append(Recorder(journal, task, name, seed))
     if progress:
         hearers.append(progress_callback())
     best = min((result.cost for _, result in history), default=math.inf)
@@ -161,6 +137,7 @@ def tune(
             callbacks=[*hearers, *callbacks],
             history=history,
             space=task.space if recorded is None else recorded.whole,
+            searched=searched.space,
             flop=searched.flop,
             name=name,
         )
@@ -168,24 +145,6 @@ def tune(
 
 def _measurer(task: Task | RecordedSpace, **options: Any) -> LocalMeasurer | SimulatedMeasurer:
     return SimulatedMeasurer(task) if isinstance(task, RecordedSpace) else LocalMeasurer(task, **options)
-
-
-def _handed(
-    tuner: str | TunerFactory,
-    task: Task | RecordedSpace,
-    transfer: TransferSource | Sequence[TransferSource] | None,
-) -> dict[str, Any]:
-    """What the tuner is given beside the space and the seed, as far as it takes it."""
-    takes = declared(tuner)
-    if transfer is not None and "transfer" not in takes:
-        raise ArgumentError(
-            f"transfer={transfer!r}: the tuner {tuner_label(tuner)} learns nothing from other shapes (it declares no "
-            "transfer=); leave transfer out, or choose another tuner"
-        )
-    handed: dict[str, Any] = {"program": program_features(task)} if takes else {}
-    if transfer is not None:
-        handed["transfer"] = load_transfer(transfer, task)
-    return handed
 
 
 def _check_simulation(*, records: object, resume: bool, measure_options: Mapping[str, Any] | None) -> None:

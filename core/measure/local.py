@@ -51,6 +51,7 @@ class LocalMeasurer:
         max_memory: bytes the runner may allocate; by default three quarters of the machine's.
         rtol, atol: how far a float may be off; by default from the data type and the work per element.
         best: the best cost known from elsewhere, in seconds, such as from the records of an earlier run.
+        kept_builds: of how many of the fastest the object code is kept, so that `remeasure` need not build them again.
         runner_options: passed on to the factory.
 
     Raises `ArgumentError` for options outside their domain, `UnknownName` for an unknown runner.
@@ -73,9 +74,12 @@ class LocalMeasurer:
         rtol: float | None = None,
         atol: float | None = None,
         best: float = math.inf,
+        kept_builds: int = 32,
         runner_options: Mapping[str, Any] | None = None,
     ) -> None:
         self._check_options(build_timeout=build_timeout, builders=builders, max_memory=max_memory, best=best)
+        if kept_builds < 1:
+            raise ArgumentError(f"kept_builds={kept_builds!r}: must be 1 or more")
         self._task, self._seed, self._tolerances = task, seed, (rtol, atol)
         self._timing = timing or TimingPolicy(
             timeout=timeout,
@@ -88,7 +92,7 @@ class LocalMeasurer:
         self._runner_options = dict(runner_options or {})
         self._max_memory = memory_share() if max_memory is None else max_memory
         self._best = best
-        self._builds = BuildCache()
+        self._builds = BuildCache(capacity=kept_builds)
         self._cores = CorePlan.detect(threads=task.target.num_cores)
         workers = builders or min(len(self._cores.building), _MOST_BUILDERS)
         # A trial in every builder, one running, one ready to run, one being lowered.
@@ -131,7 +135,9 @@ class LocalMeasurer:
             raise
         share = (time.perf_counter() - began) / max(1, len(ready))
         return [
-            candidate.finish(build) if isinstance(build, Failed) else candidate.finish(next(results), running=share)
+            candidate.finish(build)
+            if isinstance(build, Failed)
+            else candidate.finish(self._kept(candidate, build, next(results)), running=share)
             for candidate, build in zip(candidates, builds, strict=True)
         ]
 
@@ -195,6 +201,12 @@ class LocalMeasurer:
         if isinstance(program, Failed):
             return program
         return self._build_threads.submit(candidate.build, self._builder, program).result()
+
+    def _kept(self, candidate: Candidate, compiled: CompiledProgram, result: Result) -> Result:
+        """The result; its build is kept for another round."""
+        if isinstance(result, Ok):
+            self._builds.offer(candidate.config, result.cost, compiled)
+        return result
 
     def _run(self, candidate: Candidate, compiled: CompiledProgram) -> Result:
         """Run on the runner thread, which alone changes the best cost and the cache."""

@@ -46,11 +46,9 @@ def recorded_space(
             are from another space than the task's, or no configuration ran.
     """
     path = find_source(source)
-    records = _of_one_workload(Journal(path).read(), str(path), task, args)
-    records = _of_one_target(records, str(path), target, task)
-    records = _of_one(records, str(path), "host", host)
+    records = choose_records(Journal(path).read(), str(path), task=task, args=args, host=host, target=target)
     found = _task_of(records[0], str(path)) if task is None else task
-    _check_space(records, found, str(path))
+    _compare_fingerprints(records[0].space, found, str(path))
     try:
         rows = found.space.rows_from_json([record.config for record in records])
     except SpaceError as error:
@@ -67,6 +65,31 @@ def recorded_space(
         host=records[0].host,
         target=records[0].target,
     )
+
+
+def choose_records(
+    records: Sequence[Record],
+    source: str,
+    *,
+    task: Task | None = None,
+    args: Sequence[Any] | None = None,
+    host: str | None = None,
+    target: str | None = None,
+) -> list[Record]:
+    """The records of one workload on one target, measured on one machine, from one space, as `recorded_space` has it.
+
+    Raises `RecordError` where there are none, or where it is not said which.
+    """
+    kept = _of_one_workload(records, source, task, args)
+    kept = _of_one_target(kept, source, target, task)
+    kept = _of_one(kept, source, "host", host)
+    if len(found := _distinct(kept, lambda record: record.space)) > 1:
+        shown = " and ".join(fingerprint[:12] for fingerprint in found)
+        raise RecordError(
+            f"{source!r} mixes records of several definitions of the space ({shown}): the template has changed in "
+            "between; record again into another file"
+        )
+    return kept
 
 
 def find_source(source: str | os.PathLike[str]) -> Path:
@@ -165,16 +188,6 @@ def _task_of(record: Record, source: str) -> Task:
             f"{record.space[:12]}, which cannot be made here: {error}; import the template first, or give "
             "task=pegbox.create_task('file.py:name', ...)"
         ) from error
-
-
-def _check_space(records: Sequence[Record], task: Task, source: str) -> None:
-    if len(found := _distinct(records, lambda record: record.space)) > 1:
-        shown = " and ".join(fingerprint[:12] for fingerprint in found)
-        raise RecordError(
-            f"{source!r} mixes records of several definitions of the space ({shown}): the template has changed in "
-            "between; record again into another file"
-        )
-    _compare_fingerprints(records[0].space, task, source)
 
 
 def _compare_fingerprints(recorded: str, task: Task, source: str) -> None:

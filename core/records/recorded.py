@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,10 +83,10 @@ class RecordedSpace:
         return sum(result.cost <= bound for result in self.results.values()) / len(self.results)
 
     def _searched(self) -> ConfigSpace:
-        valid = list(islice(self.whole.iterate(), len(self.results) + 1))
-        if len(valid) == len(self.results) and all(config in self.results for config in valid):
+        rows = np.array([config.digits for config in self.results], dtype=np.int64)
+        if self.whole.num_valid() == len(rows) and self.whole.is_valid(rows).all():
             return self.whole
-        return ListedSpace(self.whole, np.array([config.digits for config in self.results], dtype=np.int64))
+        return ListedSpace(self.whole, rows)
 
     def __len__(self) -> int:
         return len(self.results)

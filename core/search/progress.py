@@ -28,6 +28,8 @@ def status_line(state: SearchState) -> str:
         f"{state.trials_per_second:.1f} trials/s",
         f"{state.elapsed:.1f}{budget} s{' simulated' if state.simulated else ''}",
     ]
+    if (left := _seconds_left(state)) is not None:
+        parts.append(f"{format_duration(left)} left")
     if state.model is not None and state.model.pairs:
         parts.append(f"model {state.model.pairwise_accuracy:.0%} of pairs")
     if state.failures:
@@ -35,6 +37,25 @@ def status_line(state: SearchState) -> str:
     if state.not_recorded:
         parts.append(f"not recorded: {state.not_recorded}")
     return "  ".join(parts)
+
+
+def format_duration(seconds: float) -> str:
+    """About how long, for people: 40 s, 12 min, 3.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _seconds_left(state: SearchState) -> float | None:
+    """Until the first limit is reached, going by the trials so far; None where that cannot be said."""
+    limits, done, elapsed = state.limits, len(state.trials), state.elapsed
+    left: list[float] = []
+    if limits.trials is not None and done and elapsed > 0:
+        left.append((limits.trials - done) * elapsed / done)
+    if limits.budget_seconds is not None and done:
+        left.append(limits.budget_seconds - elapsed)
+    soonest = min(left, default=0.0)
+    return soonest if soonest > 0 else None
 
 
 def _best(state: SearchState) -> str:

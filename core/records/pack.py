@@ -1,0 +1,85 @@
+"""Packing records: one line for each configuration, with what a simulation needs of it.
+
+The lines are records like any other, so that whatever reads records reads them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import lzma
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pegbox.errors import ArgumentError, RecordError
+from pegbox.measure.result import Ok, Result
+from pegbox.records.journal import Journal
+from pegbox.records.library import choose_records, find_source
+from pegbox.records.record import Record
+from pegbox.records.recorded import latest_results, seconds_of
+
+_PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    ".jsonl": bytes,
+    ".gz": lambda data: gzip.compress(data, mtime=0),
+    ".xz": lambda data: lzma.compress(data, preset=9 | lzma.PRESET_EXTREME),
+}
+
+
+def pack_space(
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    args: Sequence[Any] | None = None,
+    host: str | None = None,
+    target: str | None = None,
+) -> int:
+    """Write the records of one workload to `out` (.jsonl, .jsonl.gz, .jsonl.xz), each configuration once.
+
+    A configuration keeps its latest costs, and of its trial the seconds of compiling and of running. `args`, `host` and
+    `target` choose as for `recorded_space`. Gives the number of configurations.
+
+    Raises:
+        ArgumentError: another suffix, or `out` is the source.
+        RecordError: as `recorded_space` does, or `out` cannot be written.
+    """
+    path, packed = find_source(source), Path(out)
+    if packed.suffix not in _PACKERS:
+        raise ArgumentError(f"pack to {str(packed)!r}: the name must end in .jsonl, .jsonl.gz or .jsonl.xz")
+    if packed.exists() and packed.samefile(path):
+        raise ArgumentError(f"pack to {str(packed)!r}: that is the source; choose another file")
+    records = choose_records(Journal(path).read(), str(path), args=args, host=host, target=target)
+    lines = [record.to_line() for record in _compact(records)]
+    data = _PACKERS[packed.suffix]("".join(f"{line}\n" for line in lines).encode())
+    partial = packed.with_name(packed.name + ".part")
+    try:
+        partial.write_bytes(data)
+        partial.replace(packed)
+    except OSError as error:
+        raise RecordError(f"cannot write {str(packed)!r}: {error.strerror}") from error
+    return len(lines)
+
+
+def _compact(records: Sequence[Record]) -> list[Record]:
+    """One record for each configuration: like ones beside each other, those measured again last."""
+    keys = [str(record.config).encode() for record in records]
+    last = dict(zip(keys, records, strict=True))
+    found = [dataclasses.replace(last[key], result=_short(r)) for key, r in latest_results(records, keys).items()]
+    # Whoever looks for the best takes what comes after the last measured again for newer than that.
+    return sorted(found, key=lambda record: (record.remeasured, record.config.get("index", 0)))
+
+
+def _short(result: Result) -> Result:
+    """Six digits of a cost and a tenth of a millisecond are more than timings are worth."""
+    compiling, running = (round(seconds, 4) for seconds in seconds_of(result))
+    phases = {"compile": compiling, "run": running}
+    short = dataclasses.replace(
+        result,
+        total_seconds=round(compiling + running, 4),
+        timestamp=float(round(result.timestamp)),
+        phases=phases,
+    )
+    if isinstance(short, Ok):
+        return dataclasses.replace(short, costs=tuple(float(f"{cost:.6g}") for cost in short.costs))
+    return short
