@@ -186,7 +186,6 @@ class _Conductor:
                 callbacks=plan.callbacks(name, contender.name, seed) if plan.callbacks else (),
                 space=arena.whole,
                 searched=arena.space,
-                searched=arena.space,
                 flop=arena.info.flop,
                 name=contender.name,
                 finalists=0 if arena.info.simulated else 1,
