@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from pegbox.errors import PegboxError, RecordError, SpaceError
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record, plain
 from pegbox.records.recorded import RecordedSpace, latest_results
+from pegbox.records.t4 import read_results
+from pegbox.records.t4_files import is_foreign
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
 
@@ -31,21 +33,31 @@ def recorded_space(
     args: Sequence[Any] | None = None,
     host: str | None = None,
     target: str | None = None,
+    objective: str | None = None,
 ) -> RecordedSpace:
     """A recorded space from a file of records (.jsonl, also packed as .gz or .xz) or by the name of one that ships.
 
-    Each configuration has its latest result: what was measured again counts.
+    Each configuration has its latest result: what was measured again counts. Results of Kernel Tuner (T4 and cache
+    files) and KTT are read, too; see `pegbox.records.t4`.
 
     Args:
         task: what the records should be of; by default the template that they name, at their arguments.
         args: the template's arguments, to choose from a file that holds several workloads.
         host, target: the machine and the target, to choose from a file that holds several.
+        objective: what was measured by another tool and is to be minimised; the time by default.
 
     Raises:
         RecordError: there is no such file, it is damaged, it does not hold one workload on one machine, its records
             are from another space than the task's, or no configuration ran.
     """
     path = find_source(source)
+    chosen = {"args": args, "host": host, "target": target}
+    if is_foreign(path):
+        return _foreign(path, task, chosen, objective)
+    if objective is not None:
+        raise RecordError(
+            f"objective={objective!r}: {str(path)!r} holds records of pegbox, whose objective is the time"
+        )
     records = choose_records(Journal(path).read(), str(path), task=task, args=args, host=host, target=target)
     found = _task_of(records[0], str(path)) if task is None else task
     _compare_fingerprints(records[0].space, found, str(path))
@@ -65,6 +77,18 @@ def recorded_space(
         host=records[0].host,
         target=records[0].target,
     )
+
+
+def _foreign(path: Path, task: Task | None, chosen: Mapping[str, Any], objective: str | None) -> RecordedSpace:
+    """Results of another tool: one space, of no template, measured in one place."""
+    if task is not None:
+        raise RecordError(
+            f"{str(path)!r} holds results of another tool, not of {call(plain(task.workload))}: give the recorded "
+            "space in place of the task, as in pb.tune(pb.recorded_space(path)), and name no template"
+        )
+    if given := {name: value for name, value in chosen.items() if value is not None}:
+        raise RecordError(f"{str(path)!r} holds results of another tool, one space: leave {', '.join(given)} out")
+    return read_results(path, objective=objective)
 
 
 def choose_records(

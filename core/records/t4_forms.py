@@ -1,0 +1,220 @@
+"""The forms in which other autotuners write their results, read into one: `Sheet`.
+
+- T4, the results format of the auto-tuning community: `{"results": [{"configuration": ..., "measurements": ...}]}`.
+  Kernel Tuner writes it, and several converters do, each a little differently from the schema and from each other.
+- The cache files of Kernel Tuner: `{"tune_params": ..., "cache": {"16,1": {...}}}`, whose last brackets are missing
+  while the tuning goes on or when it was cut short.
+- The output of KTT: `{"Metadata": ..., "Results": [...]}`.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pegbox.errors import RecordError
+from pegbox.records.journal import RecordWarning
+from pegbox.records.t4_values import number
+
+KERNEL_TUNER_UNIT = "ms"
+"""Kernel Tuner's times, where a file does not say otherwise."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One configuration as a file has it; nothing is converted yet.
+
+    `measured` maps names to (value, unit), `runtimes` are the repeats of the kernel's time, `state` is the file's word
+    for whether it worked, `correct` whether the answer was right, `spent` seconds of compiling and such, in the sheet's
+    unit.
+    """
+
+    configuration: Mapping[str, Any]
+    measured: Mapping[str, tuple[Any, Any]]
+    runtimes: Sequence[Any] = ()
+    state: Any = None
+    correct: bool = True
+    spent: Mapping[str, Any] = field(default_factory=dict)
+    timestamp: Any = None
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What a file holds, whatever its form. `unit` is that of times, `parameters` their values, if known."""
+
+    form: str
+    entries: Sequence[Entry]
+    unit: Any = KERNEL_TUNER_UNIT
+    parameters: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    kernel: str = ""
+    device: str = ""
+
+
+def read_sheet(text: str, source: str) -> Sheet:
+    """Read a file of any of the forms. Raises `RecordError` that says what was found instead."""
+    document = _document(text, source)
+    match document:
+        case {"results": list()} | {"results": dict()}:
+            return _t4(document, source)
+        case {"cache": dict()}:
+            return _cache(document, source)
+        case {"Results": list()}:
+            return _ktt(document, source)
+        case [{"configuration": dict()}, *_]:
+            return _t4({"results": document}, source)
+    raise RecordError(
+        f"{source!r} holds neither records of pegbox nor results of Kernel Tuner or KTT: {_found(document)}, but T4 "
+        "files have 'results', cache files of Kernel Tuner 'cache', and KTT's output 'Results'"
+    )
+
+
+def device_in(metadata: Any) -> str:
+    """The name of the device somewhere in metadata, "" where there is none."""
+    if isinstance(metadata, Mapping):
+        for key in ("device_name", "device", "Device", "product_name"):
+            if isinstance(metadata.get(key), str):
+                return str(metadata[key])
+    inner = metadata.values() if isinstance(metadata, Mapping) else metadata if isinstance(metadata, list) else ()
+    return next((name for name in map(device_in, inner) if name), "")
+
+
+def _document(text: str, source: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        if '"cache"' not in text:
+            raise RecordError(f"{source!r} is neither a file of records nor JSON: {error}") from None
+        broken = error
+    for closed in _closed(text):
+        try:
+            return json.loads(closed)
+        except ValueError:
+            continue
+    raise RecordError(f"{source!r}: a cache file that cannot be read: {broken}")
+
+
+def _closed(text: str) -> Iterator[str]:
+    """An unfinished cache file with its brackets; at last without its torn last line."""
+    whole = text.rstrip().rstrip(",")
+    yield whole + "}}"
+    yield whole + "}"
+    kept, newline, torn = whole.rpartition("\n")
+    if newline:
+        warnings.warn(
+            f"the last line is torn (a write was cut short): skipped {torn[:40]!r}", RecordWarning, stacklevel=2
+        )
+        yield kept.rstrip().rstrip(",") + "}}"
+
+
+def _t4(document: Mapping[str, Any], source: str) -> Sheet:
+    results = document["results"]
+    listed = list(results.values()) if isinstance(results, Mapping) else results
+    metadata = document.get("metadata") or {}
+    unit = metadata.get("timeunit", KERNEL_TUNER_UNIT) if isinstance(metadata, Mapping) else KERNEL_TUNER_UNIT
+    entries = [_t4_entry(item, f"{source!r}, results[{place}]") for place, item in enumerate(listed)]
+    return Sheet("T4", entries, unit, device=device_in(metadata))
+
+
+def _t4_entry(item: Any, where: str) -> Entry:
+    if not isinstance(item, Mapping) or not isinstance(item.get("configuration"), Mapping):
+        raise RecordError(f"{where}: a result has an object 'configuration', {_found(item)}")
+    times = item.get("times") if isinstance(item.get("times"), Mapping) else {}
+    measured = {
+        str(one["name"]): (one.get("value"), one.get("unit"))
+        for one in item.get("measurements") or ()
+        if isinstance(one, Mapping) and "name" in one
+    }
+    correctness = number(item.get("correctness", 1))
+    return Entry(
+        configuration=item["configuration"],
+        measured=measured,
+        runtimes=_list(times.get("runtimes")),
+        state=item.get("invalidity"),
+        correct=correctness is None or correctness > 0,
+        spent={
+            "compile": times.get("compilation_time", times.get("compilation")),
+            "run": times.get("benchmark"),
+            "check": times.get("validation"),
+        },
+        timestamp=item.get("timestamp"),
+    )
+
+
+_CACHE_TIMES = ("compile_time", "benchmark_time", "verification_time", "framework_time", "strategy_time")
+
+
+def _cache(document: Mapping[str, Any], source: str) -> Sheet:
+    parameters = document.get("tune_params") or {}
+    keys = list(document.get("tune_params_keys") or parameters)
+    if not keys:
+        raise RecordError(f"{source!r}: the cache file does not name its parameters: 'tune_params_keys' is missing")
+    entries = [_cache_entry(key, line, keys, source) for key, line in document["cache"].items()]
+    return Sheet(
+        "Kernel Tuner cache",
+        entries,
+        parameters={key: _list(parameters.get(key)) for key in keys},
+        kernel=str(document.get("kernel_name") or ""),
+        device=str(document.get("device_name") or ""),
+    )
+
+
+def _cache_entry(key: str, line: Any, names: Sequence[str], source: str) -> Entry:
+    if not isinstance(line, Mapping):
+        raise RecordError(f"{source!r}: the cache has {line!r} at {key!r}, an object was expected")
+    parts = key.split(",")
+    spelt = dict(zip(names, parts, strict=True)) if len(parts) == len(names) else {}
+    other = {*names, *_CACHE_TIMES, "times", "timestamp"}
+    objective = line.get("time")
+    return Entry(
+        # Old files repeat the parameters in every line; where one is missing, the key has it.
+        configuration={name: line.get(name, spelt.get(name)) for name in names},
+        measured={name: (value, None) for name, value in line.items() if name not in other},
+        runtimes=_list(line.get("times")),
+        state=objective if isinstance(objective, str) and number(objective) is None else None,
+        spent={
+            "compile": line.get("compile_time"),
+            "run": line.get("benchmark_time"),
+            "check": line.get("verification_time"),
+        },
+        timestamp=line.get("timestamp"),
+    )
+
+
+def _ktt(document: Mapping[str, Any], source: str) -> Sheet:
+    metadata = document.get("Metadata") or {}
+    listed = [item for item in document["Results"] if isinstance(item, Mapping)]
+    return Sheet(
+        "KTT",
+        [_ktt_entry(item, metadata.get("TimeUnit"), f"{source!r}, Results[{n}]") for n, item in enumerate(listed)],
+        unit=metadata.get("TimeUnit"),
+        kernel=str(next((item["KernelName"] for item in listed if "KernelName" in item), "")),
+        device=device_in(metadata),
+    )
+
+
+def _ktt_entry(item: Mapping[str, Any], unit: Any, where: str) -> Entry:
+    runs = [run for run in _list(item.get("ComputationResults")) if isinstance(run, Mapping)]
+    try:
+        configuration = {str(parameter["Name"]): parameter["Value"] for parameter in item["Configuration"]}
+    except (KeyError, TypeError) as error:
+        raise RecordError(f"{where}: its 'Configuration' is no list of names and values: {error}") from None
+    return Entry(
+        configuration=configuration,
+        measured={"time": (item.get("TotalDuration"), unit)},
+        state=item.get("Status"),
+        spent={"compile": sum(number(run.get("Overhead")) or 0.0 for run in runs)},
+    )
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _found(document: Any) -> str:
+    if isinstance(document, Mapping):
+        keys = ", ".join(map(repr, list(document)[:6])) or "no keys"
+        return f"found an object with {keys}"
+    return f"found {type(document).__name__} {str(document)[:40]!r}"

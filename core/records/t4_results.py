@@ -1,0 +1,140 @@
+"""From the entries of a sheet to results: which objective, in which unit, and what failed."""
+
+from __future__ import annotations
+
+import statistics
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pegbox.errors import RecordError
+from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.records.journal import RecordWarning
+from pegbox.records.t4_forms import KERNEL_TUNER_UNIT, Entry, Sheet
+from pegbox.records.t4_values import SENTINEL, cost_number, failure_of, number, seconds_in, timestamp_of
+
+TIMES = ("time", "runtime", "duration", "kernel_time")
+"""What the time of a kernel is called; the first that a file has is the objective."""
+
+_GFLOPS = "gflop/s"
+_FLOP_SPREAD = 0.01
+
+
+class Reader:
+    """Turns the entries of a sheet into results for one objective.
+
+    Of a rate ("GFLOP/s", "GB/s") the cost is the reciprocal. `flop` is what one call computes, where the file has times
+    and GFLOP/s that agree on it.
+
+    Raises:
+        RecordError: no such objective, or one that is not above 0.
+    """
+
+    def __init__(self, sheet: Sheet, source: str, objective: str | None) -> None:
+        self.sheet, self.source = sheet, source
+        self.objective = _objective(sheet, source, objective)
+        self.is_time = self.objective.lower() in TIMES
+        self.is_rate = self.objective.lower().endswith("/s")
+        self._check_units()
+        self.unit = seconds_in(sheet.unit) or seconds_in(KERNEL_TUNER_UNIT) or 1.0
+        self._check_positive()
+        self.flop = self._flop()
+
+    def result(self, entry: Entry) -> Result:
+        spent = {phase: (cost_number(value) or 0.0) * self.unit for phase, value in entry.spent.items()}
+        value, unit = self._measured(entry)
+        costs = self._costs(value, unit, entry.runtimes)
+        kind = self._failure(entry, value, costs)
+        if kind is None and not spent.get("run") and self.is_time:
+            spent["run"] = sum(costs)
+        phases = {phase: seconds for phase, seconds in spent.items() if seconds}
+        total, timestamp = sum(phases.values()), timestamp_of(entry.timestamp)
+        if kind is None:
+            return Ok(costs, total, timestamp, phases)
+        said = f", {entry.state}" if failure_of(entry.state) is not None and entry.state != value else ""
+        message = f"{self.sheet.form} says {self.objective} = {value!r}{said}"
+        return Failed(kind, message, total, timestamp, phases)
+
+    def _failure(self, entry: Entry, value: Any, costs: Sequence[float]) -> FailureKind | None:
+        kind = failure_of(entry.state) or _failure_in(value)
+        if kind is None and not entry.correct:
+            return FailureKind.WRONG_RESULT
+        return FailureKind.RUN_ERROR if kind is None and not costs else kind
+
+    def _measured(self, entry: Entry) -> tuple[Any, Any]:
+        return entry.measured.get(self.objective, (None, None))
+
+    def _costs(self, value: Any, unit: Any, runtimes: Sequence[Any]) -> tuple[float, ...]:
+        found, repeats = _costs_in(value), _costs_in(runtimes)
+        # Repeats that the value is not the middle of are of something else: of an earlier run, or in another unit.
+        if self.is_time and repeats and (not found or min(repeats) <= statistics.fmean(found) <= max(repeats)):
+            found = repeats
+        if self.is_rate:
+            per_second = 1e9 if self.objective.lower() == _GFLOPS else 1.0
+            return tuple(1.0 / (one * per_second) for one in found)
+        scale = seconds_in(unit) or (self.unit if self.is_time else 1.0)
+        return tuple(one * scale for one in found)
+
+    def _flop(self) -> float:
+        if not self.is_time:
+            return 1.0 if self.objective.lower() == _GFLOPS else 0.0  # seconds per operation, then
+        found = [flop for entry in self.sheet.entries for flop in self._flop_of(entry)]
+        middle = statistics.median(found) if found else 0.0
+        return middle if all(abs(flop - middle) <= _FLOP_SPREAD * middle for flop in found) else 0.0
+
+    def _flop_of(self, entry: Entry) -> Iterator[float]:
+        value, unit = self._measured(entry)
+        rate = next((rate for name, (rate, _) in entry.measured.items() if name.lower() == _GFLOPS), None)
+        time, speed = cost_number(value), cost_number(rate)
+        if time is not None and speed is not None:
+            yield time * (seconds_in(unit) or self.unit) * speed * 1e9
+
+    def _check_units(self) -> None:
+        said = [self.sheet.unit, *(self._measured(entry)[1] for entry in self.sheet.entries if self.is_time)]
+        for unit in dict.fromkeys(str(unit) for unit in said if unit and seconds_in(unit) is None):
+            message = f"{self.source!r}: times in {unit!r}, no unit of time that is known; taken as {KERNEL_TUNER_UNIT}"
+            warnings.warn(message, RecordWarning, stacklevel=5)
+
+    def _check_positive(self) -> None:
+        """A time that is not above 0 is one that was not measured; another quantity may really be that small."""
+        values = [self._measured(entry)[0] for entry in self.sheet.entries if failure_of(entry.state) is None]
+        bad = [value for value in values if (found := number(value)) is not None and found <= 0]
+        if bad and not self.is_time:
+            raise RecordError(
+                f"{self.source!r}: {self.objective!r} is not above 0 in {len(bad)} of {len(values)} "
+                f"configurations ({bad[0]!r} in the first); what is minimised has to be, as seconds are"
+            )
+
+
+def _objective(sheet: Sheet, source: str, wanted: str | None) -> str:
+    """The name of what is minimised. Raises `RecordError` that lists what was measured."""
+    names = dict.fromkeys(name for entry in sheet.entries for name in entry.measured)
+    if wanted is not None and wanted in names:
+        return wanted
+    by_lower = {name.lower(): name for name in reversed(list(names))}
+    times = [by_lower[name] for name in TIMES if name in by_lower]
+    if wanted is None and times:
+        return times[0]
+    if any(entry.runtimes for entry in sheet.entries) and wanted in (None, TIMES[0]):
+        return TIMES[0]
+    numeric = dict.fromkeys(
+        name for entry in sheet.entries for name, (value, _) in entry.measured.items() if number(value) is not None
+    )
+    has = ", ".join(numeric) or "nothing"
+    if wanted is not None:
+        raise RecordError(f"{source!r} measured nothing called {wanted!r}; it has {has}")
+    offer = f"; say what to minimise: objective={next(iter(numeric))!r}" if numeric else ""
+    raise RecordError(f"{source!r} has no objective called time; it measured {has}{offer}")
+
+
+def _costs_in(value: Any) -> list[float]:
+    listed = value if isinstance(value, list) else [value]
+    return [cost for cost in map(cost_number, listed) if cost is not None]
+
+
+def _failure_in(value: Any) -> FailureKind | None:
+    """The failure that stands in place of a value: a word, or the sentinel."""
+    found = number(value)
+    if found is not None:
+        return FailureKind.INVALID if SENTINEL <= found < float("inf") else None
+    return failure_of(value) if isinstance(value, str) and value.lower() != "nan" else None

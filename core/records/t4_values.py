@@ -1,0 +1,98 @@
+"""What stands in the results files of other autotuners: numbers, units, and the many ways to say that nothing ran."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from pegbox.measure.result import FailureKind
+
+SENTINEL = 1e19
+"""Kernel Tuner writes 1e20 as the time of what did not run; nothing takes so long."""
+
+_SECONDS = {
+    **dict.fromkeys(("s", "sec", "second", "seconds"), 1.0),
+    **dict.fromkeys(("ms", "millisecond", "milliseconds", "milisecond", "miliseconds"), 1e-3),
+    **dict.fromkeys(("us", "µs", "μs", "microsecond", "microseconds"), 1e-6),
+    **dict.fromkeys(("ns", "nanosecond", "nanoseconds"), 1e-9),
+}
+
+# The enumeration of the T4 schema, Kernel Tuner's classes of errors, KTT's states.
+_FAILURES = {
+    "timeout": FailureKind.TIMEOUT,
+    "timelimitexceeded": FailureKind.TIMEOUT,
+    "compile": FailureKind.COMPILE_ERROR,
+    "compilation": FailureKind.COMPILE_ERROR,
+    "compilationfailed": FailureKind.COMPILE_ERROR,
+    "compilationfailedconfig": FailureKind.COMPILE_ERROR,
+    "devicelimitsexceeded": FailureKind.COMPILE_ERROR,
+    "runtime": FailureKind.RUN_ERROR,
+    "runtimefailedconfig": FailureKind.RUN_ERROR,
+    "computationfailed": FailureKind.RUN_ERROR,
+    "correctness": FailureKind.WRONG_RESULT,
+    "validationfailed": FailureKind.WRONG_RESULT,
+    "constraints": FailureKind.INVALID,
+    "invalidconfig": FailureKind.INVALID,
+    "errorconfig": FailureKind.RUN_ERROR,
+}
+_FINE = frozenset({"", "correct", "ok", "valid", "none"})
+
+
+def number(value: Any) -> float | None:
+    """The number that a value is or reads as; None for anything else, NaN and booleans included."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return None if math.isnan(found) else found
+
+
+def cost_number(value: Any) -> float | None:
+    """A number that something can cost: finite, above 0, and not the sentinel of a failure."""
+    found = number(value)
+    return found if found is not None and 0.0 < found < SENTINEL else None
+
+
+def failure_of(word: Any) -> FailureKind | None:
+    """The kind of failure that a word names; None where it says that all is well. Unknown words are failures, too."""
+    text = str(word if word is not None else "").strip().lower().replace(" ", "").replace("_", "")
+    return None if text in _FINE else _FAILURES.get(text, FailureKind.INVALID)
+
+
+def seconds_in(unit: Any) -> float | None:
+    """Seconds in one of the unit; None where it is no unit of time that is known."""
+    return _SECONDS.get(str(unit or "").strip().lower())
+
+
+def plain_column(values: Iterable[Any]) -> list[Any]:
+    """The values of one parameter in one spelling: "16" and 16.0 are 16 where all values are numbers."""
+    listed = list(values)
+    if all(value is None or isinstance(value, bool) or _finite(value) is not None for value in listed):
+        return [value if value is None or isinstance(value, bool) else _finite(value) for value in listed]
+    return [_written(value) for value in listed]
+
+
+def timestamp_of(text: Any) -> float:
+    """Seconds since the epoch, 0 where the text is no time."""
+    try:
+        return datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _finite(value: Any) -> int | float | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    found = number(value)
+    if found is None or not math.isfinite(found):
+        return None
+    return int(found) if found.is_integer() else found
+
+
+def _written(value: Any) -> Any:
+    """What a knob can hold: infinities and NaN, which JSON has none of, as text."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
