@@ -8,6 +8,7 @@ from pegbox.hooks import hookimpl
 @hookimpl
 def pegbox_register_tuners() -> dict[str, str]:
     return {
+        "bayes": "pegbox.tuners.bayes:BayesTuner",
         "random": "pegbox.tuners.random:RandomTuner",
         "grid": "pegbox.tuners.grid:GridTuner",
         "ga": "pegbox.tuners.ga:GATuner",

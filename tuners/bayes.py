@@ -1,0 +1,120 @@
+"""Bayesian optimisation: a Gaussian process over knobs and programs, and batches chosen by optimism.
+
+Snoek et al., "Practical Bayesian Optimization of Machine Learning Algorithms" (NeurIPS 2012); for compilers' spaces of
+mixed knobs with constraints, Hellsten et al., "BaCO: A Fast and Portable Bayesian Compiler Optimization Framework"
+(ASPLOS 2023), from which the logarithms of costs, the priors of length scales and the local candidates are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pegbox.measure.result import Result
+from pegbox.search.base import BaseTuner
+from pegbox.search.checks import check_float, check_int
+from pegbox.search.model_report import ModelReport
+from pegbox.search.protocols import FeatureSource, Floats
+from pegbox.space import Config, ConfigSpace
+from pegbox.tuners.acquisition import optimistic_batch
+from pegbox.tuners.candidates import CandidatePool
+from pegbox.tuners.explored import Digits, Explored, Places, rows_of
+from pegbox.tuners.foresight import Foresight
+from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
+from pegbox.tuners.surrogates.inputs import Inputs
+from pegbox.tuners.surrogates.targets import targets
+
+TUNING_STEPS = 8
+"""Steps on the process's parameters, each time from where the last ones led."""
+
+
+class BayesTuner(BaseTuner):
+    """Proposes what may well be the fastest, as far as a Gaussian process can tell.
+
+    The first `num_warmup` are random. Then each batch is chosen from `candidates` random configurations and `relatives`
+    of the best measured; `boldness` weighs what is not known against what looks fast. The process learns from at most
+    `memory` trials, the best and the latest. `program` are the features of the task's programs.
+    """
+
+    def __init__(
+        self,
+        space: ConfigSpace,
+        *,
+        seed: int = 0,
+        program: FeatureSource | None = None,
+        batch_size: int = 8,
+        num_warmup: int = 8,
+        candidates: int = 512,
+        relatives: int = 192,
+        boldness: float = 1.0,
+        memory: int = 300,
+    ) -> None:
+        self._space, self._program = space, program
+        self._rng = np.random.default_rng(seed)
+        self._explored = Explored(space)
+        self.batch_size = check_int("batch_size", batch_size)
+        self._num_warmup = check_int("num_warmup", num_warmup)
+        self._anywhere = check_int("candidates", candidates)
+        self._near = check_int("relatives", relatives, minimum=0)
+        self._boldness = check_float("boldness", boldness)
+        self._memory = check_int("memory", memory, minimum=2)
+        self._rows: Digits = np.empty((0, len(space.knobs)), dtype=np.int64)
+        self._costs: Floats = np.empty(0)
+        self._foresight = Foresight()
+        self._pool: CandidatePool | None = None
+        self._inputs: Inputs | None = None
+        self._process: GaussianProcess | None = None
+        self._tuned = 0
+
+    def ask(self, n: int) -> list[Config]:
+        missing = self._num_warmup - len(self._rows)
+        if missing > 0 or not np.ptp(targets(self._costs)) > 0:
+            # Nothing to learn from, or nothing that differs.
+            return self._explored.configs(self._explored.sample(min(n, missing) if missing > 0 else n, self._rng))
+        rows, scores = self._plan(n)
+        spare = self._explored.sample(n, self._rng) if len(rows) < n else rows[:0]
+        rows = np.concatenate([rows, spare])
+        configs = self._explored.configs(rows[self._explored.fresh(rows, limit=n)])
+        self._foresight.expect(configs[: len(scores)], scores)
+        return configs
+
+    def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
+        if not configs:
+            return
+        rows = rows_of(configs)
+        self._explored.add(rows)
+        self._foresight.learn(configs, results)
+        self._rows = np.concatenate([self._rows, rows])
+        self._costs = np.concatenate([self._costs, [result.cost for result in results]])
+
+    def model_report(self) -> ModelReport | None:
+        return self._foresight.report()
+
+    def _plan(self, n: int) -> tuple[Digits, Floats]:
+        """At most `n` new rows and the model's scores of them."""
+        inputs, pool = self._prepared()
+        best, latest = np.argsort(self._costs, kind="stable"), np.arange(len(self._costs))[::-1]
+        kept = np.unique(np.concatenate([best[: self._memory // 2], latest[: self._memory - self._memory // 2]]))
+        process = self._learned(inputs, kept)
+        rows = pool.around(self._rows, self._costs)
+        if not len(rows):
+            return rows, np.empty(0)
+        posterior = process.posterior(inputs(rows))
+        chosen = optimistic_batch(posterior, n, self._rng, boldness=self._boldness)
+        return rows[chosen], -posterior.mean[chosen]
+
+    def _prepared(self) -> tuple[Inputs, CandidatePool]:
+        if self._pool is None or self._inputs is None:
+            self._pool = CandidatePool(self._explored, self._rng, anywhere=self._anywhere, near=self._near)
+            self._inputs = Inputs(self._space, self._program, self._pool.sample)
+        return self._inputs, self._pool
+
+    def _learned(self, inputs: Inputs, kept: Places) -> GaussianProcess:
+        """The process, fitted on the trials that are kept; its parameters only when there are a tenth more."""
+        if self._process is None:
+            self._process = GaussianProcess(inputs.groups)
+        due = len(self._costs) >= 1.1 * self._tuned
+        self._process.fit(inputs(self._rows[kept]), targets(self._costs[kept]), steps=TUNING_STEPS if due else 0)
+        self._tuned = len(self._costs) if due else self._tuned
+        return self._process

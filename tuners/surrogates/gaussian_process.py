@@ -1,0 +1,135 @@
+"""A Gaussian process over configurations.
+
+Rasmussen and Williams, "Gaussian Processes for Machine Learning" (MIT Press 2006), chapters 2 and 5. The length scale
+of each group of columns, and the noise, maximise the marginal likelihood times a prior (L-BFGS with exact gradients);
+the mean and the variance of the process are integrated out and maximised away in closed form.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.optimize import minimize
+
+from pegbox.search.protocols import Floats
+from pegbox.tuners.surrogates.kernel import Groups, between, matern, squared_distances
+
+LENGTH_SPREAD = 0.8
+"""Standard deviation of the prior of a length scale's logarithm; the median grows with the root of their number,
+because distances do (Hvarfner et al., "Vanilla Bayesian Optimization Performs Great in High Dimensions", ICML 2024)."""
+
+NOISE = (-4.0, 1.0)
+"""Prior of the logarithm of the noise's share of the variance, mean and standard deviation: measuring is 2% to 10%."""
+
+SIGNAL = (2.0, 2.0)
+"""Inverse-gamma prior of the process's variance; targets have variance one."""
+
+LENGTH_BOUNDS = (-3.0, 6.0)
+NOISE_BOUNDS = (-9.0, 1.0)
+
+DECIMALS = 3
+"""Logarithms of the parameters are rounded: what the last bits of a sum are must not decide what is proposed."""
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What is believed of some rows: `mean` and `variance` (m,), of the process without the noise.
+
+    `observe` goes on from there as if a row had been measured and had come out at its mean.
+    """
+
+    mean: Floats
+    variance: Floats
+    noise: float
+    _signal: float
+    _scaled: Floats
+    _root: Floats
+
+    def observe(self, place: int) -> Posterior:
+        """The rows after `place` was measured with its own mean as the result (a Kriging believer's fantasy).
+
+        Means stay as they are, variances shrink around it: Ginsbourger et al., "Kriging is Well-Suited to Parallelize
+        Optimization" (2010).
+        """
+        own = self._root[:, place]
+        alike = between(self._scaled[place : place + 1], self._scaled, np.ones(self._scaled.shape[1]))[0]
+        left = math.sqrt(max(1.0 + self.noise / self._signal - float(own @ own), 1e-9))
+        root = np.concatenate([self._root, ((alike - own @ self._root) / left)[None, :]])
+        shrunk = self.variance - self._signal * root[-1] ** 2
+        return Posterior(self.mean, np.maximum(shrunk, 1e-12), self.noise, self._signal, self._scaled, root)
+
+
+class GaussianProcess:
+    """Fitted with `fit`, asked with `posterior`. Starts each fit from the parameters of the last one.
+
+    `groups` gives for each column the number of its length scale.
+    """
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
+        count = int(groups.max()) + 1
+        self._middle = np.append(np.full(count, math.log(0.5 * math.sqrt(count))), NOISE[0])
+        self._spread = np.append(np.full(count, LENGTH_SPREAD), NOISE[1])
+        self.parameters: Floats = self._middle
+        """Logarithms of the length scales, and at the end of the noise relative to the signal."""
+
+    def fit(self, x: Floats, y: Floats, *, steps: int) -> None:
+        """Learn from rows `x` (n, columns) and targets `y` (n,), with so many steps on the parameters."""
+        self._x = x
+        distances = squared_distances(x, self._groups).reshape(int(self._groups.max()) + 1, -1)
+        if steps:
+            bounds = [LENGTH_BOUNDS] * (len(self.parameters) - 1) + [NOISE_BOUNDS]
+            found = minimize(
+                self.loss,
+                self.parameters,
+                args=(distances, y),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=bounds,
+                options={"maxiter": steps},
+            )
+            self.parameters = np.round(found.x, DECIMALS)
+        covariance = matern(np.exp(-2.0 * self.parameters[:-1]) @ distances)[0].reshape(len(y), len(y))
+        covariance[np.diag_indices(len(y))] += math.exp(self.parameters[-1])
+        self._factor = np.linalg.cholesky(covariance)
+        weights = cho_solve((self._factor, True), np.ones(len(y)))
+        self._mean = float(weights @ y / weights.sum())
+        self._weights = cho_solve((self._factor, True), y - self._mean)
+        self._signal = (2.0 * SIGNAL[1] + float((y - self._mean) @ self._weights)) / (len(y) + 2.0 * SIGNAL[0])
+
+    def posterior(self, x: Floats) -> Posterior:
+        """What is believed of the rows `x` (m, columns)."""
+        lengths = np.exp(-self.parameters[:-1])[self._groups]
+        alike = between(self._x, x, lengths)
+        root = solve_triangular(self._factor, alike, lower=True, check_finite=False)
+        variance = self._signal * np.maximum(1.0 - (root * root).sum(axis=0), 1e-12)
+        noise = self._signal * math.exp(self.parameters[-1])
+        return Posterior(self._mean + self._weights @ alike, variance, noise, self._signal, x * lengths, root)
+
+    def loss(self, parameters: Floats, distances: Floats, y: Floats) -> tuple[float, Floats]:
+        """Negative logarithm of likelihood times prior, up to a constant, and its gradient.
+
+        `distances` are those of `squared_distances`, each group's flat: (groups, n * n).
+        """
+        n = len(y)
+        weights, noise = np.exp(-2.0 * parameters[:-1]), math.exp(parameters[-1])
+        kernel, slope = matern(weights @ distances)
+        covariance = kernel.reshape(n, n)
+        covariance[np.diag_indices(n)] += noise
+        try:
+            factor = np.linalg.cholesky(covariance)
+        except np.linalg.LinAlgError:
+            return 1e10, np.zeros_like(parameters)
+        inverse = cho_solve((factor, True), np.eye(n), check_finite=False)
+        sums = inverse.sum(axis=0)
+        centred = y - sums @ y / sums.sum()
+        solved = inverse @ centred
+        total, count = 2.0 * SIGNAL[1] + float(centred @ solved), n + 2.0 * SIGNAL[0]
+        away = (parameters - self._middle) / self._spread
+        loss = 0.5 * count * math.log(total) + float(np.log(np.diag(factor)).sum()) + 0.5 * float(away @ away)
+        outer = 0.5 * (inverse - np.outer(solved, solved) * (count / total))
+        by_length = (distances @ (outer.reshape(-1) * slope)) * (-2.0 * weights)
+        return loss, np.append(by_length, np.trace(outer) * noise) + away / self._spread
