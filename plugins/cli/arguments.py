@@ -18,10 +18,13 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
 
 
-def add_task_arguments(parser: argparse.ArgumentParser) -> None:
-    """TEMPLATE, ARGS and --target: what `make_task` reads."""
+def add_task_arguments(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """TEMPLATE, ARGS and --target: what `make_task` reads; all may be left out where they are `optional`."""
     parser.add_argument(
-        "template", metavar="TEMPLATE", help="a name ('pegbox templates' lists them) or FILE.py:FUNCTION"
+        "template",
+        metavar="TEMPLATE",
+        nargs="?" if optional else None,
+        help="a name ('pegbox templates' lists them) or FILE.py:FUNCTION",
     )
     parser.add_argument(
         "args",

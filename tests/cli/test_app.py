@@ -15,7 +15,7 @@ from pegbox.errors import PegboxError
 from pegbox.hooks import registry
 from pegbox.plugins.cli.exits import NothingFound
 
-COMMANDS = ("best", "build", "plugins", "show", "templates", "tune")
+COMMANDS = ("best", "build", "compare", "plugins", "show", "templates", "tune")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("xgboost", "llvmlite", "scipy", "rich", "ml_dtypes")
+HEAVY = ("xgboost", "llvmlite", "scipy", "rich", "ml_dtypes", "matplotlib")
 
 
 def heavy_modules_after(statement: str, where: Path) -> str:

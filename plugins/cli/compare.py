@@ -1,0 +1,145 @@
+"""`pegbox compare`: which tuner is better, with statistics."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pegbox as pb
+from pegbox.errors import ArgumentError, ComparisonError, SpaceError
+from pegbox.plugins.cli import exits
+from pegbox.plugins.cli.arguments import add_task_arguments, duration, make_task, natural, positive
+
+if TYPE_CHECKING:
+    from pegbox.search.comparison import Comparison
+
+TUNERS = "xgb,ga,random"
+
+_EPILOG = f"""\
+examples:
+  pegbox compare matmul 512 512 512 --tuners xgb,ga,random --trials 200 --seeds 10
+  pegbox compare --simulate space.jsonl --tuners xgb:plan_size=8,epsilon=0,xgb,my_tuner.py:MyTuner
+  pegbox compare matmul 512 512 512 --simulate all-records.jsonl --html report.html --plot curves.png
+  pegbox compare --simulate space.jsonl --tuners random --tuners ga --json report.json
+
+Every tuner gets each seed, the same trials and the same random start. With --simulate the answers come from records (a
+file, or the name of a recorded space that ships with pegbox), which know the template and its arguments. A name after a
+comma begins a tuner, OPTION=VALUE after a comma belongs to the tuner before it.
+Ctrl-C ends the comparison and reports the runs that are finished; --json keeps them in the file as they come.
+{exits.EXPLAINED}
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Compare tuners: the same trials over several seeds, measured or simulated, with a test for every pair"""
+    parser.epilog = _EPILOG
+    add_task_arguments(parser, optional=True)
+    search = parser.add_argument_group("comparison")
+    search.add_argument(
+        "--tuners",
+        action="append",
+        metavar="NAME[:OPTION=VALUE,...],NAME,...",
+        help=f"may be given several times (default: {TUNERS})",
+    )
+    search.add_argument("--trials", type=positive, metavar="N", help="trials of each run (default: 200)")
+    search.add_argument("--seeds", type=positive, metavar="N", help="runs of each tuner (default: 10)")
+    search.add_argument(
+        "--start", type=natural, metavar="N", help="random trials that all runs of a seed begin with (default: 1)"
+    )
+    measuring = parser.add_argument_group("measuring")
+    measuring.add_argument("--simulate", action="append", metavar="FILE|NAME", help="answer from records")
+    measuring.add_argument("--host", metavar="NAME", help="whose records, where a file holds those of several")
+    measuring.add_argument("--runner", metavar="NAME", help="who runs candidates (default: local)")
+    measuring.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
+    output = parser.add_argument_group("output")
+    output.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page that opens offline")
+    output.add_argument("--plot", type=Path, metavar="FILE", help="write the curves: .png, .svg, .pdf (pegbox[plot])")
+    output.add_argument("--json", type=Path, metavar="FILE", help="write everything, curves included, after every run")
+    output.add_argument("-q", "--quiet", action="store_true", help="print the report only")
+    parser.set_defaults(run=run, usage_error=parser.error)
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Compare, print the report and write what was asked for; also of the runs before one that broke."""
+    _check(namespace)
+    tasks = _tasks(namespace)
+    tuners = split_tuners(namespace.tuners or [TUNERS])
+    try:
+        report = pb.compare(tasks, tuners, **_options(namespace))
+    except SpaceError as error:
+        raise exits.NothingFound(str(error)) from error
+    except (ComparisonError, KeyboardInterrupt) as error:
+        if (finished := getattr(error, "result", None)) is not None and finished.runs:
+            _show(namespace, finished)
+        raise
+    _show(namespace, report)
+    if not any(run.final_cost < float("inf") for run in report.runs):
+        raise exits.NothingFound(f"none of the {len(report.runs)} runs found a valid kernel")
+    return exits.DONE
+
+
+def split_tuners(texts: list[str]) -> list[str]:
+    """`a,b:x=1,y=2,c` is `a`, `b:x=1,y=2` and `c`: OPTION=VALUE belongs to the tuner before it.
+
+    Raises `ArgumentError` for options that stand where no tuner can take them.
+    """
+    found: list[str] = []
+    for text in texts:
+        first = len(found)
+        for piece in filter(None, (part.strip() for part in text.split(","))):
+            if not re.match(r"\w+\s*=", piece):
+                found.append(piece)
+            elif len(found) > first and ":" in found[-1]:
+                found[-1] += f",{piece}"
+            else:
+                before = f"{found[-1]!r}: write {found[-1]}:{piece}" if len(found) > first else "no tuner"
+                raise ArgumentError(f"--tuners {text!r}: the option {piece!r} stands behind {before}")
+    return found
+
+
+def _check(namespace: argparse.Namespace) -> None:
+    """What would be regretted after an hour."""
+    from pegbox.search.comparison.jsonform import check_writable
+    from pegbox.search.comparison.plot import check_plot
+
+    simulate, template = namespace.simulate, namespace.template
+    if not simulate and template is None:
+        namespace.usage_error("name a TEMPLATE with its arguments, or the records to simulate it with --simulate")
+    if simulate and (namespace.runner or namespace.timeout):
+        namespace.usage_error("--simulate runs nothing: it excludes --runner and --timeout")
+    if namespace.host and not simulate:
+        namespace.usage_error("--host chooses among records: it needs --simulate")
+    if template is not None and simulate and len(simulate) > 1:
+        namespace.usage_error("several --simulate are several tasks: leave TEMPLATE out")
+    for path in (namespace.html, namespace.json):
+        check_writable(path)
+    if namespace.plot is not None:
+        check_plot(namespace.plot)
+
+
+def _tasks(namespace: argparse.Namespace) -> list[Any]:
+    """The task that was named, or what is recorded of it, or what the records hold."""
+    task = None if namespace.template is None else make_task(namespace)
+    if not namespace.simulate:
+        return [task]
+    options = {"task": task, "host": namespace.host}
+    if task is None and namespace.target != "llvm":
+        options["target"] = namespace.target
+    return [pb.recorded_space(source, **options) for source in namespace.simulate]
+
+
+def _options(namespace: argparse.Namespace) -> dict[str, Any]:
+    """The keyword arguments of `pb.compare` that were given; its own defaults stand for the others."""
+    names = ("trials", "seeds", "start", "runner", "timeout")
+    options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
+    return {**options, "save": namespace.json, "progress": not namespace.quiet}
+
+
+def _show(namespace: argparse.Namespace, report: Comparison) -> None:
+    print(report)
+    for path, write in ((namespace.html, report.to_html), (namespace.plot, report.plot), (namespace.json, report.save)):
+        if path is not None:
+            write(path)
+            print(f"wrote {path}")
