@@ -11,6 +11,7 @@ import pegbox as pb
 from pegbox.errors import ArgumentError, ComparisonError, SpaceError
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import add_task_arguments, duration, make_task, natural, positive
+from pegbox.plugins.cli.simulate import add_simulate_arguments, check_simulate, recorded_task
 
 if TYPE_CHECKING:
     from pegbox.search.comparison import Comparison
@@ -49,8 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--start", type=natural, metavar="N", help="random trials that all runs of a seed begin with (default: 1)"
     )
     measuring = parser.add_argument_group("measuring")
-    measuring.add_argument("--simulate", action="append", metavar="FILE|NAME", help="answer from records")
-    measuring.add_argument("--host", metavar="NAME", help="whose records, where a file holds those of several")
+    add_simulate_arguments(measuring, several=True)
     measuring.add_argument("--runner", metavar="NAME", help="who runs candidates (default: local)")
     measuring.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
     output = parser.add_argument_group("output")
@@ -101,17 +101,11 @@ def split_tuners(texts: list[str]) -> list[str]:
 
 def _check(namespace: argparse.Namespace) -> None:
     """What would be regretted after an hour."""
-    from pegbox.search.comparison.jsonform import check_writable
+    from pegbox.search.comparison.jsonform import check_writable  # loads NumPy, which --help should not wait for
     from pegbox.search.comparison.plot import check_plot
 
-    simulate, template = namespace.simulate, namespace.template
-    if not simulate and template is None:
-        namespace.usage_error("name a TEMPLATE with its arguments, or the records to simulate it with --simulate")
-    if simulate and (namespace.runner or namespace.timeout):
-        namespace.usage_error("--simulate runs nothing: it excludes --runner and --timeout")
-    if namespace.host and not simulate:
-        namespace.usage_error("--host chooses among records: it needs --simulate")
-    if template is not None and simulate and len(simulate) > 1:
+    check_simulate(namespace, "runner", "timeout")
+    if namespace.template is not None and len(namespace.simulate or ()) > 1:
         namespace.usage_error("several --simulate are several tasks: leave TEMPLATE out")
     for path in (namespace.html, namespace.json):
         check_writable(path)
@@ -121,13 +115,10 @@ def _check(namespace: argparse.Namespace) -> None:
 
 def _tasks(namespace: argparse.Namespace) -> list[Any]:
     """The task that was named, or what is recorded of it, or what the records hold."""
-    task = None if namespace.template is None else make_task(namespace)
     if not namespace.simulate:
-        return [task]
-    options = {"task": task, "host": namespace.host}
-    if task is None and namespace.target != "llvm":
-        options["target"] = namespace.target
-    return [pb.recorded_space(source, **options) for source in namespace.simulate]
+        return [make_task(namespace)]
+    each = (argparse.Namespace(**{**vars(namespace), "simulate": source}) for source in namespace.simulate)
+    return [recorded_task(one) for one in each]
 
 
 def _options(namespace: argparse.Namespace) -> dict[str, Any]:
