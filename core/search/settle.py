@@ -25,7 +25,7 @@ MARGIN = 0.15
 
 MOST = 300
 LEAST_PASSES, MOST_PASSES = 2, 5
-_MOST_ROUNDS = 12
+_MOST_ROUNDS = 50
 GROUP = 8
 CLOSE, STEADY = 0.03, 0.01
 """Those within `CLOSE` of the best are timed until two passes differ by less than `STEADY`."""
@@ -80,7 +80,12 @@ class Settling:
         ranked = sorted(good, key=lambda config: good[config].cost)[: self._most]
         best = good[ranked[0]].cost if ranked else 0.0
         near = [config for config in ranked if good[config].cost <= best * (1.0 + MARGIN)]
-        return [config for config in near if self._wanted(config, close=good[config].cost <= best * (1.0 + CLOSE))]
+        wanted = [config for config in near if self._wanted(config, close=good[config].cost <= best * (1.0 + CLOSE))]
+        if not wanted:
+            return []
+        # Nobody is timed alone; and where the luckiest fall back one by one, the next ones are known already.
+        company = [c for c in ranked if good[c].cost <= best * (1.0 + 2 * MARGIN) and self._wanted(c, close=False)]
+        return list(dict.fromkeys([*wanted, *company]))[: max(GROUP, len(wanted))]
 
     def _wanted(self, config: Config, *, close: bool) -> bool:
         medians = self._medians.get(config, [])

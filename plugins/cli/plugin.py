@@ -9,6 +9,8 @@ from pegbox.hooks import hookimpl
 def pegbox_register_cli_commands() -> dict[str, str]:
     return {
         "tune": "pegbox.plugins.cli.tune:configure",
+        "compare": "pegbox.plugins.cli.compare:configure",
+        "sweep": "pegbox.plugins.cli.sweep:configure",
         "best": "pegbox.plugins.cli.best:configure",
         "show": "pegbox.plugins.cli.show:configure",
         "build": "pegbox.plugins.cli.build:configure",

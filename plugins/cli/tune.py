@@ -11,6 +11,7 @@ import pegbox as pb
 from pegbox.errors import SpaceError, TuningError
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import add_task_arguments, default_records, duration, make_task, natural, positive
+from pegbox.plugins.cli.simulate import add_simulate_arguments, check_simulate, recorded_task
 
 _EPILOG = f"""\
 examples:
@@ -19,6 +20,8 @@ examples:
   pegbox tune my_templates.py:my_matmul 512 512 512 --budget 60s --records my.jsonl
   pegbox tune matmul 1024 1024 1024 --trials 200 --resume       go on until there are 200
   pegbox tune matmul 512 512 512 --tuner my_tuner.py:MyTuner    a tuner of your own
+  pegbox tune --simulate space.jsonl --tuner ga --trials 500    on what 'pegbox sweep' recorded, in a second
+  pegbox tune matmul 512 512 512 --transfer other-shapes.jsonl  a tuner that learns from other shapes starts ahead
 
 Ctrl-C stops the search, keeps every record and prints the best so far.
 {exits.EXPLAINED}
@@ -28,7 +31,7 @@ Ctrl-C stops the search, keeps every record and prints the best so far.
 def configure(parser: argparse.ArgumentParser) -> None:
     """Search a template's configurations for the fastest kernel"""
     parser.epilog = _EPILOG
-    add_task_arguments(parser)
+    add_task_arguments(parser, optional=True)
     search = parser.add_argument_group("search")
     search.add_argument("--tuner", metavar="NAME[:OPTION=VALUE,...]", help="default: xgb; 'pegbox plugins' lists them")
     search.add_argument(
@@ -39,7 +42,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     search.add_argument(
         "--seed", type=natural, metavar="N", help="the same seed and measurements give the same search (default: 0)"
     )
+    search.add_argument(
+        "--transfer",
+        action="append",
+        metavar="FILE",
+        help="records of other shapes of the template to learn from; may be given several times",
+    )
     measuring = parser.add_argument_group("measuring")
+    add_simulate_arguments(measuring)
     measuring.add_argument("--runner", metavar="NAME", help="who runs candidates (default: local)")
     measuring.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
     output = parser.add_argument_group("records and output")
@@ -60,8 +70,10 @@ def run(namespace: argparse.Namespace) -> int:
     """Tune, print the result and what to do with it."""
     if namespace.no_records and (namespace.resume or namespace.records):
         namespace.usage_error("--no-records excludes --records and --resume")
-    task = make_task(namespace)
-    records = None if namespace.no_records else namespace.records or default_records(namespace)
+    check_simulate(namespace, "records", "resume", "runner", "timeout")
+    task = recorded_task(namespace) if namespace.simulate else make_task(namespace)
+    unrecorded = namespace.no_records or namespace.simulate
+    records = None if unrecorded else namespace.records or default_records(namespace)
     try:
         result = pb.tune(task, records=records, **_options(namespace))
     except SpaceError as error:
@@ -83,7 +95,7 @@ def run(namespace: argparse.Namespace) -> int:
 
 def _options(namespace: argparse.Namespace) -> dict[str, Any]:
     """The keyword arguments of `pb.tune` that were given; its own defaults stand for the others."""
-    names = ("tuner", "trials", "budget", "early_stopping", "seed", "runner", "timeout")
+    names = ("tuner", "trials", "budget", "early_stopping", "seed", "runner", "timeout", "transfer")
     options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
     if "budget" in options and "trials" not in options:
         options["trials"] = None

@@ -18,6 +18,8 @@ else:
 ROOT = Path(__file__).resolve().parents[2]
 TOPS = {"core": "pegbox", "templates": "pegbox.templates", "tuners": "pegbox.tuners", "plugins": "pegbox.plugins"}
 
+SHIPPED = "records/shipped"
+
 
 def modules_in_tree() -> list[Path]:
     """Every Python file under the four top folders, relative to the root."""
@@ -58,6 +60,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy, out = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("wheel")
     for top in TOPS:
         shutil.copytree(ROOT / top, copy / top, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "core" / SHIPPED).mkdir(exist_ok=True)
+    (copy / "core" / SHIPPED / "of-tests.jsonl.xz").touch()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
@@ -70,7 +74,9 @@ def test_wheel_holds_every_module_of_the_tree_and_nothing_else(wheel: Path) -> N
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     expected = {f"{package_of(path.parent).replace('.', '/')}/{path.name}" for path in modules_in_tree()}
-    assert packed == expected | {"pegbox/py.typed"}
+    shipped = [path.name for path in (ROOT / "core" / SHIPPED).glob("*.jsonl.xz")]
+    recorded = {f"pegbox/{SHIPPED}/{name}" for name in [*shipped, "of-tests.jsonl.xz"]}
+    assert packed == expected | recorded | {"pegbox/py.typed"}
 
 
 def test_wheel_brings_the_license_and_the_command(wheel: Path) -> None:

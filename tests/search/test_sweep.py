@@ -289,7 +289,7 @@ def settled(
 
 
 def test_only_what_is_near_the_best_is_measured_again(task: Any) -> None:
-    _, heard = settled({0: 1.0, 1: 1.1, 2: 1.2, 3: 3.0}, lambda index, time: Ok(({0: 1.0, 1: 1.1}[index],)), task)
+    _, heard = settled({0: 1.0, 1: 1.1, 2: 1.4, 3: 3.0}, lambda index, time: Ok(({0: 1.0, 1: 1.1}[index],)), task)
     assert sorted(index for index, _ in heard) == [0, 0, 1, 1]
 
 
@@ -297,6 +297,11 @@ def test_when_the_luckiest_fall_back_those_behind_get_their_chance(task: Any) ->
     settling, heard = settled({0: 1.0, 1: 1.5}, lambda index, time: Ok(({0: 1.45, 1: 1.4}[index],)), task)
     assert {index for index, _ in heard} == {0, 1}
     assert {config.index: result.cost for config, result in settling.results.items()} == {0: 1.45, 1: 1.4}
+
+
+def test_nobody_is_timed_alone_where_there_is_company(task: Any) -> None:
+    _, heard = settled({0: 1.0, 1: 1.25, 2: 1.25}, lambda index, time: Ok((1.0 + 0.25 * (index > 0),)), task)
+    assert {index for index, _ in heard[:3]} == {0, 1, 2}
 
 
 def test_timings_of_all_passes_count_together(task: Any) -> None:

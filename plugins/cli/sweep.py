@@ -1,0 +1,91 @@
+"""`pegbox sweep`: record a whole space, or a fair sample of it."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pegbox as pb
+from pegbox.errors import SpaceError
+from pegbox.plugins.cli import exits
+from pegbox.plugins.cli.arguments import add_task_arguments, default_records, duration, make_task, natural, positive
+
+_EPILOG = f"""\
+examples:
+  pegbox sweep matmul 512 512 512 --configs 5000 --records space.jsonl
+  pegbox sweep matmul 64 64 64 --configs all                 the whole space
+  pegbox sweep matmul 512 512 512 --configs 5000 --records space.jsonl --pack space.jsonl.xz
+  pegbox compare --simulate space.jsonl --tuners xgb,ga      what it is for
+
+The same command goes on where it was stopped; what the file holds already counts. Configurations come in random order,
+and the fastest are measured again at the end. Ctrl-C stops the sweep and keeps every record.
+{exits.EXPLAINED}
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Measure a whole space or a fair sample of it, for searches to be simulated on"""
+    parser.epilog = _EPILOG
+    add_task_arguments(parser)
+    plan = parser.add_argument_group("sweep")
+    plan.add_argument(
+        "--configs", type=_count, metavar="N|all", help="configurations in the sample, or all (default: 5000)"
+    )
+    plan.add_argument("--seed", type=natural, metavar="N", help="which sample, and in which order (default: 0)")
+    plan.add_argument("--budget", type=duration, metavar="TIME", help="stop after this time: 60s, 5m, 1h")
+    measuring = parser.add_argument_group("measuring")
+    measuring.add_argument("--runner", metavar="NAME", help="who runs candidates (default: local)")
+    measuring.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
+    output = parser.add_argument_group("records and output")
+    output.add_argument(
+        "--records", type=Path, metavar="FILE", help="append records here (default: TEMPLATE-ARGS.sweep.jsonl)"
+    )
+    output.add_argument(
+        "--pack", type=Path, metavar="FILE", help="when done, write one line a configuration to FILE.jsonl.xz"
+    )
+    output.add_argument("-q", "--quiet", action="store_true", help="print the summary only")
+    parser.set_defaults(run=run)
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Sweep, print the summary and what to do with the file."""
+    task = make_task(namespace)
+    records = namespace.records or default_records(namespace).with_suffix(".sweep.jsonl")
+    try:
+        result = pb.sweep(task, records=records, **_options(namespace))
+    except SpaceError as error:
+        raise exits.NothingFound(str(error)) from error
+    print(result)
+    print(f"records: {records}")
+    if result.recorded is None:
+        raise exits.NothingFound(f"none of the {len(result.results)} configurations gave a valid kernel")
+    simulated = records
+    if namespace.pack is not None and result.stopped_because == "done":
+        count = pb.pack_space(records, namespace.pack, args=task.args)
+        print(f"packed:  {namespace.pack} ({count:,} configurations, {namespace.pack.stat().st_size / 1e3:.0f} kB)")
+        simulated = namespace.pack
+    if not namespace.quiet:
+        print(f"next:    {_next_step(namespace, simulated, done=result.stopped_because == 'done')}")
+    return exits.DONE
+
+
+def _options(namespace: argparse.Namespace) -> dict[str, Any]:
+    """The keyword arguments of `pb.sweep` that were given; its own defaults stand for the others."""
+    names = {"seed": "seed", "budget": "budget_seconds", "runner": "runner", "timeout": "timeout"}
+    options = {word: value for name, word in names.items() if (value := getattr(namespace, name)) is not None}
+    if namespace.configs is not None:
+        options["configs"] = namespace.configs or None
+    return {**options, "progress": not namespace.quiet}
+
+
+def _count(text: str) -> int:
+    """A number of configurations, 0 for all of them; for argparse."""
+    return 0 if text == "all" else positive(text)
+
+
+def _next_step(namespace: argparse.Namespace, records: Path, *, done: bool) -> str:
+    if not done:
+        return "the same command goes on"
+    return shlex.join(["pegbox", "compare", "--simulate", str(records), "--tuners", "xgb,ga,random"])
