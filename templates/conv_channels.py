@@ -14,6 +14,8 @@ from pegbox.compute.tensor import Tensor
 from pegbox.templates.conv_shape import Conv
 from pegbox.templates.conv_space import lanes_of
 
+_UNROLLED = 256  # copies of vectors written out, where the weights of a panel are turned around
+
 
 def convolution(cfg: Any, conv: Conv, data: Tensor, weight: Tensor) -> tuple[Any, Tensor]:
     """Compute and schedule the convolution as the configuration says: the schedule and the result."""
@@ -118,8 +120,11 @@ def _schedule_out(cfg: Any, s: Any, conv: Conv, out: Tensor, tile: Tensor, panel
         for loop in (yi, xi, ov):
             s[out].unroll(loop)
     else:
+        # Lanes along the row that is stored: the tile is turned around in registers.
         s[out].reorder(n, *outer, *inner, yi, ov, ol, xi)
-        s[out].unroll(xi)
+        s[out].vectorize(xi)
+        for loop in (yi, ov, ol):
+            s[out].unroll(loop)
     first = s[out].fuse(n, outer[0])
     s[out].parallel(first)
     s[tile].compute_at(s[out], inner[-1])
@@ -157,11 +162,19 @@ def _schedule_data(cfg: Any, s: Any, conv: Conv, copied: Tensor, at: tuple[Any, 
 
 
 def _schedule_weights(cfg: Any, s: Any, conv: Conv, packed: Tensor, at: tuple[Any, Any]) -> None:
-    panel, *middle, z = s[packed].op.axis
+    """Vectors of output channels; what lies next to each other in the user's layout is read at a time and turned around."""
+    panel, co, *middle, z = s[packed].op.axis
+    ci, kh, kw = middle if cfg["inner"].val == "k" else (middle[2], *middle[:2])
+    zv, zl = s[packed].split(z, factor=lanes_of(conv))
+    near = [kh, kw] if conv.weights == "OIHW" else []
+    window = conv.kernel[0] * conv.kernel[1] if near else 1
+    cio, cii = s[packed].split(ci, factor=max(1, min(lanes_of(conv), _UNROLLED // window)))
+    s[packed].reorder(panel, co, *(loop for loop in (kh, kw) if loop not in near), cio, zv, cii, *near, zl)
+    s[packed].vectorize(zl)
+    if conv.weights != "HWIO":
+        for loop in (cii, *near):
+            s[packed].unroll(loop)
     if cfg["weights_at"].val == "block":
         s[packed].compute_at(*at)
     else:
         s[packed].parallel(panel)
-    if conv.weights == "HWIO":
-        _, inside = s[packed].split(z, factor=lanes_of(conv))
-        s[packed].vectorize(inside)

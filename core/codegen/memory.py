@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pegbox.codegen import transposed
 from pegbox.codegen.frame import Frame, Value
 from pegbox.codegen.index import Index, Terms, resolve, splat, vector
 from pegbox.codegen.known import Known
@@ -103,6 +104,10 @@ def load(frame: Frame, node: Load, chunk: Chunk, in_bounds: Callable[[], bool]) 
     if where.vector is None and mask is None and spread.offsets is not None and spread.span < 2 * count:
         text = _load_shuffled(frame, buffer, where.terms, start, spread.offsets, spread.span)
         return Value(text, buffer.dtype, count)
+    if mask is None and _takes_turns(frame, node, count):
+        corner = transposed.corner(frame, buffer, where)
+        if corner is not None:
+            return Value(_load_transposed(frame, buffer, where, corner, count), buffer.dtype, count)
     return Value(_gather(frame, buffer, where, count, mask), buffer.dtype, count)
 
 
@@ -177,6 +182,22 @@ def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offse
         picks = tuple(o if o < width else width + o - shift for o in offsets)
     ty = register(buffer.dtype, width)
     return frame.op(f"shufflevector {ty} {first}, {ty} {second}, <{count} x i32> {int_vector(picks, 32)}")
+
+
+def _takes_turns(frame: Frame, node: Load, count: int) -> bool:
+    """Does an unrolled loop around go through elements that lie next to those of the lanes?"""
+    form = frame.linears[id(node)][1]
+    return any(0 < coef < count and frame.env.get(var).__class__ is int for var, coef in form.terms)
+
+
+def _load_transposed(frame: Frame, buffer: Buffer, where: Index, corner: int, count: int) -> str:
+    assert where.offsets is not None
+    stride = where.offsets[1] - where.offsets[0]
+
+    def row(lane: int) -> str:
+        return _load_plain(frame, buffer, where.terms, corner + lane * stride, count)
+
+    return transposed.column(frame, buffer.dtype, count, where.const + where.offsets[0] - corner, row)
 
 
 def _pointers(frame: Frame, buffer: Buffer, where: Index, count: int) -> str:
