@@ -84,7 +84,7 @@ class Comparison:
     def words(self, task: str) -> list[str]:
         """What the tests say of the tuners on a task, a sentence for each question; then what limits it."""
         verdicts = [verdict for verdict in self._verdicts if verdict.task == task]
-        return [*sentences(verdicts, self.setup.tuners), *remarks(self.runs_of(task))]
+        return [*sentences(verdicts, self.setup.tuners), *remarks(self.runs_of(task), trials=self.trials)]
 
     def table(self) -> str:
         """The report as plain text."""

@@ -20,16 +20,28 @@ def sentences(verdicts: Sequence[Verdict], tuners: Sequence[str]) -> list[str]:
     return [_sentence(question, [v for v in verdicts if v.question == question], tuners) for question in questions]
 
 
-def remarks(runs: Mapping[str, Sequence[Run]]) -> list[str]:
+def remarks(runs: Mapping[str, Sequence[Run]], *, trials: int) -> list[str]:
     """What a reader has to know before believing the sentences; `runs` of one task by tuner."""
+    notes = [note for tuner, some in runs.items() for note in _short(tuner, some, trials)]
     counts = sorted(len(some) for some in runs.values())
     if len(counts) < 2:
-        return ["One tuner: there is nothing to compare it with."]
+        return [*notes, "One tuner: there is nothing to compare it with."]
     if counts[-1] < 2:
-        return ["One seed: no statistics. What looks like a difference may be luck; seeds=10 is able to tell."]
-    notes = ["A tuner with one finished seed is left out of the tests."] if counts[0] < 2 else []
+        return [*notes, "One seed: no statistics. What looks like a difference may be luck; seeds=10 is able to tell."]
+    if counts[0] < 2:
+        notes.append("A tuner with one finished seed is left out of the tests.")
     tested = [count for count in counts if count > 1]
     return notes + (_power(tested) if len(tested) > 1 else [])
+
+
+def _short(tuner: str, runs: Sequence[Run], trials: int) -> list[str]:
+    """Runs that ended before their trials were used up, and why."""
+    ended = [run for run in runs if len(run.curve) < trials]
+    if not ended:
+        return []
+    fewest = min(len(run.curve) for run in ended)
+    why = joined(sorted({run.stopped_because for run in ended}))
+    return [f"{tuner} ended early in {len(ended)} of {len(runs)} runs ({why}), at the earliest after {fewest} trials."]
 
 
 def question_text(question: Question) -> str:

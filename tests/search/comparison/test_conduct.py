@@ -296,6 +296,7 @@ def test_a_tuner_that_exhausts_the_space_is_compared_with_others() -> None:
     report = compared(trials=60)
     assert {(len(run.curve), run.stopped_because) for run in report.runs} == {(44, "exhausted")}
     assert all(summary.share == 1.0 for summary in report.summaries())
+    assert "walk ended early in 2 of 2 runs (exhausted), at the earliest after 44 trials." in report.words("job")
 
 
 def test_models_report_themselves() -> None:
