@@ -1,4 +1,4 @@
-"""The tuner that docs/tuners.md teaches keeps the contract of tuners."""
+"""The tuner that docs/write-a-tuner.md teaches keeps the contract of tuners."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from pegbox.search import Tuner
 from pegbox.search.testing import TunerContract
 from pegbox.space import ConfigSpace
 
-PAGE = Path(__file__).parents[2] / "docs" / "tuners.md"
+PAGE = Path(__file__).parents[2] / "docs" / "write-a-tuner.md"
 
 
 def taught() -> Any:
