@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -31,6 +30,7 @@ from pegbox.schedule.te.replay import replay
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.search.asktell import create_tuner
 from pegbox.search.callbacks import CallbackLike
+from pegbox.search.checks import parse_budget
 from pegbox.search.comparison import Comparison
 from pegbox.search.comparison import compare as compare_tuners
 from pegbox.search.comparison.contenders import Tuners
@@ -165,20 +165,6 @@ def _check_task(task: Task | RecordedSpace) -> None:
     if not hasattr(task, "space"):
         raise ArgumentError(f"{task!r} is no task; make one with pegbox.create_task({task!r}, args=...)")
     task.space.sample(1, np.random.default_rng(0))
-
-
-def parse_budget(budget: float | str | None) -> float | None:
-    """Seconds from a number or from text such as "90", "60s", "1.5m" or "1h".
-
-    Raises:
-        ArgumentError: neither.
-    """
-    if budget is None or isinstance(budget, int | float):
-        return None if budget is None else float(budget)
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|)\s*", budget)
-    if match is None:
-        raise ArgumentError(f"budget {budget!r}: write seconds, or a number with s, m or h, as in 60s, 5m, 1h")
-    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 @overload

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from pegbox.errors import ArgumentError
@@ -35,3 +36,17 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
     if isinstance(value, str) and value in choices:
         return value
     raise ArgumentError(f"{name}={value!r} is not valid; choose from {', '.join(map(repr, choices))}")
+
+
+def parse_budget(budget: float | str | None) -> float | None:
+    """Seconds from a number or from text such as "90", "60s", "1.5m" or "1h".
+
+    Raises:
+        ArgumentError: neither.
+    """
+    if budget is None or isinstance(budget, int | float):
+        return None if budget is None else float(budget)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|)\s*", budget)
+    if match is None:
+        raise ArgumentError(f"budget {budget!r}: write seconds, or a number with s, m or h, as in 60s, 5m, 1h")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]

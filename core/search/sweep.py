@@ -14,6 +14,7 @@ from pegbox.records.history import load_history, matching, to_config
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record, describe_host
 from pegbox.search.callbacks import CallbackLike
+from pegbox.search.checks import parse_budget
 from pegbox.search.progress import progress as progress_callback
 from pegbox.search.recorder import Recorder
 from pegbox.search.settle import MOST
@@ -33,7 +34,7 @@ def sweep(
     records: str | os.PathLike[str] | Journal,
     configs: int | None = 5000,
     seed: int = 0,
-    budget_seconds: float | None = None,
+    budget: float | str | None = None,
     runner: str | RunnerFactory = "local",
     timeout: float = 10.0,
     callbacks: Iterable[CallbackLike] = (),
@@ -49,7 +50,7 @@ def sweep(
         records: the file.
         configs: how many configurations; None for the whole space.
         seed: which sample, in which order.
-        budget_seconds: stop after that time.
+        budget: stop after that time: seconds, or text such as "60s", "5m", "1h".
         runner, timeout, callbacks, progress, measure_options: as for `tune`.
 
     Ctrl-C ends the sweep early; the result says so.
@@ -70,7 +71,7 @@ def sweep(
         task,
         configs,
         seed=seed,
-        budget_seconds=budget_seconds,
+        budget_seconds=parse_budget(budget),
         known=known,
         passes=passes,
         callbacks=[recorder, *([progress_callback()] if progress else []), *callbacks],

@@ -6,6 +6,7 @@ knob. At the end the fastest are measured again (`pegbox.search.settle`). Both g
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from pegbox.search.checks import check_int
 from pegbox.search.fair import LISTED, fair_order
 from pegbox.search.interrupt import answered
 from pegbox.search.loop import run
-from pegbox.search.outcome import TuneResult, format_counts, format_seconds, gflops_of
+from pegbox.search.outcome import format_counts, format_seconds, gflops_of
 from pegbox.search.protocols import Measurer
 from pegbox.search.settle import Hearer, Settling
 
@@ -105,6 +106,7 @@ class Sweep:
 
     def run(self, measurer: Measurer) -> SweepResult:
         """Measure what is missing, then the fastest again. Raises what `pegbox.search.run` raises."""
+        began = time.monotonic()
         missing = self._missing()
         first = run(
             _InOrder(missing),
@@ -123,7 +125,7 @@ class Sweep:
         reason = str(first.stopped_because)
         if reason == "trials":
             reason = self._settle(measurer, results)
-        return self._result(results, first, reason)
+        return self._result(results, len(first.trials), time.monotonic() - began, reason)
 
     def _settle(self, measurer: Measurer, results: dict[Config, Result]) -> str:
         settling = Settling(measurer, results, passes=self.passes, heard=self._remeasured, say=self.say, seed=self.seed)
@@ -161,7 +163,7 @@ class Sweep:
                 if config not in self.known:
                     yield config
 
-    def _result(self, results: Mapping[Config, Result], first: TuneResult, reason: str) -> SweepResult:
+    def _result(self, results: Mapping[Config, Result], trials: int, elapsed: float, reason: str) -> SweepResult:
         task = self.task
         recorded = None
         if any(result.ok for result in results.values()):
@@ -179,9 +181,9 @@ class Sweep:
             results=results,
             recorded=recorded,
             wanted=self._wanted,
-            trials=len(first.trials),
+            trials=trials,
             again=len(self._again),
-            elapsed=first.elapsed,
+            elapsed=elapsed,
             stopped_because=reason,
             flop=task.flop,
             source=self.source,

@@ -73,8 +73,8 @@ def run(namespace: argparse.Namespace) -> int:
 
 def _options(namespace: argparse.Namespace) -> dict[str, Any]:
     """The keyword arguments of `pb.sweep` that were given; its own defaults stand for the others."""
-    names = {"seed": "seed", "budget": "budget_seconds", "runner": "runner", "timeout": "timeout"}
-    options = {word: value for name, word in names.items() if (value := getattr(namespace, name)) is not None}
+    names = ("seed", "budget", "runner", "timeout")
+    options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
     if namespace.configs is not None:
         options["configs"] = namespace.configs or None
     return {**options, "progress": not namespace.quiet}

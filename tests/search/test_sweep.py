@@ -172,7 +172,7 @@ def test_another_machine_is_refused_before_anything_is_measured(
 
 
 def test_a_budget_ends_a_sweep(task: Any, tmp_path: Path, machine: Noisy) -> None:
-    result = pb.sweep(task, records=tmp_path / "s.jsonl", configs=50, budget_seconds=0.0, progress=False)
+    result = pb.sweep(task, records=tmp_path / "s.jsonl", configs=50, budget="0s", progress=False)
     assert result.stopped_because == "budget"
     assert machine.groups == []
 
