@@ -112,8 +112,8 @@ def _closed(text: str) -> Iterator[str]:
 def _t4(document: Mapping[str, Any], source: str) -> Sheet:
     results = document["results"]
     listed = list(results.values()) if isinstance(results, Mapping) else results
-    metadata = document.get("metadata") or {}
-    unit = metadata.get("timeunit", KERNEL_TUNER_UNIT) if isinstance(metadata, Mapping) else KERNEL_TUNER_UNIT
+    metadata = _object(document.get("metadata"))
+    unit = metadata.get("timeunit", KERNEL_TUNER_UNIT)
     entries = [_t4_entry(item, f"{source!r}, results[{place}]") for place, item in enumerate(listed)]
     return Sheet("T4", entries, unit, device=device_in(metadata))
 
@@ -121,7 +121,7 @@ def _t4(document: Mapping[str, Any], source: str) -> Sheet:
 def _t4_entry(item: Any, where: str) -> Entry:
     if not isinstance(item, Mapping) or not isinstance(item.get("configuration"), Mapping):
         raise RecordError(f"{where}: a result has an object 'configuration', {_found(item)}")
-    times = item.get("times") if isinstance(item.get("times"), Mapping) else {}
+    times = _object(item.get("times"))
     measured = {
         str(one["name"]): (one.get("value"), one.get("unit"))
         for one in item.get("measurements") or ()
@@ -147,7 +147,7 @@ _CACHE_TIMES = ("compile_time", "benchmark_time", "verification_time", "framewor
 
 
 def _cache(document: Mapping[str, Any], source: str) -> Sheet:
-    parameters = document.get("tune_params") or {}
+    parameters = _object(document.get("tune_params"))
     keys = list(document.get("tune_params_keys") or parameters)
     if not keys:
         raise RecordError(f"{source!r}: the cache file does not name its parameters: 'tune_params_keys' is missing")
@@ -184,7 +184,7 @@ def _cache_entry(key: str, line: Any, names: Sequence[str], source: str) -> Entr
 
 
 def _ktt(document: Mapping[str, Any], source: str) -> Sheet:
-    metadata = document.get("Metadata") or {}
+    metadata = _object(document.get("Metadata"))
     listed = [item for item in document["Results"] if isinstance(item, Mapping)]
     return Sheet(
         "KTT",
@@ -207,6 +207,10 @@ def _ktt_entry(item: Mapping[str, Any], unit: Any, where: str) -> Entry:
         state=item.get("Status"),
         spent={"compile": sum(number(run.get("Overhead")) or 0.0 for run in runs)},
     )
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _list(value: Any) -> list[Any]:

@@ -528,6 +528,18 @@ def test_the_command_line_compares_on_a_results_file(tmp_path: Path, capsys: pyt
     assert "random" in out
 
 
+def test_the_command_line_takes_the_objective(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "r.json"
+    file.write_text(json.dumps({"results": [rated(a, 2.0 + a, 50.0 + a) for a in range(8)]}))
+    words = ["--simulate", str(file), "--objective", "GFLOP/s"]
+    assert main(["compare", *words, "--tuners", "random,grid", "--trials", "8", "--seeds", "1", "--quiet"]) == 0
+    assert "57.0 GFLOP/s" in capsys.readouterr().out
+    assert main(["tune", *words, "--tuner", "random", "--trials", "8", "--quiet"]) == 0
+    assert "57.0 GFLOP/s" in capsys.readouterr().out
+    assert main(["compare", "matmul", "8", "8", "8", "--objective", "energy"]) == 2
+    assert "--objective chooses among records: it needs --simulate" in capsys.readouterr().err
+
+
 def test_a_tuner_is_driven_by_hand_on_a_results_file(tmp_path: Path) -> None:
     recorded = pb.recorded_space(tiled(tmp_path))
     tuner = pb.create_tuner("xgb", recorded, seed=0)
