@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pegbox.space import Config, ConfigSpace
+from pegbox.space import Config, ConfigSpace, ListedSpace
 
 Digits: TypeAlias = npt.NDArray[np.int64]
 """Configurations as rows of digits, one column per knob: shape (n, knobs)."""
@@ -34,16 +34,15 @@ class Explored:
 
     def add(self, rows: Digits) -> None:
         """Mark the rows as no longer new."""
-        self._keys.update(row.tobytes() for row in rows)
+        self._keys.update(keys_of(rows))
 
     def fresh(self, rows: Digits, *, limit: int | None = None) -> Places:
         """Places of the rows that are new, each once, in their order; the first `limit` of them if it is given."""
         seen: set[bytes] = set()
         places: list[int] = []
-        for place, row in enumerate(rows):
+        for place, key in enumerate(keys_of(rows)):
             if len(places) == limit:
                 break
-            key = row.tobytes()
             if key not in self._keys and key not in seen:
                 seen.add(key)
                 places.append(place)
@@ -71,3 +70,17 @@ class Explored:
 def rows_of(configs: Sequence[Config]) -> Digits:
     """Configurations as rows of digits, shape (n, knobs)."""
     return np.array([config.digits for config in configs], dtype=np.int64)
+
+
+def keys_of(rows: Digits) -> list[bytes]:
+    """One hashable key for each row: equal where the rows are."""
+    raw = np.ascontiguousarray(rows).tobytes()
+    width = rows.shape[1] * rows.itemsize
+    return [raw[start : start + width] for start in range(0, len(raw), width)] if width else [b""] * len(rows)
+
+
+def whole(space: ConfigSpace, limit: int) -> Digits | None:
+    """Every valid configuration, if the space has few points or is a short list; shape (n, knobs)."""
+    if isinstance(space, ListedSpace):
+        return space.rows if len(space.rows) <= limit else None
+    return rows_of(list(space.iterate())).reshape(-1, len(space.knobs)) if space.size <= limit else None

@@ -14,6 +14,7 @@ import numpy as np
 
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
+from pegbox.search.base import BaseTuner
 from pegbox.search.checks import check_float, check_int
 from pegbox.search.protocols import Floats
 from pegbox.space import Config, ConfigSpace
@@ -23,21 +24,24 @@ BREEDING_ROUNDS = 8
 """How often to breed again for children that were known already, before random ones take their places."""
 
 
-class GATuner:
+class GATuner(BaseTuner):
     """Breeds new configurations from the fastest of the recent ones.
 
-    `population` is how many measured configurations may become parents: the `elite` best of all, and the most recent.
-    Each parent wins a tournament of `tournament`; a child is crossed from two parents with probability `crossover`
-    and moved to a neighbour, once or more, with probability `mutation`.
+    `population` is how many measured configurations may become parents: the `elite` best of all (half the population
+    by default), and the most recent. Each parent wins a tournament of `tournament`; a child is crossed from two
+    parents with probability `crossover` and moved to a neighbour, once or more, with probability `mutation`.
     """
+
+    batch_size = 8
+    """Children are bred from what is known: of larger batches, the later ones would not know of the first."""
 
     def __init__(
         self,
         space: ConfigSpace,
         *,
         seed: int = 0,
-        population: int = 32,
-        elite: int = 8,
+        population: int = 12,
+        elite: int | None = None,
         tournament: int = 3,
         crossover: float = 0.7,
         mutation: float = 0.5,
@@ -46,7 +50,8 @@ class GATuner:
         self._rng = np.random.default_rng(seed)
         self._explored = Explored(space)
         self._population = check_int("population", population, minimum=2)
-        self._elite_size = check_int("elite", elite, minimum=0)
+        half = self._population // 2
+        self._elite_size = half if elite is None else check_int("elite", elite, minimum=0)
         self._tournament = check_int("tournament", tournament)
         self._crossover = check_float("crossover", crossover, maximum=1.0)
         self._mutation = check_float("mutation", mutation, maximum=1.0)

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from itertools import islice
 
 from pegbox.measure.result import Result
+from pegbox.search.base import BaseTuner
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.explored import Explored, rows_of
 
 
-class GridTuner:
+class GridTuner(BaseTuner):
     """Walks the valid configurations in index order, lazily, passing over those it was told about.
 
     `seed` has no effect: there is nothing random here.

@@ -13,9 +13,13 @@ def pegbox_register_tuners() -> dict[str, str]:
         "grid": "pegbox.tuners.grid:GridTuner",
         "ga": "pegbox.tuners.ga:GATuner",
         "xgb": "pegbox.tuners.xgb:XGBTuner",
+        "droplet": "pegbox.tuners.droplet:DropletTuner",
     }
 
 
 @hookimpl
 def pegbox_register_cost_models() -> dict[str, str]:
-    return {"xgboost": "pegbox.tuners.cost_models.xgboost:XGBoostCostModel"}
+    return {
+        "xgboost": "pegbox.tuners.cost_models.xgboost:XGBoostCostModel",
+        "ridge": "pegbox.tuners.cost_models.ridge:RidgeCostModel",
+    }

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from pegbox.measure.result import Result
+from pegbox.search.base import BaseTuner
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.explored import Explored, rows_of
 
 
-class RandomTuner:
+class RandomTuner(BaseTuner):
     """Proposes configurations uniformly at random, without repetition."""
 
     def __init__(self, space: ConfigSpace, *, seed: int = 0) -> None:

@@ -12,26 +12,37 @@ from collections.abc import Sequence
 import numpy as np
 
 from pegbox.measure.result import Result
+from pegbox.search.base import BaseTuner
 from pegbox.search.checks import check_float, check_int
-from pegbox.search.create import make_cost_model
-from pegbox.search.protocols import CostModel, Floats
+from pegbox.search.model_report import ModelReport
+from pegbox.search.protocols import CostModel, FeatureSource, Floats, Transfer
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.annealing import Annealing
 from pegbox.tuners.batches import pick_diverse
-from pegbox.tuners.explored import Digits, Explored, rows_of
+from pegbox.tuners.explored import Digits, Explored, rows_of, whole
+from pegbox.tuners.features import FeatureTable
+from pegbox.tuners.foresight import Foresight
+from pegbox.tuners.learner import Learner
 
 SHORTLIST = 8
 """The batch is picked from this many times as many of the best-scored candidates."""
 
+WHOLE = 8192
+"""A space of so few configurations is scored whole: annealing would look at as many, and miss some."""
 
-class XGBTuner:
+
+class XGBTuner(BaseTuner):
     """Proposes what a cost model expects to be fast.
 
     `plan_size` configurations are planned each time the model is fitted. The first `num_warmup` are random. Then each
     plan comes from simulated annealing on the model (`sa_chains` chains of `sa_steps` steps from
-    `sa_temperature`), started from the best measured and random ones; a share of `epsilon` is random, and `diversity`
-    weighs how much the rest of a plan should differ. `loss_type` ("rank" or "reg") is handed to the cost model when
-    given. `cost_model` is a name with options ("xgboost:rounds=100;max_depth=6"), or an object with fit and predict.
+    `sa_temperature`), started from the best measured, from where the last one ended, and from random ones; a share of
+    `epsilon` is random, and `diversity` weighs how much the rest of a plan should differ.
+
+    `cost_model` is a name with options ("xgboost:rounds=100;max_depth=6"), or an object with fit and predict;
+    `loss_type` ("rank" or "reg") is handed to it when given. It learns from `features`: of the "knobs", of the
+    "program", or of "both". Measurements of other shapes (`transfer`) take the place of the random ones; they count
+    as much as `transfer_weight` trials, so that they fade as trials are added.
     """
 
     def __init__(
@@ -39,34 +50,47 @@ class XGBTuner:
         space: ConfigSpace,
         *,
         seed: int = 0,
+        program: FeatureSource | None = None,
+        transfer: Sequence[Transfer] = (),
         plan_size: int = 12,
         num_warmup: int = 8,
         loss_type: str | None = None,
         cost_model: str | CostModel = "xgboost",
+        features: str = "both",
         sa_chains: int = 128,
         sa_steps: int = 24,
         sa_temperature: float = 0.5,
         epsilon: float = 0.05,
         diversity: float = 0.2,
+        transfer_weight: int = 32,
     ) -> None:
         self._space = space
         self._rng = np.random.default_rng(seed)
         self._explored = Explored(space)
         self.batch_size = check_int("plan_size", plan_size)
-        self._num_warmup = check_int("num_warmup", num_warmup)
+        self._num_warmup = check_int("num_warmup", num_warmup, minimum=2)
         self._chains = check_int("sa_chains", sa_chains)
         self._annealing = Annealing(sa_steps, sa_temperature)
         self._epsilon = check_float("epsilon", epsilon, maximum=1.0)
         self._diversity = check_float("diversity", diversity)
-        options = {} if loss_type is None else {"loss_type": loss_type}
-        self._model = make_cost_model(cost_model, seed=seed, options=options)
+        self._learner = Learner(
+            FeatureTable(space, program, features),
+            cost_model,
+            seed=seed,
+            options={} if loss_type is None else {"loss_type": loss_type},
+            transfer=transfer,
+            weight=check_int("transfer_weight", transfer_weight, minimum=0),
+        )
+        self._foresight = Foresight()
         self._plan: list[Config] = []
         self._rows: Digits = np.empty((0, len(space.knobs)), dtype=np.int64)
         self._costs: Floats = np.empty(0)
+        self._all = whole(space, WHOLE)
+        self._ends = self._rows
 
     def ask(self, n: int) -> list[Config]:
         if not self._plan:
-            self._plan = self._explored.configs(self._make_plan(n))
+            self._plan = self._make_plan(n)
         proposed, self._plan = self._plan[:n], self._plan[n:]
         return proposed
 
@@ -75,47 +99,64 @@ class XGBTuner:
             return
         rows = rows_of(configs)
         self._explored.add(rows)
+        self._foresight.learn(configs, results)
         self._rows = np.concatenate([self._rows, rows])
         self._costs = np.concatenate([self._costs, [result.cost for result in results]])
         # Told through history in the meantime: no longer new.
         told = set(configs)
         self._plan = [config for config in self._plan if config not in told]
 
-    def _make_plan(self, n: int) -> Digits:
+    def model_report(self) -> ModelReport | None:
+        """How the model's scores agree with what was measured afterwards; None before the first plan of its making."""
+        return self._foresight.report()
+
+    def score(self, configs: Sequence[Config]) -> Floats:
+        """The scores of configurations, (n,), by the model that made the last plan: the higher, the faster.
+
+        Raises `ArgumentError` before there is one.
+        """
+        return self._learner.score(rows_of(configs))
+
+    def _make_plan(self, n: int) -> list[Config]:
         missing = self._num_warmup - len(self._rows)
-        if missing > 0:
+        # Where nothing ran so far, a model could only learn that everything fails alike.
+        if missing <= 0 and np.isfinite(self._costs).any():
+            self._learner.fit(self._rows, self._costs)
+        elif not self._learner.ready:
             # Uniformly random: a first batch spread as far apart as can be was tried and is worse, because the
             # farthest points of a space are its corners, and the corners of split knobs are bad schedules.
-            return self._explored.sample(max(n, missing), self._rng)
-        if not np.isfinite(self._costs).any():
-            # Nothing ran so far: a model could only learn that everything fails alike.
-            return self._explored.sample(self.batch_size, self._rng)
-        return self._planned(self.batch_size)
+            return self._explored.configs(self._explored.sample(max(n, missing), self._rng))
+        rows = self._planned(self.batch_size)
+        plan = self._explored.configs(rows)
+        if plan:
+            self._foresight.expect(plan, self._learner.score(rows))
+        return plan
 
     def _planned(self, n: int) -> Digits:
         """The best of what the model likes, with a random share."""
-        self._model.fit(self._space.encode(self._rows), self._costs)
-        visited = self._annealing.maximise(self._score, self._starts(), self._space, self._rng)
-        rows, scores = self._shortlist(visited.rows, visited.scores, n * SHORTLIST)
+        rows, scores = self._candidates(n * SHORTLIST)
         greedy = n - int(self._rng.binomial(n, self._epsilon))
         chosen = rows[pick_diverse(rows, scores, greedy, weight=self._diversity)]
         spare = self._explored.sample(n, self._rng)
         plan = np.concatenate([chosen, spare])
         return plan[self._explored.fresh(plan, limit=n)]
 
-    def _score(self, rows: Digits) -> Floats:
-        return self._model.predict(self._space.encode(rows))
+    def _candidates(self, n: int) -> tuple[Digits, Floats]:
+        """The `n` best-scored new rows that were found, each once, the best first."""
+        if self._all is not None:
+            rows, scores = self._all, self._learner.score(self._all)
+        else:
+            visited = self._annealing.maximise(self._learner.score, self._starts(), self._space, self._rng)
+            rows, scores, self._ends = visited.rows, visited.scores, visited.ends
+        order = np.argsort(-scores, kind="stable")
+        best = order[self._explored.fresh(rows[order], limit=n)]
+        return rows[best], scores[best]
 
     def _starts(self) -> Digits:
         """Half the chains start around the best measured, the better the more of them; the others anywhere."""
         order = np.argsort(self._costs, kind="stable")[: math.ceil(self._chains / 8)]
         order = order[np.isfinite(self._costs[order])]
-        near = self._rows[order[np.minimum(self._rng.geometric(0.2, self._chains // 2) - 1, len(order) - 1)]]
+        places = self._rng.geometric(0.2, self._chains // 2) - 1
+        near = self._rows[order[np.minimum(places, len(order) - 1)]] if len(order) else self._rows[:0]
         anywhere = self._space.sample(self._chains - len(near), self._rng)
         return np.concatenate([near, anywhere])
-
-    def _shortlist(self, rows: Digits, scores: Floats, n: int) -> tuple[Digits, Floats]:
-        """The best-scored new rows, each once, the best first."""
-        order = np.argsort(-scores, kind="stable")
-        best = order[self._explored.fresh(rows[order], limit=n)]
-        return rows[best], scores[best]

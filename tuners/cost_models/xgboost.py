@@ -1,7 +1,8 @@
 """Gradient-boosted trees as a cost model.
 
 XGBoost is Chen and Guestrin, "XGBoost: A Scalable Tree Boosting System" (KDD 2016); ranking candidates with it instead
-of predicting their time is Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018).
+of predicting their time is Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018). Each tree sees a random
+part of the trials and of the features: Friedman, "Stochastic Gradient Boosting" (2002).
 """
 
 from __future__ import annotations
@@ -9,33 +10,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pegbox.errors import PluginError
 from pegbox.search.checks import check_choice, check_float, check_int
 from pegbox.search.protocols import Features, Floats
+from pegbox.tuners.cost_models.training import checked_features, checked_training, not_fitted, relative_speed
 
 if TYPE_CHECKING:
     from types import ModuleType
 
+NAME = "cost model 'xgboost'"
 LOSSES = {"rank": "rank:pairwise", "reg": "reg:squarederror"}
 
 
 class XGBoostCostModel:
     """Learns relative speeds: the fastest trial is 1, one half as fast is 0.5, a failed one is 0.
 
-    `loss_type` is "rank" (only the order counts) or "reg" (squared error of the relative speed). `rounds` trees of
-    depth `max_depth` are fitted anew each time, which takes some ten milliseconds for a few hundred trials.
-    One thread, a fixed seed and a deterministic tree method make the same trials give the same model.
+    `loss_type` is "reg" (squared error of the relative speed) or "rank" (only the order counts). `rounds` trees of
+    depth `max_depth` are fitted anew each time, which takes some ten milliseconds for a few hundred trials; each sees
+    the share `subsample` of the trials and the share `colsample` of the features.
+    One thread and a fixed seed make the same trials give the same model.
     """
 
     def __init__(
         self,
         *,
         seed: int = 0,
-        loss_type: str = "rank",
-        rounds: int = 60,
+        loss_type: str = "reg",
+        rounds: int = 80,
         max_depth: int = 4,
-        learning_rate: float = 0.2,
+        learning_rate: float = 0.12,
+        subsample: float = 0.7,
+        colsample: float = 0.4,
     ) -> None:
         self._objective = LOSSES[check_choice("loss_type", loss_type, tuple(LOSSES))]
         self._rounds = check_int("rounds", rounds)
@@ -43,9 +50,11 @@ class XGBoostCostModel:
             "objective": self._objective,
             "max_depth": check_int("max_depth", max_depth, maximum=16),
             "learning_rate": check_float("learning_rate", learning_rate, minimum=1e-6, maximum=1.0),
-            "tree_method": "exact",
-            # A pairwise loss has small second derivatives: the usual 1 would forbid most splits of so few trials.
-            "min_child_weight": 0.1,
+            "subsample": check_float("subsample", subsample, minimum=0.01, maximum=1.0),
+            "colsample_bytree": check_float("colsample", colsample, minimum=0.01, maximum=1.0),
+            "tree_method": "hist",
+            # Knobs have few values, and a histogram costs as much as it has bins.
+            "max_bin": 32,
             "nthread": 1,
             "seed": seed % 2**31,
             "verbosity": 0,
@@ -53,26 +62,29 @@ class XGBoostCostModel:
         if self._objective.startswith("rank"):
             # Each trial is compared with eight others drawn at random, instead of one.
             self._params |= {"lambdarank_pair_method": "mean", "lambdarank_num_pair_per_sample": 8}
+            # A pairwise loss has small second derivatives: the usual 1 would forbid most splits of so few trials.
+            self._params["min_child_weight"] = 0.1
         self._booster: Any = None
+        self._width = 0
+        self._varying: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
 
     def fit(self, features: Features, costs: Floats) -> None:
+        rows, seconds = checked_training(NAME, features, costs)
         xgboost = _xgboost()
-        data = xgboost.DMatrix(features, label=relative_speed(costs), nthread=1)
+        # A column that is the same everywhere only takes the place of others that a tree could have been given.
+        self._varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
+        data = xgboost.DMatrix(rows[:, self._varying], label=relative_speed(seconds), nthread=1)
         if self._objective.startswith("rank"):
-            data.set_group([len(costs)])
+            data.set_group([len(seconds)])
         self._booster = xgboost.train(self._params, data, num_boost_round=self._rounds)
+        self._width = rows.shape[1]
 
     def predict(self, features: Features) -> Floats:
-        scores: Floats = self._booster.inplace_predict(features).astype(np.float64)
+        if self._booster is None:
+            raise not_fitted(NAME)
+        rows = checked_features(NAME, features, width=self._width)
+        scores: Floats = self._booster.inplace_predict(rows[:, self._varying]).astype(np.float64)
         return scores
-
-
-def relative_speed(costs: Floats) -> Floats:
-    """Speed relative to the fastest, from costs in seconds: in (0, 1], and 0 for infinity; shape (n,)."""
-    # A cost of zero can only be a clock that did not move; a nanosecond keeps the division sane.
-    speed: Floats = 1.0 / np.maximum(np.asarray(costs, dtype=np.float64), 1e-9)
-    fastest = speed.max(initial=0.0)
-    return speed / fastest if fastest > 0 else speed
 
 
 def _xgboost() -> ModuleType:

@@ -1,0 +1,86 @@
+"""Ridge regression on all products of two features, in NumPy alone.
+
+Hoerl and Kennard, "Ridge Regression" (Technometrics 12, 1970), with a polynomial kernel (Saunders et al., "Ridge
+Regression Learning Algorithm in Dual Variables", ICML 1998); how much to shrink is chosen by leaving out one record at
+a time, which costs nothing extra (Golub, Heath and Wahba, Technometrics 21, 1979).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pegbox.search.checks import check_int
+from pegbox.search.protocols import Features, Floats
+from pegbox.tuners.cost_models.training import checked_features, checked_training, not_fitted, relative_speed
+
+NAME = "cost model 'ridge'"
+SHRINKAGES = np.logspace(-4, 1, 11)
+"""What is tried, in shares of the mean eigenvalue."""
+
+
+class RidgeCostModel:
+    """Learns relative speeds: the fastest trial is 1, one half as fast is 0.5, a failed one is 0.
+
+    `degree` is how many features are multiplied with each other. The time to fit grows with the cube of the records,
+    so at most `max_records` are used: the fastest half of that many, and an even selection of the others.
+    """
+
+    def __init__(self, *, seed: int = 0, degree: int = 2, max_records: int = 512) -> None:
+        # `seed` has no effect: there is nothing random here.
+        self._degree = check_int("degree", degree, maximum=4)
+        self._max_records = check_int("max_records", max_records, minimum=2)
+        self._rows: Floats | None = None
+        self._width = 0
+
+    def fit(self, features: Features, costs: Floats) -> None:
+        rows, seconds = checked_training(NAME, features, costs)
+        self._width = rows.shape[1]
+        used = self._selected(seconds)
+        wide = rows[used].astype(np.float64)
+        self._mean, deviation = wide.mean(axis=0), wide.std(axis=0)
+        # What did not vary says nothing; multiplied by 0, it also says nothing of rows in which it does.
+        self._factor = np.where(deviation > 0, 1.0 / np.where(deviation > 0, deviation, 1.0), 0.0)
+        self._rows = self._scaled(wide)
+        speeds = relative_speed(seconds[used])
+        self._offset = float(speeds.mean())
+        self._weights = _dual_weights(self._kernel(self._rows, self._rows), speeds - self._offset)
+
+    def predict(self, features: Features) -> Floats:
+        if self._rows is None:
+            raise not_fitted(NAME)
+        rows = self._scaled(checked_features(NAME, features, width=self._width).astype(np.float64))
+        scores: Floats = self._kernel(rows, self._rows) @ self._weights + self._offset
+        return scores
+
+    def _selected(self, seconds: Floats) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+        order = np.argsort(seconds, kind="stable")
+        if len(order) <= self._max_records:
+            return np.sort(order)
+        fastest, others = np.split(order, [self._max_records // 2])
+        even = np.linspace(0, len(others) - 1, self._max_records - len(fastest)).astype(np.intp)
+        return np.sort(np.concatenate([fastest, others[even]]))
+
+    def _scaled(self, rows: Floats) -> Floats:
+        # Far outside of what was seen a polynomial goes anywhere; nothing lies farther than four deviations.
+        scaled: Floats = np.clip((rows - self._mean) * self._factor, -4.0, 4.0)
+        return scaled
+
+    def _kernel(self, rows: Floats, others: Floats) -> Floats:
+        varying = max(1, int(np.count_nonzero(self._factor)))
+        kernel: Floats = (1.0 + rows @ others.T / varying) ** self._degree
+        return kernel
+
+
+def _dual_weights(kernel: Floats, targets: Floats) -> Floats:
+    """(kernel + shrinkage)⁻¹ targets, with the shrinkage whose errors on records left out are the least."""
+    values, vectors = np.linalg.eigh(kernel)
+    values = np.maximum(values, 0.0)
+    turned = vectors.T @ targets
+    best, chosen = np.inf, np.zeros(len(targets))
+    for shrinkage in SHRINKAGES * max(float(values.mean()), 1e-12):
+        weights: Floats = vectors @ (turned / (values + shrinkage))
+        # The error on a record left out is its weight by the diagonal of the inverse.
+        errors = weights / ((vectors**2) @ (1.0 / (values + shrinkage)))
+        if (loss := float((errors**2).mean())) < best:
+            best, chosen = loss, weights
+    return chosen

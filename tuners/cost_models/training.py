@@ -1,0 +1,64 @@
+"""What cost models have in common: checks of what they are given, and costs turned into something to learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pegbox.errors import ArgumentError
+from pegbox.search.protocols import Features, Floats
+
+FEWEST = 2
+"""Records that a model needs: of a single one nothing can be learned about order."""
+
+
+def checked_training(model: str, features: npt.ArrayLike, costs: npt.ArrayLike) -> tuple[Features, Floats]:
+    """What `fit` was given, as arrays of shape (n, d) and (n,).
+
+    Raises `ArgumentError` for fewer than two records, shapes that do not fit together, features that are NaN or
+    infinite, and costs that are NaN or negative. Infinite costs are failed trials.
+    """
+    seconds = np.asarray(costs, dtype=np.float64)
+    rows = checked_features(model, features)
+    if seconds.ndim != 1 or len(seconds) != len(rows):
+        raise ArgumentError(
+            f"{model}: features of shape {rows.shape} do not belong to costs of shape {seconds.shape}; give one cost "
+            "in seconds for each row"
+        )
+    if len(seconds) < FEWEST:
+        raise ArgumentError(
+            f"{model}: given {len(seconds)} record{'s' * (len(seconds) != 1)} to learn from, needs at least {FEWEST}; "
+            "measure a few random configurations first"
+        )
+    wrong = np.flatnonzero(np.isnan(seconds) | (seconds < 0))
+    if len(wrong):
+        raise ArgumentError(
+            f"{model}: costs[{wrong[0]}] is {seconds[wrong[0]]}; costs are seconds, and infinity for a failed trial"
+        )
+    return rows, seconds
+
+
+def checked_features(model: str, features: npt.ArrayLike, *, width: int | None = None) -> Features:
+    """Features as a float32 array of shape (n, d), where d is `width` if that is given; `ArgumentError` otherwise."""
+    rows = np.asarray(features, dtype=np.float32)
+    if rows.ndim != 2:
+        raise ArgumentError(f"{model}: features have shape {rows.shape}; give one row for each configuration")
+    if width is not None and rows.shape[1] != width:
+        raise ArgumentError(f"{model}: features have {rows.shape[1]} columns, but {width} when the model was fitted")
+    if not np.isfinite(rows).all():
+        row, column = np.argwhere(~np.isfinite(rows))[0].tolist()
+        raise ArgumentError(f"{model}: features[{row}, {column}] is {rows[row, column]}; features are finite numbers")
+    return rows
+
+
+def not_fitted(model: str) -> ArgumentError:
+    """What to raise when a model that knows nothing is asked to predict."""
+    return ArgumentError(f"{model}: nothing is learned yet; call fit(features, costs) before predict(features)")
+
+
+def relative_speed(costs: Floats) -> Floats:
+    """Speed relative to the fastest, from costs in seconds: in (0, 1], and 0 for infinity; shape (n,)."""
+    # A cost of zero can only be a clock that did not move; a nanosecond keeps the division sane.
+    speed: Floats = 1.0 / np.maximum(np.asarray(costs, dtype=np.float64), 1e-9)
+    fastest = speed.max(initial=0.0)
+    return speed / fastest if fastest > 0 else speed

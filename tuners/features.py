@@ -1,0 +1,91 @@
+"""What a cost model learns from: numbers of a configuration's knobs, of the program that it makes, or both.
+
+Features of programs cost far more to compute than knobs to encode, and are cheapest for many rows at once. So they are
+remembered, and asked for in batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pegbox.errors import ArgumentError
+from pegbox.search.checks import check_choice
+from pegbox.search.protocols import Features, FeatureSource
+from pegbox.space import ConfigSpace
+from pegbox.tuners.explored import Digits, Places, keys_of
+
+KINDS = ("both", "knobs", "program")
+REMEMBERED = 1 << 16
+"""Rows that are remembered; when there are more, `trim` forgets them all, and those still needed are computed again."""
+
+
+class FeatureTable:
+    """Features of rows of digits, each row computed once.
+
+    `kind` is "knobs" (the space's own encoding), "program" (what `program` gives), or "both": the knobs, then the
+    program; without a `program` that is the knobs alone.
+    """
+
+    def __init__(self, space: ConfigSpace, program: FeatureSource | None = None, kind: str = "both") -> None:
+        check_choice("features", kind, KINDS)
+        if program is None and kind == "program":
+            raise ArgumentError(
+                "features='program' needs the features of the task's programs, and there are none: the tuner was given "
+                "a space without a task, or one whose task has no template; use features='knobs'"
+            )
+        self._sources: list[Callable[[Digits], Features]] = []
+        width = 0
+        if kind != "program":
+            self._sources.append(space.encode)
+            width = len(space.feature_names)
+        self.program_columns: slice | None = None
+        """Which columns are the program's."""
+        if program is not None and kind != "knobs":
+            self._sources.append(program)
+            self.program_columns = slice(width, width + len(program.names))
+            width += len(program.names)
+        self._places: dict[bytes, int] = {}
+        self._features: Features = np.empty((0, width), dtype=np.float32)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __call__(self, rows: Digits) -> Features:
+        """Features of shape (n, d)."""
+        return self.at(self.places(rows))
+
+    def at(self, places: Places) -> Features:
+        """Features of what `places` gave."""
+        taken: Features = self._features[places]
+        return taken
+
+    def places(self, rows: Digits) -> Places:
+        """Where the rows stand in the table; new ones are computed together and enter it."""
+        keys = keys_of(rows)
+        fresh: dict[bytes, int] = {}
+        for number, key in enumerate(keys):
+            if key not in self._places:
+                fresh.setdefault(key, number)
+        if fresh:
+            self._store(self._computed(rows[list(fresh.values())]))
+            for key in fresh:
+                self._places[key] = len(self._places)
+        return np.array([self._places[key] for key in keys], dtype=np.intp)
+
+    def trim(self) -> None:
+        """Forget everything if that has become too much; places given before mean nothing afterwards."""
+        if len(self) > REMEMBERED:
+            self._places.clear()
+
+    def _store(self, computed: Features) -> None:
+        first, end = len(self), len(self) + len(computed)
+        if end > len(self._features):
+            grown = np.empty((max(1024, 2 * end), computed.shape[1]), dtype=np.float32)
+            grown[:first] = self._features[:first]
+            self._features = grown
+        self._features[first:end] = computed
+
+    def _computed(self, rows: Digits) -> Features:
+        return np.concatenate([source(rows) for source in self._sources], axis=1)

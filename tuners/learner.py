@@ -1,0 +1,127 @@
+"""A cost model at work: fitted on what was measured, helped by what other shapes have taught, asked for scores."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import numpy as np
+
+from pegbox.errors import ArgumentError, PluginError
+from pegbox.search.create import make_cost_model
+from pegbox.search.protocols import CostModel, Features, Floats, Transfer
+from pegbox.tuners.explored import Digits
+from pegbox.tuners.features import FeatureTable
+
+
+class Learner:
+    """Scores configurations; the higher, the faster.
+
+    `model` is the name of a cost model with its options, or one already made. With `transfer`, a second one is fitted
+    on those measurements at once. Its scores are all there is until `fit` is called, and then count as much as
+    `weight` trials of one's own do, beside those that there are.
+    """
+
+    def __init__(
+        self,
+        table: FeatureTable,
+        model: str | CostModel,
+        *,
+        seed: int = 0,
+        options: dict[str, object] | None = None,
+        transfer: Sequence[Transfer] = (),
+        weight: int = 32,
+    ) -> None:
+        self._table = table
+        self._weight = weight
+        self._prior: Prior | None = None
+        if transfer:
+            again = make_cost_model(model, seed=seed, options=options) if isinstance(model, str) else model
+            self._prior = Prior(copy.deepcopy(again), table, transfer)
+        self._model = make_cost_model(model, seed=seed, options=options)
+        self._fitted = 0
+        self._scale = 1.0
+        self._scores: Floats = np.empty(0)
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is anything to score with."""
+        return self._prior is not None or self._fitted > 0
+
+    def fit(self, rows: Digits, costs: Floats) -> None:
+        """Learn from scratch from rows of digits and their costs in seconds."""
+        self._table.trim()
+        features = self._table(rows)
+        self._model.fit(features, costs)
+        self._fitted = len(rows)
+        self._scores = np.empty(0)
+        if self._prior is not None:
+            self._scale = spread(self._model.predict(features))
+
+    def score(self, rows: Digits) -> Floats:
+        """Scores of shape (n,). Those of rows that were asked for since the last fit are remembered."""
+        places = self._table.places(rows)
+        if len(self._scores) < len(self._table):
+            unknown = np.full(2 * len(self._table) - len(self._scores), np.nan)
+            self._scores = np.concatenate([self._scores, unknown])
+        missing = np.unique(places[np.isnan(self._scores[places])])
+        if len(missing):
+            self._scores[missing] = self._predict(self._table.at(missing))
+        return self._scores[places]
+
+    def _predict(self, features: Features) -> Floats:
+        if self._prior is None:
+            return checked(self._model, features)
+        before = self._prior(features)
+        if not self._fitted:
+            return before
+        share = self._weight / (self._weight + self._fitted)
+        return share * before + (1.0 - share) * checked(self._model, features) / self._scale
+
+
+class Prior:
+    """What measurements of other shapes say about the programs of this one.
+
+    Costs count relative to the best of their source, because seconds of one shape mean nothing for another.
+    """
+
+    def __init__(self, model: CostModel, table: FeatureTable, transfer: Sequence[Transfer]) -> None:
+        names = ", ".join(source.name for source in transfer)
+        if table.program_columns is None:
+            raise ArgumentError(
+                f"transfer from {names} needs features of programs, which mean the same for every shape; there are "
+                "none here (features='knobs', or a space whose task has no template): leave transfer out"
+            )
+        self._columns = table.program_columns
+        self._model = model
+        width = self._columns.stop - self._columns.start
+        for source in transfer:
+            if source.features.ndim != 2 or source.features.shape[1] != width:
+                raise ArgumentError(
+                    f"transfer from {source.name}: features of shape {source.features.shape}, but programs here have "
+                    f"{width} features; take them from the same program features"
+                )
+        usable = [source for source in transfer if np.isfinite(source.costs).any()]
+        if not usable:
+            raise ArgumentError(f"transfer from {names}: no configuration ran there; leave transfer out")
+        features = np.concatenate([source.features for source in usable])
+        self._model.fit(features, np.concatenate([source.costs / source.costs.min() for source in usable]))
+        self._scale = spread(self._model.predict(features))
+
+    def __call__(self, features: Features) -> Floats:
+        """Scores of shape (n,), in their standard deviations over what was learned from."""
+        return checked(self._model, features[:, self._columns]) / self._scale
+
+
+def checked(model: CostModel, features: Features) -> Floats:
+    """The model's scores; `PluginError` unless there is a number for each row."""
+    scores = np.asarray(model.predict(features), dtype=np.float64)
+    if scores.shape != (len(features),) or np.isnan(scores).any():
+        given = f"scores of shape {scores.shape}" if scores.shape != (len(features),) else "NaN among its scores"
+        raise PluginError(f"the cost model {type(model).__name__} gave {given} for {len(features)} configurations")
+    return scores
+
+
+def spread(scores: Floats) -> float:
+    """The standard deviation, or 1 where everything is alike."""
+    return float(np.std(scores)) or 1.0
