@@ -91,6 +91,24 @@ def test_a_task_gives_its_space_and_its_flop() -> None:
     assert tuner.trials[0].gflops == pytest.approx(task.flop / 1e-3 / 1e9)
 
 
+class Receiving(BaseTuner):
+    """Writes down what it is given."""
+
+    def __init__(self, space: ConfigSpace, *, seed: int = 0, program: Any = None, transfer: Any = ()) -> None:
+        self.program = program
+
+    def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
+        pass
+
+
+def test_a_task_gives_the_features_of_its_programs_to_tuners_that_take_them() -> None:
+    task = pb.create_task("matmul", args=(64, 64, 64))
+    program: Any = pb.create_tuner(Receiving, task).tuner.program  # type: ignore[attr-defined]
+    rows = task.space.sample(3, np.random.default_rng(0))
+    assert program(rows).shape == (3, len(program.names))
+    assert pb.create_tuner(Receiving, task.space).tuner.program is None  # type: ignore[attr-defined]
+
+
 def test_options_are_those_of_the_tuner() -> None:
     assert listening(breaks=True).tuner.breaks
     assert pb.create_tuner("ga:population=5", small_space(), elite=2).name == "ga:population=5"
