@@ -1,4 +1,4 @@
-"""2-D convolution: C[n, o, y, x] = Σ data[n, c, y·s + kh·d - p, x·s + kw·d - p] · weight[o, c, kh, kw], or channels last."""
+"""2-D convolution: C[n, o, y, x] = Σ data[n, c, y·s + kh·d - p, x·s + kw·d - p] · weight[o, c, kh, kw]."""
 
 from __future__ import annotations
 

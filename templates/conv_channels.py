@@ -1,8 +1,8 @@
 """Convolutions whose lanes run along output channels, in either layout.
 
-The register tile is `tile_h` × `tile_w` pixels of the result by `vectors` vectors of channels. Each step of the reduction
-multiplies one element of the input for each pixel, broadcast, with vectors of weights that were packed for it: a panel
-[filter position][input channel][output channel] for each tile of output channels, zeros beyond the last one.
+The register tile is `tile_h` × `tile_w` pixels of the result by `vectors` vectors of channels. Each step of the
+reduction multiplies one element of the input for each pixel, broadcast, with vectors of weights that were packed for
+it: a panel [filter position][input channel][output channel] for each tile of output channels, zeros beyond the last.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _schedule_data(cfg: Any, s: Any, conv: Conv, copied: Tensor, at: tuple[Any, 
 
 
 def _schedule_weights(cfg: Any, s: Any, conv: Conv, packed: Tensor, at: tuple[Any, Any]) -> None:
-    """Vectors of output channels; what lies next to each other in the user's layout is read at a time and turned around."""
+    """Vectors of output channels; neighbours in the user's layout are read as vectors and turned around."""
     panel, co, *middle, z = s[packed].op.axis
     ci, kh, kw = middle if cfg["inner"].val == "k" else (middle[2], *middle[:2])
     zv, zl = s[packed].split(z, factor=lanes_of(conv))

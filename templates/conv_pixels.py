@@ -1,10 +1,10 @@
 """Convolutions in NCHW whose lanes run along pixels, so that neither the input nor the result changes its layout.
 
-Rows of an image are taken as one line. In the input with its border, lines are so long ("pitch") that the element which a
-filter position needs always lies equally far from the pixel of the result: pixel q = y · pitch + x reads q + (kh · d · pitch +
-kw · d). So vectors run on over the ends of rows, and of what they compute only the few elements between one row's end and
-the next one's start are for nothing, also where rows are much shorter than a vector. With strides, the copy of the input
-holds every `stride`-th row and column apart ("phases"), and the same is true of each phase.
+Rows of an image are taken as one line. In the copy of the input with its border they are so long ("pitch") that what a
+filter position needs always lies equally far from the pixel of the result: pixel q = y · pitch + x reads element
+q + kh · d · pitch + kw · d. So vectors run on over the ends of rows, and of what they compute only the few elements
+between one row's end and the next one's start are for nothing, also where rows are much shorter than a vector. With
+strides the copy holds every `stride`-th row and column apart ("phases"), and the same is true of each phase.
 
 The register tile is `tile_o` output channels by `vectors` vectors of pixels; weights are broadcast.
 """

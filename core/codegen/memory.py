@@ -105,9 +105,9 @@ def load(frame: Frame, node: Load, chunk: Chunk, in_bounds: Callable[[], bool]) 
         text = _load_shuffled(frame, buffer, where.terms, start, spread.offsets, spread.span)
         return Value(text, buffer.dtype, count)
     if mask is None and _takes_turns(frame, node, count):
-        corner = transposed.corner(frame, buffer, where)
-        if corner is not None:
-            return Value(_load_transposed(frame, buffer, where, corner, count), buffer.dtype, count)
+        rows = transposed.rows_of(frame, buffer, where)
+        if rows is not None:
+            return Value(_load_transposed(frame, buffer, where, rows), buffer.dtype, count)
     return Value(_gather(frame, buffer, where, count, mask), buffer.dtype, count)
 
 
@@ -190,14 +190,14 @@ def _takes_turns(frame: Frame, node: Load, count: int) -> bool:
     return any(0 < coef < count and frame.env.get(var).__class__ is int for var, coef in form.terms)
 
 
-def _load_transposed(frame: Frame, buffer: Buffer, where: Index, corner: int, count: int) -> str:
+def _load_transposed(frame: Frame, buffer: Buffer, where: Index, rows: transposed.Rows) -> str:
     assert where.offsets is not None
-    stride = where.offsets[1] - where.offsets[0]
+    number = where.const + where.offsets[0] - rows.start
 
     def row(lane: int) -> str:
-        return _load_plain(frame, buffer, where.terms, corner + lane * stride, count)
+        return _load_plain(frame, buffer, where.terms, rows.start + lane * rows.stride, rows.width)
 
-    return transposed.column(frame, buffer.dtype, count, where.const + where.offsets[0] - corner, row)
+    return transposed.column(frame, buffer.dtype, len(where.offsets), rows.width, number, row)
 
 
 def _pointers(frame: Frame, buffer: Buffer, where: Index, count: int) -> str:

@@ -101,3 +101,21 @@ def test_both_runs_give_the_same_names() -> None:
     declared = names(declaring)
     assert declared == [("t.0", "t.1", "t.2"), ("o.0", "o.1"), ("a.0",), None]
     assert names(ApplyingConfig(declaring.space.get(0))) == declared
+
+
+def test_a_template_says_how_much_arithmetic_its_operator_has() -> None:
+    def blocks(cfg: Any) -> Any:
+        cfg.define_knob("width", [8, 16])
+        cfg.add_flop(10)
+        cfg.add_flop(11)
+        s, tensors, _ = tiled(cfg)
+        return s, tensors
+
+    def counted(cfg: Any) -> Any:
+        return tiled(cfg)[:2]
+
+    task = create_task(blocks)
+    assert task.flop == 21
+    task.schedule(task.space.get(1))
+    assert task.flop == 21
+    assert create_task(counted).flop == 2 * 8 * 8 * 12

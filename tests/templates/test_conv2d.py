@@ -1,0 +1,200 @@
+"""The conv2d template: both layouts, strides, padding, dilation, sizes that nothing divides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from template_contract import TemplateContract
+
+import pegbox as pb
+from pegbox.errors import TemplateError
+
+ORDER = {"OIHW": (0, 1, 2, 3), "OHWI": (0, 3, 1, 2), "HWIO": (3, 2, 0, 1)}
+NHWC = (1, 0, 1, "NHWC")  # stride, padding, dilation, layout
+
+
+class TestConv2d(TemplateContract):
+    template = "conv2d"
+    cases = (
+        (1, 4, 6, 6, 17, 3, 3, 1, 1),
+        (2, 3, 9, 11, 5, 5, 3, (2, 1), (2, 1)),
+        (1, 1, 1, 1, 1, 1, 1),
+    )
+    configs = 3
+
+
+class TestConv2dChannelsLast(TemplateContract):
+    template = "conv2d"
+    cases = (
+        (1, 4, 6, 6, 17, 3, 3, 1, 1, 1, "NHWC"),
+        (2, 3, 9, 11, 5, 5, 3, 2, (2, 1), 1, "NHWC", "HWIO", "float64"),
+        (1, 5, 6, 7, 3, 1, 1, *NHWC, "OIHW"),
+    )
+    configs = 3
+
+
+class TestConv2dOfOtherTypes(TemplateContract):
+    template = "conv2d"
+    cases = ((1, 3, 5, 4, 6, 3, 3, 1, 1, 1, "NCHW", "", "int32"), (1, 2, 4, 4, 3, 2, 2, *NHWC, "", "float16"))
+    configs = 2
+
+
+def pair(value: Any) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else tuple(value)
+
+
+def convolved(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, layout: str, weights: str) -> Any:
+    """The convolution, filter position by filter position."""
+    if layout == "NHWC":
+        x = x.transpose(0, 3, 1, 2)
+    w = w.transpose(ORDER[weights]).astype(np.float64)
+    (sy, sx), (py, px), (dy, dx) = map(pair, (stride, padding, dilation))
+    x = np.pad(x, ((0, 0), (0, 0), (py, py), (px, px))).astype(np.float64)
+    oh, ow = ((size - (k - 1) * d - 1) // s + 1 for size, k, d, s in
+              zip(x.shape[2:], w.shape[2:], (dy, dx), (sy, sx), strict=True))  # fmt: skip
+    out = np.zeros((x.shape[0], w.shape[0], oh, ow))
+    for a in range(w.shape[2]):
+        for b in range(w.shape[3]):
+            window = x[:, :, a * dy :, b * dx :][:, :, : (oh - 1) * sy + 1 : sy, : (ow - 1) * sx + 1 : sx]
+            out += np.einsum("nchw,oc->nohw", window, w[:, :, a, b])
+    return out if layout == "NCHW" else out.transpose(0, 2, 3, 1)
+
+
+def check(args: tuple[int, ...], options: dict[str, Any], *, configs: int, seed: int = 0, lanes: str = "") -> None:
+    """Sampled configurations (of one kind of lanes) compute the convolution."""
+    task = pb.create_task("conv2d", args=args, kwargs=options, target="llvm -num-cores 1")
+    rng = np.random.default_rng(seed)
+    x, w, out = (rng.uniform(-1, 1, spec.shape).astype(spec.dtype) for spec in task.arguments())
+    o = {"stride": 1, "padding": 0, "dilation": 1, "layout": "NCHW"} | options
+    usual = "OIHW" if o["layout"] == "NCHW" else "OHWI"
+    expected = convolved(x, w, o["stride"], o["padding"], o["dilation"], o["layout"], options.get("weights") or usual)
+    assert out.shape == expected.shape
+    assert task.flop == 2 * out.size * w.size // args[4]
+    found = [
+        task.space.config([int(d) for d in row]) for row in task.space.sample(8 * configs if lanes else configs, rng)
+    ]
+    chosen = [config for config in found if not lanes or config["lanes"].val == lanes][:configs]
+    assert chosen
+    for config in chosen:
+        out[...] = np.nan
+        pb.build(task, config=config)(x, w, out)
+        np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4, err_msg=str(config))
+
+
+SHAPES: list[tuple[tuple[int, ...], dict[str, Any]]] = [
+    ((1, 3, 17, 17, 16, 7, 7), {"stride": 2, "padding": 3}),
+    ((1, 17, 29, 31, 33, 3, 5), {"dilation": 2}),
+    ((1, 64, 7, 7, 70, 3, 3), {"padding": 1}),
+    ((2, 8, 9, 9, 20, 1, 1), {"stride": 2}),
+    ((1, 32, 9, 10, 64, 1, 1), {}),
+    ((1, 6, 7, 5, 40, 3, 2), {"stride": (2, 3), "padding": (0, 2), "dilation": (1, 2)}),
+    ((1, 5, 12, 12, 18, 3, 3), {"stride": 3, "dilation": 2, "padding": 2}),
+]
+
+
+@pytest.mark.parametrize(("args", "options"), SHAPES)
+@pytest.mark.parametrize("kind", ["NCHW channels", "NCHW pixels", "NHWC channels"])
+def test_it_computes_the_convolution(args: tuple[int, ...], options: dict[str, Any], kind: str) -> None:
+    layout, lanes = kind.split()
+    check(args, options | {"layout": layout}, configs=2, lanes=lanes)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("weights", ["OIHW", "OHWI", "HWIO"])
+def test_weights_may_lie_in_any_layout(layout: str, weights: str) -> None:
+    check((1, 32, 6, 5, 35, 3, 3), {"layout": layout, "weights": weights, "padding": 1}, configs=2)
+
+
+sizes, steps = st.integers(1, 9), st.tuples(st.integers(1, 3), st.integers(1, 3))
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    data=st.tuples(st.integers(1, 2), sizes, sizes, sizes),
+    filters=st.tuples(st.integers(1, 20), st.integers(1, 4), st.integers(1, 4)),
+    stride=steps,
+    padding=st.tuples(st.integers(0, 3), st.integers(0, 3)),
+    dilation=steps,
+    layout=st.sampled_from(["NCHW", "NHWC"]),
+    seed=st.integers(0, 1000),
+)
+def test_any_small_convolution(
+    data: Any, filters: Any, stride: Any, padding: Any, dilation: Any, layout: str, seed: int
+) -> None:
+    # Room for one window at least.
+    h, w = (
+        max(size, (k - 1) * d + 1 - 2 * p)
+        for size, k, d, p in zip(data[2:], filters[1:], dilation, padding, strict=True)
+    )
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "layout": layout}
+    check((*data[:2], h, w, *filters), options, configs=1, seed=seed)
+
+
+def test_its_arguments_are_those_of_a_convolution() -> None:
+    task = pb.create_task("conv2d", args=(2, 3, 9, 8, 5, 4, 3), kwargs={"stride": 2, "layout": "NHWC"})
+    assert [(a.name, a.shape, a.is_output) for a in task.arguments()] == [
+        ("data", (2, 9, 8, 3), False), ("weight", (5, 4, 3, 3), False), ("C", (2, 3, 3, 5), True),
+    ]  # fmt: skip
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    args = tuple(map(np.int64, (1, 2, 5, 5, 3, 3, 3)))
+    assert pb.create_task("conv2d", args=args, kwargs={"padding": np.int64(1)}).arguments()[-1].shape == (1, 3, 5, 5)
+
+
+WIDE = [(1, 64, 56, 56, 128, 3, 3, 1, 1), (1, 512, 7, 7, 512, 3, 3, 1, 1), (1, 3, 224, 224, 64, 7, 7, 2, 3)]
+
+
+@pytest.mark.parametrize("args", WIDE)
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_its_space_is_wide(args: Any, layout: str) -> None:
+    task = pb.create_task("conv2d", args=args, kwargs={"layout": layout}, target="llvm -num-cores 1")
+    count = task.space.num_valid()
+    assert count is None or count > 50_000
+    config = task.space.config([int(d) for d in task.space.sample(1, np.random.default_rng(1))[0]])
+    assert str(task.lowered(config)).startswith("def conv2d(")
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_the_inner_loop_gathers_nothing(layout: str) -> None:
+    """Whatever is chosen, vectors are read as vectors: a division in an address would make each lane a load."""
+    task = pb.create_task("conv2d", args=WIDE[0], kwargs={"layout": layout}, target="llvm -mcpu=znver4 -num-cores 1")
+    rows = task.space.sample(6, np.random.default_rng(0))
+    for config in (task.space.config([int(d) for d in row]) for row in rows):
+        if config["pack_data"].val != "blocked" or layout == "NHWC":
+            text = task.lower(config).ll
+            assert "masked.gather" not in text, str(config)
+            assert "masked.scatter" not in text, str(config)
+
+
+GOOD = {"N": 1, "C": 4, "H": 6, "W": 6, "O": 8, "KH": 3, "KW": 3}
+
+
+@pytest.mark.parametrize(
+    ("change", "value", "remedy"),
+    [
+        ({"N": 0}, "N=0", "from 1 on"),
+        ({"KW": -3}, "KW=-3", "from 1 on"),
+        ({"C": 4.5}, "C=4.5", "whole number"),
+        ({"O": True}, "O=True", "whole number"),
+        ({"H": "6"}, "H='6'", "whole number"),
+        ({"stride": 0}, "stride=0", "from 1 on"),
+        ({"stride": (1, 2, 3)}, "stride=(1, 2, 3)", "pair"),
+        ({"padding": -1}, "padding=-1", "from 0 on"),
+        ({"padding": "same"}, "padding='same'", "pair"),
+        ({"dilation": (1, 0)}, "dilation=(1, 0)", "from 1 on"),
+        ({"layout": "NCWH"}, "layout='NCWH'", "NCHW, NHWC"),
+        ({"weights": "OI"}, "weights='OI'", "OIHW, OHWI, HWIO"),
+        ({"dilation": 3}, "7 along H", "padding"),
+        ({"KW": 7}, "7 along W", "smaller filter"),
+    ],
+)
+def test_arguments_that_mean_nothing_are_refused(change: dict[str, Any], value: str, remedy: str) -> None:
+    with pytest.raises(TemplateError) as caught:
+        pb.create_task("conv2d", kwargs=GOOD | change)
+    assert value in str(caught.value)
+    assert remedy in str(caught.value)
