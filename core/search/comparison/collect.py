@@ -25,6 +25,7 @@ def run_of(task: str, tuner: str, seed: int, result: TuneResult) -> Run:
         tuner_seconds=sum(result.phases.get(phase, 0.0) for phase in ("propose", "learn")),
         stopped_because=result.stopped_because,
         model=result.model if result.model is not None and result.model.pairs else None,
+        dropped=sum(result.dropped.values()),
     )
 
 

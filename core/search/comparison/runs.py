@@ -19,6 +19,7 @@ class Run:
     `curve` is the best cost so far after each trial; `final_cost` is the winner's, measured again beside the others
     (as recorded, where the run was simulated). `failures` counts failed trials by kind. `tuner_seconds` is what the
     tuner itself took (proposing and learning), `seconds` what everything took: on the virtual clock if simulated.
+    `dropped` counts proposals that were left out: repetitions, and more than was asked for.
     """
 
     task: str
@@ -32,6 +33,7 @@ class Run:
     tuner_seconds: float = 0.0
     stopped_because: str = "trials"
     model: ModelReport | None = None
+    dropped: int = 0
 
     @property
     def not_recorded(self) -> int:

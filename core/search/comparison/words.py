@@ -22,7 +22,7 @@ def sentences(verdicts: Sequence[Verdict], tuners: Sequence[str]) -> list[str]:
 
 def remarks(runs: Mapping[str, Sequence[Run]], *, trials: int) -> list[str]:
     """What a reader has to know before believing the sentences; `runs` of one task by tuner."""
-    notes = [note for tuner, some in runs.items() for note in _short(tuner, some, trials)]
+    notes = [note for tuner, some in runs.items() for note in (*_short(tuner, some, trials), *_dropped(tuner, some))]
     counts = sorted(len(some) for some in runs.values())
     if len(counts) < 2:
         return [*notes, "One tuner: there is nothing to compare it with."]
@@ -42,6 +42,12 @@ def _short(tuner: str, runs: Sequence[Run], trials: int) -> list[str]:
     fewest = min(len(run.curve) for run in ended)
     why = joined(sorted({run.stopped_because for run in ended}))
     return [f"{tuner} ended early in {len(ended)} of {len(runs)} runs ({why}), at the earliest after {fewest} trials."]
+
+
+def _dropped(tuner: str, runs: Sequence[Run]) -> list[str]:
+    """Proposals that nobody measured: no trials, but time of the tuner."""
+    count = sum(run.dropped for run in runs)
+    return [f"{count:,} proposals of {tuner} were repetitions, or more than was asked for: left out."] if count else []
 
 
 def question_text(question: Question) -> str:

@@ -299,6 +299,18 @@ def test_a_tuner_that_exhausts_the_space_is_compared_with_others() -> None:
     assert "walk ended early in 2 of 2 runs (exhausted), at the earliest after 44 trials." in report.words("job")
 
 
+def test_proposals_that_were_left_out_are_counted_and_told(tmp_path: Path) -> None:
+    class Stutters(InOrder):
+        def ask(self, n: int) -> list[Config]:
+            return [config for config in super().ask(n) for _ in range(2)]
+
+    report = compared(["walk", Stutters], trials=5, start=1, batch_size=2)
+    assert [run.dropped for run in report.runs] == [0, 0, 4, 4]
+    assert "8 proposals of Stutters were repetitions, or more than was asked for: left out." in report.words("job")
+    report.save(tmp_path / "report.json")
+    assert Comparison.load(tmp_path / "report.json").runs == report.runs
+
+
 def test_models_report_themselves() -> None:
     from pegbox.search import ModelReport
 
