@@ -22,7 +22,7 @@ _RULES = """
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);
 font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
-main{max-width:1180px;margin:0 auto;padding:32px 20px 64px}
+main{max-width:1240px;margin:0 auto;padding:32px 20px 64px}
 h1{font-size:25px;line-height:1.25;margin:0 0 6px;letter-spacing:-.01em}
 h2{font-size:19px;margin:0 0 2px}
 h3{font-size:14px;margin:0 0 6px}
@@ -53,11 +53,11 @@ font-size:13px;box-shadow:0 3px 12px #0002;white-space:nowrap;z-index:1}
 .tip i{display:inline-block;width:9px;height:9px;border-radius:50%;background:var(--c);margin-right:7px}
 .tip b{font-variant-numeric:tabular-nums;float:right;margin-left:16px}
 .scroll{overflow-x:auto;margin-top:18px}
-table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}
+table{border-collapse:collapse;width:100%;font-size:13px;font-variant-numeric:tabular-nums}
 caption{text-align:left;color:var(--soft);font-size:13px;padding-bottom:6px}
 th,td{padding:7px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--rule)}
 th:first-child,td:first-child{text-align:left}
-thead th{font-weight:600;color:var(--soft);border-bottom-width:2px}
+thead th{white-space:normal;vertical-align:bottom;font-weight:600;color:var(--soft);border-bottom-width:2px}
 tbody tr:hover{background:var(--hint)}
 th[scope=row]{font-weight:600}
 .left{text-align:left}

@@ -107,7 +107,8 @@ def _checked(tuner: Any) -> TunerLike:
         )
     if not callable(tuner):
         raise ArgumentError(f"{tuner!r} is neither the name of a tuner nor a factory of one")
-    return tuner
+    factory: TunerFactory = tuner
+    return factory
 
 
 def _label(task: SearchTask) -> str:
