@@ -116,10 +116,11 @@ def tune(
     if resume:
         if journal is None:
             raise ArgumentError("resume=True needs records: name the file that the earlier run wrote")
+        assert not isinstance(task, RecordedSpace)  # what is simulated has no records to go on from
         history = list(zip(*load_history(journal, task), strict=True)) if journal.path.exists() else []
         trials = None if trials is None else max(trials - len(history), 0)
     hearers: list[CallbackLike] = []
-    if journal is not None:
+    if journal is not None and not isinstance(task, RecordedSpace):
         journal.check_writable()
         hearers.append(Recorder(journal, task, name, seed))
     if progress:

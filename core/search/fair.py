@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from pegbox.search.protocols import Floats
 from pegbox.space import ConfigSpace, Digits
 from pegbox.space.enumeration import in_index_order
 from pegbox.space.sampling import draw
@@ -48,7 +49,7 @@ def _drawn(space: ConfigSpace, rng: np.random.Generator) -> Iterator[Digits]:
             yield np.array(fresh)
 
 
-def _digits_meaning(space: ConfigSpace, rows: Digits) -> np.ndarray:
+def _digits_meaning(space: ConfigSpace, rows: Digits) -> Floats:
     """How many rows of digits mean the same as each of these: those of knobs that do not exist may be anything."""
     exist = space.structure.active(rows)
-    return np.where(exist, 1.0, space.structure.sizes).prod(axis=1)
+    return np.asarray(np.where(exist, 1.0, space.structure.sizes).prod(axis=1), dtype=np.float64)
