@@ -59,7 +59,7 @@ th,td{padding:7px;text-align:right;white-space:nowrap;border-bottom:1px solid va
 th:first-child,td:first-child{text-align:left}
 thead th{white-space:normal;vertical-align:bottom;font-weight:600;color:var(--soft);border-bottom-width:2px}
 tbody tr:hover{background:var(--hint)}
-th[scope=row]{font-weight:600}
+th[scope=row]{font-weight:600;white-space:normal;overflow-wrap:anywhere;min-width:130px}
 .left{text-align:left}
 details{margin-top:14px}
 summary{cursor:pointer;color:var(--soft)}
