@@ -19,7 +19,8 @@ LISTED = 1 << 20
 """Spaces of more valid configurations than this are drawn from, not listed."""
 
 _BATCH = 4096
-_MOST_BATCHES = 512
+_DRY_BATCHES = 64
+"""So many batches in a row without a new configuration end the drawing."""
 
 
 def fair_order(space: ConfigSpace, seed: int) -> Iterator[Digits]:
@@ -41,10 +42,14 @@ def fair_order(space: ConfigSpace, seed: int) -> Iterator[Digits]:
 
 def _drawn(space: ConfigSpace, rng: np.random.Generator) -> Iterator[Digits]:
     seen: set[bytes] = set()
-    for _ in range(_MOST_BATCHES):
+    dry = 0
+    while dry < _DRY_BATCHES:
         rows = np.ascontiguousarray(draw(space.structure, _BATCH, rng))
         fair = rng.random(len(rows)) * _digits_meaning(space, rows) < 1.0
-        fresh = [row for row in rows[fair] if row.tobytes() not in seen and not seen.add(row.tobytes())]  # type: ignore[func-returns-value]
+        found = {row.tobytes(): row for row in rows[fair]}
+        fresh = [row for key, row in found.items() if key not in seen]
+        seen.update(found)
+        dry = 0 if fresh else dry + 1
         if fresh:
             yield np.array(fresh)
 
