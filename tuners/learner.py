@@ -9,6 +9,7 @@ import numpy as np
 
 from pegbox.errors import ArgumentError, PluginError
 from pegbox.search.create import make_cost_model
+from pegbox.search.model_report import pairs_in_order
 from pegbox.search.protocols import CostModel, Features, Floats, Transfer
 from pegbox.tuners.explored import Digits
 from pegbox.tuners.features import FeatureTable
@@ -18,8 +19,9 @@ class Learner:
     """Scores configurations; the higher, the faster.
 
     `model` is the name of a cost model with its options, or one already made. With `transfer`, a second one is fitted
-    on those measurements at once. Its scores are all there is until `fit` is called, and then count as much as
-    `weight` trials of one's own do, beside those that there are.
+    on those measurements at once. Its scores are all there is until `fit` is called; then they count as much as `weight`
+    trials of one's own would if they ranked the trials that there are without fault, less where they do not, and
+    nothing where they say no more than chance.
     """
 
     def __init__(
@@ -39,24 +41,28 @@ class Learner:
             again = make_cost_model(model, seed=seed, options=options) if isinstance(model, str) else model
             self._prior = Prior(copy.deepcopy(again), table, transfer)
         self._model = make_cost_model(model, seed=seed, options=options)
-        self._fitted = 0
+        self.fitted = False
+        """Whether it has learned from trials of its own."""
         self._scale = 1.0
+        self._share = 1.0
         self._scores: Floats = np.empty(0)
 
     @property
     def ready(self) -> bool:
         """Whether there is anything to score with."""
-        return self._prior is not None or self._fitted > 0
+        return self._prior is not None or self.fitted
 
     def fit(self, rows: Digits, costs: Floats) -> None:
         """Learn from scratch from rows of digits and their costs in seconds."""
         self._table.trim()
         features = self._table(rows)
         self._model.fit(features, costs)
-        self._fitted = len(rows)
+        self.fitted = True
         self._scores = np.empty(0)
         if self._prior is not None:
             self._scale = spread(self._model.predict(features))
+            trust = self._weight * agreement(self._prior(features), costs)
+            self._share = trust / (trust + len(rows))
 
     def score(self, rows: Digits) -> Floats:
         """Scores of shape (n,). Those of rows that were asked for since the last fit are remembered."""
@@ -73,10 +79,9 @@ class Learner:
         if self._prior is None:
             return checked(self._model, features)
         before = self._prior(features)
-        if not self._fitted:
+        if not self.fitted:
             return before
-        share = self._weight / (self._weight + self._fitted)
-        return share * before + (1.0 - share) * checked(self._model, features) / self._scale
+        return self._share * before + (1.0 - self._share) * checked(self._model, features) / self._scale
 
 
 class Prior:
@@ -120,6 +125,12 @@ def checked(model: CostModel, features: Features) -> Floats:
         given = f"scores of shape {scores.shape}" if scores.shape != (len(features),) else "NaN among its scores"
         raise PluginError(f"the cost model {type(model).__name__} gave {given} for {len(features)} configurations")
     return scores
+
+
+def agreement(scores: Floats, costs: Floats) -> float:
+    """How much more than chance the scores say about the order of the costs: from 0, nothing, to 1, all of it."""
+    right, pairs = pairs_in_order(scores, costs)
+    return max(0.0, 2.0 * right / pairs - 1.0) if pairs else 0.0
 
 
 def spread(scores: Floats) -> float:

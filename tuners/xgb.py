@@ -27,6 +27,9 @@ from pegbox.tuners.learner import Learner
 SHORTLIST = 8
 """The batch is picked from this many times as many of the best-scored candidates."""
 
+UNTESTED = 0.33
+"""The random share of plans that are made on the word of other shapes alone."""
+
 WHOLE = 8192
 """A space of so few configurations is scored whole: annealing would look at as many, and miss some."""
 
@@ -57,8 +60,8 @@ class XGBTuner(BaseTuner):
         loss_type: str | None = None,
         cost_model: str | CostModel = "xgboost",
         features: str = "both",
-        sa_chains: int = 128,
-        sa_steps: int = 24,
+        sa_chains: int = 192,
+        sa_steps: int = 5,
         sa_temperature: float = 0.5,
         epsilon: float = 0.05,
         diversity: float = 0.2,
@@ -135,7 +138,9 @@ class XGBTuner(BaseTuner):
     def _planned(self, n: int) -> Digits:
         """The best of what the model likes, with a random share."""
         rows, scores = self._candidates(n * SHORTLIST)
-        greedy = n - int(self._rng.binomial(n, self._epsilon))
+        # What other shapes taught may be wrong here, and a model needs to see bad configurations, too.
+        epsilon = self._epsilon if self._learner.fitted else max(self._epsilon, UNTESTED)
+        greedy = n - int(self._rng.binomial(n, epsilon))
         chosen = rows[pick_diverse(rows, scores, greedy, weight=self._diversity)]
         spare = self._explored.sample(n, self._rng)
         plan = np.concatenate([chosen, spare])
@@ -147,16 +152,19 @@ class XGBTuner(BaseTuner):
             rows, scores = self._all, self._learner.score(self._all)
         else:
             visited = self._annealing.maximise(self._learner.score, self._starts(), self._space, self._rng)
-            rows, scores, self._ends = visited.rows, visited.scores, visited.ends
+            rows, scores = visited.rows, visited.scores
+            self._ends = self._rng.permutation(visited.ends)
         order = np.argsort(-scores, kind="stable")
         best = order[self._explored.fresh(rows[order], limit=n)]
         return rows[best], scores[best]
 
     def _starts(self) -> Digits:
-        """Half the chains start around the best measured, the better the more of them; the others anywhere."""
+        """Half the chains start around the best measured, the better the more of them; a quarter go on from where
+        the last search ended; the others start anywhere."""
         order = np.argsort(self._costs, kind="stable")[: math.ceil(self._chains / 8)]
         order = order[np.isfinite(self._costs[order])]
         places = self._rng.geometric(0.2, self._chains // 2) - 1
         near = self._rows[order[np.minimum(places, len(order) - 1)]] if len(order) else self._rows[:0]
-        anywhere = self._space.sample(self._chains - len(near), self._rng)
-        return np.concatenate([near, anywhere])
+        further = self._ends[: self._chains // 4]
+        anywhere = self._space.sample(self._chains - len(near) - len(further), self._rng)
+        return np.concatenate([near, further, anywhere])
