@@ -70,7 +70,7 @@ def _collect(expr: Expr, scale: int, terms: dict[Expr, int]) -> int:
     """Add the terms of `scale * expr` to `terms`; returns its constant part."""
     if expr.dtype == INDEX:
         if isinstance(expr, Const):
-            return scale * int(expr.value)
+            return scale * expr.whole
         if isinstance(expr, Binary):
             if expr.op == "add":
                 return _collect(expr.a, scale, terms) + _collect(expr.b, scale, terms)

@@ -19,8 +19,8 @@ def bounds(expr: Expr, ranges: Ranges) -> Interval | None:
     Exact for linear expressions; an over-approximation otherwise.
     """
     match expr:
-        case Const(value):
-            return (int(value), int(value)) if not dtypes.is_float(expr.dtype) else None
+        case Const():
+            return (expr.whole, expr.whole) if not dtypes.is_float(expr.dtype) else None
         case Var():
             return ranges.get(expr)
         case Binary("add" | "sub" | "mul") if expr.dtype == dtypes.INDEX:

@@ -169,9 +169,10 @@ def mul(a: object, b: object) -> Expr:
         if isinstance(ea, Const):
             ea, eb = eb, ea
         if isinstance(eb, Const):
-            if eb.value == 1:
+            # An OpenInt is no plain int: it may be 1 here and something else elsewhere.
+            if type(eb.value) is int and eb.value == 1:
                 return ea
-            if eb.value == 0:
+            if type(eb.value) is int and eb.value == 0:
                 return eb
             if isinstance(ea, Const):
                 return Const(dtypes.wrap(ea.value * eb.value, ea.dtype), ea.dtype)  # type: ignore[arg-type]
@@ -195,7 +196,7 @@ def div(a: object, b: object) -> Expr:
 def floordiv(a: object, b: object) -> Expr:
     ea, eb = _integers(a, b, "//")
     if isinstance(eb, Const):
-        if eb.value == 1:
+        if type(eb.value) is int and eb.value == 1:
             return ea
         if isinstance(ea, Const):
             return Const(dtypes.wrap(ea.value // eb.value, ea.dtype), ea.dtype)  # type: ignore[arg-type]
@@ -205,7 +206,7 @@ def floordiv(a: object, b: object) -> Expr:
 def floormod(a: object, b: object) -> Expr:
     ea, eb = _integers(a, b, "%")
     if isinstance(eb, Const):
-        if eb.value == 1:
+        if type(eb.value) is int and eb.value == 1:
             return Const(0, ea.dtype)
         if isinstance(ea, Const):
             return Const(ea.value % eb.value, ea.dtype)

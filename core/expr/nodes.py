@@ -173,6 +173,11 @@ class Const(Expr):
         self.value = value
         self.dtype = dtype
 
+    @property
+    def whole(self) -> int:
+        """The value of an integer literal, the object itself: it may be an `OpenInt`."""
+        return self.value  # type: ignore[return-value]
+
 
 class Var(Expr):
     """A variable. Two variables of one name are different variables."""

@@ -57,7 +57,7 @@ def _rejoined(form: Linear, ranges: Ranges) -> Linear:
     for rest, scale in form.terms.items():
         if not (isinstance(rest, Binary) and rest.op == "floormod" and isinstance(rest.b, Const)):
             continue
-        divisor = int(rest.b.value)
+        divisor = rest.b.whole
         whole = _divide("floordiv", linear(rest.a), rest.b, ranges)
         if whole.terms and all(form.coefficient(t) == c * divisor * scale for t, c in whole.terms.items()):
             without = Linear({t: c for t, c in form.terms.items() if t is not rest}, form.const)
@@ -69,7 +69,7 @@ def _rejoined(form: Linear, ranges: Ranges) -> Linear:
 def _collect(expr: Expr, scale: int, terms: dict[Expr, int], ranges: Ranges) -> int:
     """Add the terms of `scale * expr` to `terms`; returns its constant part."""
     if isinstance(expr, Const):
-        return scale * int(expr.value)
+        return scale * expr.whole
     if isinstance(expr, Var):
         known = ranges.get(expr)
         if known is not None and known[0] == known[1]:
@@ -114,7 +114,7 @@ def _divide(op: str, a: Linear, b: Expr, ranges: Ranges) -> Linear:
         return _term(combine(a.to_expr(), b))
     if _wraps(a):
         return _term(combine(a.to_expr(), b))
-    c = int(b.value)
+    c = b.whole
     quotient = Linear({t: k // c for t, k in a.terms.items() if k % c == 0}, 0)
     rest = Linear({t: k for t, k in a.terms.items() if k % c != 0}, a.const)
     if inner := linear_bounds(rest, ranges):
@@ -147,7 +147,7 @@ def _nested(op: str, rest: Linear, c: int, ranges: Ranges) -> Linear | None:
     ((term, coefficient),) = rest.terms.items()
     if coefficient != 1 or not isinstance(term, Binary) or not isinstance(term.b, Const):
         return None
-    d = int(term.b.value)
+    d = term.b.whole
     if op == term.op == "floordiv" and d > 0:
         return _divide("floordiv", linear(term.a), build.index(d * c), ranges)
     if op == term.op == "floormod" and d > 0 and d % c == 0:

@@ -21,10 +21,13 @@ Rows: TypeAlias = npt.NDArray[np.intp]
 
 @dataclass(eq=False)
 class Leaf:
-    """A class: its number, and the nodes of its description (None: the template refuses)."""
+    """A class: its number, the nodes of its description (None: the template refuses), the questions and answers."""
 
     number: int
     nodes: tuple[int, ...] | None
+    path: tuple[tuple[int, int], ...]
+    row: Digits
+    """The configuration that it was found with."""
 
 
 @dataclass(eq=False)
@@ -36,7 +39,15 @@ class Question:
 
 
 class Conflict(Exception):
-    """A run asked something else than an earlier one that had the same answers: numbers got through untraced."""
+    """A run asked something else than an earlier one that had the same answers: numbers got through untraced.
+
+    Attributes:
+        other: the class of an earlier one.
+    """
+
+    def __init__(self, other: Leaf) -> None:
+        super().__init__(other)
+        self.other = other
 
 
 class Classes:
@@ -49,14 +60,14 @@ class Classes:
         self._questions: dict[int, None] = {}
         self._plan: Evaluation | None = None
 
-    def add(self, guards: Mapping[int, int], nodes: tuple[int, ...] | None) -> Leaf:
+    def add(self, guards: Mapping[int, int], nodes: tuple[int, ...] | None, row: Digits) -> Leaf:
         """A new class from the questions of a run, with their answers, and the nodes that describe it.
 
         Raises:
             Conflict: the questions do not fit those of other runs.
         """
-        leaf = Leaf(len(self.leaves), nodes)
-        self._root = self._grown(self._root, list(guards.items()), leaf)
+        leaf = Leaf(len(self.leaves), nodes, tuple(guards.items()), row)
+        self._root = self._grown(self._root, leaf.path, leaf)
         self.leaves.append(leaf)
         if not guards.keys() <= self._questions.keys():
             self._questions |= dict.fromkeys(guards)
@@ -66,13 +77,13 @@ class Classes:
     def _grown(self, tree: Leaf | Question | None, path: Sequence[tuple[int, int]], leaf: Leaf) -> Leaf | Question:
         if not path:
             if tree is not None:
-                raise Conflict
+                raise Conflict(_any_leaf(tree))
             return leaf
         (node, answer), *rest = path
         if tree is None:
             tree = Question(node)
         if isinstance(tree, Leaf) or tree.node != node:
-            raise Conflict
+            raise Conflict(_any_leaf(tree))
         tree.answers[answer] = self._grown(tree.answers.get(answer), rest, leaf)
         return tree
 
@@ -98,3 +109,9 @@ class Classes:
             part = rows[values == answer]
             if len(part):
                 yield from self._walk(below, part, answers, place)
+
+
+def _any_leaf(tree: Leaf | Question) -> Leaf:
+    while isinstance(tree, Question):
+        tree = next(iter(tree.answers.values()))
+    return tree

@@ -11,8 +11,8 @@ from functools import reduce
 from pegbox.expr.dtypes import nbytes
 from pegbox.expr.nodes import Buffer
 from pegbox.expr.open_int import least
-from pegbox.features.footprint import Memory, Touched, by_buffer, product
-from pegbox.features.index import Loop, loops_in, step
+from pegbox.features.footprint import NOTHING, Memory, Touched, by_buffer, product
+from pegbox.features.index import Loop, Sum, loops_in, reach, step
 from pegbox.features.nest import Access, Nest, Statement
 from pegbox.features.traced import ceil_div, combined, most
 from pegbox.loops.nodes import ForKind
@@ -30,7 +30,7 @@ GROUP_NUMBERS = ("count", "points", "runs", "vectors", "strided", "lines_read", 
 
 NUMBERS = (
     "flop", "points", "runs", "vector", "vector_loops", "wide", "unrolled", "unroll_loops", "steps",
-    "accumulators", "loads", "work", "trip", "contiguous", "repeated", "strided", "writes_contiguous",
+    "accumulators", "loads", "work", "trip", "computed", "contiguous", "repeated", "strided", "writes_contiguous",
     "tile_bytes", "tile_lines", "tile_pages", "parallel", "parallel_loops", "regions", "statements", "loops",
     "iterations", "code", "workspace", "largest", "reduced",
     *(f"{group}_{number}" for group in GROUPS for number in GROUP_NUMBERS),
@@ -111,7 +111,7 @@ def _levels(main: Statement, loops: Sequence[tuple[Loop, ...]], memory: Memory) 
 
 
 def _sum(parts: Iterable[Touched]) -> Touched:
-    return reduce(Touched.plus, parts, Touched())
+    return reduce(Touched.plus, parts, NOTHING)
 
 
 def _computation(main: Statement, memory: Memory, vector_bytes: int) -> dict[str, int]:
@@ -150,12 +150,12 @@ def _innermost(statement: Statement) -> Loop | None:
 
 
 def _stride(access: Access, loop: Loop, memory: Memory) -> int:
-    """Elements from one iteration to the next."""
+    """Elements from one iteration to the next; 0 where there is no next one."""
     between, total = 1, 0
     for index, extent in zip(reversed(access.indices), reversed(memory.shapes[access.buffer]), strict=True):
         total = total + step(index, loop) * between
         between = between * extent
-    return total
+    return total * least(loop.extent - 1, 1)
 
 
 def _moves(main: Statement, memory: Memory) -> dict[str, int]:
@@ -208,10 +208,17 @@ def _tile(main: Statement, memory: Memory, vector_bytes: int) -> dict[str, int]:
         "loads": loads,
         "work": product(loop.extent for loop in steps) * wide,
         "trip": _trip(main, tile),
+        "computed": product(_covered(value, extent, set(tile)) for value, extent in main.iters),
         "tile_bytes": touched.bytes,
         "tile_lines": touched.lines,
         "tile_pages": touched.pages,
     }
+
+
+def _covered(value: Sum, extent: int, tile: Set[Loop]) -> int:
+    """Values that whole tiles compute, of a variable with `extent` of them: what sticks out is computed in vain."""
+    size = reach(value, tile, 0) + 1
+    return ceil_div(extent, size) * size
 
 
 def _trip(main: Statement, tile: Sequence[Loop]) -> int:

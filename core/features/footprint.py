@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from functools import reduce
+from typing import TypeAlias
 
 from pegbox.expr.dtypes import nbytes
 from pegbox.expr.nodes import Buffer
 from pegbox.expr.open_int import least
-from pegbox.features.index import Loop, loops_in, reach
+from pegbox.features.index import Loop, Sum, loops_in, reach
 from pegbox.features.nest import Access, Nest, Statement
 from pegbox.features.traced import TracedInt, ceil_div, combined, most
+
+Counts: TypeAlias = tuple[tuple[int, int], ...]
+"""Along each dimension: how many indices occur, and how many there are from the first to the last."""
 
 LINE = 64
 PAGE = 4096
@@ -26,6 +29,10 @@ class Touched:
     pages: int = 0
 
     def plus(self, other: Touched) -> Touched:
+        if other is NOTHING:
+            return self
+        if self is NOTHING:
+            return other
         return Touched(self.bytes + other.bytes, self.lines + other.lines, self.pages + other.pages)
 
     def joined(self, other: Touched) -> Touched:
@@ -33,8 +40,15 @@ class Touched:
         return Touched(most(self.bytes, other.bytes), most(self.lines, other.lines), most(self.pages, other.pages))
 
 
+NOTHING = Touched()
+
+
 def product(values: Iterable[int]) -> int:
-    return reduce(lambda a, b: a * b, values, 1)
+    result = 1
+    for value in values:
+        if type(value) is not int or value != 1:
+            result = value if type(result) is int and result == 1 else result * value
+    return result
 
 
 class Memory:
@@ -42,9 +56,9 @@ class Memory:
 
     def __init__(self, nest: Nest) -> None:
         self.shapes = _shapes(nest)
-        self._known: dict[tuple[object, ...], Touched] = {}
-        self._loops: dict[tuple[Access, int], list[Loop | None]] = {}
-        self._reached: dict[tuple[Access, int, tuple[Loop | None, ...]], tuple[int, int]] = {}
+        self._loops: dict[Access, tuple[tuple[Loop | None, ...], ...]] = {}
+        self._counted: dict[tuple[Access, tuple[Loop | None, ...]], Counts] = {}
+        self._touched: dict[tuple[object, ...], Touched] = {}
 
     def of(self, accesses: Iterable[Access], running: Set[Loop]) -> Touched:
         """What accesses of one buffer touch while some loops run."""
@@ -52,40 +66,39 @@ class Memory:
         for access in accesses:
             counts = self._counts(access, running)
             key = (access.buffer, *(identity(x) for count in counts for x in count))
-            found = self._known.get(key)
+            found = self._touched.get(key)
             if found is None:
                 shape, size = self.shapes[access.buffer], nbytes(access.buffer.dtype)
-                found = self._known[key] = _touched(counts, shape, size)
-            total = found if total is None else total.joined(found)
-        return total or Touched()
+                found = self._touched[key] = _touched(counts, shape, size)
+            total = found if total is None or total is found else total.joined(found)
+        return total or NOTHING
 
     def elements(self, accesses: Iterable[Access], running: Set[Loop]) -> int:
         """How many different elements they touch."""
         largest = 0
         for access in accesses:
-            count = 1
-            for points, _ in self._counts(access, running):
-                count = points * count
-            largest = most(largest, count)
+            largest = most(largest, product(points for points, _ in self._counts(access, running)))
         return largest
 
-    def _counts(self, access: Access, running: Set[Loop]) -> list[tuple[int, int]]:
-        """Along each dimension: how many indices occur, and how many there are from the first to the last."""
-        return [self._count(access, dim, running) for dim in range(len(access.indices))]
-
-    def _count(self, access: Access, dim: int, running: Set[Loop]) -> tuple[int, int]:
-        loops = self._loops.get((access, dim))
+    def _counts(self, access: Access, running: Set[Loop]) -> Counts:
+        loops = self._loops.get(access)
         if loops is None:
-            loops = self._loops[access, dim] = loops_in(access.indices[dim])
-        moving = tuple(loop for loop in loops if loop is None or loop in running)
-        found = self._reached.get((access, dim, moving))
+            loops = self._loops[access] = tuple(tuple(loops_in(index)) for index in access.indices)
+        moving = tuple(loop for each in loops for loop in each if loop is None or loop in running)
+        found = self._counted.get((access, moving))
         if found is None:
-            extent = self.shapes[access.buffer][dim]
-            span = points = least(reach(access.indices[dim], running, extent - 1) + 1, extent)
-            if None not in moving:
-                points = least(span, product(loop.extent for loop in moving if loop is not None))
-            found = self._reached[access, dim, moving] = (points, span)
+            dims = zip(access.indices, loops, self.shapes[access.buffer], strict=True)
+            found = tuple(_count(index, each, extent, running) for index, each, extent in dims)
+            self._counted[access, moving] = found
         return found
+
+
+def _count(index: Sum, loops: Iterable[Loop | None], extent: int, running: Set[Loop]) -> tuple[int, int]:
+    span = least(reach(index, running, extent - 1) + 1, extent)
+    moving = [loop for loop in loops if loop is None or loop in running]
+    if None in moving:
+        return span, span
+    return least(span, product(loop.extent for loop in moving if loop is not None)), span
 
 
 def identity(value: int) -> object:
@@ -100,23 +113,24 @@ def by_buffer(accesses: Iterable[Access]) -> dict[Buffer, list[Access]]:
     return grouped
 
 
-def _touched(counts: Sequence[tuple[int, int]], shape: Sequence[int], size: int) -> Touched:
-    """Rows that are touched whole join the next ones: then what is touched is one long run.
-
-    `counts` are, for each dimension, how many indices occur and how many there are from the first to the last.
-    """
+def _touched(counts: Counts, shape: Sequence[int], size: int) -> Touched:
+    """Rows that are touched whole join the next ones: then what is touched is one long run."""
     run, runs, whole, inside = 1, 1, 1, True
-    between, span, elements = 1, 1, 1  # from one index to the next; from the first element to behind the last
+    between, span = 1, 1  # from one index to the next; from the first element to behind the last
     for (points, reached), extent in zip(reversed(counts), reversed(shape), strict=True):
-        elements = elements * points
         count = reached if inside else points
         run, runs = run * (1 + whole * (count - 1)), runs * (1 + (1 - whole) * (count - 1))
         whole = whole * combined("le", extent, points)
         span = span + (reached - 1) * between
         between, inside = between * extent, False
+    elements = product(points for points, _ in counts)
+    sparse = bool(counts) and identity(counts[-1][0]) != identity(counts[-1][1])
 
     def units(unit: int) -> int:
-        return least(least(runs * ceil_div(run * size, unit), ceil_div(span * size, unit)), elements)
+        found = runs * ceil_div(run * size, unit)
+        if len(counts) > 1:
+            found = least(found, ceil_div(span * size, unit))
+        return least(found, elements) if sparse else found
 
     return Touched(elements * size, units(LINE), units(PAGE))
 

@@ -24,12 +24,14 @@ class Statement:
     Attributes:
         loops: those around, outermost first; statements share loops.
         domain: how many different points there are to compute.
+        iters: the variables that tell points apart: their values, and how many they have.
         operations: arithmetic operations of one iteration.
     """
 
     name: str
     loops: tuple[Loop, ...]
     domain: int
+    iters: tuple[tuple[Sum, int], ...]
     operations: int
     accesses: tuple[Access, ...]
     is_reduction: bool

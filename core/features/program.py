@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,25 +14,32 @@ from pegbox.features.formulas import Features, compute
 from pegbox.features.from_ir import nest_of_function
 from pegbox.features.from_te import nest_of_stages
 from pegbox.features.graph import Evaluation, Floats
+from pegbox.features.groups import Groups
 from pegbox.features.traced import Recorder
 from pegbox.features.tracing import Numbers, traced_view
 from pegbox.schedule.schedule import Schedule
 from pegbox.space import Config
-from pegbox.space.digits import Digits, checked_rows
+from pegbox.space.digits import Digits, Mask, checked_rows
 from pegbox.task.config_view import ApplyingConfig, TemplateConfig
 from pegbox.task.task import Task
 
-CHUNK = 1024
-"""Rows that are computed together: few enough for their numbers to stay in cache."""
+CHUNK = 4096
+"""Rows that are computed together."""
+
+FORMULA_ROWS = 1024
+"""Rows whose features are computed together: few enough for the levels of their loops to stay in cache."""
 
 MAX_CLASSES = 4096
 """So many classes are kept; then all are forgotten, and found again as they are needed."""
 
-POOL = 256
+POOL = 64
 """Configurations whose classes are found first: most classes of a space, and members to check each class with."""
 
 CHECKS = 2
 """Members of a new class that are described once more without tracing."""
+
+CHECKED = 16
+"""So many classes are checked, and then each one whose number is a multiple: what a template hides, it hides often."""
 
 NEIGHBORS = 16
 """Configurations near the first one of a class that are looked at for members to check."""
@@ -58,9 +65,13 @@ class ProgramFeatures:
         """Forget all classes."""
         self._numbers = Numbers(self.task.space)
         self._classes = Classes(self._numbers.graph)
-        self._plan: Evaluation | None = None
-        self._places = np.empty((0, WIDTH), dtype=np.intp)
+        self._groups = Groups(self._numbers.graph)
         self._primed = False
+
+    @property
+    def pinned(self) -> frozenset[int]:
+        """Positions of the knobs whose values cannot be traced: a class is found for each of them."""
+        return self._pinned
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ProgramFeatures, (self.task,)
@@ -76,26 +87,17 @@ class ProgramFeatures:
     def _chunk(self, digits: Digits) -> Features:
         classes = self._classified(digits)
         refused = np.array([leaf.nodes is None for leaf in self._classes.leaves])[classes]
-        plan = self._planned()
-        values = plan(digits)
-        columns = values[self._places[classes].T, np.arange(digits.shape[1])]
-        return self._finished(columns, refused)
+        return self._finished(self._groups.numbers(self._classes.leaves, digits, classes), refused)
 
-    def _finished(self, columns: Floats, refused: Any) -> Features:
-        found = compute(columns, self.task.target.num_cores)
-        features = np.stack([refused.astype(np.float64), *found.values()]).T.astype(np.float32)
+    def _finished(self, columns: Floats, refused: Mask) -> Features:
+        features = np.empty((columns.shape[1], len(self.names)), dtype=np.float32)
+        features[:, 0] = refused
+        for start in range(0, len(features), FORMULA_ROWS):
+            rows = slice(start, start + FORMULA_ROWS)
+            found = compute(np.ascontiguousarray(columns[:, rows]), self.task.target.num_cores)
+            features[rows, 1:] = np.stack(list(found.values())).T
         features[refused, 1:] = 0.0
         return features
-
-    def _planned(self) -> Evaluation:
-        """The plan for the numbers of all classes; a class that is refused has no numbers."""
-        if self._plan is None:
-            graph = self._numbers.graph
-            nothing = (graph.constant(0),) * WIDTH
-            nodes = [leaf.nodes or nothing for leaf in self._classes.leaves]
-            self._plan = Evaluation(graph, {node for each in nodes for node in each})
-            self._places = np.array([[self._plan.place[n] for n in each] for each in nodes], dtype=np.intp)
-        return self._plan
 
     def _classified(self, digits: Digits) -> Rows:
         """The class of each row; new ones are found on the way."""
@@ -124,19 +126,18 @@ class ProgramFeatures:
 
     def _add(self, row: Digits) -> None:
         """Find the class of a row. Where numbers got through untraced, pin the knobs that they came from."""
-        config = self.task.space.config(row.tolist())
-        recorder = Recorder(self._numbers.graph)
-        try:
-            numbers = self._described(traced_view(config, self._numbers, recorder, self._pinned))
-        finally:
-            recorder.open = False
+        numbers, recorder = self._traced(row)
         nodes = None if numbers is None else tuple(recorder.node(number) for number in numbers)
-        self._plan = None
         try:
-            leaf = self._classes.add(recorder.guards, nodes)
-        except Conflict:
-            self._pin(range(len(row)))
+            leaf = self._classes.add(recorder.guards, nodes, row)
+        except Conflict as conflict:
+            self._pin(self._astray(conflict.other.row, row))
             return
+        if leaf.number < CHECKED or leaf.number % CHECKED == 0:
+            self._check(leaf, row)
+
+    def _check(self, leaf: Leaf, row: Digits) -> None:
+        """Describe some members of a new class without tracing; on a difference, pin the knobs that are to blame."""
         for member in self._members(leaf, row):
             if not self._holds(leaf, member):
                 self._pin(self._culprits(leaf, row, member))
@@ -179,6 +180,32 @@ class ProgramFeatures:
                 found.append(knob)
         return found or differing
 
+    def _astray(self, one: Digits, other: Digits) -> list[int]:
+        """The knobs whose change alone makes a run ask other questions where it gave the same answers."""
+        differing = np.flatnonzero(one != other).tolist()
+        path, found = self._path(one), []
+        for knob in differing:
+            changed = one.copy()
+            changed[knob] = other[knob]
+            pairs = zip(path, self._path(changed), strict=False)
+            unlike = next(((a, b) for a, b in pairs if a != b), None)
+            if unlike is not None and unlike[0][0] != unlike[1][0]:
+                found.append(knob)
+        return found or differing
+
+    def _path(self, row: Digits) -> list[tuple[int, int]]:
+        """The questions of the traced run of a row, with the answers."""
+        return list(self._traced(row)[1].guards.items())
+
+    def _traced(self, row: Digits) -> tuple[list[int] | None, Recorder]:
+        """The numbers of a traced run; None where the template refuses."""
+        recorder = Recorder(self._numbers.graph)
+        config = self.task.space.config(row.tolist())
+        try:
+            return self._described(traced_view(config, self._numbers, recorder, self._pinned)), recorder
+        finally:
+            recorder.open = False
+
     def _described(self, view: TemplateConfig) -> list[int] | None:
         """The numbers of one configuration; None where the template refuses it."""
         try:
@@ -187,6 +214,17 @@ class ProgramFeatures:
         except PegboxError:
             return None
         return describe(nest, self.task.target.vector_bits // 8)
+
+    def of(self, configs: Sequence[Config]) -> Features:
+        """The features of configurations, of shape (len(configs), len(names))."""
+        rows = [config.digits for config in configs]
+        return self(np.array(rows, dtype=np.int64).reshape(len(rows), len(self.task.space.knobs)))
+
+    def show(self, config: Config) -> str:
+        """The features of one configuration as text, one a line."""
+        width = max(map(len, self.names))
+        values = self.of([config])[0].tolist()
+        return "\n".join(f"{name:<{width}} {value:10.3f}" for name, value in zip(self.names, values, strict=True))
 
     def direct(self, config: Config) -> Features:
         """The features of one configuration, from a run for it alone: slow, and what those of many must equal."""

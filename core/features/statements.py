@@ -34,18 +34,24 @@ def statements_of(block: Block, values: Sequence[Sum], loops: Sequence[Loop]) ->
     """The statements of a block whose variables have `values`, inside of `loops`."""
     body = _Body((), dict(zip((it.var for it in block.iters), values, strict=True)))
     _collect(block.body, body)
+    iters = tuple((value, it.extent) for value, it in zip(values, block.iters, strict=True))
+    return [_statement(block, part, loops, iters) for part in body.flat()]
+
+
+def _statement(block: Block, part: _Body, loops: Sequence[Loop], iters: tuple[tuple[Sum, int], ...]) -> Statement:
+    own = tuple((Sum(((loop, 1),)), loop.extent) for loop in part.inner)
     domain = 1
-    for it in block.iters:
-        domain = it.extent * domain
-    return [_statement(block, part, loops, domain) for part in body.flat()]
-
-
-def _statement(block: Block, part: _Body, loops: Sequence[Loop], domain: int) -> Statement:
-    for loop in part.inner:
-        domain = loop.extent * domain
-    around = (*loops, *part.inner)
-    accesses = tuple(part.accesses)
-    return Statement(block.name, around, domain, part.operations, accesses, block.is_reduction)
+    for _, extent in (*iters, *own):
+        domain = extent * domain
+    return Statement(
+        block.name,
+        (*loops, *part.inner),
+        domain,
+        (*iters, *own),
+        part.operations,
+        tuple(part.accesses),
+        block.is_reduction,
+    )
 
 
 def _collect(stmt: Stmt, into: _Body) -> None:

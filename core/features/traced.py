@@ -31,6 +31,7 @@ class Recorder:
         self.graph = graph
         self.guards: dict[int, int] = {}  # node: the value it had, in the order of asking
         self.open = True
+        self.made: dict[tuple[str, int, int, int], int] = {}
 
     def number(self, node: int, value: int) -> int:
         """An integer with the value `value` here that is `node` in general."""
@@ -97,16 +98,26 @@ class TracedInt(OpenInt):
 
 def combined(op: str, a: int, b: int) -> int:
     """`a op b` of plain or traced integers, without a guard: `op` is a key of PLAIN."""
-    plain = PLAIN[op](int(a), int(b))
-    recorder = _recorder(a) or _recorder(b)
+    recorder, x, y, plain = None, -1, -1, 0
+    if type(a) is TracedInt and a.recorder.open:
+        recorder, x = a.recorder, a.node
+    else:
+        plain = int(a)
+    if type(b) is TracedInt and b.recorder.open and (recorder is None or recorder is b.recorder):
+        recorder, y = b.recorder, b.node
+    else:
+        plain = int(b)
     if recorder is None:
-        return plain
-    return recorder.number(recorder.graph.apply(op, recorder.node(a), recorder.node(b)), plain)
-
-
-def _recorder(value: int) -> Recorder | None:
-    """The run that a number belongs to, while it goes on."""
-    return value.recorder if isinstance(value, TracedInt) and value.recorder.open else None
+        return PLAIN[op](int(a), int(b))
+    key = (op, x, y, plain)
+    found = recorder.made.get(key)
+    if found is None:
+        # Not seen in this run; -1 stands for the operand that is a plain number.
+        a_node = recorder.graph.constant(plain) if x < 0 else x
+        b_node = recorder.graph.constant(plain) if y < 0 else y
+        node = recorder.graph.apply(op, a_node, b_node)
+        found = recorder.made[key] = recorder.number(node, PLAIN[op](int(a), int(b)))
+    return found
 
 
 def most(a: int, b: int) -> int:

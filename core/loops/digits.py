@@ -24,12 +24,12 @@ class Digit:
 def digit_of(expr: Expr) -> Digit | None:
     """The expression as a digit of a variable, if it is one."""
     match expr:
-        case Binary("floormod", Binary("floordiv", Var() as var, Const(step)), Const(base)):
-            return Digit(var, int(step), int(base))
-        case Binary("floormod", Var() as var, Const(base)):
-            return Digit(var, 1, int(base))
-        case Binary("floordiv", Var() as var, Const(step)):
-            return Digit(var, int(step), None)
+        case Binary("floormod", Binary("floordiv", Var() as var, Const() as step), Const() as base):
+            return Digit(var, step.whole, base.whole)
+        case Binary("floormod", Var() as var, Const() as base):
+            return Digit(var, 1, base.whole)
+        case Binary("floordiv", Var() as var, Const() as step):
+            return Digit(var, step.whole, None)
         case _:
             return None
 

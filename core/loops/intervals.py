@@ -72,7 +72,7 @@ def caps_of(predicate: Expr, running: Set[Var]) -> list[tuple[Mapping[Expr, int]
         if isinstance(part, Compare) and part.op == "lt" and isinstance(part.b, Const):
             form = linear(part.a)
             if all(isinstance(t, Var) and t in running and c > 0 for t, c in form.terms.items()):
-                found.append((form.terms, int(part.b.value) - form.const - 1))
+                found.append((form.terms, part.b.whole - form.const - 1))
     return found
 
 
@@ -162,9 +162,9 @@ def _term(term: Expr, relax: Relaxation) -> Interval | None:
     if isinstance(term, Binary) and isinstance(term.b, Const):
         inner = _relax(linear(term.a), relax)
         if inner is not None and term.op in ("floordiv", "floormod"):
-            return _divided(term.op, inner, int(term.b.value), relax)
+            return _divided(term.op, inner, term.b.whole, relax)
         if inner is not None and term.op in ("min", "max"):
-            return _clamped(term.op, inner, term.a, int(term.b.value), relax)
+            return _clamped(term.op, inner, term.a, term.b.whole, relax)
     return _by_ranges(term, nodes, relax)
 
 

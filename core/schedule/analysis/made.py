@@ -60,7 +60,7 @@ def _is_border(part: Expr, whole: Sequence[tuple[Linear, int]], used: Sequence[M
     """Does a part of a predicate only say that a written index (`whole`, with extents) lies inside the buffer?"""
     if not (isinstance(part, Compare) and isinstance(part.b, Const)):
         return False
-    gap = linear(part.a).add(constant(int(part.b.value)), -1)
+    gap = linear(part.a).add(constant(part.b.whole), -1)
     if part.op == "lt":
         return linear(part.a).terms in used or any(gap == form.add(constant(n), -1) for form, n in whole)
     return part.op == "ge" and any(gap.terms == form.terms and gap.const >= form.const for form, _ in whole)

@@ -198,7 +198,7 @@ def pragma_value(key: str, value: object) -> int | bool:
         raise ScheduleError(f"unknown pragma {key!r}; use one of {', '.join(_PRAGMAS)}")
     if not isinstance(value, int) or (expected is int and (isinstance(value, bool) or value < 0)):
         raise ScheduleError(f"pragma {key}: {value!r} is no {expected.__name__}; give {expected.__name__} >= 0")
-    return expected(value)
+    return bool(value) if expected is bool else value
 
 
 def _of_kind(loop: For, kind: ForKind) -> For:
@@ -228,7 +228,7 @@ def _note(value: object) -> Any:
         return None if None in parts else parts
     number = integer(value)
     if number is not None:
-        return int(number)
+        return number
     return value if isinstance(value, bool | float | str) else None
 
 

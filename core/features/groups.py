@@ -1,0 +1,86 @@
+"""Classes that are much alike are evaluated together: most of their nodes are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pegbox.features.classes import Leaf, Rows
+from pegbox.features.describe import WIDTH
+from pegbox.features.graph import Evaluation, Floats, Graph
+from pegbox.space.digits import Digits
+
+SIZE = 32
+"""Classes in a group: with more of them more is computed that a row does not need, with fewer there are more calls."""
+
+SHARED = 5
+"""The paths of a group's classes are the same but for so many questions at the end."""
+
+ROWS = 512
+"""Rows that are evaluated together: few enough for their numbers to stay in cache."""
+
+
+class Group:
+    """A few classes, with one plan for all of their numbers."""
+
+    def __init__(self, first: Leaf) -> None:
+        self.members = [first]
+        self._plan: Evaluation | None = None
+        self._places = np.empty((0, WIDTH), dtype=np.intp)
+
+    def takes(self, leaf: Leaf) -> bool:
+        path, shared = self.members[0].path, max(len(leaf.path) - SHARED, 0)
+        return len(self.members) < SIZE and path[:shared] == leaf.path[:shared]
+
+    def add(self, leaf: Leaf) -> int:
+        """Returns the leaf's place in the group."""
+        self.members.append(leaf)
+        self._plan = None
+        return len(self.members) - 1
+
+    def numbers(self, graph: Graph, digits: Digits, members: Rows) -> Floats:
+        """Numbers of shape (WIDTH, rows) of rows that belong to `members`; digits of shape (knobs, rows)."""
+        if self._plan is None:
+            nothing = (graph.constant(0),) * WIDTH  # of what the template refuses
+            nodes = [leaf.nodes or nothing for leaf in self.members]
+            self._plan = Evaluation(graph, {node for each in nodes for node in each})
+            self._places = np.array([[self._plan.place[n] for n in each] for each in nodes], dtype=np.intp)
+        found = np.empty((WIDTH, digits.shape[1]))
+        for start in range(0, digits.shape[1], ROWS):
+            rows = slice(start, start + ROWS)
+            values = self._plan(np.ascontiguousarray(digits[:, rows]))
+            found[:, rows] = values[self._places[members[rows]].T, np.arange(values.shape[1])]
+        return found
+
+
+class Groups:
+    """All classes, in groups."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._groups: list[Group] = []
+        self._home = np.empty((0, 2), dtype=np.intp)  # by class: the number of its group, its place in it
+
+    def numbers(self, leaves: Sequence[Leaf], digits: Digits, classes: Rows) -> Floats:
+        """Numbers of shape (WIDTH, rows); digits of shape (knobs, rows)."""
+        self._take_in(leaves)
+        found = np.empty((WIDTH, digits.shape[1]))
+        homes = self._home[classes]
+        order = np.argsort(homes[:, 0], kind="stable")
+        present, starts = np.unique(homes[order, 0], return_index=True)
+        for number, rows in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
+            found[:, rows] = self._groups[number].numbers(self._graph, digits[:, rows], homes[rows, 1])
+        return found
+
+    def _take_in(self, leaves: Sequence[Leaf]) -> None:
+        new = [self._placed(leaf) for leaf in leaves[len(self._home) :]]
+        if new:
+            self._home = np.concatenate([self._home, np.array(new, dtype=np.intp)])
+
+    def _placed(self, leaf: Leaf) -> tuple[int, int]:
+        for number, group in enumerate(self._groups):
+            if group.takes(leaf):
+                return number, group.add(leaf)
+        self._groups.append(Group(leaf))
+        return len(self._groups) - 1, 0

@@ -1,0 +1,36 @@
+"""The short way from stages to a nest gives what the schedule's program has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pegbox.errors import InvalidConfig
+from pegbox.features.describe import LAYOUT, describe
+from pegbox.features.from_ir import nest_of_function
+from pegbox.features.from_te import nest_of_stages
+from pegbox.task.config_view import ApplyingConfig
+from pegbox.task.task import Task
+
+TASKS: list[tuple[Any, ...]] = [
+    ("matmul", 64, 96, 80), ("matmul", 300, 70, 100), ("matmul", 3, 64, 256), ("matmul", 40, 64, 5),
+    ("batch_matmul", 9, 32, 48, 40), ("stubborn", 12, 20, 16),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("which", TASKS, ids=str)
+def test_stages_and_the_replayed_program_are_described_alike(task_of: Callable[..., Task], which: Any) -> None:
+    task = task_of(*which)
+    for row in task.space.sample(8, np.random.default_rng(3)):
+        config = task.space.config(row)
+        try:
+            stages, tensors = task._run(ApplyingConfig(config))
+        except InvalidConfig:
+            continue
+        short = describe(nest_of_stages(stages, tensors), 64)
+        whole = describe(nest_of_function(task.schedule(config).func), 64)
+        unlike = {name: (short[at], whole[at]) for name, at in LAYOUT.items() if short[at] != whole[at]}
+        assert not unlike, str(config)

@@ -1,0 +1,153 @@
+"""Features of many configurations at once are those of each alone, whatever was asked before or beside."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pegbox.codegen.target import Target
+from pegbox.features import ProgramFeatures
+from pegbox.task.task import Task, create_task
+from pegbox.task.template import Template
+
+TASKS: list[tuple[Any, ...]] = [
+    ("matmul", 64, 96, 80), ("matmul", 300, 70, 100), ("matmul", 3, 64, 256), ("matmul", 40, 64, 5),
+    ("batch_matmul", 9, 32, 48, 40), ("conv2d", 1, 8, 10, 10, 32, 3, 3),
+    ("stubborn", 12, 20, 16), ("by_primitives", 12, 20, 16),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("which", TASKS, ids=str)
+def test_features_equal_those_of_a_run_for_each_configuration_alone(task_of: Callable[..., Task], which: Any) -> None:
+    task = task_of(*which)
+    features = ProgramFeatures(task)
+    rows = task.space.sample(20, np.random.default_rng(7))
+    found = features(rows)
+    assert found.shape == (len(rows), len(features.names))
+    assert found.dtype == np.float32
+    assert np.isfinite(found).all()
+    for row, values in list(zip(rows, found, strict=True))[:15]:
+        np.testing.assert_array_equal(values, features.direct(task.space.config(row)), str(task.space.config(row)))
+
+
+@pytest.mark.parametrize("which", [TASKS[0], TASKS[-2]], ids=str)
+def test_a_row_has_its_features_whatever_else_is_asked(task_of: Callable[..., Task], which: Any) -> None:
+    task = task_of(*which)
+    rows = task.space.sample(40, np.random.default_rng(1))
+    together = ProgramFeatures(task)(rows)
+    other = ProgramFeatures(task)
+    other(rows[::-3])
+    apart = np.concatenate([other(rows[i : i + 7]) for i in range(0, len(rows), 7)])
+    assert together.tobytes() == apart.tobytes()
+    alone = np.concatenate([other(row[None, :]) for row in rows])
+    assert together.tobytes() == alone.tobytes()
+
+
+def test_features_travel_to_other_processes(task_of: Callable[..., Task]) -> None:
+    features = ProgramFeatures(task_of("matmul", 16, 32, 32))
+    rows = features.task.space.sample(20, np.random.default_rng(1))
+    found = features(rows)
+    assert pickle.loads(pickle.dumps(features))(rows).tobytes() == found.tobytes()
+
+
+def test_a_few_classes_stand_for_a_whole_space(task_of: Callable[..., Task]) -> None:
+    task = task_of("matmul", 64, 96, 80)
+    runs = 0
+    inner = task.template.function
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal runs
+        runs += 1
+        return inner(*args, **kwargs)
+
+    object.__setattr__(task, "template", Template("matmul", counted))
+    features = ProgramFeatures(task)
+    features(task.space.sample(2000, np.random.default_rng(0)))
+    assert runs < 120
+    before = runs
+    features(task.space.sample(2000, np.random.default_rng(1)))
+    assert runs - before < 20
+
+
+def test_what_escapes_tracing_is_noticed_and_only_that_knob_pinned(task_of: Callable[..., Task]) -> None:
+    task = task_of("stubborn", 12, 20, 16)
+    features = ProgramFeatures(task)
+    features(task.space.sample(60, np.random.default_rng(0)))
+    assert {list(task.space.knobs)[knob] for knob in features.pinned} == {"levels", "w"}
+
+
+def test_what_the_template_refuses_is_flagged(task_of: Callable[..., Task]) -> None:
+    task = task_of("stubborn", 12, 20, 16)
+    features = ProgramFeatures(task)
+    rows = task.space.sample(120, np.random.default_rng(2))
+    configs = [task.space.config(row) for row in rows]
+    refused = [c["mode"].val == "root" and c["w"].val == 16 and c["pair"].val[0] == 4 for c in configs]
+    found = features(rows)
+    assert 0 < sum(refused) < len(rows)
+    np.testing.assert_array_equal(found[:, features.names.index("invalid")], refused)
+    assert not found[refused, 1:].any()
+    assert found[~np.array(refused), 1:].any(axis=1).all()
+
+
+def test_names_and_width_are_the_same_for_all_templates_and_shapes(task_of: Callable[..., Task]) -> None:
+    every = {ProgramFeatures(task_of(*which)).names for which in TASKS}
+    assert len(every) == 1
+    (names,) = every
+    assert len(set(names)) == len(names)
+
+
+def test_a_broken_template_leaves_nothing_behind() -> None:
+    asked: list[Any] = []
+
+    def moody(cfg: Any, n: int) -> Any:
+        from pegbox import te
+
+        cfg.define_knob("f", [1, 2, 4])
+        a = te.placeholder((n,), name="A")
+        b = te.compute((n,), lambda i: a[i] * 2, name="B")
+        s = te.create_schedule(b.op)
+        asked.append(cfg["f"].val)
+        if cfg["f"].val == 4:
+            raise KeyError("a defect")
+        s[b].split(s[b].op.axis[0], factor=cfg["f"].val)
+        return s, [a, b]
+
+    task = Task(Template("moody", moody), (8,), {}, Target("llvm"))
+    found = ProgramFeatures(task)(np.array([[0], [1], [2]]))
+    assert found[:, 0].tolist() == [0.0, 0.0, 1.0]
+    # What the template kept of a traced run is a number like any other by now.
+    assert all(type(value + 1) is int for value in asked)
+    assert task.schedule(task.space.config([1])).func is not None
+
+
+def test_the_numbers_of_a_tile_are_those_that_a_person_would_count(task_of: Callable[..., Task]) -> None:
+    task = task_of("matmul", 64, 96, 128)
+    space = task.space
+    rows = space.sample(400, np.random.default_rng(0))
+    configs = [space.config(row) for row in rows]
+    wanted = [i for i, c in enumerate(configs) if c["layout"].val == "packed" and c["k_block"].val == 0]
+    features = ProgramFeatures(task)
+    column = {name: features(rows[wanted])[:, n] for n, name in enumerate(features.names)}
+    mr = np.array([configs[i]["mr"].val for i in wanted])
+    vectors = np.array([configs[i]["nr"].val // 16 for i in wanted])
+    steps = np.array([configs[i]["unroll_k"].val for i in wanted])
+    np.testing.assert_allclose(column["tile.accumulators"], mr * vectors)
+    np.testing.assert_allclose(column["tile.loads_per_work"], (mr + vectors) / (mr * vectors), rtol=1e-6)
+    np.testing.assert_allclose(column["tile.work"], np.log2(1 + mr * vectors * steps), rtol=1e-6)
+    np.testing.assert_allclose(column["tile.trip"], np.log2(1 + 96 / steps), rtol=0.01)
+    padded = -(-64 // mr) * mr * -(-8 // vectors) * vectors * 16
+    np.testing.assert_allclose(column["main.waste"], np.log2(padded / (64 * 128)), atol=1e-5)
+    assert set(column["vector.length"].tolist()) == {np.float32(np.log2(17))}
+
+
+def test_text_for_people(task_of: Callable[..., Task]) -> None:
+    task = create_task("matmul", (64, 64, 64))
+    features = ProgramFeatures(task)
+    text = features.show(task.space.get(0))
+    assert len(text.splitlines()) == len(features.names)
+    assert text.splitlines()[0].split() == ["invalid", "0.000"]
+    assert features.of([]).shape == (0, len(features.names))
