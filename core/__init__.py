@@ -47,6 +47,7 @@ _HOME = {
     "BaseTuner": "pegbox.search.base",
     "Comparison": "pegbox.search.comparison",
     "hookimpl": "pegbox.hooks",
+    "program_features": "pegbox.features",
 }
 _MODULES = ("api", "errors", "te", "tir")
 
@@ -71,6 +72,7 @@ __all__ = [
     "hookimpl",
     "lower",
     "pack_space",
+    "program_features",
     "recorded_space",
     "recorded_spaces",
     "sweep",
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
     from pegbox import api, errors, te, tir
     from pegbox.api import build, compare, export, lower, tune
     from pegbox.codegen.target import Target
+    from pegbox.features import program_features
     from pegbox.hooks import hookimpl
     from pegbox.records.apply import apply_history_best
     from pegbox.records.journal import Journal

@@ -73,6 +73,11 @@ class ProgramFeatures:
         """Positions of the knobs whose values cannot be traced: a class is found for each of them."""
         return self._pinned
 
+    @property
+    def num_classes(self) -> int:
+        """How many classes of programs were found so far."""
+        return len(self._classes.leaves)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return ProgramFeatures, (self.task,)
 
