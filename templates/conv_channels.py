@@ -44,13 +44,15 @@ def _copied_data(cfg: Any, conv: Conv, data: Tensor) -> Tensor | None:
         return None
     if cfg["pack_data"].val == "plain":
         shape = conv.at(conv.n, conv.c, *conv.padded)
-        return te.compute(shape, lambda *i: padded(conv, data, *conv.named(i)), name="data_padded")
+        plain: Tensor = te.compute(shape, lambda *i: padded(conv, data, *conv.named(i)), name="data_padded")
+        return plain
     block = cfg["tile_c"].size[-1]
-    return te.compute(
+    blocked: Tensor = te.compute(
         (conv.n, conv.c // block, *conv.padded, block),
         lambda n, co, y, x, ci: padded(conv, data, n, co * block + ci, y, x),
         name="data_blocked",
     )
+    return blocked
 
 
 def padded(conv: Conv, data: Tensor, n: Any, c: Any, y: Any, x: Any) -> Any:

@@ -48,11 +48,12 @@ def _phases(conv: Conv, data: Tensor, pitch: int) -> Tensor:
     (sy, sx), (oh, _) = conv.stride, conv.out
     phases = [max(k * d % s for k in range(size)) + 1 for size, d, s in
               zip(conv.kernel, conv.dilation, conv.stride, strict=True)]  # fmt: skip
-    return te.compute(
+    copied: Tensor = te.compute(
         (conv.n, conv.c, *phases, oh + conv.reach[0] // sy, pitch),
         lambda n, c, py, px, y, x: padded(conv, data, n, c, y * sy + py, x * sx + px),
         name="data_phases",
     )
+    return copied
 
 
 def _packed_weights(cfg: Any, conv: Conv, weight: Tensor) -> Tensor:
