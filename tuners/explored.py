@@ -83,4 +83,7 @@ def whole(space: ConfigSpace, limit: int) -> Digits | None:
     """Every valid configuration, if the space has few points or is a short list; shape (n, knobs)."""
     if isinstance(space, ListedSpace):
         return space.rows if len(space.rows) <= limit else None
-    return rows_of(list(space.iterate())).reshape(-1, len(space.knobs)) if space.size <= limit else None
+    if space.size > limit:
+        return None
+    found = [config.digits for config in space.iterate()]
+    return np.array(found, dtype=np.int64).reshape(len(found), len(space.knobs))

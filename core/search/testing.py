@@ -20,9 +20,11 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.search.elsewhere import in_another_process
 from pegbox.search.loop import run
+from pegbox.search.model_testing import CostModelContract as CostModelContract
 from pegbox.search.protocols import Tuner
-from pegbox.space import Config, ConfigSpace
+from pegbox.space import Config, ConfigSpace, ListedSpace
 
 CostFunction = Callable[[Config], float]
 """Seconds of a configuration; infinity for one that fails."""
@@ -159,6 +161,18 @@ class TunerContract:
         again = [configs for configs, _ in self.rounds(self.make(matmul_space(), seed=7), batches=6)]
         assert first == again
 
+    def test_gives_the_same_proposals_in_another_process(self) -> None:
+        assert in_another_process(self, "proposals") == self.proposals()
+
+    def test_stays_inside_a_listed_space(self) -> None:
+        whole = constrained_space()
+        space = ListedSpace(whole, whole.sample(60, np.random.default_rng(5)))
+        assert set(self.drain(self.make(space))) == set(space.iterate())
+
+    def test_takes_being_asked_for_more_than_is_left(self) -> None:
+        space = small_space()
+        assert set(self.drain(self.make(space), n=1000)) == set(space.iterate())
+
     def test_visits_a_whole_small_space_and_then_proposes_nothing(self) -> None:
         space = small_space()
         tuner = self.make(space)
@@ -170,6 +184,13 @@ class TunerContract:
         tuner = self.make(matmul_space())
         for configs, _ in self.rounds(tuner, batches=6, cost=lambda config: math.inf):
             assert configs
+
+    def test_survives_failures_among_what_works(self) -> None:
+        space = constrained_space()
+        tuner = self.make(space)
+        for configs, _ in self.rounds(tuner, batches=6, cost=lambda config: math.inf if config.index % 3 else 1e-3):
+            assert configs
+            assert space.is_valid(np.array([config.digits for config in configs])).all()
 
     def test_survives_equal_costs(self) -> None:
         tuner = self.make(matmul_space())
@@ -199,11 +220,16 @@ class TunerContract:
             tuner.tell(configs, results)
             yield configs, results
 
-    def drain(self, tuner: Tuner, *, limit: int = 1000) -> list[Config]:
+    def proposals(self) -> str:
+        """What a tuner with a seed proposes in a few rounds, as text."""
+        asked = self.rounds(self.make(constrained_space(), seed=11), batches=4, n=8)
+        return " ".join(str(config.index) for configs, _ in asked for config in configs)
+
+    def drain(self, tuner: Tuner, *, n: int = 7, limit: int = 1000) -> list[Config]:
         """Ask and tell until the tuner has nothing left; fails when that takes more than `limit` asks."""
         found: list[Config] = []
         for _ in range(limit):
-            configs = list(tuner.ask(7))
+            configs = list(tuner.ask(n))
             if not configs:
                 return found
             found += configs

@@ -10,7 +10,8 @@ from pegbox.errors import ArgumentError
 from pegbox.search import make_tuner, run
 from pegbox.search.testing import ArtificialMeasurer, matmul_cost, matmul_space, result_of
 from pegbox.space import Config
-from pegbox.tuners.cost_models.xgboost import XGBoostCostModel, relative_speed
+from pegbox.tuners.cost_models.training import relative_speed
+from pegbox.tuners.cost_models.xgboost import XGBoostCostModel
 from pegbox.tuners.xgb import XGBTuner
 
 
@@ -113,12 +114,15 @@ def test_a_share_of_a_plan_is_random() -> None:
     ("options", "shown"),
     [
         ({"plan_size": 0}, "plan_size=0"),
-        ({"num_warmup": 0}, "num_warmup=0"),
+        ({"num_warmup": 1}, "num_warmup=1 .*>= 2"),
         ({"sa_chains": -1}, "sa_chains=-1"),
         ({"sa_steps": -1}, "sa_steps=-1"),
         ({"sa_temperature": math.nan}, "sa_temperature=nan"),
         ({"epsilon": 1.5}, r"epsilon=1\.5 .*from 0 to 1"),
         ({"diversity": -1.0}, r"diversity=-1\.0"),
+        ({"transfer_weight": -1}, "transfer_weight=-1"),
+        ({"features": "knob"}, "features='knob' .*'both', 'knobs', 'program'"),
+        ({"features": "program"}, "features='program' .*use features='knobs'"),
         ({"loss_type": "rang"}, r"loss_type='rang' .*'rank', 'reg'"),
         ({"cost_model": "xgboost:max_depth=99"}, "max_depth=99 .*1 to 16"),
     ],

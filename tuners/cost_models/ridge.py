@@ -11,7 +11,7 @@ import numpy as np
 
 from pegbox.search.checks import check_int
 from pegbox.search.protocols import Features, Floats
-from pegbox.tuners.cost_models.training import checked_features, checked_training, not_fitted, relative_speed
+from pegbox.tuners.cost_models.training import checked_features, checked_training, not_fitted, rank_share
 
 NAME = "cost model 'ridge'"
 SHRINKAGES = np.logspace(-4, 1, 11)
@@ -19,7 +19,7 @@ SHRINKAGES = np.logspace(-4, 1, 11)
 
 
 class RidgeCostModel:
-    """Learns relative speeds: the fastest trial is 1, one half as fast is 0.5, a failed one is 0.
+    """Learns the ranks of the trials.
 
     `degree` is how many features are multiplied with each other. The time to fit grows with the cube of the records,
     so at most `max_records` are used: the fastest half of that many, and an even selection of the others.
@@ -41,9 +41,9 @@ class RidgeCostModel:
         # What did not vary says nothing; multiplied by 0, it also says nothing of rows in which it does.
         self._factor = np.where(deviation > 0, 1.0 / np.where(deviation > 0, deviation, 1.0), 0.0)
         self._rows = self._scaled(wide)
-        speeds = relative_speed(seconds[used])
-        self._offset = float(speeds.mean())
-        self._weights = _dual_weights(self._kernel(self._rows, self._rows), speeds - self._offset)
+        ranks = rank_share(seconds[used])
+        self._offset = float(ranks.mean())
+        self._weights = _dual_weights(self._kernel(self._rows, self._rows), ranks - self._offset)
 
     def predict(self, features: Features) -> Floats:
         if self._rows is None:

@@ -1,8 +1,7 @@
 """Gradient-boosted trees as a cost model.
 
 XGBoost is Chen and Guestrin, "XGBoost: A Scalable Tree Boosting System" (KDD 2016); ranking candidates with it instead
-of predicting their time is Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018). Each tree sees a random
-part of the trials and of the features: Friedman, "Stochastic Gradient Boosting" (2002).
+of predicting their time is Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018).
 """
 
 from __future__ import annotations
@@ -15,7 +14,13 @@ import numpy.typing as npt
 from pegbox.errors import PluginError
 from pegbox.search.checks import check_choice, check_float, check_int
 from pegbox.search.protocols import Features, Floats
-from pegbox.tuners.cost_models.training import checked_features, checked_training, not_fitted, relative_speed
+from pegbox.tuners.cost_models.training import (
+    checked_features,
+    checked_training,
+    not_fitted,
+    rank_share,
+    relative_speed,
+)
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -23,14 +28,18 @@ if TYPE_CHECKING:
 NAME = "cost model 'xgboost'"
 LOSSES = {"rank": "rank:pairwise", "reg": "reg:squarederror"}
 
+FEWEST_FEATURES = 32
+"""A tree sees at least so many features, or all that there are."""
+
 
 class XGBoostCostModel:
-    """Learns relative speeds: the fastest trial is 1, one half as fast is 0.5, a failed one is 0.
+    """Learns which configurations are faster than others.
 
-    `loss_type` is "reg" (squared error of the relative speed) or "rank" (only the order counts). `rounds` trees of
-    depth `max_depth` are fitted anew each time, which takes some ten milliseconds for a few hundred trials; each sees
-    the share `subsample` of the trials and the share `colsample` of the features.
-    One thread and a fixed seed make the same trials give the same model.
+    `loss_type` is "reg" (squared error of the rank among the trials) or "rank" (pairs of trials in the wrong order).
+    `rounds` trees of depth `max_depth` are fitted anew each time, which takes some ten milliseconds for a few hundred
+    trials. Each sees the share `subsample` of the trials, and the share `colsample` of the features but at least 32:
+    with few trials or few features a part of them is too little. One thread and a fixed seed make the same trials give
+    the same model.
     """
 
     def __init__(
@@ -41,7 +50,7 @@ class XGBoostCostModel:
         rounds: int = 80,
         max_depth: int = 4,
         learning_rate: float = 0.12,
-        subsample: float = 0.7,
+        subsample: float = 1.0,
         colsample: float = 0.4,
     ) -> None:
         self._objective = LOSSES[check_choice("loss_type", loss_type, tuple(LOSSES))]
@@ -51,7 +60,6 @@ class XGBoostCostModel:
             "max_depth": check_int("max_depth", max_depth, maximum=16),
             "learning_rate": check_float("learning_rate", learning_rate, minimum=1e-6, maximum=1.0),
             "subsample": check_float("subsample", subsample, minimum=0.01, maximum=1.0),
-            "colsample_bytree": check_float("colsample", colsample, minimum=0.01, maximum=1.0),
             "tree_method": "hist",
             # Knobs have few values, and a histogram costs as much as it has bins.
             "max_bin": 32,
@@ -64,6 +72,7 @@ class XGBoostCostModel:
             self._params |= {"lambdarank_pair_method": "mean", "lambdarank_num_pair_per_sample": 8}
             # A pairwise loss has small second derivatives: the usual 1 would forbid most splits of so few trials.
             self._params["min_child_weight"] = 0.1
+        self._colsample = check_float("colsample", colsample, minimum=0.01, maximum=1.0)
         self._booster: Any = None
         self._width = 0
         self._varying: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
@@ -73,10 +82,13 @@ class XGBoostCostModel:
         xgboost = _xgboost()
         # A column that is the same everywhere only takes the place of others that a tree could have been given.
         self._varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
-        data = xgboost.DMatrix(rows[:, self._varying], label=relative_speed(seconds), nthread=1)
-        if self._objective.startswith("rank"):
+        ranking = self._objective.startswith("rank")
+        labels = relative_speed(seconds) if ranking else rank_share(seconds)
+        data = xgboost.DMatrix(rows[:, self._varying], label=labels, nthread=1)
+        if ranking:
             data.set_group([len(seconds)])
-        self._booster = xgboost.train(self._params, data, num_boost_round=self._rounds)
+        share = max(self._colsample, min(1.0, FEWEST_FEATURES / max(1, len(self._varying))))
+        self._booster = xgboost.train(self._params | {"colsample_bytree": share}, data, num_boost_round=self._rounds)
         self._width = rows.shape[1]
 
     def predict(self, features: Features) -> Floats:
