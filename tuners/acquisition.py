@@ -7,9 +7,6 @@ import numpy as np
 from pegbox.tuners.explored import Places
 from pegbox.tuners.surrogates.gaussian_process import Posterior
 
-DIGITS = 6
-"""Bounds are compared to so many decimals: the last bits of a sum must not decide what is proposed."""
-
 
 def optimistic_batch(posterior: Posterior, n: int, rng: np.random.Generator, *, boldness: float) -> Places:
     """Places of `n` different rows, each the one of lowest `mean - b * deviation` after those before it.
@@ -20,7 +17,7 @@ def optimistic_batch(posterior: Posterior, n: int, rng: np.random.Generator, *, 
     """
     chosen: list[int] = []
     for bold in rng.exponential(boldness, min(n, len(posterior.mean))):
-        bounds = np.round(posterior.mean - bold * np.sqrt(posterior.variance), DIGITS)
+        bounds = posterior.bounds(bold)
         bounds[chosen] = np.inf
         chosen.append(int(np.argmin(bounds)))
         posterior = posterior.observe(chosen[-1])

@@ -7,10 +7,11 @@ mixed knobs with constraints, Hellsten et al., "BaCO: A Fast and Portable Bayesi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
 from pegbox.search.base import BaseTuner
 from pegbox.search.checks import check_float, check_int
@@ -19,14 +20,21 @@ from pegbox.search.protocols import FeatureSource, Floats
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.acquisition import optimistic_batch
 from pegbox.tuners.candidates import CandidatePool
-from pegbox.tuners.explored import Digits, Explored, Places, rows_of
+from pegbox.tuners.explored import Digits, Explored, rows_of
 from pegbox.tuners.foresight import Foresight
-from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
+from pegbox.tuners.surrogates.gaussian_process import GaussianProcess, Posterior
 from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.surrogates.targets import targets
 
 TUNING_STEPS = 8
 """Steps on the process's parameters, each time from where the last ones led."""
+
+SMALLEST, GROWTH = 4, 6
+"""The first batches are small, because what is learned from each result is most when there are few: so many
+configurations at least, and one for so many that were measured."""
+
+CLIMBS, CLIMBERS, CLIMBING = 2, 24, 4
+"""How often candidates grow by neighbours of the most promising, of how many of these, and how many of each."""
 
 
 class BayesTuner(BaseTuner):
@@ -72,10 +80,10 @@ class BayesTuner(BaseTuner):
         if missing > 0 or not np.ptp(targets(self._costs)) > 0:
             # Nothing to learn from, or nothing that differs.
             return self._explored.configs(self._explored.sample(min(n, missing) if missing > 0 else n, self._rng))
-        rows, scores = self._plan(n)
-        spare = self._explored.sample(n, self._rng) if len(rows) < n else rows[:0]
-        rows = np.concatenate([rows, spare])
-        configs = self._explored.configs(rows[self._explored.fresh(rows, limit=n)])
+        rows, scores = self._plan(min(n, max(SMALLEST, len(self._rows) // GROWTH)))
+        if not len(rows):
+            rows = self._explored.sample(n, self._rng)
+        configs = self._explored.configs(rows)
         self._foresight.expect(configs[: len(scores)], scores)
         return configs
 
@@ -91,18 +99,38 @@ class BayesTuner(BaseTuner):
     def model_report(self) -> ModelReport | None:
         return self._foresight.report()
 
+    def score(self, configs: Sequence[Config]) -> Floats:
+        """The scores of configurations, (n,), by the model that chose the last batch: the higher, the faster.
+
+        Raises `ArgumentError` before there is one.
+        """
+        if self._process is None or self._inputs is None:
+            raise ArgumentError("bayes: no model yet; it is made when there are trials that differ")
+        return -self._process.posterior(self._inputs(rows_of(configs))).mean
+
     def _plan(self, n: int) -> tuple[Digits, Floats]:
         """At most `n` new rows and the model's scores of them."""
         inputs, pool = self._prepared()
-        best, latest = np.argsort(self._costs, kind="stable"), np.arange(len(self._costs))[::-1]
-        kept = np.unique(np.concatenate([best[: self._memory // 2], latest[: self._memory - self._memory // 2]]))
-        process = self._learned(inputs, kept)
+        process = self._learned(inputs)
         rows = pool.around(self._rows, self._costs)
         if not len(rows):
             return rows, np.empty(0)
+        rows = self._climbed(rows, pool, lambda new: process.posterior(inputs(new)))
         posterior = process.posterior(inputs(rows))
         chosen = optimistic_batch(posterior, n, self._rng, boldness=self._boldness)
         return rows[chosen], -posterior.mean[chosen]
+
+    def _climbed(self, rows: Digits, pool: CandidatePool, believe: Callable[[Digits], Posterior]) -> Digits:
+        """The candidates, and neighbours of the most promising among them, and of these."""
+        bounds = believe(rows).bounds(self._boldness)
+        for _ in range(CLIMBS):
+            best = np.argsort(bounds, kind="stable")[:CLIMBERS]
+            new = pool.neighbors(np.repeat(rows[best], CLIMBING, axis=0), but=rows)
+            if not len(new):
+                break
+            rows = np.concatenate([rows, new])
+            bounds = np.concatenate([bounds, believe(new).bounds(self._boldness)])
+        return rows
 
     def _prepared(self) -> tuple[Inputs, CandidatePool]:
         if self._pool is None or self._inputs is None:
@@ -110,10 +138,13 @@ class BayesTuner(BaseTuner):
             self._inputs = Inputs(self._space, self._program, self._pool.sample)
         return self._inputs, self._pool
 
-    def _learned(self, inputs: Inputs, kept: Places) -> GaussianProcess:
-        """The process, fitted on the trials that are kept; its parameters only when there are a tenth more."""
+    def _learned(self, inputs: Inputs) -> GaussianProcess:
+        """The process, fitted on the trials that it remembers; its parameters only when there are a tenth more."""
         if self._process is None:
             self._process = GaussianProcess(inputs.groups)
+        best, latest = np.argsort(self._costs, kind="stable"), np.arange(len(self._costs))[::-1]
+        half = self._memory // 2
+        kept = np.unique(np.concatenate([best[:half], latest[: self._memory - half]]))
         due = len(self._costs) >= 1.1 * self._tuned
         self._process.fit(inputs(self._rows[kept]), targets(self._costs[kept]), steps=TUNING_STEPS if due else 0)
         self._tuned = len(self._costs) if due else self._tuned

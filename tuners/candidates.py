@@ -5,32 +5,48 @@ from __future__ import annotations
 import numpy as np
 
 from pegbox.search.protocols import Floats
-from pegbox.tuners.explored import Digits, Explored
+from pegbox.tuners.explored import Digits, Explored, whole
+
+WHOLE = 8192
+"""A space of so few configurations is looked at whole."""
 
 
 class CandidatePool:
     """Random configurations that are kept from batch to batch, a part of them renewed, and relatives of the best.
 
     Keeping most of them saves computing their features again, and hardly costs variety: what is not chosen was looked
-    at by a model that knew less. Relatives are neighbours, neighbours of these, and crossings of the `parents` best.
+    at by a model that knew less. Relatives are neighbours, neighbours of these, and crossings of the best.
     """
 
     def __init__(self, explored: Explored, rng: np.random.Generator, *, anywhere: int, near: int) -> None:
         self._explored, self._space, self._rng = explored, explored.space, rng
         self._anywhere, self._near = anywhere, near
+        self._whole = whole(self._space, WHOLE)
         self.sample: Digits = self._space.sample(anywhere, rng)
+        """Some of the space at random."""
 
     def around(self, rows: Digits, costs: Floats) -> Digits:
         """New candidates, none of them explored, no two the same, given what was measured."""
+        if self._whole is not None:
+            return self._whole[self._explored.fresh(self._whole)]
         self._renew()
-        pool = np.concatenate([self._relatives(rows, costs), self.sample])
-        return pool[self._explored.fresh(pool)]
+        return self._fresh(np.concatenate([self._relatives(rows, costs), self.sample]))
+
+    def neighbors(self, rows: Digits, *, but: Digits) -> Digits:
+        """New candidates next to `rows` that are not in `but`; none where the space is looked at whole anyway."""
+        if self._whole is not None:
+            return rows[:0]
+        found = np.concatenate([but, self._space.neighbors(rows, self._rng)])
+        places = self._explored.fresh(found)
+        return found[places[places >= len(but)]]
+
+    def _fresh(self, rows: Digits) -> Digits:
+        return rows[self._explored.fresh(rows)]
 
     def _renew(self) -> None:
-        """Drop what is explored, and the oldest quarter."""
-        kept = self.sample[self._explored.fresh(self.sample)][: self._anywhere * 3 // 4]
-        new = self._space.sample(self._anywhere - len(kept), self._rng)
-        self.sample = np.concatenate([new, kept])
+        """Drop what is explored, and the oldest eighth."""
+        kept = self._fresh(self.sample)[: self._anywhere * 7 // 8]
+        self.sample = np.concatenate([self._space.sample(self._anywhere - len(kept), self._rng), kept])
 
     def _relatives(self, rows: Digits, costs: Floats) -> Digits:
         order = np.argsort(costs, kind="stable")

@@ -48,6 +48,11 @@ class Posterior:
     _scaled: Floats
     _root: Floats
 
+    def bounds(self, boldness: float) -> Floats:
+        """What the rows may well cost, being lucky: mean less so many standard deviations, shape (m,)."""
+        # Rounded, because the last bits of a sum must not decide what is proposed.
+        return np.round(self.mean - boldness * np.sqrt(self.variance), 6)
+
     def observe(self, place: int) -> Posterior:
         """The rows after `place` was measured with its own mean as the result (a Kriging believer's fantasy).
 

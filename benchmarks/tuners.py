@@ -1,0 +1,186 @@
+"""What the default tuner promises, on recorded spaces: a table with a verdict for each line.
+
+    python3 benchmarks/tuners.py                               # every recorded space that comes with pegbox
+    python3 benchmarks/tuners.py space.jsonl --seeds 40 --tuner bayes:batch_size=4
+
+Nothing is compiled or measured; answers come from the records. One thread: what takes time here is the tuners' own.
+
+- Trials to 95% of the best recorded: medians over the seeds; a run that does not get there counts as infinitely long.
+- Model: after the trials, the tuner's model scores all configurations of the space that it has not seen. Of all pairs
+  of these (or a million random ones), the share that the scores put in the order of the recorded costs. Pairs that are
+  closer to each other than the measuring noise (see `noise_of`) have no order that could be known; the second figure
+  leaves them out.
+- Overhead: processor time of ask and tell per trial, the median over the batches; in an artificial space of 2.9 million
+  configurations (knobs alone), and in the whole space of a matmul task of a million (knobs and program features).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+# One thread, and equal sums in all processes.
+if os.environ.get("OPENBLAS_NUM_THREADS") != "1":
+    os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+
+import numpy as np
+
+import pegbox as pb
+from pegbox.records.library import recorded_spaces
+from pegbox.records.recorded import RecordedSpace
+from pegbox.records.simulated import SimulatedMeasurer
+from pegbox.search import make_tuner, run
+from pegbox.search.programs import program_features
+from pegbox.search.testing import matmul_cost, matmul_space, result_of
+
+Line = tuple[str, str, str, bool]
+"""What, the value, what is asked for, whether it is that."""
+
+PAIRS = 1_000_000
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("spaces", nargs="*", help="names or files of recorded spaces (default: those of pegbox)")
+    parser.add_argument("--tuner", default="bayes")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--proposals", type=int, metavar="SEED", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    names = options.spaces or list(recorded_spaces())
+    if not names:
+        parser.error("no recorded space comes with this pegbox; give a file (see pegbox sweep)")
+    if options.proposals is not None:
+        print(proposals(pb.recorded_space(names[0]), options.tuner, options.proposals, options.trials))
+        return 0
+    lines: list[Line] = []
+    for name in names:
+        space = pb.recorded_space(name)
+        print(f"{space}; within 95% of the best: {space.share_within(0.95):.2%}", flush=True)
+        lines += show(searching(space, options.tuner, options.seeds, options.trials))
+        lines += show([accuracy(space, options.tuner, min(options.seeds, 5), options.trials)])
+    lines += show(overheads(options.tuner, options.trials))
+    lines += show([simulating(pb.recorded_space(names[0]), options.tuner)])
+    lines += show([reproducing(names[0], options.tuner, options.trials)])
+    return 0 if all(good for *_, good in lines) else 1
+
+
+def show(lines: Sequence[Line]) -> Sequence[Line]:
+    for what, value, wanted, good in lines:
+        print(f"  {'pass' if good else 'FAIL'}  {what:52} {value:>28}   {wanted}", flush=True)
+    return lines
+
+
+def searching(space: RecordedSpace, tuner: str, seeds: int, trials: int) -> Iterator[Line]:
+    """Medians of the trials to 95%, against random search and the genetic algorithm."""
+    report = pb.compare(space, [tuner, "ga", "random"], trials=max(trials, 1000), seeds=seeds, start=0, batch_size=None)
+    goal = space.best_cost / 0.95
+    found = {name: [one.trials_to(goal) for one in runs] for name, runs in report.runs_of(space.name).items()}
+    middle = {name: statistics.median(lengths) for name, lengths in found.items()}
+    for other, part in (("random", 1 / 3), ("ga", 1 / 2)):
+        ratio = middle[tuner] / middle[other]
+        figures = f"{middle[tuner]:g} / {middle[other]:g} = {ratio:.2f}"
+        yield f"trials to 95%, {tuner} / {other}", figures, f"at most {part:.2f}", ratio <= part
+    share = float(np.mean([length <= 100 for length in found[tuner]]))
+    yield "seeds at 95% by trial 100", f"{share:.0%}", "at least 90%", share >= 0.9
+
+
+def accuracy(space: RecordedSpace, tuner: str, seeds: int, trials: int) -> Line:
+    """The model after the trials, on everything it has not seen."""
+    shares = [unseen_pairs(space, tuner, seed, trials) for seed in range(seeds)]
+    every, clear = (statistics.median(column) for column in zip(*shares, strict=True))
+    figures = f"{every:.3f} ({clear:.3f} beyond {noise_of(space):.1%} of noise)"
+    return f"pairs in order, unseen, after {trials} trials", figures, "at least 0.85", every >= 0.85
+
+
+def unseen_pairs(space: RecordedSpace, tuner: str, seed: int, trials: int) -> tuple[float, float]:
+    """The share of pairs in order, of all and of those that are further apart than the noise."""
+    learner: Any = make_tuner(tuner, space.space, seed=seed, program=program_features(space))
+    told = set()
+    while len(told) < trials:
+        asked = learner.ask(min(learner.batch_size, trials - len(told)))
+        learner.tell(asked, [space.results[config] for config in asked])
+        told |= set(asked)
+    unseen = [config for config in space.results if config not in told]
+    costs = np.array([space.results[config].cost for config in unseen])
+    scores = learner.score(unseen)
+    one, other = np.random.default_rng(seed).integers(0, len(unseen), (2, PAIRS))
+    apart = np.abs(np.log(costs[one] / costs[other]))
+    right = np.sign(scores[one] - scores[other]) * np.sign(costs[other] - costs[one]) * 0.5 + 0.5
+    return float(right[apart > 0].mean()), float(right[apart > noise_of(space)].mean())
+
+
+def noise_of(space: RecordedSpace) -> float:
+    """How far two measurements of one configuration are apart, in the median: of the costs of repeated runs."""
+    spreads = [max(r.costs) / min(r.costs) - 1.0 for r in space.results.values() if r.ok and len(r.costs) > 1]
+    return statistics.median(spreads) if spreads else 0.0
+
+
+def overheads(tuner: str, trials: int) -> Iterator[Line]:
+    artificial = matmul_space()
+    tuned = make_tuner(tuner, artificial)
+    yield overhead(f"{artificial.size:,} configurations, knobs", tuned, trials)
+    task = pb.create_task("matmul", args=(128, 3072, 768), target="llvm -num-cores 1")
+    tuned = make_tuner(tuner, task.space, program=program_features(task))
+    yield overhead(f"{task.space.size:,} configurations, programs", tuned, trials)
+
+
+def overhead(what: str, tuner: Any, trials: int) -> Line:
+    """Costs are made up: what matters is what the tuner does with them."""
+    spent = []
+    told = 0
+    luck = np.random.default_rng(0)
+    while told < trials:
+        start = time.process_time()
+        asked = tuner.ask(min(getattr(tuner, "batch_size", 16), trials - told))
+        thinking = time.process_time() - start
+        artificial = "tile_y" in asked[0].space.knobs
+        results = [result_of(matmul_cost(one) if artificial else 1e-3 * float(luck.lognormal())) for one in asked]
+        start = time.process_time()
+        tuner.tell(asked, results)
+        spent += [(thinking + time.process_time() - start) / len(asked)] * len(asked)
+        told += len(asked)
+    middle = statistics.median(spent) * 1e3
+    return f"own time a trial, {what}", f"{middle:.2f} ms", "at most 5 ms", middle <= 5.0
+
+
+def simulating(space: RecordedSpace, tuner: str) -> Line:
+    start = time.process_time()
+    pb.compare(space, [tuner, "ga", "random"], trials=200, seeds=10)
+    spent = time.process_time() - start
+    return "10 seeds x 3 tuners x 200 trials, simulated", f"{spent:.1f} s", "under 60 s", spent < 60.0
+
+
+def proposals(space: RecordedSpace, tuner: str, seed: int, trials: int) -> str:
+    """The configurations of a run, in their order."""
+    made = make_tuner(tuner, space.space, seed=seed, program=program_features(space))
+    result = run(made, SimulatedMeasurer(space), trials=trials, finalists=0)
+    return " ".join(str(trial.config.index) for trial in result.trials)
+
+
+def reproducing(name: str, tuner: str, trials: int) -> Line:
+    """Three seeds in two processes each, with another order of hashes."""
+    same = True
+    for seed in range(3):
+        outputs = {
+            subprocess.run(
+                [sys.executable, __file__, name, "--tuner", tuner, "--trials", str(trials), "--proposals", str(seed)],
+                env={**os.environ, "PYTHONHASHSEED": hashes},
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout
+            for hashes in ("1", "2")
+        }
+        same &= len(outputs) == 1
+    return f"3 seeds x {trials} trials in two processes", "the same" if same else "different", "the same", same
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
