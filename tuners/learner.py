@@ -19,9 +19,9 @@ class Learner:
     """Scores configurations; the higher, the faster.
 
     `model` is the name of a cost model with its options, or one already made. With `transfer`, a second one is fitted
-    on those measurements at once. Its scores are all there is until `fit` is called; then they count as much as `weight`
-    trials of one's own would if they ranked the trials that there are without fault, less where they do not, and
-    nothing where they say no more than chance.
+    on those measurements at once. Its scores are all there is until `fit` is called. After that they count as much as
+    `weight` trials of one's own would if they ranked the trials that there are without fault, less where they do not,
+    and nothing where they say no more than chance.
     """
 
     def __init__(

@@ -14,6 +14,9 @@ MOST = 8
 NEAREST = 4
 """So many of the closest values, where values have more than one coordinate (the factors of a split, say)."""
 
+PADDING = 16
+"""So many neighbours are asked of the space where it excludes most steps; some of them are the same."""
+
 TABLE_LIMIT = 2048
 """For knobs with more values than that, the space is asked for neighbours instead."""
 
@@ -22,13 +25,12 @@ class Steps:
     """The neighbours of a configuration in a space.
 
     A knob whose values are numbers has two: up and down. One whose values have several coordinates has the closest,
-    and one without order all of its values. What the space excludes is left out; where that leaves fewer than
-    `enough`, as in a space that is a list of what was recorded, neighbours that the space itself knows are added.
+    and one without order all of its values. What the space excludes is left out; where that is most of them, as in a
+    space that is a list of what was recorded, neighbours that the space itself knows are added.
     """
 
-    def __init__(self, space: ConfigSpace, *, enough: int = 8) -> None:
+    def __init__(self, space: ConfigSpace) -> None:
         self._space = space
-        self._enough = enough
         self._orders: dict[int, tuple[Digits, Digits]] = {}
         for column, table in enumerate(space.structure.coordinates):
             if table is not None and table.shape[1] == 1:
@@ -86,8 +88,8 @@ class Steps:
 
     def _usable(self, row: Digits, moved: list[Digits], rng: np.random.Generator, *, hops: int) -> Digits:
         found = self._valid(row, moved)
-        if len(found) < self._enough:
-            more = np.repeat(row.reshape(1, -1), 2 * self._enough, axis=0)
+        if 2 * len(found) < max(len(moved), 1):
+            more = np.repeat(row.reshape(1, -1), PADDING, axis=0)
             for _ in range(hops):
                 more = self._space.neighbors(more, rng)
             found = np.concatenate([found, more])

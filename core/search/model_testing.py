@@ -118,6 +118,7 @@ def refused(message: str, call: Callable[[], object]) -> None:
     try:
         call()
     except ArgumentError as error:
-        assert re.search(message, str(error)), f"{message!r} is not in the message: {error}"
+        said = str(error)
     else:
         raise AssertionError(f"nothing was raised; an ArgumentError that says {message!r} was due")
+    assert re.search(message, said), f"{message!r} is not in the message: {said}"
