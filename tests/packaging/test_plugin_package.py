@@ -54,7 +54,7 @@ def test_a_plugin_that_fails_on_import_is_shown_and_hurts_nobody(tmp_path: Path)
     ran = pegbox("plugins", site=tmp_path, cwd=tmp_path)
     assert ran.returncode == 0
     assert "ERROR import: RuntimeError: needs a licence" in ran.stdout
-    assert "tuner: ga, grid, random, xgb" in ran.stdout
+    assert "ga, grid, random" in ran.stdout
     strict = pegbox("plugins", site=tmp_path, cwd=tmp_path, PEGBOX_STRICT_PLUGINS="1")
     assert strict.returncode == 2
     assert "plugin broken (pegbox-broken 1.0) failed, import: RuntimeError: needs a licence" in strict.stderr
