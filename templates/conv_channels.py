@@ -7,6 +7,7 @@ it: a panel [filter position][input channel][output channel] for each tile of ou
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pegbox import te
@@ -168,9 +169,9 @@ def _schedule_weights(cfg: Any, s: Any, conv: Conv, packed: Tensor, at: tuple[An
     panel, co, *middle, z = s[packed].op.axis
     ci, kh, kw = middle if cfg["inner"].val == "k" else (middle[2], *middle[:2])
     zv, zl = s[packed].split(z, factor=lanes_of(conv))
-    near = [kh, kw] if conv.weights == "OIHW" else []
-    window = conv.kernel[0] * conv.kernel[1] if near else 1
-    cio, cii = s[packed].split(ci, factor=max(1, min(lanes_of(conv), _UNROLLED // window)))
+    near = _neighbours(conv, kh, kw)
+    most = max(1, _UNROLLED // math.prod(loop.extent for loop in near))
+    cio, cii = s[packed].split(ci, factor=min(lanes_of(conv), 1 << (most.bit_length() - 1)))
     s[packed].reorder(panel, co, *(loop for loop in (kh, kw) if loop not in near), cio, zv, cii, *near, zl)
     s[packed].vectorize(zl)
     if conv.weights != "HWIO":
@@ -180,3 +181,10 @@ def _schedule_weights(cfg: Any, s: Any, conv: Conv, packed: Tensor, at: tuple[An
         s[packed].compute_at(*at)
     else:
         s[packed].parallel(panel)
+
+
+def _neighbours(conv: Conv, kh: Any, kw: Any) -> list[Any]:
+    """The loops over filter positions that go through neighbours of one input channel in the user's weights."""
+    if conv.weights != "OIHW":
+        return []
+    return [kh, kw] if kh.extent * kw.extent <= _UNROLLED else [kw]
