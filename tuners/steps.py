@@ -93,10 +93,12 @@ class Steps:
             for _ in range(hops):
                 more = self._space.neighbors(more, rng)
             found = np.concatenate([found, more])
-        return rng.permutation(found)
+        shuffled: Digits = rng.permutation(found)
+        return shuffled
 
     def _valid(self, row: Digits, moved: list[Digits]) -> Digits:
         rows = np.array(moved, dtype=np.int64).reshape(len(moved), len(row))
         rows = self._space.canonical(rows)
         rows = rows[self._space.is_valid(rows)]
-        return rows[(rows != row).any(axis=1)]
+        elsewhere: Digits = rows[(rows != row).any(axis=1)]
+        return elsewhere
