@@ -146,7 +146,8 @@ def _vectors(statement: Statement, vector_bytes: int) -> int:
 def _innermost(statement: Statement) -> Loop | None:
     """The loop whose neighbours make a vector: the vectorized one, else the innermost."""
     lanes = [loop for loop in statement.loops if loop.kind is ForKind.VECTORIZED]
-    return (lanes or list(statement.loops) or [None])[-1]
+    loops = lanes or list(statement.loops)
+    return loops[-1] if loops else None
 
 
 def _stride(access: Access, loop: Loop, memory: Memory) -> int:

@@ -154,7 +154,7 @@ class _Curves:
 
     def _first_that(self, fits: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
         """The outermost level that fits; where none does, the innermost."""
-        return np.minimum((~fits).sum(axis=0), DEPTH)
+        return np.asarray(np.minimum((~fits).sum(axis=0), DEPTH))
 
     def _reused(self, lines: Floats, level: npt.NDArray[np.intp]) -> Floats:
         """Lines of one operand, moved again only by loops that change what is touched."""

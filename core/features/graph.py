@@ -250,6 +250,6 @@ def _depths(graph: Graph, wanted: Iterable[int]) -> dict[int, int]:
                 stack += [graph.nodes[node].a, graph.nodes[node].b]
     depths: dict[int, int] = {}
     for number in sorted(needed):  # operands have lower numbers
-        node = graph.nodes[number]
-        depths[number] = 0 if node.table is not None else 1 + max(depths[node.a], depths[node.b])
+        made = graph.nodes[number]
+        depths[number] = 0 if made.table is not None else 1 + max(depths[made.a], depths[made.b])
     return depths

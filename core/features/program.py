@@ -235,4 +235,4 @@ class ProgramFeatures:
         """The features of one configuration, from a run for it alone: slow, and what those of many must equal."""
         numbers = self._described(ApplyingConfig(config))
         columns = np.array(numbers if numbers is not None else [0] * WIDTH, dtype=np.float64)[:, None]
-        return self._finished(columns, np.array([numbers is None]))[0]
+        return np.asarray(self._finished(columns, np.array([numbers is None]))[0])
