@@ -23,8 +23,8 @@ from pegbox.space.digits import Digits, Mask, checked_rows
 from pegbox.task.config_view import ApplyingConfig, TemplateConfig
 from pegbox.task.task import Task
 
-CHUNK = 4096
-"""Rows that are computed together."""
+CHUNK = 2048
+"""Rows that are computed together. Their classes and those of the pool must find room in MAX_CLASSES."""
 
 FORMULA_ROWS = 1024
 """Rows whose features are computed together: few enough for the levels of their loops to stay in cache."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pegbox.codegen.target import Target
-from pegbox.features import ProgramFeatures
+from pegbox.features import ProgramFeatures, program
 from pegbox.task.task import Task, create_task
 from pegbox.task.template import Template
 
@@ -19,6 +19,12 @@ TASKS: list[tuple[Any, ...]] = [
     ("batch_matmul", 9, 32, 48, 40), ("conv2d", 1, 8, 10, 10, 32, 3, 3),
     ("stubborn", 12, 20, 16), ("by_primitives", 12, 20, 16),
 ]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def small_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer classes to find before the first answer."""
+    monkeypatch.setattr(program, "POOL", 12)
 
 
 @pytest.mark.parametrize("which", TASKS, ids=str)
@@ -37,7 +43,7 @@ def test_features_equal_those_of_a_run_for_each_configuration_alone(task_of: Cal
 @pytest.mark.parametrize("which", [TASKS[0], TASKS[-2]], ids=str)
 def test_a_row_has_its_features_whatever_else_is_asked(task_of: Callable[..., Task], which: Any) -> None:
     task = task_of(*which)
-    rows = task.space.sample(40, np.random.default_rng(1))
+    rows = task.space.sample(24, np.random.default_rng(1))
     together = ProgramFeatures(task)(rows)
     other = ProgramFeatures(task)
     other(rows[::-3])
@@ -83,7 +89,7 @@ def test_what_escapes_tracing_is_noticed_and_only_that_knob_pinned(task_of: Call
 def test_what_the_template_refuses_is_flagged(task_of: Callable[..., Task]) -> None:
     task = task_of("stubborn", 12, 20, 16)
     features = ProgramFeatures(task)
-    rows = task.space.sample(120, np.random.default_rng(2))
+    rows = task.space.sample(60, np.random.default_rng(2))
     configs = [task.space.config(row) for row in rows]
     refused = [c["mode"].val == "root" and c["w"].val == 16 and c["pair"].val[0] == 4 for c in configs]
     found = features(rows)
@@ -91,6 +97,19 @@ def test_what_the_template_refuses_is_flagged(task_of: Callable[..., Task]) -> N
     np.testing.assert_array_equal(found[:, features.names.index("invalid")], refused)
     assert not found[refused, 1:].any()
     assert found[~np.array(refused), 1:].any(axis=1).all()
+
+
+def test_more_classes_than_are_kept_are_found_again(
+    task_of: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"MAX_CLASSES": 8, "CHUNK": 4, "POOL": 2, "CHECKED": 2}.items():
+        monkeypatch.setattr(program, name, value)
+    task = task_of("by_primitives", 12, 20, 16)
+    features = ProgramFeatures(task)
+    rows = task.space.sample(24, np.random.default_rng(5))
+    for row, values in zip(rows, features(rows), strict=True):
+        np.testing.assert_array_equal(values, features.direct(task.space.config(row)))
+    assert features.num_classes <= 8
 
 
 def test_names_and_width_are_the_same_for_all_templates_and_shapes(task_of: Callable[..., Task]) -> None:
