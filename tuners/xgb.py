@@ -61,7 +61,7 @@ class XGBTuner(BaseTuner):
         cost_model: str | CostModel = "xgboost",
         features: str = "both",
         sa_chains: int = 192,
-        sa_steps: int = 5,
+        sa_steps: int = 3,
         sa_temperature: float = 0.5,
         epsilon: float = 0.05,
         diversity: float = 0.2,

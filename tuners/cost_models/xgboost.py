@@ -47,9 +47,9 @@ class XGBoostCostModel:
         *,
         seed: int = 0,
         loss_type: str = "reg",
-        rounds: int = 80,
+        rounds: int = 50,
         max_depth: int = 4,
-        learning_rate: float = 0.12,
+        learning_rate: float = 0.18,
         subsample: float = 1.0,
         colsample: float = 0.4,
     ) -> None:
