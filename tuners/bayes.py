@@ -8,6 +8,7 @@ mixed knobs with constraints, Hellsten et al., "BaCO: A Fast and Portable Bayesi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -35,6 +36,9 @@ configurations at least, and one for so many that were measured."""
 
 CLIMBS, CLIMBERS, CLIMBING = 2, 24, 4
 """How often candidates grow by neighbours of the most promising, of how many of these, and how many of each."""
+
+Believe: TypeAlias = Callable[[Digits], Posterior]
+"""What the model believes of rows of digits."""
 
 
 class BayesTuner(BaseTuner):
@@ -115,22 +119,22 @@ class BayesTuner(BaseTuner):
         rows = pool.around(self._rows, self._costs)
         if not len(rows):
             return rows, np.empty(0)
-        rows = self._climbed(rows, pool, lambda new: process.posterior(inputs(new)))
-        posterior = process.posterior(inputs(rows))
+        rows, posterior = self._climbed(rows, pool, lambda new: process.posterior(inputs(new)))
         chosen = optimistic_batch(posterior, n, self._rng, boldness=self._boldness)
         return rows[chosen], -posterior.mean[chosen]
 
-    def _climbed(self, rows: Digits, pool: CandidatePool, believe: Callable[[Digits], Posterior]) -> Digits:
-        """The candidates, and neighbours of the most promising among them, and of these."""
-        bounds = believe(rows).bounds(self._boldness)
+    def _climbed(self, rows: Digits, pool: CandidatePool, believe: Believe) -> tuple[Digits, Posterior]:
+        """The candidates with neighbours of the most promising among them, and of these."""
+        posterior = believe(rows)
+        bounds = posterior.bounds(self._boldness)
         for _ in range(CLIMBS):
             best = np.argsort(bounds, kind="stable")[:CLIMBERS]
             new = pool.neighbors(np.repeat(rows[best], CLIMBING, axis=0), but=rows)
             if not len(new):
-                break
+                return rows, posterior
             rows = np.concatenate([rows, new])
             bounds = np.concatenate([bounds, believe(new).bounds(self._boldness)])
-        return rows
+        return rows, believe(rows)
 
     def _prepared(self) -> tuple[Inputs, CandidatePool]:
         if self._pool is None or self._inputs is None:
@@ -142,9 +146,9 @@ class BayesTuner(BaseTuner):
         """The process, fitted on the trials that it remembers; its parameters only when there are a tenth more."""
         if self._process is None:
             self._process = GaussianProcess(inputs.groups)
-        best, latest = np.argsort(self._costs, kind="stable"), np.arange(len(self._costs))[::-1]
-        half = self._memory // 2
-        kept = np.unique(np.concatenate([best[:half], latest[: self._memory - half]]))
+        best = np.argsort(self._costs, kind="stable")[: self._memory // 2]
+        others = np.setdiff1d(np.arange(len(self._costs)), best)
+        kept = np.sort(np.concatenate([best, others[-(self._memory - len(best)) :]]))
         due = len(self._costs) >= 1.1 * self._tuned
         self._process.fit(inputs(self._rows[kept]), targets(self._costs[kept]), steps=TUNING_STEPS if due else 0)
         self._tuned = len(self._costs) if due else self._tuned

@@ -1,11 +1,249 @@
 """Bayesian optimisation: the tuner."""
 
-from pegbox.search.protocols import Tuner
-from pegbox.search.testing import TunerContract
-from pegbox.space import ConfigSpace
+import hashlib
+import math
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pegbox.errors import ArgumentError
+from pegbox.search import make_tuner, run
+from pegbox.search.protocols import Features, Tuner
+from pegbox.search.testing import (
+    ArtificialMeasurer,
+    TunerContract,
+    constrained_space,
+    matmul_cost,
+    matmul_space,
+    result_of,
+    small_space,
+)
+from pegbox.space import Config, ConfigSpace
+from pegbox.tuners.acquisition import optimistic_batch
 from pegbox.tuners.bayes import BayesTuner
+from pegbox.tuners.candidates import CandidatePool
+from pegbox.tuners.explored import Digits, Explored
+from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
 
 
 class TestBayes(TunerContract):
     def make(self, space: ConfigSpace, *, seed: int = 0) -> Tuner:
         return BayesTuner(space, seed=seed)
+
+
+def searched(tuner: Any, space: ConfigSpace, *, trials: int = 64, cost: Any = matmul_cost) -> list[Config]:
+    result = run(tuner, ArtificialMeasurer(cost), trials=trials, space=space, finalists=0)
+    return [trial.config for trial in result.trials]
+
+
+# --- searching --------------------------------------------------------------------------------------------------------
+
+
+def test_it_beats_random_search_by_far() -> None:
+    best: dict[str, list[float]] = {"bayes": [], "random": []}
+    for name, costs in best.items():
+        for seed in range(2):
+            tuner = make_tuner(name, matmul_space(), seed=seed)
+            costs.append(min(matmul_cost(config) for config in searched(tuner, matmul_space(), trials=40)))
+    assert np.median(best["bayes"]) < 0.8 * np.median(best["random"])
+
+
+def test_batches_are_small_at_first_and_grow() -> None:
+    tuner = BayesTuner(matmul_space(), num_warmup=8)
+    sizes = []
+    for _ in range(11):
+        configs = tuner.ask(8)
+        sizes.append(len(configs))
+        tuner.tell(configs, [result_of(matmul_cost(config)) for config in configs])
+    assert sizes[:3] == [8, 4, 4]
+    assert sizes[-1] == 8
+    assert sizes == [8, *sorted(sizes[1:])]
+
+
+def test_history_takes_the_place_of_the_first_random_ones() -> None:
+    space = matmul_space()
+    rows = space.sample(40, np.random.default_rng(1)).tolist()
+    known = [space.config(row) for row in rows]
+    tuner = BayesTuner(space, seed=2)
+    tuner.tell(known, [result_of(matmul_cost(config)) for config in known])
+    proposed = [matmul_cost(config) for config in tuner.ask(8)]
+    assert np.median(proposed) < np.median([matmul_cost(config) for config in known]) / 2
+
+
+@pytest.mark.parametrize("knobs", [1, 100])
+def test_spaces_of_one_knob_and_of_a_hundred(knobs: int) -> None:
+    space = ConfigSpace()
+    for place in range(knobs):
+        space.define_knob(f"k{place}", [1, 2, 4, 8])
+    tuner = BayesTuner(space, seed=0, num_warmup=2)
+    configs = searched(tuner, space, trials=24, cost=lambda config: 1.0 + sum(config.digits))
+    assert len(set(configs)) == len(configs) == min(24, 4**knobs)
+
+
+def test_only_the_best_and_the_latest_are_remembered() -> None:
+    space = matmul_space()
+    tuner = BayesTuner(space, seed=0, memory=20)
+    configs = searched(tuner, space, trials=50)
+    assert len(set(configs)) == 50
+    assert tuner._process is not None
+    assert len(tuner._process._x) == 20
+
+
+def test_knobs_of_failing_values_are_left_alone() -> None:
+    space = ConfigSpace()
+    for place in range(4):
+        space.define_knob(f"k{place}", [1, 2, 4, 8, 16, 32])
+
+    def cost(config: Config) -> float:
+        return math.inf if config.digits[0] > 3 else 1.0 + float(np.sum(config.digits[1:]))
+
+    configs = searched(BayesTuner(space, seed=0), space, trials=60, cost=cost)
+    failed = [not math.isfinite(cost(config)) for config in configs]
+    assert sum(failed[30:]) < 5
+
+
+def test_features_of_programs_are_learned_from() -> None:
+    """The cost depends on a sum that no knob shows by itself."""
+    space = ConfigSpace()
+    for place in range(6):
+        space.define_knob(f"k{place}", [f"v{value}" for value in range(8)])
+    weights = np.random.default_rng(0).permutation(48).reshape(6, 8)
+
+    class Source:
+        names = ("sum.of",)
+
+        def __call__(self, digits: Digits) -> Features:
+            return weights[np.arange(6), digits].sum(axis=1, keepdims=True).astype(np.float32)
+
+    source = Source()
+
+    def cost(config: Config) -> float:
+        return 1.0 + float(source(np.array([config.digits]))[0, 0])
+
+    blind, told = (BayesTuner(space, seed=0, program=program) for program in (None, source))
+    assert min(map(cost, searched(told, space, trials=32, cost=cost))) < min(
+        map(cost, searched(blind, space, trials=32, cost=cost))
+    )
+
+
+# --- the model --------------------------------------------------------------------------------------------------------
+
+
+def test_it_reports_its_model_and_scores_what_it_has_not_seen() -> None:
+    space = matmul_space()
+    tuner = BayesTuner(space, seed=0)
+    assert tuner.model_report() is None
+    with pytest.raises(ArgumentError, match="no model yet"):
+        tuner.score([space.get(0)])
+    searched(tuner, space, trials=48)
+    report = tuner.model_report()
+    assert report is not None
+    assert report.trials == 40
+    unseen = [space.config(row) for row in space.sample(300, np.random.default_rng(9)).tolist()]
+    costs = np.array([matmul_cost(config) for config in unseen])
+    scores = tuner.score(unseen)
+    best = np.argsort(-scores)[:30]
+    assert np.median(costs[best]) < np.quantile(costs, 0.25)
+
+
+PROGRAM = """
+import hashlib
+from pegbox.search.testing import constrained_space
+from test_bayes import BayesTuner, searched
+space = constrained_space()
+text = " ".join(str(config.index) for config in searched(BayesTuner(space, seed=5), space, trials=40))
+print(hashlib.sha256(text.encode()).hexdigest())
+"""
+
+
+def test_another_process_with_another_number_of_threads_proposes_the_same() -> None:
+    space = constrained_space()
+    text = " ".join(str(config.index) for config in searched(BayesTuner(space, seed=5), space, trials=40))
+    threads = "2" if os.environ.get("OPENBLAS_NUM_THREADS") == "1" else "1"
+    path = os.pathsep.join([os.path.dirname(__file__), *filter(None, sys.path)])
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "77", "OPENBLAS_NUM_THREADS": threads}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert done.strip() == hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({"batch_size": 0}, "batch_size=0"),
+        ({"num_warmup": 0}, "num_warmup=0"),
+        ({"candidates": 0}, "candidates=0"),
+        ({"relatives": -1}, "relatives=-1"),
+        ({"boldness": -0.5}, r"boldness=-0\.5"),
+        ({"boldness": math.nan}, "boldness=nan"),
+        ({"memory": 1}, "memory=1"),
+    ],
+)
+def test_a_bad_option_is_shown_with_what_is_valid(options: dict[str, Any], shown: str) -> None:
+    with pytest.raises(ArgumentError, match=shown):
+        BayesTuner(matmul_space(), **options)
+
+
+# --- batches and candidates -------------------------------------------------------------------------------------------
+
+
+def fitted(x: Any, y: Any) -> GaussianProcess:
+    process = GaussianProcess(np.zeros(1, dtype=np.intp))
+    process.fit(np.array(x, dtype=float)[:, None], np.array(y, dtype=float), steps=0)
+    return process
+
+
+def test_a_careful_batch_takes_the_lowest_means_and_a_bold_one_goes_where_nobody_was() -> None:
+    posterior = fitted([0.0, 0.1, 0.2, 1.0], [0.0, 0.0, 0.0, 1.0]).posterior(np.linspace(0.05, 9.0, 40)[:, None])
+    careful = optimistic_batch(posterior, 4, np.random.default_rng(0), boldness=0.0)
+    assert posterior.mean[careful] == pytest.approx(np.sort(posterior.mean)[:4], abs=1e-5)
+    bold = optimistic_batch(posterior, 4, np.random.default_rng(0), boldness=100.0)
+    assert posterior.variance[bold[0]] == pytest.approx(posterior.variance.max())
+    assert len(set(bold.tolist())) == 4
+    assert np.abs(np.diff(np.sort(bold))).min() >= 2
+
+
+def test_a_batch_is_no_larger_than_what_there_is() -> None:
+    posterior = fitted([0.0, 1.0], [0.0, 1.0]).posterior(np.array([[0.5], [0.7]]))
+    assert sorted(optimistic_batch(posterior, 9, np.random.default_rng(0), boldness=1.0).tolist()) == [0, 1]
+
+
+def test_candidates_are_new_valid_and_different() -> None:
+    space = constrained_space()
+    explored, rng = Explored(space), np.random.default_rng(0)
+    pool = CandidatePool(explored, rng, anywhere=64, near=48)
+    known = space.sample(20, rng)
+    explored.add(known)
+    costs = np.append(np.arange(19.0), math.inf)
+    for _ in range(5):
+        rows = pool.around(known, costs)
+        more = pool.neighbors(np.repeat(rows[:4], 8, axis=0), but=rows)
+        both = np.concatenate([rows, more])
+        assert len(explored.fresh(both)) == len(both) > 80
+        assert space.is_valid(both).all()
+        explored.add(rows[:10])
+
+
+def test_relatives_of_the_best_are_close_to_it() -> None:
+    space = matmul_space()
+    explored, rng = Explored(space), np.random.default_rng(0)
+    known = space.sample(30, rng)
+    costs = np.where(np.arange(30) == 7, 1.0, math.inf)
+    rows = CandidatePool(explored, rng, anywhere=8, near=96).around(known, costs)
+    differing = (rows != known[7]).sum(axis=1)
+    assert (differing <= 2).sum() > 40
+
+
+def test_a_small_space_is_looked_at_whole() -> None:
+    space = small_space()
+    explored, rng = Explored(space), np.random.default_rng(0)
+    pool = CandidatePool(explored, rng, anywhere=4, near=4)
+    known = space.sample(5, rng)
+    explored.add(known)
+    assert len(pool.around(known, np.ones(5))) == 39
+    assert len(pool.neighbors(known, but=known)) == 0
