@@ -7,8 +7,7 @@ mixed knobs with constraints, Hellsten et al., "BaCO: A Fast and Portable Bayesi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from pegbox.tuners.acquisition import optimistic_batch
 from pegbox.tuners.candidates import CandidatePool
 from pegbox.tuners.explored import Digits, Explored, rows_of
 from pegbox.tuners.foresight import Foresight
-from pegbox.tuners.surrogates.gaussian_process import GaussianProcess, Posterior
+from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
 from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.surrogates.targets import targets
 
@@ -34,11 +33,9 @@ SMALLEST, GROWTH = 4, 6
 """The first batches are small, because what is learned from each result is most when there are few: so many
 configurations at least, and one for so many that were measured."""
 
-CLIMBS, CLIMBERS, CLIMBING = 2, 24, 4
-"""How often candidates grow by neighbours of the most promising, of how many of these, and how many of each."""
-
-Believe: TypeAlias = Callable[[Digits], Posterior]
-"""What the model believes of rows of digits."""
+CLIMBERS, STEPS = 24, 4
+"""Candidates grow by neighbours of so many of the most promising, so many of each. Once: features of programs cost
+mostly by the call, and the next batch goes on from what this one finds."""
 
 
 class BayesTuner(BaseTuner):
@@ -58,7 +55,7 @@ class BayesTuner(BaseTuner):
         batch_size: int = 8,
         num_warmup: int = 8,
         candidates: int = 512,
-        relatives: int = 192,
+        relatives: int = 144,
         boldness: float = 1.0,
         memory: int = 300,
     ) -> None:
@@ -119,22 +116,14 @@ class BayesTuner(BaseTuner):
         rows = pool.around(self._rows, self._costs)
         if not len(rows):
             return rows, np.empty(0)
-        rows, posterior = self._climbed(rows, pool, lambda new: process.posterior(inputs(new)))
+        posterior = process.posterior(inputs(rows))
+        best = np.argsort(posterior.bounds(self._boldness), kind="stable")[:CLIMBERS]
+        more = pool.neighbors(np.repeat(rows[best], STEPS, axis=0), but=rows)
+        if len(more):
+            rows = np.concatenate([rows, more])
+            posterior = process.posterior(inputs(rows))
         chosen = optimistic_batch(posterior, n, self._rng, boldness=self._boldness)
         return rows[chosen], -posterior.mean[chosen]
-
-    def _climbed(self, rows: Digits, pool: CandidatePool, believe: Believe) -> tuple[Digits, Posterior]:
-        """The candidates with neighbours of the most promising among them, and of these."""
-        posterior = believe(rows)
-        bounds = posterior.bounds(self._boldness)
-        for _ in range(CLIMBS):
-            best = np.argsort(bounds, kind="stable")[:CLIMBERS]
-            new = pool.neighbors(np.repeat(rows[best], CLIMBING, axis=0), but=rows)
-            if not len(new):
-                return rows, posterior
-            rows = np.concatenate([rows, new])
-            bounds = np.concatenate([bounds, believe(new).bounds(self._boldness)])
-        return rows, believe(rows)
 
     def _prepared(self) -> tuple[Inputs, CandidatePool]:
         if self._pool is None or self._inputs is None:
