@@ -83,7 +83,7 @@ def searching(space: RecordedSpace, tuner: str, seeds: int, trials: int) -> Iter
     found = {}
     # The others are slow to get there: a thousand trials cost them little.
     for names, budget in (([tuner], trials), (["ga", "random"], max(trials, 1000))):
-        report = pb.compare(space, names, trials=budget, seeds=seeds, start=0)
+        report = pb.compare(space, names, trials=budget, seeds=seeds, start=0, progress=False)
         found |= {name: [one.trials_to(goal) for one in runs] for name, runs in report.runs_of(space.name).items()}
     middle = {name: statistics.median(lengths) for name, lengths in found.items()}
     for other, part in (("random", 1 / 3), ("ga", 1 / 2)):
@@ -155,7 +155,7 @@ def overhead(what: str, tuner: Any, trials: int) -> Line:
 
 def simulating(space: RecordedSpace, tuner: str) -> Line:
     start = time.process_time()
-    pb.compare(space, [tuner, "ga", "random"], trials=200, seeds=10)
+    pb.compare(space, [tuner, "ga", "random"], trials=200, seeds=10, progress=False)
     spent = time.process_time() - start
     return "10 seeds x 3 tuners x 200 trials, simulated", f"{spent:.1f} s", "under 60 s", spent < 60.0
 

@@ -33,6 +33,9 @@ SMALLEST, GROWTH = 4, 6
 """The first batches are small, because what is learned from each result is most when there are few: so many
 configurations at least, and one for so many that were measured."""
 
+SHORTLIST = 1024
+"""Of more candidates, those with the best means go on: a variance costs as much as a hundred means."""
+
 CLIMBERS, STEPS = 24, 4
 """Candidates grow by neighbours of so many of the most promising, so many of each. Once: features of programs cost
 mostly by the call, and the next batch goes on from what this one finds."""
@@ -107,7 +110,7 @@ class BayesTuner(BaseTuner):
         """
         if self._process is None or self._inputs is None:
             raise ArgumentError("bayes: no model yet; it is made when there are trials that differ")
-        return -self._process.posterior(self._inputs(rows_of(configs))).mean
+        return -self._process.mean(self._inputs(rows_of(configs)))
 
     def _plan(self, n: int) -> tuple[Digits, Floats]:
         """At most `n` new rows and the model's scores of them."""
@@ -116,6 +119,9 @@ class BayesTuner(BaseTuner):
         rows = pool.around(self._rows, self._costs)
         if not len(rows):
             return rows, np.empty(0)
+        if len(rows) > SHORTLIST:
+            means = process.mean(inputs(rows))
+            rows = rows[np.sort(np.argsort(means, kind="stable")[:SHORTLIST])]
         posterior = process.posterior(inputs(rows))
         best = np.argsort(posterior.bounds(self._boldness), kind="stable")[:CLIMBERS]
         more = pool.neighbors(np.repeat(rows[best], STEPS, axis=0), but=rows)

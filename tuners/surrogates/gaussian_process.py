@@ -30,8 +30,9 @@ SIGNAL = (2.0, 2.0)
 LENGTH_BOUNDS = (-3.0, 6.0)
 NOISE_BOUNDS = (-9.0, 1.0)
 
-DECIMALS = 3
-"""Logarithms of the parameters are rounded: what the last bits of a sum are must not decide what is proposed."""
+DECIMALS, DIGITS = 3, 6
+"""Logarithms of the parameters, and what is compared of beliefs, are rounded to so many decimals: the last bits of a
+sum, which depend on the number of threads, must not decide what is proposed."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,7 @@ class Posterior:
 
     def bounds(self, boldness: float) -> Floats:
         """What the rows may well cost, being lucky: mean less so many standard deviations, shape (m,)."""
-        # Rounded, because the last bits of a sum must not decide what is proposed.
-        return np.round(self.mean - boldness * np.sqrt(self.variance), 6)
+        return np.round(self.mean - boldness * np.sqrt(self.variance), DIGITS)
 
     def observe(self, place: int) -> Posterior:
         """The rows after `place` was measured with its own mean as the result (a Kriging believer's fantasy).
@@ -104,6 +104,11 @@ class GaussianProcess:
         self._mean = float(weights @ y / weights.sum())
         self._weights = cho_solve((self._factor, True), y - self._mean)
         self._signal = (2.0 * SIGNAL[1] + float((y - self._mean) @ self._weights)) / (len(y) + 2.0 * SIGNAL[0])
+
+    def mean(self, x: Floats) -> Floats:
+        """The means alone of the rows `x` (m, columns), to the digits that do not depend on the order of sums."""
+        lengths = np.exp(-self.parameters[:-1])[self._groups]
+        return np.round(self._mean + self._weights @ between(self._x, x, lengths), DIGITS)
 
     def posterior(self, x: Floats) -> Posterior:
         """What is believed of the rows `x` (m, columns)."""

@@ -43,6 +43,7 @@ def test_the_posterior_is_that_of_a_direct_solution() -> None:
     posterior = process.posterior(NEW)
     mean, variance = direct(X, Y, NEW, process.parameters)
     assert posterior.mean == pytest.approx(mean, abs=1e-8)
+    assert process.mean(NEW) == pytest.approx(mean, abs=1e-6)
     assert posterior.variance == pytest.approx(variance, abs=1e-8)
 
 
