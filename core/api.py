@@ -57,7 +57,7 @@ __all__ = ["build", "compare", "create_task", "create_tuner", "export", "lower",
 def tune(
     task: Task | RecordedSpace,
     *,
-    tuner: str | TunerFactory = "xgb",
+    tuner: str | TunerFactory = "bayes",
     trials: int | None = 200,
     budget: float | str | None = None,
     early_stopping: int | None = None,

@@ -58,7 +58,7 @@ def main(size: int, trials: int, records: Path) -> None:
     task = pb.create_task("my_matmul", args=(size, size, size), target="llvm")  # or the function itself
     print(task.space)
 
-    result = pb.tune(task, tuner="xgb", trials=trials, records=records, seed=0)
+    result = pb.tune(task, trials=trials, records=records, seed=0)
     print(result.best)
 
     func = pb.build(task, config=result.best.config)

@@ -16,7 +16,7 @@ from pegbox.plugins.cli.simulate import add_simulate_arguments, check_simulate, 
 if TYPE_CHECKING:
     from pegbox.search.comparison import Comparison
 
-TUNERS = "xgb,ga,random"
+TUNERS = "bayes,xgb,ga,random"
 
 _EPILOG = f"""\
 examples:

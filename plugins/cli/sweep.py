@@ -88,4 +88,4 @@ def _count(text: str) -> int:
 def _next_step(namespace: argparse.Namespace, records: Path, *, done: bool) -> str:
     if not done:
         return "the same command goes on"
-    return shlex.join(["pegbox", "compare", "--simulate", str(records), "--tuners", "xgb,ga,random"])
+    return shlex.join(["pegbox", "compare", "--simulate", str(records), "--tuners", "bayes,xgb,ga,random"])

@@ -44,7 +44,7 @@ def test_passes_only_what_was_given(pegbox: Any, api: Any, compared: dict[str, A
     ran = pegbox("compare", "matmul", "64", "32", "dtype=float64")
     assert ran.code == 0
     assert api.calls["create_task"]["args"] == (64, 32)
-    assert compared["tuners"] == ["xgb", "ga", "random"]
+    assert compared["tuners"] == ["bayes", "xgb", "ga", "random"]
     assert compared["options"] == {"save": None, "progress": True}
     assert ran.out == f"{REPORT}\n"
 
