@@ -108,7 +108,8 @@ class GaussianProcess:
     def mean(self, x: Floats) -> Floats:
         """The means alone of the rows `x` (m, columns), to the digits that do not depend on the order of sums."""
         lengths = np.exp(-self.parameters[:-1])[self._groups]
-        return np.round(self._mean + self._weights @ between(self._x, x, lengths), DIGITS)
+        means: Floats = np.round(self._mean + self._weights @ between(self._x, x, lengths), DIGITS)
+        return means
 
     def posterior(self, x: Floats) -> Posterior:
         """What is believed of the rows `x` (m, columns)."""
