@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add_task_arguments(parser, optional=True)
     search = parser.add_argument_group("search")
-    search.add_argument("--tuner", metavar="NAME[:OPTION=VALUE,...]", help="default: bayes; 'pegbox plugins' lists them")
+    search.add_argument("--tuner", metavar="NAME[:OPTION=VALUE,...]", help="default: bayes; see 'pegbox plugins'")
     search.add_argument(
         "--trials", type=positive, metavar="N", help="configurations to try (default: 200, or no limit with --budget)"
     )
