@@ -82,7 +82,7 @@ class Steps:
         return rng.permutation(others)[:MOST].tolist() if length > MOST + 1 else others
 
     def _with(self, row: Digits, column: int, digit: int) -> Digits:
-        changed = row.copy()
+        changed: Digits = row.copy()
         changed[column] = digit
         return changed
 
