@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import pegbox as pb
-
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "write-a-tuner.md").read_text()
 FILES = dict(re.findall(r"^`([\w.]+)`[^\n]*\n\n```\w+\n(.*?)^```$", PAGE, flags=re.M | re.S))
 COMMANDS = re.findall(r"^```sh\n(.*?)^```$", PAGE, flags=re.M | re.S)[0].splitlines()
@@ -62,7 +60,6 @@ def test_the_tuner_is_listed(project: tuple[Path, Path]) -> None:
     assert "climb" in listed
 
 
-@pytest.mark.skipif(not pb.recorded_spaces(), reason="no recorded space ships yet")
 def test_the_tuner_is_compared(project: tuple[Path, Path]) -> None:
     assert COMMANDS[3].startswith("pegbox compare --simulate")
     table = run(COMMANDS[3], *project)
