@@ -26,7 +26,7 @@ from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
 from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.surrogates.targets import targets
 
-TUNING_STEPS = 8
+TUNING_STEPS = 20
 """Steps on the process's parameters, each time from where the last ones led."""
 
 SMALLEST, GROWTH = 4, 6
@@ -56,7 +56,7 @@ class BayesTuner(BaseTuner):
         seed: int = 0,
         program: FeatureSource | None = None,
         batch_size: int = 8,
-        num_warmup: int = 8,
+        num_warmup: int = 12,
         candidates: int = 512,
         relatives: int = 144,
         boldness: float = 1.0,
