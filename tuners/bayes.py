@@ -1,4 +1,4 @@
-"""Bayesian optimisation: a Gaussian process over knobs and programs, and batches chosen by optimism.
+"""Bayesian optimisation: a Gaussian process over knobs and programs that starts from experience, and optimistic batches.
 
 Snoek et al., "Practical Bayesian Optimization of Machine Learning Algorithms" (NeurIPS 2012); for compilers' spaces of
 mixed knobs with constraints, Hellsten et al., "BaCO: A Fast and Portable Bayesian Compiler Optimization Framework"
@@ -15,16 +15,22 @@ from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
 from pegbox.search.base import BaseTuner
 from pegbox.search.checks import check_float, check_int
+from pegbox.search.experience import MODEL
 from pegbox.search.model_report import ModelReport
-from pegbox.search.protocols import FeatureSource, Floats
+from pegbox.search.protocols import FeatureSource, Floats, Transfer
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.acquisition import optimistic_batch
 from pegbox.tuners.candidates import CandidatePool
 from pegbox.tuners.explored import Digits, Explored, rows_of
+from pegbox.tuners.features import FeatureTable, Opinion
 from pegbox.tuners.foresight import Foresight
+from pegbox.tuners.learner import opinion_of
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
 from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.surrogates.targets import targets
+
+UNTESTED = 0.25
+"""The random share of the first `num_warmup` where experience takes their place: it may be wrong here."""
 
 TUNING_STEPS = 20
 """Steps on the process's parameters, each time from where the last ones led."""
@@ -44,7 +50,9 @@ mostly by the call, and the next batch goes on from what this one finds."""
 class BayesTuner(BaseTuner):
     """Proposes what may well be the fastest, as far as a Gaussian process can tell.
 
-    The first `num_warmup` are random. Then each batch is chosen from `candidates` random configurations and `relatives`
+    The first `num_warmup` are random, unless there is something to go by beforehand: `experience` with programs of other
+    workloads, or `transfer`, measurements of other shapes. What these say is a trend that the process may follow or not,
+    as the trials turn out; without `use_experience` it is left aside. Each batch is chosen from `candidates` random configurations and `relatives`
     of the best measured; `boldness` weighs what is not known against what looks fast. The process learns from at most
     `memory` trials, the best and the latest. `program` are the features of the task's programs.
     """
@@ -55,6 +63,9 @@ class BayesTuner(BaseTuner):
         *,
         seed: int = 0,
         program: FeatureSource | None = None,
+        transfer: Sequence[Transfer] = (),
+        experience: Opinion | None = None,
+        use_experience: bool = True,
         batch_size: int = 8,
         num_warmup: int = 12,
         candidates: int = 512,
@@ -62,7 +73,11 @@ class BayesTuner(BaseTuner):
         boldness: float = 1.0,
         memory: int = 300,
     ) -> None:
-        self._space, self._program = space, program
+        self._space = space
+        self._table = FeatureTable(space, program, "knobs" if program is None else "program")
+        self._opinions = [opinion_of(transfer, MODEL, self._table)] if transfer else []
+        if experience is not None and use_experience and program is not None:
+            self._opinions.append(experience)
         self._rng = np.random.default_rng(seed)
         self._explored = Explored(space)
         self.batch_size = check_int("batch_size", batch_size)
@@ -81,15 +96,22 @@ class BayesTuner(BaseTuner):
 
     def ask(self, n: int) -> list[Config]:
         missing = self._num_warmup - len(self._rows)
-        if missing > 0 or not np.ptp(targets(self._costs)) > 0:
+        if not self._opinions if missing > 0 else not self._differ:
             # Nothing to learn from, or nothing that differs.
             return self._explored.configs(self._explored.sample(min(n, missing) if missing > 0 else n, self._rng))
-        rows, scores = self._plan(min(n, max(SMALLEST, len(self._rows) // GROWTH)))
-        if not len(rows):
-            rows = self._explored.sample(n, self._rng)
+        n = min(n, max(SMALLEST, len(self._rows) // GROWTH))
+        untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 else 0
+        rows, scores = self._plan(n - untested)
+        if len(rows) < n:
+            rows = np.concatenate([rows, self._explored.sample(n, self._rng)])
+            rows = rows[self._explored.fresh(rows, limit=n)]
         configs = self._explored.configs(rows)
         self._foresight.expect(configs[: len(scores)], scores)
         return configs
+
+    @property
+    def _differ(self) -> bool:
+        return bool(np.ptp(targets(self._costs)) > 0) if len(self._costs) else False
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
         if not configs:
@@ -134,17 +156,18 @@ class BayesTuner(BaseTuner):
     def _prepared(self) -> tuple[Inputs, CandidatePool]:
         if self._pool is None or self._inputs is None:
             self._pool = CandidatePool(self._explored, self._rng, anywhere=self._anywhere, near=self._near)
-            self._inputs = Inputs(self._space, self._program, self._pool.sample)
+            program = self._table if self._table.program_columns is not None else None
+            self._inputs = Inputs(self._space, program, self._pool.sample, self._opinions)
         return self._inputs, self._pool
 
     def _learned(self, inputs: Inputs) -> GaussianProcess:
         """The process, fitted on the trials that it remembers; its parameters only when there are a tenth more."""
         if self._process is None:
-            self._process = GaussianProcess(inputs.groups)
+            self._process = GaussianProcess(inputs.groups, trends=inputs.trends)
         best = np.argsort(self._costs, kind="stable")[: self._memory // 2]
         others = np.setdiff1d(np.arange(len(self._costs)), best)
         kept = np.sort(np.concatenate([best, others[-(self._memory - len(best)) :]]))
-        due = len(self._costs) >= 1.1 * self._tuned
+        due = self._differ and len(self._costs) >= 1.1 * self._tuned
         self._process.fit(inputs(self._rows[kept]), targets(self._costs[kept]), steps=TUNING_STEPS if due else 0)
         self._tuned = len(self._costs) if due else self._tuned
         return self._process

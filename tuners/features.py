@@ -7,14 +7,18 @@ remembered, and asked for in batches.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
 from pegbox.errors import ArgumentError
 from pegbox.search.checks import check_choice
-from pegbox.search.protocols import Features, FeatureSource
+from pegbox.search.protocols import Features, FeatureSource, Floats
 from pegbox.space import ConfigSpace
 from pegbox.tuners.explored import Digits, Places, keys_of
+
+Opinion: TypeAlias = Callable[[Features], Floats]
+"""Scores rows of features: the higher, the faster."""
 
 KINDS = ("both", "knobs", "program")
 REMEMBERED = 1 << 16
@@ -42,9 +46,11 @@ class FeatureTable:
             width = len(space.feature_names)
         self.program_columns: slice | None = None
         """Which columns are the program's."""
+        self.program_names: tuple[str, ...] = ()
         if program is not None and kind != "knobs":
             self._sources.append(program)
             self.program_columns = slice(width, width + len(program.names))
+            self.program_names = program.names
             width += len(program.names)
         self._places: dict[bytes, int] = {}
         self._features: Features = np.empty((0, width), dtype=np.float32)

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pegbox.errors import ArgumentError, PluginError
+from pegbox.errors import ArgumentError
 from pegbox.search.create import make_cost_model
+from pegbox.search.experience import Experience, checked_scores, spread
 from pegbox.search.model_report import pairs_in_order
 from pegbox.search.protocols import CostModel, Features, Floats, Transfer
 from pegbox.tuners.explored import Digits
-from pegbox.tuners.features import FeatureTable
+from pegbox.tuners.features import FeatureTable, Opinion
 
 
 class Learner:
@@ -36,10 +37,10 @@ class Learner:
     ) -> None:
         self._table = table
         self._weight = weight
-        self._prior: Prior | None = None
+        self._prior: Opinion | None = None
         if transfer:
             again = make_cost_model(model, seed=seed, options=options) if isinstance(model, str) else model
-            self._prior = Prior(copy.deepcopy(again), table, transfer)
+            self._prior = opinion_of(transfer, copy.deepcopy(again), table)
         self._model = make_cost_model(model, seed=seed, options=options)
         self.fitted = False
         """Whether it has learned from trials of its own."""
@@ -77,54 +78,11 @@ class Learner:
 
     def _predict(self, features: Features) -> Floats:
         if self._prior is None:
-            return checked(self._model, features)
+            return checked_scores(self._model, features)
         before = self._prior(features)
         if not self.fitted:
             return before
-        return self._share * before + (1.0 - self._share) * checked(self._model, features) / self._scale
-
-
-class Prior:
-    """What measurements of other shapes say about the programs of this one.
-
-    Costs count relative to the best of their source, because seconds of one shape mean nothing for another.
-    """
-
-    def __init__(self, model: CostModel, table: FeatureTable, transfer: Sequence[Transfer]) -> None:
-        names = ", ".join(source.name for source in transfer)
-        if table.program_columns is None:
-            raise ArgumentError(
-                f"transfer from {names} needs features of programs, which mean the same for every shape; there are "
-                "none here (features='knobs', or a space whose task has no template): leave transfer out"
-            )
-        self._columns = table.program_columns
-        self._model = model
-        width = self._columns.stop - self._columns.start
-        for source in transfer:
-            if source.features.ndim != 2 or source.features.shape[1] != width:
-                raise ArgumentError(
-                    f"transfer from {source.name}: features of shape {source.features.shape}, but programs here have "
-                    f"{width} features; take them from the same program features"
-                )
-        usable = [source for source in transfer if np.isfinite(source.costs).any()]
-        if not usable:
-            raise ArgumentError(f"transfer from {names}: no configuration ran there; leave transfer out")
-        features = np.concatenate([source.features for source in usable])
-        self._model.fit(features, np.concatenate([source.costs / source.costs.min() for source in usable]))
-        self._scale = spread(self._model.predict(features))
-
-    def __call__(self, features: Features) -> Floats:
-        """Scores of shape (n,), in their standard deviations over what was learned from."""
-        return checked(self._model, features[:, self._columns]) / self._scale
-
-
-def checked(model: CostModel, features: Features) -> Floats:
-    """The model's scores; `PluginError` unless there is a number for each row."""
-    scores = np.asarray(model.predict(features), dtype=np.float64)
-    if scores.shape != (len(features),) or np.isnan(scores).any():
-        given = f"scores of shape {scores.shape}" if scores.shape != (len(features),) else "NaN among its scores"
-        raise PluginError(f"the cost model {type(model).__name__} gave {given} for {len(features)} configurations")
-    return scores
+        return self._share * before + (1.0 - self._share) * checked_scores(self._model, features) / self._scale
 
 
 def agreement(scores: Floats, costs: Floats) -> float:
@@ -133,6 +91,22 @@ def agreement(scores: Floats, costs: Floats) -> float:
     return max(0.0, 2.0 * right / pairs - 1.0) if pairs else 0.0
 
 
-def spread(scores: Floats) -> float:
-    """The standard deviation, or 1 where everything is alike."""
-    return float(np.std(scores)) or 1.0
+def opinion_of(transfer: Sequence[Transfer], model: str | CostModel, table: FeatureTable) -> Opinion:
+    """What measurements of other shapes say about rows of the features in `table`.
+
+    Raises `ArgumentError` where these are not of programs, or not the features that were measured.
+    """
+    columns, names = table.program_columns, ", ".join(source.name for source in transfer)
+    if columns is None:
+        raise ArgumentError(
+            f"transfer from {names} needs features of programs, which mean the same for every shape; there are "
+            "none here (features='knobs', or a space whose task has no template): leave transfer out"
+        )
+    for source in transfer:
+        if source.features.ndim != 2 or source.features.shape[1] != columns.stop - columns.start:
+            raise ArgumentError(
+                f"transfer from {source.name}: features of shape {source.features.shape}, but programs here have "
+                f"{columns.stop - columns.start} features; take them from the same program features"
+            )
+    experience = Experience(transfer, model)
+    return lambda features: experience(features[:, columns])

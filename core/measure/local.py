@@ -212,8 +212,9 @@ class LocalMeasurer:
         """Run on the runner thread, which alone changes the best cost and the cache."""
         began = time.perf_counter()
         result = self._open().run(compiled, best=self._best)
-        if isinstance(result, Ok) and not result.partial:
-            self._best = min(self._best, result.cost)
+        if isinstance(result, Ok):
+            if not result.partial:
+                self._best = min(self._best, result.cost)
             self._builds.offer(candidate.config, result.cost, compiled)
         return candidate.finish(result, running=time.perf_counter() - began)
 

@@ -18,7 +18,7 @@ from pegbox.measure.result import Result
 if TYPE_CHECKING:
     from pegbox.space import Config, ConfigSpace
 
-RESERVED = frozenset({"seed", "program", "transfer"})
+RESERVED = frozenset({"seed", "program", "transfer", "experience"})
 """What a tuner is given without being told so by the user."""
 
 

@@ -11,7 +11,7 @@ from pegbox.errors import ArgumentError, PluginError
 from pegbox.hooks import registry
 from pegbox.search.base import BoundTuner
 from pegbox.search.options import bind_options
-from pegbox.search.protocols import CostModel, FeatureSource, Lookup, Transfer, Tuner, TunerFactory
+from pegbox.search.protocols import CostModel, Features, FeatureSource, Floats, Lookup, Transfer, Tuner, TunerFactory
 from pegbox.search.spec import Spec, parse_nested, parse_spec
 
 if TYPE_CHECKING:
@@ -26,18 +26,19 @@ def make_tuner(
     options: Mapping[str, object] | None = None,
     program: FeatureSource | None = None,
     transfer: Sequence[Transfer] = (),
+    experience: Callable[[Features], Floats] | None = None,
     lookup: Lookup = registry.resolve,
 ) -> Tuner:
     """Make the tuner that `spec` ("xgb:plan_size=32", "file.py:MyTuner", or a factory) means, over `space`.
 
-    `options` come on top of those in the spec and win over them. `program` and `transfer` are handed to factories that
-    declare them. `lookup` turns a kind and a name into a factory.
+    `options` come on top of those in the spec and win over them. `program`, `transfer` and `experience` are handed to
+    factories that declare them. `lookup` turns a kind and a name into a factory.
     Raises `UnknownName` for an unknown tuner, `ArgumentError` for a bad option, `PluginError` if it makes no tuner.
     """
     factory, name, written = _resolve("tuner", spec, lookup)
     owner = f"tuner {name!r}"
     bound = bind_options(owner, factory, {**written, **(options or {})})
-    given = {"program": program, "transfer": transfer}
+    given = {"program": program, "transfer": transfer, "experience": experience}
     declared = inspect.signature(factory).parameters
     tuner = factory(space, seed=seed, **{name: given[name] for name in given if name in declared}, **bound)
     if not isinstance(tuner, Tuner):
@@ -46,9 +47,9 @@ def make_tuner(
 
 
 def declared(spec: str | Spec | TunerFactory, lookup: Lookup = registry.resolve) -> frozenset[str]:
-    """Which of `program` and `transfer` the tuner's factory takes: neither is made for nothing."""
+    """Which of `program`, `transfer` and `experience` the tuner's factory takes: none is made for nothing."""
     factory, _, _ = _resolve("tuner", spec, lookup)
-    return frozenset({"program", "transfer"} & set(inspect.signature(factory).parameters))
+    return frozenset({"program", "transfer", "experience"} & set(inspect.signature(factory).parameters))
 
 
 def make_cost_model(

@@ -16,6 +16,7 @@ from pegbox.records.library import call, find_source
 from pegbox.records.record import Record, plain
 from pegbox.records.recorded import RecordedSpace, latest_results
 from pegbox.search.create import declared, tuner_label
+from pegbox.search.experience import shipped_experience
 from pegbox.search.protocols import FeatureSource, Transfer, TunerFactory
 from pegbox.space import ConfigSpace
 from pegbox.task.task import Task, create_task
@@ -46,6 +47,8 @@ def handed(
             raise ArgumentError(f"transfer={transfer!r}: a space has no template whose other shapes could help")
         return {}
     given: dict[str, Any] = {"program": program_features(task)} if takes else {}
+    if "experience" in takes:
+        given["experience"] = shipped_experience(task)
     if transfer is not None:
         given["transfer"] = load_transfer(transfer, task)
     return given

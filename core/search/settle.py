@@ -1,13 +1,15 @@
-"""Measuring the fastest of many again, until it is clear how fast they are.
+"""Measuring configurations again, until it is clear how fast they are.
 
-The best of thousands of single measurements is above all the luckiest. Here all that may be the best are timed again in
-several passes, in small groups whose members take turns, and in other groups with each pass, so that neither a slow
-minute nor a neighbour decides. All timings of the passes count together.
+The best of thousands of single measurements is above all the luckiest. Here configurations are timed again in several
+passes, in small groups whose members take turns, and in other groups with each pass, so that neither a slow minute nor
+a neighbour decides. All timings of the passes count together.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -26,6 +28,7 @@ MARGIN = 0.15
 MOST = 300
 LEAST_PASSES, MOST_PASSES = 2, 5
 _MOST_ROUNDS = 50
+_TOLD = 400
 GROUP = 8
 CLOSE, STEADY = 0.03, 0.01
 """Those within `CLOSE` of the best are timed until two passes differ by less than `STEADY`."""
@@ -33,14 +36,13 @@ CLOSE, STEADY = 0.03, 0.01
 Hearer: TypeAlias = Callable[["Config", Result], object]
 
 
-class Settling:
-    """One round of passes over the fastest of `results`, which it changes.
+class Again:
+    """Measures configurations of `results` again, and changes `results`.
 
     Args:
         results: the latest result of each configuration.
         passes: how often each was measured again before.
         heard: is told of each new result; its costs are those of all passes together.
-        say: shows a line to a person.
     """
 
     def __init__(
@@ -50,14 +52,60 @@ class Settling:
         *,
         passes: Mapping[Config, int],
         heard: Hearer,
-        say: Callable[[str], object],
         seed: int = 0,
-        most: int = MOST,
     ) -> None:
-        self.results = results
-        self._measurer, self._heard, self._say, self._most = measurer, heard, say, most
+        self.results, self.passes = results, Counter(passes)
+        self.latest: dict[Config, float] = {}
+        """The cost in the last pass alone."""
+        self._measurer, self._heard = measurer, heard
         self._rng = np.random.default_rng(seed)
-        self._medians = {config: [results[config].cost] * count for config, count in passes.items() if count}
+
+    def measure(self, chosen: Sequence[Config]) -> Iterator[int]:
+        """One pass over `chosen`; gives after each group how many are done."""
+        order = [chosen[place] for place in self._rng.permutation(len(chosen))]
+        for start in range(0, len(order), GROUP):
+            group = order[start : start + GROUP]
+            again = self._measurer.remeasure(group)
+            with shielded():
+                for config, result in zip(group, again, strict=True):
+                    self._take(config, result)
+            yield start + len(group)
+
+    def _take(self, config: Config, result: Result) -> None:
+        before = self.results[config]
+        if isinstance(result, Ok):
+            self.latest[config] = result.cost
+            if self.passes[config] and isinstance(before, Ok):
+                result = dataclasses.replace(result, costs=(*before.costs, *result.costs))
+            self.passes[config] += 1
+        self.results[config] = result
+        self._heard(config, result)
+
+
+def repeat(again: Again, passes: int, say: Callable[[str], object]) -> None:
+    """Measure all that ran so often that each has had `passes` passes."""
+    for number in range(1, passes + 1):
+        chosen = [c for c, result in again.results.items() if result.ok and again.passes[c] < number]
+        for done in again.measure(chosen):
+            if done % _TOLD < GROUP or done == len(chosen):
+                say(f"sweep: pass {number} of {passes} over all: {done:,}/{len(chosen):,} measured again")
+
+
+class Settling:
+    """Passes over the fastest of `again.results`.
+
+    Args:
+        settled: so many passes of `again` were over everything, and settle nothing.
+        say: shows a line to a person.
+    """
+
+    def __init__(self, again: Again, *, say: Callable[[str], object], settled: int = 0, most: int = MOST) -> None:
+        self._again, self._say, self._most = again, say, most
+        self._medians = {
+            config: [again.results[config].cost] * (count - settled)
+            for config, count in again.passes.items()
+            if count > settled
+        }
 
     def run(self) -> None:
         """Go on until nothing is left to be settled."""
@@ -65,18 +113,14 @@ class Settling:
             chosen = self.unsettled()
             if not chosen:
                 return
-            done = 0
-            for group in self._groups(chosen):
-                again = self._measurer.remeasure(group)
-                with shielded():
-                    for config, result in zip(group, again, strict=True):
-                        self._take(config, result)
-                done += len(group)
+            for done in self._again.measure(chosen):
                 self._say(f"sweep: pass {number} over the fastest: {done}/{len(chosen)} measured again")
+            for config in chosen:
+                self._medians.setdefault(config, []).append(self._again.latest.get(config, math.inf))
 
     def unsettled(self) -> list[Config]:
         """What has to be measured again, the fastest first."""
-        good = {c: r for c, r in self.results.items() if isinstance(r, Ok) and not r.partial}
+        good = {c: r for c, r in self._again.results.items() if isinstance(r, Ok) and not r.partial}
         ranked = sorted(good, key=lambda config: good[config].cost)[: self._most]
         best = good[ranked[0]].cost if ranked else 0.0
         near = [config for config in ranked if good[config].cost <= best * (1.0 + MARGIN)]
@@ -93,20 +137,3 @@ class Settling:
             return True
         apart = abs(medians[-1] - medians[-2]) / medians[-1]
         return close and len(medians) < MOST_PASSES and apart > STEADY
-
-    def _groups(self, chosen: Sequence[Config]) -> Iterator[list[Config]]:
-        order = [chosen[place] for place in self._rng.permutation(len(chosen))]
-        for start in range(0, len(order), GROUP):
-            yield order[start : start + GROUP]
-
-    def _take(self, config: Config, result: Result) -> None:
-        before = self.results[config]
-        medians = self._medians.setdefault(config, [])
-        if isinstance(result, Ok):
-            if medians and isinstance(before, Ok):
-                result, own = dataclasses.replace(result, costs=(*before.costs, *result.costs)), result.cost
-            else:
-                own = result.cost
-            medians.append(own)
-        self.results[config] = result
-        self._heard(config, result)

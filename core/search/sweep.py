@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError, RecordError
 from pegbox.measure.local import LocalMeasurer
+from pegbox.measure.timing import TimingPolicy
 from pegbox.records.history import load_history, matching, to_config
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record, describe_host
@@ -24,6 +25,13 @@ from pegbox.task.task import Task
 if TYPE_CHECKING:
     from pegbox.measure.runner import RunnerFactory
 
+_KEPT = 1 << 14
+"""Builds kept from pass to pass; at some 20 kB each. What is beyond is built again."""
+
+_ROUNDS = 3
+"""Timings of one in a pass where there are several: noise lasts longer than ten timings, so many short visits say more
+than few long ones."""
+
 _FAIR = ("sweep", "random")
 """Whose configurations count as part of a fair sample."""
 
@@ -33,6 +41,7 @@ def sweep(
     *,
     records: str | os.PathLike[str] | Journal,
     configs: int | None = 5000,
+    passes: int = 0,
     seed: int = 0,
     budget: float | str | None = None,
     runner: str | RunnerFactory = "local",
@@ -49,6 +58,8 @@ def sweep(
     Args:
         records: the file.
         configs: how many configurations; None for the whole space.
+        passes: how often all that ran is measured again before the fastest are, each time in other company. One
+            measurement of a sample on a noisy machine is often 5% off; the costs of many short ones are not.
         seed: which sample, in which order.
         budget: stop after that time: seconds, or text such as "60s", "5m", "1h".
         runner, timeout, callbacks, progress, measure_options: as for `tune`.
@@ -65,15 +76,16 @@ def sweep(
         raise ArgumentError(f"{task!r} is no task that can be measured; make one with pegbox.create_task")
     journal = records if isinstance(records, Journal) else Journal(records)
     journal.check_writable()
-    known, passes = _known(journal, task, whole=configs is None)
+    known, before = _known(journal, task, whole=configs is None)
     recorder = Recorder(journal, task, "sweep", seed)
     plan = Sweep(
         task,
         configs,
+        passes=passes,
         seed=seed,
         budget_seconds=parse_budget(budget),
         known=known,
-        passes=passes,
+        before=before,
         callbacks=[recorder, *([progress_callback()] if progress else []), *callbacks],
         heard=lambda config, result: recorder.append(config, result, remeasured=True),
         say=_print if progress else lambda line: None,
@@ -81,7 +93,9 @@ def sweep(
         host=describe_host(),
     )
     best = min((result.cost for result in known.values() if result.ok), default=float("inf"))
-    options = {"runner": runner, "seed": seed, "timeout": timeout, "best": best, "kept_builds": MOST}
+    options: dict[str, Any] = {"runner": runner, "seed": seed, "timeout": timeout, "best": best, "kept_builds": MOST}
+    if passes:
+        options |= {"kept_builds": _KEPT, "timing": TimingPolicy(timeout=timeout, rounds=_ROUNDS)}
     with LocalMeasurer(task, **{**options, **(measure_options or {})}) as measurer:
         return plan.run(measurer)
 

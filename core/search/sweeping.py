@@ -23,7 +23,7 @@ from pegbox.search.interrupt import answered
 from pegbox.search.loop import run
 from pegbox.search.outcome import format_counts, format_seconds, gflops_of
 from pegbox.search.protocols import Measurer
-from pegbox.search.settle import Hearer, Settling
+from pegbox.search.settle import Again, Hearer, Settling, repeat
 
 if TYPE_CHECKING:
     from pegbox.space import Config, ConfigSpace
@@ -37,7 +37,7 @@ class SweepResult:
     """What a sweep leaves behind.
 
     `recorded` is the space as far as it is measured, None where nothing ran; `trials` what this sweep measured, and
-    `again` how many of the fastest have been measured again. `stopped_because` is "done", "budget", or "interrupted".
+    `again` how many have been measured again. `stopped_because` is "done", "budget", or "interrupted".
     """
 
     results: Mapping[Config, Result]
@@ -69,7 +69,7 @@ class SweepResult:
         ]
         ran = sum(result.ok for result in self.results.values())
         failed = f"; failed: {format_counts(self.failures)}" if self.failures else ""
-        lines.append(f"  {ran:,} ran{failed}; {self.again:,} of the fastest were measured again")
+        lines.append(f"  {ran:,} ran{failed}; {self.again:,} were measured again")
         if self.recorded is None or self.best is None:
             return "\n".join([*lines, "  nothing valid was found"])
         shares = ", ".join(f"{self.recorded.share_within(s):.2%} reach {s:.0%} of it" for s in (0.95, 0.90, 0.75))
@@ -82,16 +82,17 @@ class SweepResult:
 class Sweep:
     """A sweep of `task`.
 
-    `known` are earlier results, `passes` how often each configuration was measured again before. `heard` is told of
-    what is measured again, `callbacks` of everything else.
+    `passes` go over everything before the fastest are settled. `known` are earlier results, `before` how often each
+    configuration was measured again before. `heard` is told of what is measured again, `callbacks` of everything else.
     """
 
     task: Task
     configs: int | None
+    passes: int = 0
     seed: int = 0
     budget_seconds: float | None = None
     known: Mapping[Config, Result] = field(default_factory=dict)
-    passes: Mapping[Config, int] = field(default_factory=dict)
+    before: Mapping[Config, int] = field(default_factory=dict)
     callbacks: Sequence[CallbackLike] = ()
     heard: Hearer = lambda config, result: None
     say: Callable[[str], object] = lambda line: None
@@ -101,7 +102,8 @@ class Sweep:
     def __post_init__(self) -> None:
         if self.configs is not None:
             check_int("configs", self.configs)
-        self._again: set[Config] = {config for config, count in self.passes.items() if count}
+        check_int("passes", self.passes, minimum=0)
+        self._again: set[Config] = {config for config, count in self.before.items() if count}
         self._wanted = 0
 
     def run(self, measurer: Measurer) -> SweepResult:
@@ -128,9 +130,10 @@ class Sweep:
         return self._result(results, len(first.trials), time.monotonic() - began, reason)
 
     def _settle(self, measurer: Measurer, results: dict[Config, Result]) -> str:
-        settling = Settling(measurer, results, passes=self.passes, heard=self._remeasured, say=self.say, seed=self.seed)
+        again = Again(measurer, results, passes=self.before, heard=self._remeasured, seed=self.seed)
         try:
-            settling.run()
+            repeat(again, self.passes, self.say)
+            Settling(again, say=self.say, settled=self.passes).run()
         except KeyboardInterrupt:
             answered()
             return "interrupted"

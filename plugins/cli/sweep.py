@@ -33,6 +33,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     plan.add_argument(
         "--configs", type=_count, metavar="N|all", help="configurations in the sample, or all (default: 5000)"
     )
+    plan.add_argument(
+        "--passes", type=natural, metavar="N", help="measure all of it again so often, against noise (default: 0)"
+    )
     plan.add_argument("--seed", type=natural, metavar="N", help="which sample, and in which order (default: 0)")
     plan.add_argument("--budget", type=duration, metavar="TIME", help="stop after this time: 60s, 5m, 1h")
     measuring = parser.add_argument_group("measuring")
@@ -73,7 +76,7 @@ def run(namespace: argparse.Namespace) -> int:
 
 def _options(namespace: argparse.Namespace) -> dict[str, Any]:
     """The keyword arguments of `pb.sweep` that were given; its own defaults stand for the others."""
-    names = ("seed", "budget", "runner", "timeout")
+    names = ("passes", "seed", "budget", "runner", "timeout")
     options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
     if namespace.configs is not None:
         options["configs"] = namespace.configs or None

@@ -17,7 +17,7 @@ from pegbox.records import Journal
 from pegbox.search import settle
 from pegbox.search import sweep as sweep_module
 from pegbox.search.progress import LineProgress
-from pegbox.search.settle import Settling
+from pegbox.search.settle import Again, Settling, repeat
 from pegbox.search.sweeping import Sweep
 from pegbox.space import Config
 
@@ -259,8 +259,8 @@ def test_a_space_without_valid_configurations(task: Any) -> None:
 
 def settled(
     costs: dict[int, float], passes: Any, task: Any, **options: Any
-) -> tuple[Settling, list[tuple[int, Result]]]:
-    """A settling of configs by index; `passes` gives the cost of a config at its n-th time."""
+) -> tuple[dict[Config, Result], list[tuple[int, Result]]]:
+    """A settling of configs by index, and what was heard; `passes` gives the cost of a config at its n-th time."""
     heard: list[tuple[int, Result]] = []
     times: dict[int, int] = {}
 
@@ -276,16 +276,15 @@ def settled(
             return results
 
     results: dict[Config, Result] = {task.space.get(index): Ok((cost,)) for index, cost in costs.items()}
-    settling = Settling(
+    again = Again(
         Machine(),
         results,
         passes=options.pop("known", {}),
         heard=lambda config, result: heard.append((config.index, result)),
-        say=lambda line: None,
-        **options,
     )
-    settling.run()
-    return settling, heard
+    repeat(again, options.get("settled", 0), say=lambda line: None)
+    Settling(again, say=lambda line: None, **options).run()
+    return results, heard
 
 
 def test_only_what_is_near_the_best_is_measured_again(task: Any) -> None:
@@ -294,9 +293,9 @@ def test_only_what_is_near_the_best_is_measured_again(task: Any) -> None:
 
 
 def test_when_the_luckiest_fall_back_those_behind_get_their_chance(task: Any) -> None:
-    settling, heard = settled({0: 1.0, 1: 1.5}, lambda index, time: Ok(({0: 1.45, 1: 1.4}[index],)), task)
+    results, heard = settled({0: 1.0, 1: 1.5}, lambda index, time: Ok(({0: 1.45, 1: 1.4}[index],)), task)
     assert {index for index, _ in heard} == {0, 1}
-    assert {config.index: result.cost for config, result in settling.results.items()} == {0: 1.45, 1: 1.4}
+    assert {config.index: result.cost for config, result in results.items()} == {0: 1.45, 1: 1.4}
 
 
 def test_nobody_is_timed_alone_where_there_is_company(task: Any) -> None:
@@ -324,10 +323,49 @@ def test_passes_of_an_earlier_sweep_count(task: Any) -> None:
 
 def test_one_that_fails_when_measured_again_is_out(task: Any) -> None:
     crash = Failed(FailureKind.CRASH, "killed")
-    settling, _ = settled({0: 1.0, 1: 1.1}, lambda index, time: crash if index == 0 else Ok((1.1,)), task)
-    assert settling.results[task.space.get(0)] is crash
+    results, _ = settled({0: 1.0, 1: 1.1}, lambda index, time: crash if index == 0 else Ok((1.1,)), task)
+    assert results[task.space.get(0)] is crash
 
 
 def test_no_more_than_the_most(task: Any) -> None:
     _, heard = settled(dict.fromkeys(range(20), 1.0), lambda index, time: Ok((1.0,)), task, most=5)
     assert len({index for index, _ in heard}) == 5
+
+
+# --- passes over all --------------------------------------------------------------------------------------------------
+
+
+def test_passes_over_all_count_for_all_but_settle_nothing(task: Any) -> None:
+    results, heard = settled({0: 1.0, 1: 5.0}, lambda index, time: Ok((1.0 + index + time / 1000,)), task, settled=3)
+    timings = {config.index: len(result.costs) for config, result in results.items() if isinstance(result, Ok)}
+    assert timings == {0: 3 + settle.LEAST_PASSES, 1: 3}
+    assert sorted(index for index, _ in heard[:6]) == [0, 0, 0, 1, 1, 1]
+
+
+def test_passes_go_on_where_they_were_stopped(task: Any) -> None:
+    known = {task.space.get(0): 2, task.space.get(1): 1}
+    _, heard = settled({0: 1.0, 1: 5.0}, lambda index, time: Ok((1.0 + index,)), task, settled=2, known=known)
+    assert [index for index, _ in heard] == [1] + [0] * settle.LEAST_PASSES
+
+
+def test_every_pass_is_in_other_company(task: Any, tmp_path: Path, machine: Noisy) -> None:
+    result = pb.sweep(task, records=tmp_path / "s.jsonl", configs=40, passes=2, progress=False)
+    groups = [frozenset(group) for group in machine.groups[:10]]
+    assert len(set(groups)) == 10
+    assert all(sum(config in group for group in groups) == 2 for config in machine.measured)
+    assert result.again == 40
+    again = pb.sweep(task, records=tmp_path / "s.jsonl", configs=40, passes=2, progress=False)
+    assert (again.trials, again.results) == (0, result.results)
+
+
+def test_what_failed_is_not_measured_again(task: Any, tmp_path: Path, machine: Noisy) -> None:
+    machine.fails = lambda config: config.index % 2 == 0
+    pb.sweep(task, records=tmp_path / "s.jsonl", configs=40, passes=1, progress=False)
+    assert {config.index % 2 for group in machine.groups for config in group} == {1}
+
+
+@pytest.mark.parametrize("passes", [-1, 1.5, True])
+def test_passes_that_cannot_be(task: Any, tmp_path: Path, machine: Noisy, passes: Any) -> None:
+    with pytest.raises(ArgumentError, match=rf"passes={passes}"):
+        pb.sweep(task, records=tmp_path / "s.jsonl", configs=40, passes=passes, progress=False)
+    assert not machine.measured

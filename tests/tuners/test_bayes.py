@@ -12,7 +12,7 @@ import pytest
 
 from pegbox.errors import ArgumentError
 from pegbox.search import make_tuner, run
-from pegbox.search.protocols import Features, Tuner
+from pegbox.search.protocols import Features, Transfer, Tuner
 from pegbox.search.testing import (
     ArtificialMeasurer,
     TunerContract,
@@ -128,6 +128,103 @@ def test_features_of_programs_are_learned_from() -> None:
     assert min(map(cost, searched(told, space, trials=32, cost=cost))) < min(
         map(cost, searched(blind, space, trials=32, cost=cost))
     )
+
+
+# --- experience -------------------------------------------------------------------------------------------------------
+
+
+class Digit:
+    """The digits themselves as features of programs."""
+
+    def __init__(self, space: ConfigSpace) -> None:
+        self.names = tuple(f"digit.{place}" for place in range(len(space.knobs)))
+
+    def __call__(self, digits: Digits) -> Features:
+        return digits.astype(np.float32)
+
+
+def wide_space() -> ConfigSpace:
+    space = ConfigSpace()
+    for place in range(6):
+        space.define_knob(f"k{place}", [1 << digit for digit in range(8)])
+    return space
+
+
+def bowl(config: Config) -> float:
+    return 1.0 + float(sum((digit - 2) ** 2 for digit in config.digits))
+
+
+def knowing(features: Features) -> Any:
+    return -((features - 2) ** 2).sum(axis=1).astype(np.float64)
+
+
+def costs_of(tuner: BayesTuner, *, trials: int) -> list[float]:
+    return [bowl(config) for config in searched(tuner, tuner._space, trials=trials, cost=bowl)]
+
+
+def trials_to(costs: list[float], goal: float) -> int:
+    return next((number for number, cost in enumerate(costs, 1) if cost <= goal), 999)
+
+
+def test_experience_takes_the_place_of_random_trials() -> None:
+    space = wide_space()
+    program = Digit(space)
+    told = [costs_of(BayesTuner(space, seed=seed, program=program, experience=knowing), trials=16) for seed in range(4)]
+    left = [
+        costs_of(BayesTuner(space, seed=seed, program=program, experience=knowing, use_experience=False), trials=16)
+        for seed in range(4)
+    ]
+    assert np.median([min(costs[:8]) for costs in told]) < np.median([min(costs) for costs in left])
+
+
+def test_experience_that_is_wrong_is_found_out() -> None:
+    space = wide_space()
+    program = Digit(space)
+
+    def lying(features: Features) -> Any:
+        return -knowing(features)
+
+    alone, misled = (
+        [
+            trials_to(costs_of(BayesTuner(space, seed=seed, program=program, **given), trials=120), 5.0)
+            for seed in range(3)
+        ]
+        for given in ({}, {"experience": lying})
+    )
+    assert np.median(misled) <= np.median(alone) + 24
+
+
+def test_the_first_batches_have_a_random_share_in_case_experience_is_wrong() -> None:
+    space = wide_space()
+    tuner = BayesTuner(space, seed=0, program=Digit(space), experience=knowing, num_warmup=40)
+    assert np.mean([cost > 40 for cost in costs_of(tuner, trials=40)]) > 0.1
+
+
+def test_where_everything_fails_experience_is_left_alone() -> None:
+    space = wide_space()
+    tuner = BayesTuner(space, seed=0, program=Digit(space), experience=knowing)
+    configs = searched(tuner, space, trials=60, cost=lambda config: math.inf)
+    assert len(set(configs)) == 60
+    assert np.median([bowl(config) for config in configs[20:]]) > 40
+
+
+def test_measurements_of_other_shapes_are_experience() -> None:
+    space = wide_space()
+    program = Digit(space)
+    rows = space.sample(300, np.random.default_rng(7))
+    other = Transfer("other", program(rows), np.array([1e-6 * bowl(space.config(row)) for row in rows.tolist()]))
+    told = [costs_of(BayesTuner(space, seed=seed, program=program, transfer=[other]), trials=12) for seed in range(3)]
+    alone = [costs_of(BayesTuner(space, seed=seed, program=program), trials=12) for seed in range(3)]
+    assert np.median([min(costs) for costs in told]) < np.median([min(costs) for costs in alone])
+
+
+def test_experience_without_programs_says_nothing() -> None:
+    space = small_space()
+    assert searched(BayesTuner(space, seed=3, experience=knowing), space, trials=20, cost=bowl) == searched(
+        BayesTuner(space, seed=3), space, trials=20, cost=bowl
+    )
+    with pytest.raises(ArgumentError, match="transfer from other needs features of programs"):
+        BayesTuner(space, transfer=[Transfer("other", np.ones((2, 3), np.float32), np.ones(2))])
 
 
 # --- the model --------------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 Rasmussen and Williams, "Gaussian Processes for Machine Learning" (MIT Press 2006), chapters 2 and 5. The length scale
 of each group of columns, and the noise, maximise the marginal likelihood times a prior (L-BFGS with exact gradients);
-the mean and the variance of the process are integrated out and maximised away in closed form.
+the mean and the variance of the process are integrated out and maximised away in closed form. Trends, columns that are
+expected to run with the targets, have slopes with a prior of their own.
 """
 
 from __future__ import annotations
@@ -15,17 +16,21 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
 
 from pegbox.search.protocols import Floats
-from pegbox.tuners.surrogates.kernel import Groups, between, matern, squared_distances
+from pegbox.tuners.surrogates.kernel import Groups, Points, matern, squared_distances
 
-LENGTH_SPREAD = 0.8
-"""Standard deviation of the prior of a length scale's logarithm; the median grows with the root of their number,
-because distances do (Hvarfner et al., "Vanilla Bayesian Optimization Performs Great in High Dimensions", ICML 2024)."""
+LENGTH, LENGTH_SPREAD = 0.5, 0.8
+"""Prior of a length scale: median, and the standard deviation of the logarithm. The median grows with the root of their
+number, because distances do (Hvarfner et al., "Vanilla Bayesian Optimization Performs Great in High Dimensions", ICML 2024)."""
 
 NOISE = (-4.0, 1.0)
 """Prior of the logarithm of the noise's share of the variance, mean and standard deviation: measuring is 2% to 10%."""
 
 SIGNAL = (2.0, 2.0)
 """Inverse-gamma prior of the process's variance; targets have variance one."""
+
+SLOPE = (0.5, 0.5)
+"""Prior of the slopes of all trends together, mean and standard deviation: as much as a trend is expected to say, and room
+for it to be worth nothing, or all there is."""
 
 LENGTH_BOUNDS = (-3.0, 6.0)
 NOISE_BOUNDS = (-9.0, 1.0)
@@ -46,7 +51,7 @@ class Posterior:
     variance: Floats
     noise: float
     _signal: float
-    _scaled: Floats
+    _points: Points
     _root: Floats
 
     def bounds(self, boldness: float) -> Floats:
@@ -60,75 +65,96 @@ class Posterior:
         Optimization" (2010).
         """
         own = self._root[:, place]
-        alike = between(self._scaled[place : place + 1], self._scaled, np.ones(self._scaled.shape[1]))[0]
-        left = math.sqrt(max(1.0 + self.noise / self._signal - float(own @ own), 1e-9))
+        chosen = self._points.only(place)
+        alike = chosen.alike(self._points)[0]
+        left = math.sqrt(max(float(chosen.own()[0]) + self.noise / self._signal - float(own @ own), 1e-9))
         root = np.concatenate([self._root, ((alike - own @ self._root) / left)[None, :]])
         shrunk = self.variance - self._signal * root[-1] ** 2
-        return Posterior(self.mean, np.maximum(shrunk, 1e-12), self.noise, self._signal, self._scaled, root)
+        return Posterior(self.mean, np.maximum(shrunk, 1e-12), self.noise, self._signal, self._points, root)
 
 
 class GaussianProcess:
     """Fitted with `fit`, asked with `posterior`. Starts each fit from the parameters of the last one.
 
-    `groups` gives for each column the number of its length scale.
+    Args:
+        groups: for each column the number of its length scale.
+        trends: so many columns after those are trends, standardised, and the targets are expected to grow with them.
     """
 
-    def __init__(self, groups: Groups) -> None:
-        self._groups = groups
+    def __init__(self, groups: Groups, *, trends: int = 0) -> None:
+        self._groups, self._trends = groups, trends
         count = int(groups.max()) + 1
-        self._middle = np.append(np.full(count, math.log(0.5 * math.sqrt(count))), NOISE[0])
+        self._middle = np.append(np.full(count, math.log(LENGTH * math.sqrt(count))), NOISE[0])
         self._spread = np.append(np.full(count, LENGTH_SPREAD), NOISE[1])
         self.parameters: Floats = self._middle
         """Logarithms of the length scales, and at the end of the noise relative to the signal."""
 
     def fit(self, x: Floats, y: Floats, *, steps: int) -> None:
-        """Learn from rows `x` (n, columns) and targets `y` (n,), with so many steps on the parameters."""
-        self._x = x
-        distances = squared_distances(x, self._groups).reshape(int(self._groups.max()) + 1, -1)
+        """Learn from rows `x` (n, columns) and targets `y` (n,), with so many steps on the parameters.
+
+        There may be none: what is believed then are the trends.
+        """
+        self._x, rest = x, y - self._drift(x)
+        linear = self._points(x).trends @ self._points(x).trends.T
+        apart = squared_distances(x[:, : len(self._groups)], self._groups)
+        distances = apart.reshape(int(self._groups.max()) + 1, len(y) ** 2)
         if steps:
             bounds = [LENGTH_BOUNDS] * (len(self.parameters) - 1) + [NOISE_BOUNDS]
             found = minimize(
                 self.loss,
                 self.parameters,
-                args=(distances, y),
+                args=(distances, linear, rest),
                 jac=True,
                 method="L-BFGS-B",
                 bounds=bounds,
                 options={"maxiter": steps},
             )
             self.parameters = np.round(found.x, DECIMALS)
-        covariance = matern(np.exp(-2.0 * self.parameters[:-1]) @ distances)[0].reshape(len(y), len(y))
+        covariance = matern(np.exp(-2.0 * self.parameters[:-1]) @ distances)[0].reshape(len(y), len(y)) + linear
         covariance[np.diag_indices(len(y))] += math.exp(self.parameters[-1])
         self._factor = np.linalg.cholesky(covariance)
         weights = cho_solve((self._factor, True), np.ones(len(y)))
-        self._mean = float(weights @ y / weights.sum())
-        self._weights = cho_solve((self._factor, True), y - self._mean)
-        self._signal = (2.0 * SIGNAL[1] + float((y - self._mean) @ self._weights)) / (len(y) + 2.0 * SIGNAL[0])
+        self._mean = float(weights @ rest / weights.sum()) if len(y) else 0.0
+        self._weights = cho_solve((self._factor, True), rest - self._mean)
+        self._signal = (2.0 * SIGNAL[1] + float((rest - self._mean) @ self._weights)) / (len(y) + 2.0 * SIGNAL[0])
 
     def mean(self, x: Floats) -> Floats:
         """The means alone of the rows `x` (m, columns), to the digits that do not depend on the order of sums."""
-        lengths = np.exp(-self.parameters[:-1])[self._groups]
-        means: Floats = np.round(self._mean + self._weights @ between(self._x, x, lengths), DIGITS)
+        alike = self._points(self._x).alike(self._points(x))
+        means: Floats = np.round(self._mean + self._drift(x) + self._weights @ alike, DIGITS)
         return means
 
     def posterior(self, x: Floats) -> Posterior:
         """What is believed of the rows `x` (m, columns)."""
-        lengths = np.exp(-self.parameters[:-1])[self._groups]
-        alike = between(self._x, x, lengths)
+        points = self._points(x)
+        alike = self._points(self._x).alike(points)
         root = solve_triangular(self._factor, alike, lower=True, check_finite=False)
-        variance = self._signal * np.maximum(1.0 - (root * root).sum(axis=0), 1e-12)
+        variance = self._signal * np.maximum(points.own() - (root * root).sum(axis=0), 1e-12)
         noise = self._signal * math.exp(self.parameters[-1])
-        return Posterior(self._mean + self._weights @ alike, variance, noise, self._signal, x * lengths, root)
+        return Posterior(
+            self._mean + self._drift(x) + self._weights @ alike, variance, noise, self._signal, points, root
+        )
 
-    def loss(self, parameters: Floats, distances: Floats, y: Floats) -> tuple[float, Floats]:
+    def _points(self, x: Floats) -> Points:
+        lengths = np.exp(-self.parameters[:-1])[self._groups]
+        columns = len(self._groups)
+        return Points(x[:, :columns] * lengths, x[:, columns:] * (SLOPE[1] / math.sqrt(max(1, self._trends))))
+
+    def _drift(self, x: Floats) -> Floats:
+        """What the trends say, with the slopes that they are expected to have."""
+        drift: Floats = x[:, len(self._groups) :].sum(axis=1) * (SLOPE[0] / max(1, self._trends))
+        return drift
+
+    def loss(self, parameters: Floats, distances: Floats, linear: Floats, y: Floats) -> tuple[float, Floats]:
         """Negative logarithm of likelihood times prior, up to a constant, and its gradient.
 
-        `distances` are those of `squared_distances`, each group's flat: (groups, n * n).
+        `distances` are those of `squared_distances`, each group's flat: (groups, n * n). `linear` (n, n) is the
+        covariance by trends, and `y` what these do not explain.
         """
         n = len(y)
         weights, noise = np.exp(-2.0 * parameters[:-1]), math.exp(parameters[-1])
         kernel, slope = matern(weights @ distances)
-        covariance = kernel.reshape(n, n)
+        covariance = kernel.reshape(n, n) + linear
         covariance[np.diag_indices(n)] += noise
         try:
             factor = np.linalg.cholesky(covariance)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pegbox.search.protocols import FeatureSource, Floats
+from pegbox.search.protocols import Floats
 from pegbox.space import ConfigSpace, OptionKnob
 from pegbox.space.knob import Knob
 from pegbox.tuners.explored import Digits
-from pegbox.tuners.features import FeatureTable
+from pegbox.tuners.features import FeatureTable, Opinion
 from pegbox.tuners.surrogates.kernel import Groups
 
 
@@ -64,11 +64,11 @@ class ProgramInputs:
     count together as much as one column does; those that are the same everywhere in the sample are left out.
     """
 
-    def __init__(self, table: FeatureTable, names: tuple[str, ...], sample: Digits) -> None:
+    def __init__(self, table: FeatureTable, sample: Digits) -> None:
         self._table = table
         features = table(sample).astype(np.float64)
         self._columns = np.flatnonzero(np.ptp(features, axis=0) > 1e-6)
-        kinds = [names[column].split(".")[0] for column in self._columns]
+        kinds = [table.program_names[column].split(".")[0] for column in self._columns]
         numbers = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
         self.groups: Groups = np.array([numbers[kind] for kind in kinds], dtype=np.intp)
         self._middle = features.mean(axis=0)[self._columns]
@@ -80,19 +80,63 @@ class ProgramInputs:
         return np.asarray((self._table(rows)[:, self._columns] - self._middle) / self._scale, dtype=np.float64)
 
 
-class Inputs:
-    """Columns of the knobs, and beside them columns of the programs where there is a `program`."""
+class Trends:
+    """What is expected of the programs beforehand, one column for each opinion; the higher, the slower.
 
-    def __init__(self, space: ConfigSpace, program: FeatureSource | None, sample: Digits) -> None:
-        knobs = KnobInputs(space)
-        self._parts: list[KnobInputs | ProgramInputs] = [knobs]
-        self.groups = knobs.groups
-        if program is not None and len(sample):
-            programs = ProgramInputs(FeatureTable(space, program, "program"), program.names, sample)
-            self._parts.append(programs)
-            first = int(knobs.groups.max(initial=-1)) + 1
-            self.groups = np.concatenate([knobs.groups, programs.groups + first])
+    Standardised over a `sample` of the space. An opinion that is the same everywhere says nothing, and is zero.
+    """
+
+    def __init__(self, table: FeatureTable, opinions: Sequence[Opinion], sample: Digits) -> None:
+        self._table, self._opinions = table, opinions
+        self._known: Floats = np.empty((0, len(opinions)))
+        said = self._said(sample)
+        self._middle, spread = said.mean(axis=0), said.std(axis=0)
+        self._scale = np.where(spread > 1e-9, spread, np.inf)
 
     def __call__(self, rows: Digits) -> Floats:
-        """Shape (n, len(groups))."""
+        """Shape (n, number of opinions)."""
+        trends: Floats = (self._said(rows) - self._middle) / self._scale
+        return trends
+
+    def _said(self, rows: Digits) -> Floats:
+        """Opinions do not change: those of rows of the table are remembered."""
+        places = self._table.places(rows)
+        if len(self._known) < len(self._table):
+            unknown = np.full((2 * len(self._table) - len(self._known), len(self._opinions)), np.nan)
+            self._known = np.concatenate([self._known, unknown])
+        missing = np.unique(places[np.isnan(self._known[places]).any(axis=1)])
+        if len(missing):
+            features = self._table.at(missing)
+            self._known[missing] = np.stack([-opinion(features) for opinion in self._opinions], axis=1)
+        said: Floats = self._known[places]
+        return said
+
+
+class Inputs:
+    """Columns of the knobs, beside them those of the programs where there is a `program`, and at the end `trends`."""
+
+    def __init__(
+        self,
+        space: ConfigSpace,
+        program: FeatureTable | None,
+        sample: Digits,
+        opinions: Sequence[Opinion] = (),
+    ) -> None:
+        knobs = KnobInputs(space)
+        self._parts: list[KnobInputs | ProgramInputs | Trends] = [knobs]
+        self.groups = knobs.groups
+        self.trends = 0
+        """How many of the columns are trends: the last ones, which have no group."""
+        if program is None or not len(sample):
+            return
+        programs = ProgramInputs(program, sample)
+        self._parts.append(programs)
+        first = int(knobs.groups.max(initial=-1)) + 1
+        self.groups = np.concatenate([knobs.groups, programs.groups + first])
+        if opinions:
+            self._parts.append(Trends(program, opinions, sample))
+            self.trends = len(opinions)
+
+    def __call__(self, rows: Digits) -> Floats:
+        """Shape (n, len(groups) + trends)."""
         return np.concatenate([part(rows) for part in self._parts], axis=1)

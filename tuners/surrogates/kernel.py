@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -33,8 +34,33 @@ def matern(squared: Floats) -> tuple[Floats, Floats]:
     return (1.0 + root + root * root / 3.0) * decay, (-5.0 / 6.0) * (1.0 + root) * decay
 
 
-def between(a: Floats, b: Floats, inverse_lengths: Floats) -> Floats:
-    """The kernel between rows of `a` and of `b`, shape (len(a), len(b)); one inverse length scale per column."""
-    a, b = a * inverse_lengths, b * inverse_lengths
+def between(a: Floats, b: Floats) -> Floats:
+    """The kernel between rows of `a` and of `b`, divided by their length scales: shape (len(a), len(b))."""
     squared = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :] - 2.0 * (a @ b.T)
     return matern(np.maximum(squared, 0.0))[0]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Rows as the process sees them: `coordinates` (m, c) divided by their length scales, and `trends` (m, t).
+
+    A trend says how the targets may run across the whole space; the `trends` here are multiplied by the standard
+    deviation of what is not known of their slopes. That makes a linear kernel beside the other one (Rasmussen and
+    Williams, section 2.7).
+    """
+
+    coordinates: Floats
+    trends: Floats
+
+    def alike(self, others: Points) -> Floats:
+        """The covariance with `others`, shape (m, len(others)), relative to the variance of the process."""
+        return between(self.coordinates, others.coordinates) + self.trends @ others.trends.T
+
+    def own(self) -> Floats:
+        """The variance of each, shape (m,)."""
+        variance: Floats = 1.0 + (self.trends * self.trends).sum(axis=1)
+        return variance
+
+    def only(self, place: int) -> Points:
+        """One of them."""
+        return Points(self.coordinates[place : place + 1], self.trends[place : place + 1])

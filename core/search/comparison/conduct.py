@@ -39,6 +39,7 @@ from pegbox.search.comparison.report import Comparison
 from pegbox.search.comparison.runs import Run, Setup, TaskInfo
 from pegbox.search.comparison.started import StartedTuner
 from pegbox.search.create import declared, make_tuner
+from pegbox.search.experience import shipped_experience
 from pegbox.search.loop import run as search
 from pegbox.search.outcome import TuneResult
 from pegbox.search.protocols import FeatureSource, Lookup, SearchTask, Tuner
@@ -197,8 +198,12 @@ class _Conductor:
 
     def _tuner(self, arena: Arena, contender: Contender, seed: int) -> Tuner:
         given = contender.tuner
-        program = self._program(arena) if "program" in declared(given, lookup=self.plan.lookup) else None
-        return make_tuner(given, arena.space, seed=seed, program=program, lookup=self.plan.lookup)
+        takes = declared(given, lookup=self.plan.lookup)
+        program = self._program(arena) if "program" in takes else None
+        experience = shipped_experience(arena.task) if "experience" in takes else None
+        return make_tuner(
+            given, arena.space, seed=seed, program=program, experience=experience, lookup=self.plan.lookup
+        )
 
     def _program(self, arena: Arena) -> FeatureSource | None:
         """The program features of the task, made when the first tuner declares that it wants them."""

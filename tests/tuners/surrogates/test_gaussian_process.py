@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pegbox.search.protocols import Floats
-from pegbox.tuners.surrogates.gaussian_process import LENGTH_SPREAD, NOISE, SIGNAL, GaussianProcess
-from pegbox.tuners.surrogates.kernel import between, matern, squared_distances
+from pegbox.tuners.surrogates.gaussian_process import LENGTH, LENGTH_SPREAD, NOISE, SIGNAL, SLOPE, GaussianProcess
+from pegbox.tuners.surrogates.kernel import Points, between, matern, squared_distances
 
 GROUPS = np.array([0, 0, 1])
 X = np.random.default_rng(0).random((12, 3))
@@ -65,11 +65,12 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
     process = GaussianProcess(GROUPS)
     distances = squared_distances(X, GROUPS).reshape(2, -1)
     parameters = np.array([-0.5, 0.3, -2.0])
-    loss, gradient = process.loss(parameters, distances, Y)
+    linear = np.outer(X[:, 1], X[:, 1])
+    loss, gradient = process.loss(parameters, distances, linear, Y)
     for place in range(3):
         step = np.zeros(3)
         step[place] = 1e-5
-        up, down = process.loss(parameters + step, distances, Y)[0], process.loss(parameters - step, distances, Y)[0]
+        up, down = (process.loss(parameters + sign * step, distances, linear, Y)[0] for sign in (1, -1))
         assert gradient[place] == pytest.approx((up - down) / 2e-5, rel=1e-4)
     assert math.isfinite(loss)
 
@@ -87,14 +88,15 @@ def test_the_loss_is_the_likelihood_and_the_prior() -> None:
         likelihood = -0.5 * rest @ inverse @ rest / signal - 0.5 * len(Y) * math.log(signal)
         likelihood -= 0.5 * np.linalg.slogdet(full)[1]
         likelihood += -SIGNAL[0] * math.log(signal) - SIGNAL[1] / signal
-        middle = np.array([math.log(0.5 * math.sqrt(2))] * 2 + [NOISE[0]])
+        middle = np.array([math.log(LENGTH * math.sqrt(2))] * 2 + [NOISE[0]])
         spread = np.array([LENGTH_SPREAD] * 2 + [NOISE[1]])
         return float(likelihood - 0.5 * (((parameters - middle) / spread) ** 2).sum())
 
     process = GaussianProcess(GROUPS)
     distances = squared_distances(X, GROUPS).reshape(2, -1)
     one, other = np.array([-0.5, 0.3, -2.0]), np.array([0.7, -0.4, -5.0])
-    losses = process.loss(one, distances, Y)[0] - process.loss(other, distances, Y)[0]
+    none = np.zeros((12, 12))
+    losses = process.loss(one, distances, none, Y)[0] - process.loss(other, distances, none, Y)[0]
     assert losses == pytest.approx(density(other) - density(one), rel=1e-6)
 
 
@@ -146,4 +148,69 @@ def test_the_kernel_and_its_slope() -> None:
     assert (np.diff(value) < 0).all()
     numeric = (matern(squared + 1e-6)[0] - value) / 1e-6
     assert slope == pytest.approx(numeric, rel=1e-2)
-    assert between(X, NEW, np.array([2.0, 2.0, 0.5])) == pytest.approx(covariance(X, NEW, np.array([0.5, 2.0])))
+    inverse = np.array([2.0, 2.0, 0.5])
+    assert between(X * inverse, NEW * inverse) == pytest.approx(covariance(X, NEW, np.array([0.5, 2.0])))
+
+
+# --- trends -----------------------------------------------------------------------------------------------------------
+
+
+TREND = np.random.default_rng(2).normal(size=(12, 1))
+NEW_TREND = np.random.default_rng(3).normal(size=(5, 1))
+
+
+def test_a_trend_is_a_linear_kernel_around_the_slope_that_is_expected() -> None:
+    process = GaussianProcess(GROUPS, trends=1)
+    process.fit(np.hstack([X, TREND]), Y, steps=8)
+    lengths, noise = np.exp(process.parameters[:-1]), math.exp(process.parameters[-1])
+    slope, spread = SLOPE
+    full = covariance(X, X, lengths) + spread**2 * TREND @ TREND.T + noise * np.eye(12)
+    inverse = np.linalg.inv(full)
+    rest = Y - slope * TREND[:, 0]
+    middle = inverse.sum(axis=0) @ rest / inverse.sum()
+    cross = covariance(NEW, X, lengths) + spread**2 * NEW_TREND @ TREND.T
+    signal = (2 * SIGNAL[1] + (rest - middle) @ inverse @ (rest - middle)) / (12 + 2 * SIGNAL[0])
+    own = 1.0 + spread**2 * NEW_TREND[:, 0] ** 2
+    posterior = process.posterior(np.hstack([NEW, NEW_TREND]))
+    mean = middle + slope * NEW_TREND[:, 0] + cross @ inverse @ (rest - middle)
+    assert posterior.mean == pytest.approx(mean, abs=1e-8)
+    assert process.mean(np.hstack([NEW, NEW_TREND])) == pytest.approx(mean, abs=1e-6)
+    reduction = np.einsum("ij,jk,ik->i", cross, inverse, cross)
+    assert posterior.variance == pytest.approx(signal * (own - reduction), abs=1e-8)
+
+
+def test_before_the_first_row_the_trends_are_all_there_is() -> None:
+    process = GaussianProcess(GROUPS, trends=1)
+    process.fit(np.empty((0, 4)), np.empty(0), steps=0)
+    new = np.hstack([NEW, NEW_TREND])
+    posterior = process.posterior(new)
+    assert posterior.mean == pytest.approx(SLOPE[0] * NEW_TREND[:, 0])
+    assert process.mean(new) == pytest.approx(SLOPE[0] * NEW_TREND[:, 0], abs=1e-6)
+    assert np.argsort(posterior.variance).tolist() == np.argsort(np.abs(NEW_TREND[:, 0])).tolist()
+    assert (posterior.observe(1).variance < posterior.variance).all()
+
+
+@pytest.mark.parametrize("sign", [1.0, 0.0, -1.0])
+def test_a_trend_is_followed_as_far_as_it_turns_out_to_be_true(sign: float) -> None:
+    rng = np.random.default_rng(5)
+    x, new = rng.normal(size=(60, 2)), rng.normal(size=(40, 2))
+    # The column with a length scale says nothing; the trend says all, nothing, or the contrary.
+    process = GaussianProcess(np.array([0]), trends=1)
+    process.fit(x, sign * x[:, 1] + 0.05 * rng.normal(size=60), steps=20)
+    slope = np.polyfit(new[:, 1], process.mean(new), 1)[0]
+    assert slope == pytest.approx(sign, abs=0.15)
+
+
+def test_two_trends_that_agree_say_no_more_than_one() -> None:
+    one, two = GaussianProcess(GROUPS, trends=1), GaussianProcess(GROUPS, trends=2)
+    one.fit(np.hstack([X, TREND]), Y, steps=0)
+    two.fit(np.hstack([X, TREND, TREND]), Y, steps=0)
+    single, double = (np.hstack([NEW, *[NEW_TREND] * count]) for count in (1, 2))
+    assert two.posterior(double).mean == pytest.approx(one.posterior(single).mean)
+    assert two.posterior(double).variance == pytest.approx(one.posterior(single).variance)
+
+
+def test_points_alone_are_as_among_others() -> None:
+    points = Points(X, TREND)
+    assert points.alike(points)[3] == pytest.approx(points.only(3).alike(points)[0])
+    assert points.own() == pytest.approx(np.diag(points.alike(points)), abs=1e-6)

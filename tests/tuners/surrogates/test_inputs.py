@@ -3,11 +3,13 @@
 import math
 
 import numpy as np
+import pytest
 
 from pegbox.search.protocols import Features, Floats
 from pegbox.search.testing import small_space
 from pegbox.space import ConfigSpace
 from pegbox.tuners.explored import Digits
+from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.surrogates.inputs import Inputs, KnobInputs
 from pegbox.tuners.surrogates.targets import SLOW, targets
 
@@ -81,12 +83,41 @@ def test_programs_are_standardised_and_share_length_scales_by_kind() -> None:
     space.define_knob("a", list(range(1, 50)))
     space.define_knob("b", ["x", "y"])
     source, sample = Source(), space.sample(98, np.random.default_rng(0))
-    inputs = Inputs(space, source, sample)
+    inputs = Inputs(space, FeatureTable(space, source, "program"), sample)
     x = inputs(sample)
     assert inputs.groups.tolist() == [0, 1, 1, 2, 2, 3]
     assert np.allclose(x[:, 3:].mean(axis=0), 0.0, atol=1e-6)
     assert np.allclose(x[:, 3:].std(axis=0), [1 / math.sqrt(2), 1 / math.sqrt(2), 1.0])
     assert source.asked == 98
+
+
+def test_opinions_of_programs_become_trends_that_grow_with_the_cost() -> None:
+    space = ConfigSpace()
+    space.define_knob("a", list(range(1, 50)))
+    space.define_knob("b", ["x", "y"])
+    sample = space.sample(98, np.random.default_rng(0))
+    asked: list[int] = []
+
+    def likes_small(features: Features) -> Floats:
+        asked.append(len(features))
+        return -features[:, 0].astype(np.float64)
+
+    table = FeatureTable(space, Source(), "program")
+    inputs = Inputs(space, table, sample, [likes_small, lambda features: np.ones(len(features))])
+    x = inputs(sample)
+    assert inputs.trends == 2
+    assert x.shape[1] == len(inputs.groups) + 2
+    assert np.corrcoef(x[:, -2], sample[:, 0])[0, 1] == pytest.approx(1.0)
+    assert (x[:, -2].mean(), x[:, -2].std()) == pytest.approx((0.0, 1.0), abs=1e-6)
+    assert (x[:, -1] == 0.0).all()
+    assert (inputs(sample[:9]) == x[:9]).all()
+    assert sum(asked) == 98
+
+
+def test_opinions_without_programs_are_none() -> None:
+    space = small_space()
+    rows = space.sample(10, np.random.default_rng(0))
+    assert Inputs(space, None, rows, [lambda features: np.ones(len(features))]).trends == 0
 
 
 def test_without_programs_there_are_the_knobs() -> None:

@@ -1,0 +1,161 @@
+"""What is known of programs before the first trial: measurements of other workloads, and a model that learned from them.
+
+A set of them comes with pegbox (`benchmarks/experience.py` makes it). Models that were trained before are what Zheng et
+al., "TenSet: A Large-scale Program Performance Dataset for Learned Tensor Compilers" (NeurIPS 2021), and MetaSchedule
+begin with; theirs are trained for one machine, of which here only the beginning of a search depends.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pegbox.errors import ArgumentError, PluginError, RecordError
+from pegbox.records.library import SHIPPED
+from pegbox.records.record import plain
+from pegbox.records.recorded import RecordedSpace
+from pegbox.search.create import make_cost_model
+from pegbox.search.protocols import CostModel, Features, Floats, SearchTask, Transfer
+from pegbox.task.task import Task
+
+FILE = SHIPPED / "experience.npz"
+
+MODEL = "xgboost:rounds=150;max_depth=6;learning_rate=0.1;subsample=0.5"
+"""Deeper and more careful trees than those of a search: there are thousands of measurements."""
+
+
+class Experience:
+    """Scores programs by what was measured of other workloads; the higher, the faster.
+
+    Args:
+        sources: what was measured, one for each workload. Costs count by their rank in their source: seconds of one
+            workload mean nothing for another, and its fastest may be an exception that no other has.
+        model: a cost model, by name or made already. It learns when the first score is asked for.
+
+    Raises `ArgumentError` where nothing ran, or where the sources differ in their features.
+    """
+
+    def __init__(self, sources: Sequence[Transfer], model: str | CostModel = MODEL) -> None:
+        names = ", ".join(source.name for source in sources)
+        self.sources = tuple(source for source in sources if np.isfinite(source.costs).any())
+        if not self.sources:
+            raise ArgumentError(f"transfer from {names or 'nothing'}: no configuration ran there; leave transfer out")
+        shapes = {source.name: source.features.shape for source in self.sources}
+        if len({shape[1:] for shape in shapes.values()}) > 1 or any(len(shape) != 2 for shape in shapes.values()):
+            raise ArgumentError(f"transfer: the features of {shapes} do not have the same columns")
+        self._model = model
+        self._fitted: CostModel | None = None
+        self._scale = 1.0
+
+    @property
+    def width(self) -> int:
+        """How many features a program has."""
+        return int(self.sources[0].features.shape[1])
+
+    def __call__(self, features: Features) -> Floats:
+        """Scores of shape (n,), in their standard deviations over what was learned from."""
+        return checked_scores(self._learned(), features) / self._scale
+
+    def _learned(self) -> CostModel:
+        if self._fitted is None:
+            model = make_cost_model(self._model)
+            features = np.concatenate([source.features for source in self.sources])
+            model.fit(features, np.concatenate([ranked(source.costs) for source in self.sources]))
+            self._scale = spread(model.predict(features))
+            self._fitted = model
+        return self._fitted
+
+
+def ranked(costs: Floats) -> Floats:
+    """The share of what ran that is no slower than each, in (0, 1]; infinity stays; shape (n,)."""
+    ran = np.isfinite(costs)
+    places = np.searchsorted(np.sort(costs[ran]), costs, side="right")
+    return np.where(ran, places / max(1, int(ran.sum())), np.inf)
+
+
+def checked_scores(model: CostModel, features: Features) -> Floats:
+    """The model's scores; `PluginError` unless there is a number for each row."""
+    scores = np.asarray(model.predict(features), dtype=np.float64)
+    if scores.shape != (len(features),) or np.isnan(scores).any():
+        given = f"scores of shape {scores.shape}" if scores.shape != (len(features),) else "NaN among its scores"
+        raise PluginError(f"the cost model {type(model).__name__} gave {given} for {len(features)} configurations")
+    return scores
+
+
+def spread(scores: Floats) -> float:
+    """The standard deviation, or 1 where everything is alike."""
+    return float(np.std(scores)) or 1.0
+
+
+def shipped_experience(task: SearchTask) -> Experience | None:
+    """What comes with pegbox, of all workloads but the task's own; None where the task has no template.
+
+    Without its own, so that a search of something that was recorded shows what one of anything else would be like.
+    """
+    own = task.task if isinstance(task, RecordedSpace) else task
+    if not isinstance(own, Task):
+        return None
+    return _without(shape_key(own.workload))
+
+
+def shape_key(workload: Any) -> str:
+    """The template and the numbers of a workload, as text: its shape, in whatever layout or type."""
+    name, *arguments = plain(workload)
+    return json.dumps([name, *map(_numbers, arguments)])
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _numbers(one) for key, one in sorted(value.items()) if not isinstance(one, str)}
+    if isinstance(value, list | tuple):
+        return [_numbers(one) for one in value if not isinstance(one, str)]
+    return value
+
+
+@functools.lru_cache(maxsize=16)
+def _without(workload: str) -> Experience:
+    """One for all searches of a workload: it takes half a second to learn."""
+    return Experience([source for key, source in shipped_sources() if key != workload])
+
+
+@functools.lru_cache(maxsize=1)
+def shipped_sources() -> tuple[tuple[str, Transfer], ...]:
+    """All of what comes with pegbox, each with its `shape_key`.
+
+    Raises `RecordError` for a file that is damaged.
+    """
+    try:
+        with np.load(FILE) as held:
+            ends = np.cumsum(held["counts"])
+            features, costs = held["features"].astype(np.float32), held["costs"].astype(np.float64)
+            keys, names = held["workloads"].tolist(), held["labels"].tolist()
+    except (OSError, ValueError, KeyError) as error:
+        raise RecordError(f"{str(FILE)!r} is damaged ({error}); install pegbox again") from error
+    parts = zip(np.split(features, ends[:-1]), np.split(costs, ends[:-1]), strict=True)
+    return tuple(
+        (key, Transfer(name, rows, seconds)) for key, name, (rows, seconds) in zip(keys, names, parts, strict=True)
+    )
+
+
+def shipped_names() -> tuple[str, ...]:
+    """The names of the features that the shipped measurements have."""
+    with np.load(FILE) as held:
+        return tuple(held["features_of"].tolist())
+
+
+def write_experience(file: Path, names: Sequence[str], sources: Sequence[tuple[str, Transfer]]) -> None:
+    """Write what `shipped_sources` reads. Features lose digits: half precision is more than trees ask for."""
+    np.savez_compressed(
+        file,
+        features_of=np.array(names),
+        workloads=np.array([key for key, _ in sources]),
+        labels=np.array([source.name for _, source in sources]),
+        counts=np.array([len(source.costs) for _, source in sources]),
+        features=np.concatenate([source.features for _, source in sources]).astype(np.float16),
+        costs=np.concatenate([source.costs for _, source in sources]).astype(np.float32),
+    )

@@ -1,0 +1,182 @@
+"""What is known before the first trial: learning from other workloads, and the measurements that ship."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pegbox as pb
+from pegbox.errors import ArgumentError, PluginError, RecordError
+from pegbox.features import program_features
+from pegbox.search import experience
+from pegbox.search.experience import (
+    Experience,
+    ranked,
+    shape_key,
+    shipped_experience,
+    shipped_names,
+    shipped_sources,
+    write_experience,
+)
+from pegbox.search.protocols import Features, Floats, Transfer
+
+RNG = np.random.default_rng(0)
+
+
+def source(name: str, *, scale: float = 1.0, rows: int = 200) -> Transfer:
+    features = RNG.random((rows, 3)).astype(np.float32)
+    return Transfer(name, features, scale * (1.0 + features[:, 0].astype(np.float64)))
+
+
+class Recording:
+    """A cost model that keeps what it was given."""
+
+    def fit(self, features: Features, costs: Floats) -> None:
+        self.features, self.costs = features, costs
+
+    def predict(self, features: Features) -> Floats:
+        return -features[:, 0].astype(np.float64)
+
+
+# --- learning ---------------------------------------------------------------------------------------------------------
+
+
+def test_it_learns_from_all_sources_whatever_their_seconds() -> None:
+    learned = Experience([source("a"), source("b", scale=1e-6)])
+    new = RNG.random((300, 3)).astype(np.float32)
+    assert np.corrcoef(learned(new), -new[:, 0])[0, 1] > 0.95
+    assert learned.width == 3
+
+
+def test_costs_count_by_their_rank_in_their_source() -> None:
+    model = Recording()
+    slow = Transfer("slow", np.zeros((4, 3), np.float32), np.array([9.0, 1.0, np.inf, 9.0]))
+    fast = Transfer("fast", np.zeros((2, 3), np.float32), np.array([2e-6, 1e-6]))
+    Experience([slow, fast], model)(np.zeros((1, 3), np.float32))
+    assert model.costs.tolist() == [1.0, 1 / 3, np.inf, 1.0, 1.0, 0.5]
+
+
+def test_ranks_are_shares_of_what_ran() -> None:
+    assert ranked(np.array([3.0, 1.0, 2.0, 1.0])).tolist() == [1.0, 0.5, 0.75, 0.5]
+    assert ranked(np.array([np.inf, np.inf])).tolist() == [np.inf, np.inf]
+
+
+def test_nothing_is_learned_before_it_is_asked_for() -> None:
+    model = Recording()
+    learned = Experience([source("a")], model)
+    assert not hasattr(model, "costs")
+    learned(np.zeros((1, 3), np.float32))
+    assert len(model.costs) == 200
+
+
+@pytest.mark.parametrize(
+    ("sources", "message"),
+    [
+        ([], "transfer from nothing: no configuration ran"),
+        ([Transfer("a", np.zeros((1, 3), np.float32), np.array([np.inf]))], "transfer from a: no configuration ran"),
+        ([source("a"), Transfer("b", np.zeros((2, 2), np.float32), np.ones(2))], "'b': .2, 2.* the same columns"),
+    ],
+)
+def test_what_nothing_can_be_learned_from(sources: list[Transfer], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        Experience(sources)
+
+
+def test_a_model_that_gives_no_numbers() -> None:
+    class Broken(Recording):
+        def predict(self, features: Features) -> Floats:
+            return np.full(len(features), np.nan)
+
+    with pytest.raises(PluginError, match="Broken gave NaN"):
+        Experience([source("a")], Broken())(np.zeros((2, 3), np.float32))
+
+
+# --- what ships -------------------------------------------------------------------------------------------------------
+
+
+def test_the_features_are_those_of_today() -> None:
+    """Where this fails, the features have changed: `python3 benchmarks/experience.py` makes the file anew."""
+    task = pb.create_task("matmul", args=(64, 64, 64))
+    features = program_features(task)
+    assert features is not None
+    assert shipped_names() == features.names
+    assert {source.features.shape[1] for _, source in shipped_sources()} == {len(features.names)}
+
+
+def test_what_ships_is_finite_and_of_several_templates() -> None:
+    names = [json.loads(key)[0] for key, _ in shipped_sources()]
+    assert len(set(names)) >= 2
+    assert len(names) == len({key for key, _ in shipped_sources()}) >= 6
+    for _, one in shipped_sources():
+        assert len(one.costs) == len(one.features) >= 300
+        assert np.isfinite(one.features).all()
+        assert (one.costs > 0).all()
+
+
+@pytest.mark.parametrize("name", pb.recorded_spaces())
+def test_the_experience_with_a_recorded_space_is_without_it(name: str) -> None:
+    recorded = pb.recorded_space(name)
+    assert recorded.task is not None
+    own = shape_key(recorded.task.workload)
+    assert own in {key for key, _ in shipped_sources()}
+    known = shipped_experience(recorded)
+    assert known is not None
+    left_out = {one.name for key, one in shipped_sources() if key == own}
+    assert {one.name for one in known.sources} == {one.name for _, one in shipped_sources()} - left_out
+    assert shipped_experience(recorded.task) is known
+
+
+def test_another_layout_or_type_is_the_same_shape() -> None:
+    keys = {
+        shape_key(pb.create_task("conv2d", args=(1, 64, 8, 8, 32, 3, 3), kwargs={"layout": layout}).workload)
+        for layout in ("NCHW", "NHWC")
+    }
+    assert len(keys) == 1
+    other = pb.create_task("conv2d", args=(1, 64, 8, 8, 32, 3, 3), kwargs={"padding": 1})
+    assert shape_key(other.workload) not in keys
+
+
+def test_it_orders_programs_that_it_has_not_seen_better_than_chance() -> None:
+    recorded = pb.recorded_space("matmul-512x512x512")
+    known, program = shipped_experience(recorded), program_features(recorded.task)  # type: ignore[arg-type]
+    assert known is not None
+    assert program is not None
+    configs = list(recorded.results)[::25]
+    scores = known(program(np.array([config.digits for config in configs])))
+    costs = np.array([recorded.results[config].cost for config in configs])
+    one, other = np.triu_indices(len(costs), 1)
+    right = (scores[one] - scores[other]) * (costs[other] - costs[one]) > 0
+    assert right.mean() > 0.6
+
+
+def test_results_of_other_tools_have_no_programs() -> None:
+    class Foreign:
+        name, space, flop = "foreign", pb.ConfigSpace(), 0.0
+
+    made: Any = Foreign()
+    assert shipped_experience(made) is None
+
+
+def test_what_is_written_is_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "experience.npz"
+    sources = [("k1", source("one")), ("k2", source("two", rows=7))]
+    write_experience(file, ("a", "b", "c"), sources)
+    monkeypatch.setattr(experience, "FILE", file)
+    found = experience.shipped_sources.__wrapped__()
+    assert shipped_names() == ("a", "b", "c")
+    for (key, before), (again, after) in zip(sources, found, strict=True):
+        assert (key, before.name) == (again, after.name)
+        assert after.features == pytest.approx(before.features, rel=1e-3, abs=1e-3)
+        assert after.costs == pytest.approx(before.costs, rel=1e-6)
+
+
+def test_a_damaged_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "experience.npz"
+    file.write_bytes(b"PK")
+    monkeypatch.setattr(experience, "FILE", file)
+    with pytest.raises(RecordError, match=r"experience\.npz.*damaged.*install pegbox again"):
+        experience.shipped_sources.__wrapped__()
