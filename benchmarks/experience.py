@@ -1,12 +1,12 @@
-"""Makes what `bayes` knows before its first trial: measurements of many workloads, and the features of their programs.
+"""Makes what `bayes` knows before its first trial: measurements of many workloads, with their programs' features.
 
-    python3 benchmarks/experience.py --sweep            # measure what is missing in benchmarks/experience/ (half an hour)
-    python3 benchmarks/experience.py                    # compute the features, write core/records/shipped/experience.npz
-    python3 benchmarks/experience.py --check            # how well the others foretell each of them
+    python3 benchmarks/experience.py --sweep     # measure what is missing in benchmarks/experience/ (half an hour)
+    python3 benchmarks/experience.py             # compute the features, write core/records/shipped/experience.npz
+    python3 benchmarks/experience.py --check     # how well the others foretell each of them
 
-Workloads are shapes that none of the recorded spaces has, of every template with a space to search, and a part of the
-recorded spaces themselves. Whatever is searched, its own shape is left out of what is known of it. After a change of the
-program features the second command makes the file anew.
+Workloads are shapes that none of the recorded spaces has, and a part of the recorded spaces themselves. Whatever is
+searched, its own shape is left out of what is known of it. After a change of the program features the second command
+makes the file anew.
 """
 
 from __future__ import annotations
@@ -31,16 +31,19 @@ HERE = Path(__file__).parent / "experience"
 
 TARGET = "llvm -num-cores 1"
 
+SAME: dict[str, Any] = {"padding": 1}
+HALF: dict[str, Any] = {"stride": 2}
+
 WORKLOADS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
-    "conv2d-40x40-nchw": ("conv2d", (1, 48, 40, 40, 96, 3, 3), {"padding": 1, "layout": "NCHW"}),
-    "conv2d-28x28-nhwc": ("conv2d", (1, 128, 28, 28, 128, 3, 3), {"padding": 1, "layout": "NHWC"}),
+    "conv2d-40x40-nchw": ("conv2d", (1, 48, 40, 40, 96, 3, 3), SAME | {"layout": "NCHW"}),
+    "conv2d-28x28-nhwc": ("conv2d", (1, 128, 28, 28, 128, 3, 3), SAME | {"layout": "NHWC"}),
     "conv2d-56x56-pointwise-nhwc": ("conv2d", (1, 64, 56, 56, 64, 1, 1), {"layout": "NHWC"}),
     "conv2d-7x7-pointwise-nchw": ("conv2d", (1, 512, 7, 7, 1024, 1, 1), {"layout": "NCHW"}),
-    "conv2d-14x14-strided-nchw": ("conv2d", (1, 256, 14, 14, 512, 3, 3), {"padding": 1, "stride": 2, "layout": "NCHW"}),
+    "conv2d-14x14-strided-nchw": ("conv2d", (1, 256, 14, 14, 512, 3, 3), SAME | HALF | {"layout": "NCHW"}),
     "conv2d-112x112-strided-nchw": (
         "conv2d",
         (1, 3, 112, 112, 64, 7, 7),
-        {"padding": 3, "stride": 2, "layout": "NCHW"},
+        HALF | {"padding": 3, "layout": "NCHW"},
     ),
     "matmul-4x4096x1024": ("matmul", (4, 4096, 1024), {}),
     "matmul-37x1531x777": ("matmul", (37, 1531, 777), {}),
@@ -112,10 +115,10 @@ def check(sources: list[tuple[str, Transfer]]) -> None:
     print(f"{'workload':58} correlation  first within 95%  by chance")
     for key, source in sources:
         others = Experience([other for held, other in sources if held != key])
-        scores, ranks = others(source.features), ranked(source.costs)
+        scores, ran = others(source.features), np.isfinite(source.costs)
         order = np.argsort(-scores, kind="stable")
         good = source.costs <= source.costs.min() / 0.95
-        agreement = np.corrcoef(np.argsort(np.argsort(scores)), -ranks)[0, 1]
+        agreement = np.corrcoef(ranked(-scores[ran]), ranked(source.costs[ran]))[0, 1]
         chance = (len(good) + 1) / (good.sum() + 1)
         print(f"{source.name[:58]:58} {agreement:11.2f}  {int(np.argmax(good[order])) + 1:16d}  {chance:9.0f}")
 

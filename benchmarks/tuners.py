@@ -7,10 +7,10 @@ Nothing is compiled or measured; answers come from the records. One thread: what
 
 - Trials to 95% of the best recorded: medians over the seeds; a run that does not get there counts as infinitely long.
 - Model: the cost model of `xgb` learns from random trials, and scores all configurations of the space that it has not
-  seen. Of a million random pairs of these, the share that the scores put in the order of the recorded costs. Pairs that
-  are closer to each other than the measuring noise (see `noise_of`) have no order that could be known; the second figure
-  leaves them out. For comparison, without a verdict, the same of the tuner's own model after its own trials: it has seen
-  above all the fast ones.
+  seen. Of a million random pairs of these, the share that the scores put in the order of the recorded costs. Pairs
+  that are closer to each other than the measuring noise (see `noise_of`) have no order that could be known; the second
+  figure leaves them out. For comparison, without a verdict, the same of the tuner's own model after its own trials: it
+  has seen above all the fast ones.
 - Overhead: processor time of ask and tell per trial, the median over the batches; in an artificial space of 2.9 million
   configurations (knobs alone), and in the whole space of a matmul task of a million (knobs and program features).
 """

@@ -1,4 +1,4 @@
-"""Bayesian optimisation: a Gaussian process over knobs and programs that starts from experience, and optimistic batches.
+"""Bayesian optimisation: a Gaussian process over knobs and programs, which starts from experience; optimistic batches.
 
 Snoek et al., "Practical Bayesian Optimization of Machine Learning Algorithms" (NeurIPS 2012); for compilers' spaces of
 mixed knobs with constraints, Hellsten et al., "BaCO: A Fast and Portable Bayesian Compiler Optimization Framework"
@@ -50,11 +50,12 @@ mostly by the call, and the next batch goes on from what this one finds."""
 class BayesTuner(BaseTuner):
     """Proposes what may well be the fastest, as far as a Gaussian process can tell.
 
-    The first `num_warmup` are random, unless there is something to go by beforehand: `experience` with programs of other
-    workloads, or `transfer`, measurements of other shapes. What these say is a trend that the process may follow or not,
-    as the trials turn out; without `use_experience` it is left aside. Each batch is chosen from `candidates` random configurations and `relatives`
-    of the best measured; `boldness` weighs what is not known against what looks fast. The process learns from at most
-    `memory` trials, the best and the latest. `program` are the features of the task's programs.
+    The first `num_warmup` are random, unless there is something to go by: `experience` with the programs of other
+    workloads, or `transfer`, measurements of other shapes. What these say is a trend that the process follows as far as
+    the trials bear it out; without `use_experience`, the former is left aside. Each batch is chosen from `candidates`
+    random configurations and `relatives` of the best measured; `boldness` weighs what is not known against what looks
+    fast. The process learns from at most `memory` trials, the best and the latest. `program` are the features of the
+    task's programs.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class BayesTuner(BaseTuner):
         num_warmup: int = 12,
         candidates: int = 512,
         relatives: int = 144,
-        boldness: float = 1.0,
+        boldness: float = 2.0,
         memory: int = 300,
     ) -> None:
         self._space = space

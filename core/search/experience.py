@@ -1,4 +1,4 @@
-"""What is known of programs before the first trial: measurements of other workloads, and a model that learned from them.
+"""What is known of programs before the first trial: measurements of other workloads, and what a model learned there.
 
 A set of them comes with pegbox (`benchmarks/experience.py` makes it). Models that were trained before are what Zheng et
 al., "TenSet: A Large-scale Program Performance Dataset for Learned Tensor Compilers" (NeurIPS 2021), and MetaSchedule
@@ -25,7 +25,7 @@ from pegbox.task.task import Task
 
 FILE = SHIPPED / "experience.npz"
 
-MODEL = "xgboost:rounds=150;max_depth=6;learning_rate=0.1;subsample=0.5"
+MODEL = "xgboost:rounds=150;max_depth=6;subsample=0.5"
 """Deeper and more careful trees than those of a search: there are thousands of measurements."""
 
 
@@ -65,7 +65,8 @@ class Experience:
         if self._fitted is None:
             model = make_cost_model(self._model)
             features = np.concatenate([source.features for source in self.sources])
-            model.fit(features, np.concatenate([ranked(source.costs) for source in self.sources]))
+            # Models may take the logarithm of costs: evenly spread is what they should find then, too.
+            model.fit(features, np.exp(np.concatenate([ranked(source.costs) for source in self.sources])))
             self._scale = spread(model.predict(features))
             self._fitted = model
         return self._fitted

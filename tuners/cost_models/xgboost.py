@@ -18,7 +18,7 @@ from pegbox.tuners.cost_models.training import (
     checked_features,
     checked_training,
     not_fitted,
-    rank_share,
+    rank_and_speed,
     relative_speed,
 )
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 NAME = "cost model 'xgboost'"
 LOSSES = {"rank": "rank:pairwise", "reg": "reg:squarederror"}
 
-FEWEST_FEATURES = 32
-"""A tree sees at least so many features, or all that there are."""
+FEWEST_FEATURES = 8
+"""A split is chosen from at least so many features, or all that there are."""
 
 
 class XGBoostCostModel:
     """Learns which configurations are faster than others.
 
-    `loss_type` is "reg" (squared error of the rank among the trials) or "rank" (pairs of trials in the wrong order).
-    `rounds` trees of depth `max_depth` are fitted anew each time, which takes some ten milliseconds for a few hundred
-    trials. Each sees the share `subsample` of the trials, and the share `colsample` of the features but at least 32:
-    with few trials or few features a part of them is too little. One thread and a fixed seed make the same trials give
-    the same model.
+    `loss_type` is "reg" (squared error of rank and logarithmic speed among the trials) or "rank" (pairs of trials in
+    the wrong order). `rounds` trees of depth `max_depth` are fitted anew each time, which takes some thirty
+    milliseconds for a few hundred trials. Each sees the share `subsample` of the trials, and chooses each split from
+    the share `colsample` of the features but at least 8. Where features say much the same, as those of programs do,
+    that makes trees differ. One thread and a fixed seed make the same trials give the same model.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class XGBoostCostModel:
         *,
         seed: int = 0,
         loss_type: str = "reg",
-        rounds: int = 50,
+        rounds: int = 80,
         max_depth: int = 4,
-        learning_rate: float = 0.18,
-        subsample: float = 1.0,
-        colsample: float = 0.4,
+        learning_rate: float = 0.1,
+        subsample: float = 0.8,
+        colsample: float = 0.2,
     ) -> None:
         self._objective = LOSSES[check_choice("loss_type", loss_type, tuple(LOSSES))]
         self._rounds = check_int("rounds", rounds)
@@ -83,12 +83,12 @@ class XGBoostCostModel:
         # A column that is the same everywhere only takes the place of others that a tree could have been given.
         self._varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
         ranking = self._objective.startswith("rank")
-        labels = relative_speed(seconds) if ranking else rank_share(seconds)
+        labels = relative_speed(seconds) if ranking else rank_and_speed(seconds)
         data = xgboost.DMatrix(rows[:, self._varying], label=labels, nthread=1)
         if ranking:
             data.set_group([len(seconds)])
         share = max(self._colsample, min(1.0, FEWEST_FEATURES / max(1, len(self._varying))))
-        self._booster = xgboost.train(self._params | {"colsample_bytree": share}, data, num_boost_round=self._rounds)
+        self._booster = xgboost.train(self._params | {"colsample_bynode": share}, data, num_boost_round=self._rounds)
         self._width = rows.shape[1]
 
     def predict(self, features: Features) -> Floats:

@@ -19,8 +19,9 @@ from pegbox.search.protocols import Floats
 from pegbox.tuners.surrogates.kernel import Groups, Points, matern, squared_distances
 
 LENGTH, LENGTH_SPREAD = 0.5, 0.8
-"""Prior of a length scale: median, and the standard deviation of the logarithm. The median grows with the root of their
-number, because distances do (Hvarfner et al., "Vanilla Bayesian Optimization Performs Great in High Dimensions", ICML 2024)."""
+"""Prior of a length scale: median, and the standard deviation of the logarithm. The median grows with the root of
+their number, because distances do (Hvarfner et al., "Vanilla Bayesian Optimization Performs Great in High Dimensions",
+ICML 2024)."""
 
 NOISE = (-4.0, 1.0)
 """Prior of the logarithm of the noise's share of the variance, mean and standard deviation: measuring is 2% to 10%."""
@@ -29,8 +30,8 @@ SIGNAL = (2.0, 2.0)
 """Inverse-gamma prior of the process's variance; targets have variance one."""
 
 SLOPE = (0.5, 0.5)
-"""Prior of the slopes of all trends together, mean and standard deviation: as much as a trend is expected to say, and room
-for it to be worth nothing, or all there is."""
+"""Prior of the slopes of all trends together, mean and standard deviation: room for a trend to be worth nothing, or all
+there is."""
 
 LENGTH_BOUNDS = (-3.0, 6.0)
 NOISE_BOUNDS = (-9.0, 1.0)

@@ -54,7 +54,8 @@ class Points:
 
     def alike(self, others: Points) -> Floats:
         """The covariance with `others`, shape (m, len(others)), relative to the variance of the process."""
-        return between(self.coordinates, others.coordinates) + self.trends @ others.trends.T
+        covariance: Floats = between(self.coordinates, others.coordinates) + self.trends @ others.trends.T
+        return covariance
 
     def own(self) -> Floats:
         """The variance of each, shape (m,)."""
