@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ import pegbox as pb
 from pegbox.features import program_features
 from pegbox.records.library import recorded_spaces
 from pegbox.records.recorded import RecordedSpace
-from pegbox.search.experience import FILE, Experience, ranked, shape_key, write_experience
+from pegbox.search.experience import FILE, Experience, ranked, shape_key, shipped_sources, write_experience
 from pegbox.search.protocols import Transfer
 from pegbox.task.task import Task
 
@@ -66,13 +66,12 @@ def main() -> int:
     options = parser.parse_args()
     if options.sweep:
         measure()
-    sources = list(learned())
     if options.check:
-        check(sources)
+        check(shipped_sources())
         return 0
-    names = program_features(pb.create_task("matmul", args=(64, 64, 64)))
-    assert names is not None
-    write_experience(FILE, names.names, sources)
+    sources = list(learned())
+    features = program_features(pb.create_task("matmul", args=(64, 64, 64)))
+    write_experience(FILE, features.names, sources)
     count = sum(len(source.costs) for _, source in sources)
     print(f"{FILE.name}: {count:,} configurations of {len(sources)} workloads, {FILE.stat().st_size / 1e3:.0f} kB")
     return 0
@@ -102,7 +101,6 @@ def source_of(recorded: RecordedSpace, rows: int) -> tuple[str, Transfer]:
     """A fair part of a space: not the first, which are the least in the order of the indices."""
     assert isinstance(recorded.task, Task)
     features = program_features(recorded.task)
-    assert features is not None
     configs = list(recorded.results)
     chosen = [configs[place] for place in np.random.default_rng(0).permutation(len(configs))[:rows]]
     costs = np.array([recorded.results[config].cost for config in chosen])
@@ -110,7 +108,7 @@ def source_of(recorded: RecordedSpace, rows: int) -> tuple[str, Transfer]:
     return shape_key(recorded.task.workload), Transfer(recorded.name, features(digits), costs)
 
 
-def check(sources: list[tuple[str, Transfer]]) -> None:
+def check(sources: Sequence[tuple[str, Transfer]]) -> None:
     """Rank correlation with the costs, and which of the rows in the order of the scores is the first within 95%."""
     print(f"{'workload':58} correlation  first within 95%  by chance")
     for key, source in sources:

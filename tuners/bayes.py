@@ -24,7 +24,7 @@ from pegbox.tuners.candidates import CandidatePool
 from pegbox.tuners.explored import Digits, Explored, rows_of
 from pegbox.tuners.features import FeatureTable, Opinion
 from pegbox.tuners.foresight import Foresight
-from pegbox.tuners.learner import opinion_of
+from pegbox.tuners.learner import experience_of
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
 from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.surrogates.targets import targets
@@ -35,7 +35,7 @@ UNTESTED = 0.25
 TUNING_STEPS = 20
 """Steps on the process's parameters, each time from where the last ones led."""
 
-SMALLEST, GROWTH = 4, 6
+SMALLEST, GROWTH = 2, 6
 """The first batches are small, because what is learned from each result is most when there are few: so many
 configurations at least, and one for so many that were measured."""
 
@@ -75,10 +75,12 @@ class BayesTuner(BaseTuner):
         memory: int = 300,
     ) -> None:
         self._space = space
-        self._table = FeatureTable(space, program, "knobs" if program is None else "program")
-        self._opinions = [opinion_of(transfer, MODEL, self._table)] if transfer else []
+        kind = "knobs" if program is None else "program"
+        opinions = [experience_of(transfer, MODEL, FeatureTable(space, program, kind))] if transfer else []
         if experience is not None and use_experience and program is not None:
-            self._opinions.append(experience)
+            opinions.append(experience)
+        self._table = FeatureTable(space, program, kind, opinions)
+        self._experienced = bool(opinions)
         self._rng = np.random.default_rng(seed)
         self._explored = Explored(space)
         self.batch_size = check_int("batch_size", batch_size)
@@ -97,7 +99,7 @@ class BayesTuner(BaseTuner):
 
     def ask(self, n: int) -> list[Config]:
         missing = self._num_warmup - len(self._rows)
-        if not self._opinions if missing > 0 else not self._differ:
+        if not self._experienced if missing > 0 else not self._differ:
             # Nothing to learn from, or nothing that differs.
             return self._explored.configs(self._explored.sample(min(n, missing) if missing > 0 else n, self._rng))
         n = min(n, max(SMALLEST, len(self._rows) // GROWTH))
@@ -129,10 +131,10 @@ class BayesTuner(BaseTuner):
     def score(self, configs: Sequence[Config]) -> Floats:
         """The scores of configurations, (n,), by the model that chose the last batch: the higher, the faster.
 
-        Raises `ArgumentError` before there is one.
+        Raises `ArgumentError` before the first batch that was chosen by one.
         """
         if self._process is None or self._inputs is None:
-            raise ArgumentError("bayes: no model yet; it is made when there are trials that differ")
+            raise ArgumentError("bayes: no model yet; it is made for the first batch that is not random")
         return -self._process.mean(self._inputs(rows_of(configs)))
 
     def _plan(self, n: int) -> tuple[Digits, Floats]:
@@ -158,7 +160,7 @@ class BayesTuner(BaseTuner):
         if self._pool is None or self._inputs is None:
             self._pool = CandidatePool(self._explored, self._rng, anywhere=self._anywhere, near=self._near)
             program = self._table if self._table.program_columns is not None else None
-            self._inputs = Inputs(self._space, program, self._pool.sample, self._opinions)
+            self._inputs = Inputs(self._space, program, self._pool.sample)
         return self._inputs, self._pool
 
     def _learned(self, inputs: Inputs) -> GaussianProcess:

@@ -6,7 +6,7 @@ remembered, and asked for in batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -29,10 +29,17 @@ class FeatureTable:
     """Features of rows of digits, each row computed once.
 
     `kind` is "knobs" (the space's own encoding), "program" (what `program` gives), or "both": the knobs, then the
-    program; without a `program` that is the knobs alone.
+    program; without a `program` that is the knobs alone. `opinions` of the program's features are columns at the end,
+    where there are such features.
     """
 
-    def __init__(self, space: ConfigSpace, program: FeatureSource | None = None, kind: str = "both") -> None:
+    def __init__(
+        self,
+        space: ConfigSpace,
+        program: FeatureSource | None = None,
+        kind: str = "both",
+        opinions: Sequence[Opinion] = (),
+    ) -> None:
         check_choice("features", kind, KINDS)
         if program is None and kind == "program":
             raise ArgumentError(
@@ -52,6 +59,10 @@ class FeatureTable:
             self.program_columns = slice(width, width + len(program.names))
             self.program_names = program.names
             width += len(program.names)
+        self._opinions = tuple(opinions) if self.program_columns is not None else ()
+        self.opinion_columns = slice(width, width + len(self._opinions))
+        """Which columns are the opinions': standardised scores, the higher, the faster."""
+        width += len(self._opinions)
         self._places: dict[bytes, int] = {}
         self._features: Features = np.empty((0, width), dtype=np.float32)
 
@@ -94,4 +105,8 @@ class FeatureTable:
         self._features[first:end] = computed
 
     def _computed(self, rows: Digits) -> Features:
-        return np.concatenate([source(rows) for source in self._sources], axis=1)
+        features = np.concatenate([source(rows) for source in self._sources], axis=1)
+        if not self._opinions:
+            return features
+        said = [opinion(features[:, self.program_columns]) for opinion in self._opinions]
+        return np.concatenate([features, np.stack(said, axis=1).astype(np.float32)], axis=1)

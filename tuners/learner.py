@@ -20,9 +20,9 @@ class Learner:
     """Scores configurations; the higher, the faster.
 
     `model` is the name of a cost model with its options, or one already made. With `transfer`, a second one is fitted
-    on those measurements at once. Its scores are all there is until `fit` is called. After that they count as much as
-    `weight` trials of one's own would if they ranked the trials that there are without fault, less where they do not,
-    and nothing where they say no more than chance.
+    on those measurements; where there is none, the opinions in the table take its place. Their scores are all there is
+    until `fit` is called. After that they count as much as `weight` trials of one's own would if they ranked the trials
+    that there are without fault, less where they do not, and nothing where they say no more than chance.
     """
 
     def __init__(
@@ -40,7 +40,11 @@ class Learner:
         self._prior: Opinion | None = None
         if transfer:
             again = make_cost_model(model, seed=seed, options=options) if isinstance(model, str) else model
-            self._prior = opinion_of(transfer, copy.deepcopy(again), table)
+            known, columns = experience_of(transfer, copy.deepcopy(again), table), table.program_columns
+            self._prior = lambda features: known(features[:, columns])
+        elif table.opinion_columns.start < table.opinion_columns.stop:
+            opinions = table.opinion_columns
+            self._prior = lambda features: features[:, opinions].mean(axis=1, dtype=np.float64)
         self._model = make_cost_model(model, seed=seed, options=options)
         self.fitted = False
         """Whether it has learned from trials of its own."""
@@ -91,8 +95,8 @@ def agreement(scores: Floats, costs: Floats) -> float:
     return max(0.0, 2.0 * right / pairs - 1.0) if pairs else 0.0
 
 
-def opinion_of(transfer: Sequence[Transfer], model: str | CostModel, table: FeatureTable) -> Opinion:
-    """What measurements of other shapes say about rows of the features in `table`.
+def experience_of(transfer: Sequence[Transfer], model: str | CostModel, table: FeatureTable) -> Experience:
+    """What measurements of other shapes say about the programs whose features are in `table`.
 
     Raises `ArgumentError` where these are not of programs, or not the features that were measured.
     """
@@ -108,5 +112,4 @@ def opinion_of(transfer: Sequence[Transfer], model: str | CostModel, table: Feat
                 f"transfer from {source.name}: features of shape {source.features.shape}, but programs here have "
                 f"{columns.stop - columns.start} features; take them from the same program features"
             )
-    experience = Experience(transfer, model)
-    return lambda features: experience(features[:, columns])
+    return Experience(transfer, model)

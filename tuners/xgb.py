@@ -20,7 +20,7 @@ from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.annealing import Annealing
 from pegbox.tuners.batches import pick_diverse
 from pegbox.tuners.explored import Digits, Explored, rows_of, whole
-from pegbox.tuners.features import FeatureTable
+from pegbox.tuners.features import FeatureTable, Opinion
 from pegbox.tuners.foresight import Foresight
 from pegbox.tuners.learner import Learner
 
@@ -45,7 +45,8 @@ class XGBTuner(BaseTuner):
     `cost_model` is a name with options ("xgboost:rounds=100;max_depth=6"), or an object with fit and predict;
     `loss_type` ("rank" or "reg") is handed to it when given. It learns from `features`: of the "knobs", of the
     "program", or of "both". Measurements of other shapes (`transfer`) take the place of the random ones; they count
-    as much as `transfer_weight` trials, so that they fade as trials are added.
+    as much as `transfer_weight` trials, so that they fade as trials are added. Where there are none, `experience` with
+    the programs of other workloads does, which is a feature besides, unless `use_experience` is off.
     """
 
     def __init__(
@@ -55,6 +56,8 @@ class XGBTuner(BaseTuner):
         seed: int = 0,
         program: FeatureSource | None = None,
         transfer: Sequence[Transfer] = (),
+        experience: Opinion | None = None,
+        use_experience: bool = True,
         plan_size: int = 12,
         num_warmup: int = 8,
         loss_type: str | None = None,
@@ -77,7 +80,7 @@ class XGBTuner(BaseTuner):
         self._epsilon = check_float("epsilon", epsilon, maximum=1.0)
         self._diversity = check_float("diversity", diversity)
         self._learner = Learner(
-            FeatureTable(space, program, features),
+            FeatureTable(space, program, features, [experience] if experience and use_experience else []),
             cost_model,
             seed=seed,
             options={} if loss_type is None else {"loss_type": loss_type},

@@ -46,7 +46,7 @@ class LocalMeasurer:
         seed: of the random inputs.
         timeout: seconds that one trial may run.
         build_timeout: seconds that one compilation may take.
-        repeats, min_repeat_ms, flush_cache: see `TimingPolicy`; or pass a whole policy as `timing`.
+        repeats, min_repeat_ms, flush_cache, rounds: see `TimingPolicy`; or pass a whole policy as `timing`.
         builders: number of builder processes; by default one for each core that is not timing.
         max_memory: bytes the runner may allocate; by default three quarters of the machine's.
         rtol, atol: how far a float may be off; by default from the data type and the work per element.
@@ -68,6 +68,7 @@ class LocalMeasurer:
         repeats: int = 3,
         min_repeat_ms: float = 5.0,
         flush_cache: bool = False,
+        rounds: int = 10,
         timing: TimingPolicy | None = None,
         builders: int | None = None,
         max_memory: int | None = None,
@@ -87,6 +88,7 @@ class LocalMeasurer:
             max_repeats=max(20, repeats) if isinstance(repeats, int) else 20,
             min_repeat_ms=min_repeat_ms,
             flush_cache=flush_cache,
+            rounds=rounds,
         )
         self._factory: RunnerFactory = registry.resolve("runner", runner)
         self._runner_options = dict(runner_options or {})

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import json
+import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,9 @@ from pegbox.search.protocols import CostModel, Features, Floats, SearchTask, Tra
 from pegbox.task.task import Task
 
 FILE = SHIPPED / "experience.npz"
+
+FEWEST = 2
+"""Records that say something."""
 
 MODEL = "xgboost:rounds=150;max_depth=6;subsample=0.5"
 """Deeper and more careful trees than those of a search: there are thousands of measurements."""
@@ -48,28 +53,37 @@ class Experience:
         shapes = {source.name: source.features.shape for source in self.sources}
         if len({shape[1:] for shape in shapes.values()}) > 1 or any(len(shape) != 2 for shape in shapes.values()):
             raise ArgumentError(f"transfer: the features of {shapes} do not have the same columns")
+        if sum(len(source.costs) for source in self.sources) < FEWEST:
+            raise ArgumentError(f"transfer from {names}: one record says nothing of what is faster; leave transfer out")
         self._model = model
         self._fitted: CostModel | None = None
         self._scale = 1.0
 
-    @property
-    def width(self) -> int:
-        """How many features a program has."""
-        return int(self.sources[0].features.shape[1])
-
     def __call__(self, features: Features) -> Floats:
-        """Scores of shape (n,), in their standard deviations over what was learned from."""
-        return checked_scores(self._learned(), features) / self._scale
+        """Scores of shape (n,), in their standard deviations over what was learned from.
+
+        Raises `PluginError` where the model cannot be loaded, or gives no numbers.
+        """
+        return checked_scores(self._learned(), rounded(features)) / self._scale
 
     def _learned(self) -> CostModel:
         if self._fitted is None:
             model = make_cost_model(self._model)
-            features = np.concatenate([source.features for source in self.sources])
+            features = rounded(np.concatenate([source.features for source in self.sources]))
             # Models may take the logarithm of costs: evenly spread is what they should find then, too.
-            model.fit(features, np.exp(np.concatenate([ranked(source.costs) for source in self.sources])))
+            try:
+                model.fit(features, np.exp(np.concatenate([ranked(source.costs) for source in self.sources])))
+            except PluginError as error:
+                raise PluginError(f"{error}; to search without experience, give the tuner use_experience=no") from error
             self._scale = spread(model.predict(features))
             self._fitted = model
         return self._fitted
+
+
+def rounded(features: Features) -> Features:
+    """Features with the three digits that files of experience keep: trees compare with what they have seen."""
+    largest = float(np.finfo(np.float16).max)
+    return np.clip(features, -largest, largest).astype(np.float16).astype(np.float32)
 
 
 def ranked(costs: Floats) -> Floats:
@@ -114,7 +128,9 @@ def _numbers(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _numbers(one) for key, one in sorted(value.items()) if not isinstance(one, str)}
     if isinstance(value, list | tuple):
-        return [_numbers(one) for one in value if not isinstance(one, str)]
+        found = [_numbers(one) for one in value if not isinstance(one, str)]
+        # A stride of (2, 2) is one of 2.
+        return found[0] if found and all(one == found[0] for one in found) else found
     return value
 
 
@@ -135,7 +151,7 @@ def shipped_sources() -> tuple[tuple[str, Transfer], ...]:
             ends = np.cumsum(held["counts"])
             features, costs = held["features"].astype(np.float32), held["costs"].astype(np.float64)
             keys, names = held["workloads"].tolist(), held["labels"].tolist()
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise RecordError(f"{str(FILE)!r} is damaged ({error}); install pegbox again") from error
     parts = zip(np.split(features, ends[:-1]), np.split(costs, ends[:-1]), strict=True)
     return tuple(
@@ -150,13 +166,13 @@ def shipped_names() -> tuple[str, ...]:
 
 
 def write_experience(file: Path, names: Sequence[str], sources: Sequence[tuple[str, Transfer]]) -> None:
-    """Write what `shipped_sources` reads. Features lose digits: half precision is more than trees ask for."""
+    """Write what `shipped_sources` reads. Features are `rounded`, which halves the file."""
     np.savez_compressed(
         file,
         features_of=np.array(names),
         workloads=np.array([key for key, _ in sources]),
         labels=np.array([source.name for _, source in sources]),
         counts=np.array([len(source.costs) for _, source in sources]),
-        features=np.concatenate([source.features for _, source in sources]).astype(np.float16),
+        features=rounded(np.concatenate([source.features for _, source in sources])).astype(np.float16),
         costs=np.concatenate([source.costs for _, source in sources]).astype(np.float32),
     )

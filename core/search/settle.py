@@ -58,7 +58,8 @@ class Again:
         self.latest: dict[Config, float] = {}
         """The cost in the last pass alone."""
         self._measurer, self._heard = measurer, heard
-        self._rng = np.random.default_rng(seed)
+        # Whoever goes on with a sweep must not meet the groups of before.
+        self._rng = np.random.default_rng([seed, self.passes.total()])
 
     def measure(self, chosen: Sequence[Config]) -> Iterator[int]:
         """One pass over `chosen`; gives after each group how many are done."""
@@ -82,13 +83,21 @@ class Again:
         self._heard(config, result)
 
 
-def repeat(again: Again, passes: int, say: Callable[[str], object]) -> None:
-    """Measure all that ran so often that each has had `passes` passes."""
+def in_time() -> bool:
+    """For whoever has all the time there is."""
+    return True
+
+
+def repeat(again: Again, passes: int, *, say: Callable[[str], object], time_left: Callable[[], bool] = in_time) -> bool:
+    """Measure all that ran so often that each has had `passes` passes; whether there was `time_left` for that."""
     for number in range(1, passes + 1):
         chosen = [c for c, result in again.results.items() if result.ok and again.passes[c] < number]
         for done in again.measure(chosen):
+            if not time_left():
+                return False
             if done % _TOLD < GROUP or done == len(chosen):
                 say(f"sweep: pass {number} of {passes} over all: {done:,}/{len(chosen):,} measured again")
+    return True
 
 
 class Settling:
@@ -97,26 +106,38 @@ class Settling:
     Args:
         settled: so many passes of `again` were over everything, and settle nothing.
         say: shows a line to a person.
+        time_left: is asked after each group.
     """
 
-    def __init__(self, again: Again, *, say: Callable[[str], object], settled: int = 0, most: int = MOST) -> None:
-        self._again, self._say, self._most = again, say, most
+    def __init__(
+        self,
+        again: Again,
+        *,
+        say: Callable[[str], object],
+        settled: int = 0,
+        most: int = MOST,
+        time_left: Callable[[], bool] = in_time,
+    ) -> None:
+        self._again, self._say, self._most, self._time_left = again, say, most, time_left
         self._medians = {
             config: [again.results[config].cost] * (count - settled)
             for config, count in again.passes.items()
             if count > settled
         }
 
-    def run(self) -> None:
-        """Go on until nothing is left to be settled."""
+    def run(self) -> bool:
+        """Go on until nothing is left to be settled; whether there was time for that."""
         for number in range(1, _MOST_ROUNDS + 1):
             chosen = self.unsettled()
             if not chosen:
-                return
+                break
             for done in self._again.measure(chosen):
+                if not self._time_left():
+                    return False
                 self._say(f"sweep: pass {number} over the fastest: {done}/{len(chosen)} measured again")
             for config in chosen:
                 self._medians.setdefault(config, []).append(self._again.latest.get(config, math.inf))
+        return True
 
     def unsettled(self) -> list[Config]:
         """What has to be measured again, the fastest first."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError, RecordError
 from pegbox.measure.local import LocalMeasurer
-from pegbox.measure.timing import TimingPolicy
 from pegbox.records.history import load_history, matching, to_config
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record, describe_host
@@ -95,7 +94,7 @@ def sweep(
     best = min((result.cost for result in known.values() if result.ok), default=float("inf"))
     options: dict[str, Any] = {"runner": runner, "seed": seed, "timeout": timeout, "best": best, "kept_builds": MOST}
     if passes:
-        options |= {"kept_builds": _KEPT, "timing": TimingPolicy(timeout=timeout, rounds=_ROUNDS)}
+        options |= {"kept_builds": _KEPT, "rounds": _ROUNDS}
     with LocalMeasurer(task, **{**options, **(measure_options or {})}) as measurer:
         return plan.run(measurer)
 

@@ -126,18 +126,21 @@ class Sweep:
         results = {**self.known, **{trial.config: trial.result for trial in first.trials}}
         reason = str(first.stopped_because)
         if reason == "trials":
-            reason = self._settle(measurer, results)
+            reason = self._settle(measurer, results, began)
         return self._result(results, len(first.trials), time.monotonic() - began, reason)
 
-    def _settle(self, measurer: Measurer, results: dict[Config, Result]) -> str:
+    def _settle(self, measurer: Measurer, results: dict[Config, Result], began: float) -> str:
+        def time_left() -> bool:
+            return self.budget_seconds is None or time.monotonic() - began < self.budget_seconds
+
         again = Again(measurer, results, passes=self.before, heard=self._remeasured, seed=self.seed)
         try:
-            repeat(again, self.passes, self.say)
-            Settling(again, say=self.say, settled=self.passes).run()
+            settling = Settling(again, say=self.say, settled=self.passes, time_left=time_left)
+            finished = repeat(again, self.passes, say=self.say, time_left=time_left) and settling.run()
         except KeyboardInterrupt:
             answered()
             return "interrupted"
-        return "done"
+        return "done" if finished else "budget"
 
     def _remeasured(self, config: Config, result: Result) -> None:
         self._again.add(config)

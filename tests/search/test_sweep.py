@@ -282,7 +282,7 @@ def settled(
         passes=options.pop("known", {}),
         heard=lambda config, result: heard.append((config.index, result)),
     )
-    repeat(again, options.get("settled", 0), say=lambda line: None)
+    repeat(again, options.get("settled", 0), say=lambda line: None)  # what it settles is counted from here on
     Settling(again, say=lambda line: None, **options).run()
     return results, heard
 
@@ -356,6 +356,51 @@ def test_every_pass_is_in_other_company(task: Any, tmp_path: Path, machine: Nois
     assert result.again == 40
     again = pb.sweep(task, records=tmp_path / "s.jsonl", configs=40, passes=2, progress=False)
     assert (again.trials, again.results) == (0, result.results)
+
+
+def test_a_pass_that_goes_on_has_other_company_than_the_one_before(
+    task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups: list[frozenset[Config]] = []
+    for passes in (1, 2, 3):
+        machine = Noisy()
+        monkeypatch.setattr(sweep_module, "LocalMeasurer", lambda task, machine=machine, **options: machine)
+        pb.sweep(task, records=tmp_path / "s.jsonl", configs=40, passes=passes, progress=False)
+        groups += [frozenset(group) for group in machine.groups[:5]]
+    assert len(set(groups)) == len(groups) == 15
+
+
+def test_a_budget_ends_the_passes(task: Any, tmp_path: Path, machine: Noisy, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("pegbox.search.sweeping.time.monotonic", lambda: now[0])
+    calm = machine.remeasure
+
+    def slow(configs: Sequence[Config]) -> list[Result]:
+        now[0] += 1.0
+        return calm(configs)
+
+    monkeypatch.setattr(machine, "remeasure", slow)
+    options: dict[str, Any] = {"records": tmp_path / "s.jsonl", "configs": 40, "passes": 4, "progress": False}
+    result = pb.sweep(task, **options, budget=7.0)
+    assert (result.stopped_because, len(machine.groups)) == ("budget", 7)
+    assert pb.sweep(task, **options).stopped_because == "done"
+    assert all(sum(config in group for group in machine.groups) >= 4 for config in machine.measured)
+
+
+def test_what_is_said_of_measuring_counts_in_passes_too(
+    task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {}
+
+    def opened(task: Any, **options: Any) -> Noisy:
+        given.update(options)
+        return Noisy()
+
+    monkeypatch.setattr(sweep_module, "LocalMeasurer", opened)
+    options = {"repeats": 7, "flush_cache": True}
+    pb.sweep(task, records=tmp_path / "s.jsonl", configs=8, passes=1, measure_options=options, progress=False)
+    assert {"repeats", "flush_cache", "rounds"} < set(given)
+    assert "timing" not in given
 
 
 def test_what_failed_is_not_measured_again(task: Any, tmp_path: Path, machine: Noisy) -> None:

@@ -100,7 +100,7 @@ class XGBoostCostModel:
 
 
 def _xgboost() -> ModuleType:
-    # Imported on the first fit: it takes half a second, and whoever uses another tuner never needs it.
+    # Imported on the first fit: it takes half a second, and not every tuner needs it.
     try:
         import xgboost
     except Exception as error:  # a wheel whose libomp is missing raises an error of its own

@@ -84,8 +84,8 @@ class GaussianProcess:
 
     def __init__(self, groups: Groups, *, trends: int = 0) -> None:
         self._groups, self._trends = groups, trends
-        count = int(groups.max()) + 1
-        self._middle = np.append(np.full(count, math.log(LENGTH * math.sqrt(count))), NOISE[0])
+        count = int(groups.max(initial=-1)) + 1
+        self._middle = np.append(np.full(count, math.log(LENGTH * math.sqrt(max(1, count)))), NOISE[0])
         self._spread = np.append(np.full(count, LENGTH_SPREAD), NOISE[1])
         self.parameters: Floats = self._middle
         """Logarithms of the length scales, and at the end of the noise relative to the signal."""
@@ -98,7 +98,7 @@ class GaussianProcess:
         self._x, rest = x, y - self._drift(x)
         linear = self._points(x).trends @ self._points(x).trends.T
         apart = squared_distances(x[:, : len(self._groups)], self._groups)
-        distances = apart.reshape(int(self._groups.max()) + 1, len(y) ** 2)
+        distances = apart.reshape(len(apart), len(y) ** 2)
         if steps:
             bounds = [LENGTH_BOUNDS] * (len(self.parameters) - 1) + [NOISE_BOUNDS]
             found = minimize(

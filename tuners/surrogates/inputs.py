@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from pegbox.search.protocols import Floats
+from pegbox.search.protocols import Features, Floats
 from pegbox.space import ConfigSpace, OptionKnob
 from pegbox.space.knob import Knob
 from pegbox.tuners.explored import Digits
-from pegbox.tuners.features import FeatureTable, Opinion
+from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.surrogates.kernel import Groups
 
 
@@ -66,7 +66,7 @@ class ProgramInputs:
 
     def __init__(self, table: FeatureTable, sample: Digits) -> None:
         self._table = table
-        features = table(sample).astype(np.float64)
+        features = self._features(sample).astype(np.float64)
         self._columns = np.flatnonzero(np.ptp(features, axis=0) > 1e-6)
         kinds = [table.program_names[column].split(".")[0] for column in self._columns]
         numbers = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
@@ -77,21 +77,25 @@ class ProgramInputs:
 
     def __call__(self, rows: Digits) -> Floats:
         """Shape (n, len(groups))."""
-        return np.asarray((self._table(rows)[:, self._columns] - self._middle) / self._scale, dtype=np.float64)
+        columns = self._features(rows)[:, self._columns]
+        return np.asarray((columns - self._middle) / self._scale, dtype=np.float64)
+
+    def _features(self, rows: Digits) -> Features:
+        features: Features = self._table(rows)[:, self._table.program_columns]
+        return features
 
 
 class Trends:
-    """What is expected of the programs beforehand, one column for each opinion; the higher, the slower.
+    """What is expected of the programs beforehand, one column for each opinion in the table; the higher, the slower.
 
     Standardised over a `sample` of the space. An opinion that is the same everywhere says nothing, and is zero.
     """
 
-    def __init__(self, table: FeatureTable, opinions: Sequence[Opinion], sample: Digits) -> None:
-        self._table, self._opinions = table, opinions
-        self._known: Floats = np.empty((0, len(opinions)))
+    def __init__(self, table: FeatureTable, sample: Digits) -> None:
+        self._table = table
         said = self._said(sample)
         self._middle, spread = said.mean(axis=0), said.std(axis=0)
-        self._scale = np.where(spread > 1e-9, spread, np.inf)
+        self._scale = np.where(spread > 1e-6, spread, np.inf)
 
     def __call__(self, rows: Digits) -> Floats:
         """Shape (n, number of opinions)."""
@@ -99,28 +103,18 @@ class Trends:
         return trends
 
     def _said(self, rows: Digits) -> Floats:
-        """Opinions do not change: those of rows of the table are remembered."""
-        places = self._table.places(rows)
-        if len(self._known) < len(self._table):
-            unknown = np.full((2 * len(self._table) - len(self._known), len(self._opinions)), np.nan)
-            self._known = np.concatenate([self._known, unknown])
-        missing = np.unique(places[np.isnan(self._known[places]).any(axis=1)])
-        if len(missing):
-            features = self._table.at(missing)
-            self._known[missing] = np.stack([-opinion(features) for opinion in self._opinions], axis=1)
-        said: Floats = self._known[places]
+        said: Floats = -self._table(rows)[:, self._table.opinion_columns].astype(np.float64)
         return said
 
 
 class Inputs:
-    """Columns of the knobs, beside them those of the programs where there is a `program`, and at the end `trends`."""
+    """Columns of the knobs, beside them those of the programs where there is a `program`, and at the end trends."""
 
     def __init__(
         self,
         space: ConfigSpace,
         program: FeatureTable | None,
         sample: Digits,
-        opinions: Sequence[Opinion] = (),
     ) -> None:
         knobs = KnobInputs(space)
         self._parts: list[KnobInputs | ProgramInputs | Trends] = [knobs]
@@ -133,9 +127,9 @@ class Inputs:
         self._parts.append(programs)
         first = int(knobs.groups.max(initial=-1)) + 1
         self.groups = np.concatenate([knobs.groups, programs.groups + first])
-        if opinions:
-            self._parts.append(Trends(program, opinions, sample))
-            self.trends = len(opinions)
+        self.trends = program.opinion_columns.stop - program.opinion_columns.start
+        if self.trends:
+            self._parts.append(Trends(program, sample))
 
     def __call__(self, rows: Digits) -> Floats:
         """Shape (n, len(groups) + trends)."""

@@ -16,7 +16,7 @@ Groups: TypeAlias = Places
 
 def squared_distances(x: Floats, groups: Groups) -> Floats:
     """Between all rows of `x` (n, columns), apart for each group: shape (groups, n, n)."""
-    distances = np.zeros((int(groups.max()) + 1, len(x), len(x)))
+    distances = np.zeros((int(groups.max(initial=-1)) + 1, len(x), len(x)))
     for column, group in zip(x.T, groups.tolist(), strict=True):
         difference = column[:, None] - column[None, :]
         distances[group] += difference * difference

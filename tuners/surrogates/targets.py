@@ -7,9 +7,7 @@ import math
 import numpy as np
 
 from pegbox.search.protocols import Floats
-
-SLOW = 8.0
-"""Whatever is slower than the best by this factor counts as that: more would only set the scale."""
+from pegbox.tuners.cost_models.training import SLOW
 
 
 def targets(costs: Floats) -> Floats:

@@ -201,6 +201,15 @@ def test_a_trend_is_followed_as_far_as_it_turns_out_to_be_true(sign: float) -> N
     assert slope == pytest.approx(sign, abs=0.15)
 
 
+def test_with_nothing_but_trends() -> None:
+    process = GaussianProcess(np.empty(0, dtype=np.intp), trends=1)
+    process.fit(TREND, 3.0 * TREND[:, 0], steps=8)
+    assert process.mean(NEW_TREND) == pytest.approx(3.0 * NEW_TREND[:, 0], abs=0.3)
+    alone = GaussianProcess(np.empty(0, dtype=np.intp))
+    alone.fit(np.empty((4, 0)), np.arange(4.0), steps=8)
+    assert alone.mean(np.empty((2, 0))) == pytest.approx([1.5, 1.5])
+
+
 def test_two_trends_that_agree_say_no_more_than_one() -> None:
     one, two = GaussianProcess(GROUPS, trends=1), GaussianProcess(GROUPS, trends=2)
     one.fit(np.hstack([X, TREND]), Y, steps=0)
