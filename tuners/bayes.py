@@ -76,7 +76,9 @@ class BayesTuner(BaseTuner):
     ) -> None:
         self._space = space
         kind = "knobs" if program is None else "program"
-        opinions = [experience_of(transfer, MODEL, FeatureTable(space, program, kind))] if transfer else []
+        opinions: list[Opinion] = []
+        if transfer:
+            opinions.append(experience_of(transfer, MODEL, FeatureTable(space, program, kind)))
         if experience is not None and use_experience and program is not None:
             opinions.append(experience)
         self._table = FeatureTable(space, program, kind, opinions)
