@@ -21,13 +21,13 @@ from pegbox.search.protocols import FeatureSource, Floats, Transfer
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.acquisition import optimistic_batch
 from pegbox.tuners.candidates import CandidatePool
-from pegbox.tuners.explored import Digits, Explored, rows_of
+from pegbox.tuners.explored import Digits, rows_of
 from pegbox.tuners.features import FeatureTable, Opinion
-from pegbox.tuners.foresight import Foresight
 from pegbox.tuners.learner import experience_of
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
 from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.surrogates.targets import targets
+from pegbox.tuners.told import Told
 
 UNTESTED = 0.25
 """The random share of the first `num_warmup` where experience takes their place: it may be wrong here."""
@@ -84,51 +84,44 @@ class BayesTuner(BaseTuner):
         self._table = FeatureTable(space, program, kind, opinions)
         self._experienced = bool(opinions)
         self._rng = np.random.default_rng(seed)
-        self._explored = Explored(space)
+        self._told = Told(space)
         self.batch_size = check_int("batch_size", batch_size)
         self._num_warmup = check_int("num_warmup", num_warmup)
         self._anywhere = check_int("candidates", candidates)
         self._near = check_int("relatives", relatives, minimum=0)
         self._boldness = check_float("boldness", boldness)
         self._memory = check_int("memory", memory, minimum=2)
-        self._rows: Digits = np.empty((0, len(space.knobs)), dtype=np.int64)
-        self._costs: Floats = np.empty(0)
-        self._foresight = Foresight()
         self._pool: CandidatePool | None = None
         self._inputs: Inputs | None = None
         self._process: GaussianProcess | None = None
         self._tuned = 0
 
     def ask(self, n: int) -> list[Config]:
-        missing = self._num_warmup - len(self._rows)
+        missing = self._num_warmup - len(self._told)
         if not self._experienced if missing > 0 else not self._differ:
             # Nothing to learn from, or nothing that differs.
-            return self._explored.configs(self._explored.sample(min(n, missing) if missing > 0 else n, self._rng))
-        n = min(n, max(SMALLEST, len(self._rows) // GROWTH))
+            return self._told.explored.configs(
+                self._told.explored.sample(min(n, missing) if missing > 0 else n, self._rng)
+            )
+        n = min(n, max(SMALLEST, len(self._told) // GROWTH))
         untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 else 0
         rows, scores = self._plan(n - untested)
         if len(rows) < n:
-            rows = np.concatenate([rows, self._explored.sample(n, self._rng)])
-            rows = rows[self._explored.fresh(rows, limit=n)]
-        configs = self._explored.configs(rows)
-        self._foresight.expect(configs[: len(scores)], scores)
+            rows = np.concatenate([rows, self._told.explored.sample(n, self._rng)])
+            rows = rows[self._told.explored.fresh(rows, limit=n)]
+        configs = self._told.explored.configs(rows)
+        self._told.foresight.expect(configs[: len(scores)], scores)
         return configs
 
     @property
     def _differ(self) -> bool:
-        return bool(np.ptp(targets(self._costs)) > 0) if len(self._costs) else False
+        return bool(np.ptp(targets(self._told.costs)) > 0) if len(self._told) else False
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
-        if not configs:
-            return
-        rows = rows_of(configs)
-        self._explored.add(rows)
-        self._foresight.learn(configs, results)
-        self._rows = np.concatenate([self._rows, rows])
-        self._costs = np.concatenate([self._costs, [result.cost for result in results]])
+        self._told.add(configs, results)
 
     def model_report(self) -> ModelReport | None:
-        return self._foresight.report()
+        return self._told.foresight.report()
 
     def score(self, configs: Sequence[Config]) -> Floats:
         """The scores of configurations, (n,), by the model that chose the last batch: the higher, the faster.
@@ -143,7 +136,7 @@ class BayesTuner(BaseTuner):
         """At most `n` new rows and the model's scores of them."""
         inputs, pool = self._prepared()
         process = self._learned(inputs)
-        rows = pool.around(self._rows, self._costs)
+        rows = pool.around(self._told.rows, self._told.costs)
         if not len(rows):
             return rows, np.empty(0)
         if len(rows) > SHORTLIST:
@@ -160,7 +153,7 @@ class BayesTuner(BaseTuner):
 
     def _prepared(self) -> tuple[Inputs, CandidatePool]:
         if self._pool is None or self._inputs is None:
-            self._pool = CandidatePool(self._explored, self._rng, anywhere=self._anywhere, near=self._near)
+            self._pool = CandidatePool(self._told.explored, self._rng, anywhere=self._anywhere, near=self._near)
             program = self._table if self._table.program_columns is not None else None
             self._inputs = Inputs(self._space, program, self._pool.sample)
         return self._inputs, self._pool
@@ -169,10 +162,12 @@ class BayesTuner(BaseTuner):
         """The process, fitted on the trials that it remembers; its parameters only when there are a tenth more."""
         if self._process is None:
             self._process = GaussianProcess(inputs.groups, trends=inputs.trends)
-        best = np.argsort(self._costs, kind="stable")[: self._memory // 2]
-        others = np.setdiff1d(np.arange(len(self._costs)), best)
+        best = np.argsort(self._told.costs, kind="stable")[: self._memory // 2]
+        others = np.setdiff1d(np.arange(len(self._told)), best)
         kept = np.sort(np.concatenate([best, others[-(self._memory - len(best)) :]]))
-        due = self._differ and len(self._costs) >= 1.1 * self._tuned
-        self._process.fit(inputs(self._rows[kept]), targets(self._costs[kept]), steps=TUNING_STEPS if due else 0)
-        self._tuned = len(self._costs) if due else self._tuned
+        due = self._differ and len(self._told) >= 1.1 * self._tuned
+        self._process.fit(
+            inputs(self._told.rows[kept]), targets(self._told.costs[kept]), steps=TUNING_STEPS if due else 0
+        )
+        self._tuned = len(self._told) if due else self._tuned
         return self._process

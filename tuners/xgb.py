@@ -19,10 +19,10 @@ from pegbox.search.protocols import CostModel, FeatureSource, Floats, Transfer
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.annealing import Annealing
 from pegbox.tuners.batches import pick_diverse
-from pegbox.tuners.explored import Digits, Explored, rows_of, whole
+from pegbox.tuners.explored import Digits, rows_of, whole
 from pegbox.tuners.features import FeatureTable, Opinion
-from pegbox.tuners.foresight import Foresight
 from pegbox.tuners.learner import Learner
+from pegbox.tuners.told import Told
 
 SHORTLIST = 8
 """The batch is picked from this many times as many of the best-scored candidates."""
@@ -72,7 +72,7 @@ class XGBTuner(BaseTuner):
     ) -> None:
         self._space = space
         self._rng = np.random.default_rng(seed)
-        self._explored = Explored(space)
+        self._told = Told(space)
         self.batch_size = check_int("plan_size", plan_size)
         self._num_warmup = check_int("num_warmup", num_warmup, minimum=2)
         self._chains = check_int("sa_chains", sa_chains)
@@ -87,12 +87,9 @@ class XGBTuner(BaseTuner):
             transfer=transfer,
             weight=check_int("transfer_weight", transfer_weight, minimum=0),
         )
-        self._foresight = Foresight()
         self._plan: list[Config] = []
-        self._rows: Digits = np.empty((0, len(space.knobs)), dtype=np.int64)
-        self._costs: Floats = np.empty(0)
         self._all = whole(space, WHOLE)
-        self._ends = self._rows
+        self._ends: Digits = self._told.rows
 
     def ask(self, n: int) -> list[Config]:
         if not self._plan:
@@ -101,20 +98,14 @@ class XGBTuner(BaseTuner):
         return proposed
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
-        if not configs:
-            return
-        rows = rows_of(configs)
-        self._explored.add(rows)
-        self._foresight.learn(configs, results)
-        self._rows = np.concatenate([self._rows, rows])
-        self._costs = np.concatenate([self._costs, [result.cost for result in results]])
+        self._told.add(configs, results)
         # Told through history in the meantime: no longer new.
         told = set(configs)
         self._plan = [config for config in self._plan if config not in told]
 
     def model_report(self) -> ModelReport | None:
         """How the model's scores agree with what was measured afterwards; None before the first plan of its making."""
-        return self._foresight.report()
+        return self._told.foresight.report()
 
     def score(self, configs: Sequence[Config]) -> Floats:
         """The scores of configurations, (n,), by the model that made the last plan: the higher, the faster.
@@ -124,18 +115,18 @@ class XGBTuner(BaseTuner):
         return self._learner.score(rows_of(configs))
 
     def _make_plan(self, n: int) -> list[Config]:
-        missing = self._num_warmup - len(self._rows)
+        missing = self._num_warmup - len(self._told)
         # Where nothing ran so far, a model could only learn that everything fails alike.
-        if missing <= 0 and np.isfinite(self._costs).any():
-            self._learner.fit(self._rows, self._costs)
+        if missing <= 0 and np.isfinite(self._told.costs).any():
+            self._learner.fit(self._told.rows, self._told.costs)
         elif not self._learner.ready:
             # Uniformly random: a first batch spread as far apart as can be was tried and is worse, because the
             # farthest points of a space are its corners, and the corners of split knobs are bad schedules.
-            return self._explored.configs(self._explored.sample(max(n, missing), self._rng))
+            return self._told.explored.configs(self._told.explored.sample(max(n, missing), self._rng))
         rows = self._planned(self.batch_size)
-        plan = self._explored.configs(rows)
+        plan = self._told.explored.configs(rows)
         if plan:
-            self._foresight.expect(plan, self._learner.score(rows))
+            self._told.foresight.expect(plan, self._learner.score(rows))
         return plan
 
     def _planned(self, n: int) -> Digits:
@@ -145,9 +136,9 @@ class XGBTuner(BaseTuner):
         epsilon = self._epsilon if self._learner.fitted else max(self._epsilon, UNTESTED)
         greedy = n - int(self._rng.binomial(n, epsilon))
         chosen = rows[pick_diverse(rows, scores, greedy, weight=self._diversity)]
-        spare = self._explored.sample(n, self._rng)
+        spare = self._told.explored.sample(n, self._rng)
         plan = np.concatenate([chosen, spare])
-        return plan[self._explored.fresh(plan, limit=n)]
+        return plan[self._told.explored.fresh(plan, limit=n)]
 
     def _candidates(self, n: int) -> tuple[Digits, Floats]:
         """The `n` best-scored new rows that were found, each once, the best first."""
@@ -158,16 +149,16 @@ class XGBTuner(BaseTuner):
             rows, scores = visited.rows, visited.scores
             self._ends = self._rng.permutation(visited.ends)
         order = np.argsort(-scores, kind="stable")
-        best = order[self._explored.fresh(rows[order], limit=n)]
+        best = order[self._told.explored.fresh(rows[order], limit=n)]
         return rows[best], scores[best]
 
     def _starts(self) -> Digits:
         """Half the chains start around the best measured, the better the more of them; a quarter go on from where
         the last search ended; the others start anywhere."""
-        order = np.argsort(self._costs, kind="stable")[: math.ceil(self._chains / 8)]
-        order = order[np.isfinite(self._costs[order])]
+        order = np.argsort(self._told.costs, kind="stable")[: math.ceil(self._chains / 8)]
+        order = order[np.isfinite(self._told.costs[order])]
         places = self._rng.geometric(0.2, self._chains // 2) - 1
-        near = self._rows[order[np.minimum(places, len(order) - 1)]] if len(order) else self._rows[:0]
+        near = self._told.rows[order[np.minimum(places, len(order) - 1)]] if len(order) else self._told.rows[:0]
         further = self._ends[: self._chains // 4]
         anywhere = self._space.sample(self._chains - len(near) - len(further), self._rng)
         return np.concatenate([near, further, anywhere])
