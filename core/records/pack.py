@@ -45,8 +45,7 @@ def pack_space(
         RecordError: as `recorded_space` does, or `out` cannot be written.
     """
     path, packed = find_source(source), Path(out)
-    if packed.suffix not in _PACKERS:
-        raise ArgumentError(f"pack to {str(packed)!r}: the name must end in .jsonl, .jsonl.gz or .jsonl.xz")
+    check_name(packed)
     if packed.exists() and packed.samefile(path):
         raise ArgumentError(f"pack to {str(packed)!r}: that is the source; choose another file")
     records = choose_records(Journal(path).read(), str(path), args=args, host=host, target=target)
@@ -59,6 +58,12 @@ def pack_space(
     except OSError as error:
         raise RecordError(f"cannot write {str(packed)!r}: {error.strerror}") from error
     return len(lines)
+
+
+def check_name(packed: Path) -> None:
+    """Raise `ArgumentError` for a name that says no way of packing."""
+    if packed.suffix not in _PACKERS:
+        raise ArgumentError(f"pack to {str(packed)!r}: the name must end in .jsonl, .jsonl.gz or .jsonl.xz")
 
 
 def _compact(records: Sequence[Record]) -> list[Record]:

@@ -98,13 +98,17 @@ def _convert(owner: str, name: str, text: str, hint: Any) -> object:
             return _as(text, candidate)
         except ValueError:
             continue
-    raise ArgumentError(f"{owner}: cannot read {name}={text!r} as {_hint_name(hint)}")
+    raise ArgumentError(f"{owner}: cannot read {name}={text!r} as {_hint_name(hint)}{_words(hint)}")
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
     """The members of a union, plain text last because it takes anything."""
     members = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     return tuple(sorted(members, key=lambda member: member is str))
+
+
+def _words(hint: Any) -> str:
+    return "; write yes or no" if bool in _alternatives(hint) else ""
 
 
 def _as(text: str, hint: Any) -> object:

@@ -105,7 +105,9 @@ def _transfer(records: Sequence[Record], task: Task) -> Transfer | str:
     if first.name != task.name:
         return f"of the template {first.name}, the task is of {task.name}"
     if first.target != str(task.target):
-        return f"of the target {first.target!r}, the task is for {str(task.target)!r}"
+        return (
+            f"of the target {first.target!r}, the task is for {str(task.target)!r}: make it for target={first.target!r}"
+        )
     if first.is_of(task):
         return f"of {call(first.workload)}, which is the task itself: give them as records=, with resume=True"
     try:

@@ -63,6 +63,9 @@ def as_text(found: Sequence[Summary]) -> str:
 
 def _summary(group: Sequence[Record]) -> Summary:
     trials = [record for record in group if not record.remeasured]
+    # Packed records keep of what was measured again only that.
+    known = {str(record.config) for record in trials}
+    trials += [record for record in group if record.remeasured and str(record.config) not in known]
     failed = sum(not record.result.ok for record in trials)
     return Summary(group[0], len(trials), failed, best_of(group))
 

@@ -11,6 +11,7 @@ import pegbox as pb
 from pegbox.errors import SpaceError
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import add_task_arguments, default_records, duration, make_task, natural, positive
+from pegbox.records.pack import check_name
 
 _EPILOG = f"""\
 examples:
@@ -54,6 +55,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(namespace: argparse.Namespace) -> int:
     """Sweep, print the summary and what to do with the file."""
+    if namespace.pack is not None:
+        check_name(namespace.pack)
     task = make_task(namespace)
     records = namespace.records or default_records(namespace).with_suffix(".sweep.jsonl")
     try:
@@ -62,6 +65,8 @@ def run(namespace: argparse.Namespace) -> int:
         raise exits.NothingFound(str(error)) from error
     print(result)
     print(f"records: {records}")
+    if result.stopped_because == "interrupted" and not result.results:
+        return exits.INTERRUPTED
     if result.recorded is None:
         raise exits.NothingFound(f"none of the {len(result.results)} configurations gave a valid kernel")
     simulated = records

@@ -86,6 +86,8 @@ def run(namespace: argparse.Namespace) -> int:
     if records is not None:
         print(f"records: {records}")
     if result.best is None:
+        if not result.trials and result.stopped_because == "interrupted":
+            return exits.INTERRUPTED
         why = "" if records is None else "; the records tell why"
         raise exits.NothingFound(f"none of the {len(result.trials)} trials gave a valid kernel{why}")
     if records is not None and not namespace.quiet:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -81,6 +82,16 @@ def test_tune_that_finds_nothing_valid_exits_with_one(pegbox: Any, api: Any) -> 
     assert "the table" in ran.out
     assert "none of the 3 trials gave a valid kernel; the records tell why" in ran.err
     assert "records" not in pegbox("tune", "matmul", "--no-records").err
+
+
+def test_tune_that_is_interrupted_before_the_first_trial_says_so(
+    pegbox: Any, api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = SimpleNamespace(best=None, trials=(), stopped_because="interrupted")
+    monkeypatch.setattr(pb, "tune", lambda task, **options: nothing)
+    ran = pegbox("tune", "matmul")
+    assert ran.code == 130
+    assert "none of the" not in ran.err
 
 
 def test_tune_that_breaks_prints_what_it_has_first(pegbox: Any, api: Any, monkeypatch: pytest.MonkeyPatch) -> None:

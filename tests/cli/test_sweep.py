@@ -187,3 +187,34 @@ def test_transfer_that_the_tuner_does_not_take(pegbox: Any, swept: Path) -> None
     ran = pegbox("tune", "--simulate", swept, "--tuner", "random", "--transfer", "a.jsonl")
     assert ran.code == 2
     assert "the tuner random learns nothing from other shapes" in ran.err
+
+
+def test_all_of_it_in_passes(pegbox: Any) -> None:
+    ran = pegbox("sweep", TEMPLATE, 8, 4, "--configs", 12, "--passes", 2, "--records", "space.jsonl")
+    assert "pass 2 of 2 over all: 12/12 measured again" in ran.err
+    assert "12 were measured again" in ran.out
+
+
+def test_a_name_that_says_no_way_of_packing_is_refused_before_anything_is_measured(pegbox: Any) -> None:
+    ran = pegbox("sweep", TEMPLATE, 8, 4, "--configs", 5, "--records", "space.jsonl", "--pack", "space.txt")
+    assert ran.code == 2
+    assert "the name must end in .jsonl" in ran.err
+    assert not Path("space.jsonl").exists()
+
+
+def test_interrupted_before_anything_was_measured(pegbox: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: Machine, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Machine, "measure", interrupted)
+    ran = pegbox("sweep", TEMPLATE, 8, 4, "--configs", 5, "--records", "space.jsonl")
+    assert ran.code == 130
+    assert "none of the" not in ran.err
+
+
+def test_the_summary_of_packed_records_counts_what_they_hold(pegbox: Any, swept: Path) -> None:
+    plain = pegbox("best", swept)
+    pb.pack_space(swept, "space.jsonl.xz")
+    packed = pegbox("best", "space.jsonl.xz")
+    assert "60 trials, 0 failed" in plain.out
+    assert "60 trials, 0 failed" in packed.out

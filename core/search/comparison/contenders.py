@@ -48,7 +48,10 @@ def read_tuners(tuners: Tuners) -> list[Contender]:
         raise ArgumentError(f"tuners={tuners!r}: give at least one tuner")
     twice = [name for name, count in Counter(contender.name for contender in found).items() if count > 1]
     if twice:
-        raise ArgumentError(f"tuner {twice[0]!r} stands twice in the list; give names to tell them apart: {{'a': ...}}")
+        raise ArgumentError(
+            f"tuner {twice[0]!r} stands twice in the list; leave one out, or give names to tell them apart, as in "
+            f"{{'a': {twice[0]!r}, 'b': {twice[0]!r}}}"
+        )
     return found
 
 
