@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,10 @@ import pytest
 
 # Modules that the tests of several rooms import by name.
 sys.path.append(str(Path(__file__).parent / "helpers"))
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, which some of them send.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
