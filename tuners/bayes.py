@@ -17,12 +17,12 @@ from pegbox.search.base import BaseTuner
 from pegbox.search.checks import check_float, check_int
 from pegbox.search.experience import MODEL
 from pegbox.search.model_report import ModelReport
-from pegbox.search.protocols import FeatureSource, Floats, Transfer
+from pegbox.search.protocols import FeatureSource, Floats, Opinion, Transfer
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.acquisition import optimistic_batch
 from pegbox.tuners.candidates import CandidatePool
 from pegbox.tuners.explored import Digits, rows_of
-from pegbox.tuners.features import FeatureTable, Opinion
+from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learner import experience_of
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
 from pegbox.tuners.surrogates.inputs import Inputs

@@ -7,18 +7,14 @@ remembered, and asked for in batches.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 import numpy as np
 
 from pegbox.errors import ArgumentError
 from pegbox.search.checks import check_choice
-from pegbox.search.protocols import Features, FeatureSource, Floats
+from pegbox.search.protocols import Features, FeatureSource, Opinion
 from pegbox.space import ConfigSpace
 from pegbox.tuners.explored import Digits, Places, keys_of
-
-Opinion: TypeAlias = Callable[[Features], Floats]
-"""Scores rows of features: the higher, the faster."""
 
 KINDS = ("both", "knobs", "program")
 REMEMBERED = 1 << 16

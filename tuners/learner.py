@@ -11,9 +11,9 @@ from pegbox.errors import ArgumentError
 from pegbox.search.create import make_cost_model
 from pegbox.search.experience import Experience, checked_scores, spread
 from pegbox.search.model_report import pairs_in_order
-from pegbox.search.protocols import CostModel, Features, Floats, Transfer
+from pegbox.search.protocols import CostModel, Features, Floats, Opinion, Transfer
 from pegbox.tuners.explored import Digits
-from pegbox.tuners.features import FeatureTable, Opinion
+from pegbox.tuners.features import FeatureTable
 
 
 class Learner:

@@ -15,12 +15,12 @@ from pegbox.measure.result import Result
 from pegbox.search.base import BaseTuner
 from pegbox.search.checks import check_float, check_int
 from pegbox.search.model_report import ModelReport
-from pegbox.search.protocols import CostModel, FeatureSource, Floats, Transfer
+from pegbox.search.protocols import CostModel, FeatureSource, Floats, Opinion, Transfer
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.annealing import Annealing
 from pegbox.tuners.batches import pick_diverse
 from pegbox.tuners.explored import Digits, rows_of, whole
-from pegbox.tuners.features import FeatureTable, Opinion
+from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learner import Learner
 from pegbox.tuners.told import Told
 

@@ -18,7 +18,10 @@ from pegbox.measure.result import Result
 if TYPE_CHECKING:
     from pegbox.space import Config, ConfigSpace
 
-RESERVED = frozenset({"seed", "program", "transfer", "experience"})
+HANDED = frozenset({"program", "transfer", "experience"})
+"""What a tuner is given if it declares it."""
+
+RESERVED = HANDED | {"seed"}
 """What a tuner is given without being told so by the user."""
 
 

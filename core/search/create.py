@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError, PluginError
 from pegbox.hooks import registry
-from pegbox.search.base import BoundTuner
+from pegbox.search.base import HANDED, BoundTuner
 from pegbox.search.options import bind_options
-from pegbox.search.protocols import CostModel, Features, FeatureSource, Floats, Lookup, Transfer, Tuner, TunerFactory
+from pegbox.search.protocols import CostModel, FeatureSource, Lookup, Opinion, Transfer, Tuner, TunerFactory
 from pegbox.search.spec import Spec, parse_nested, parse_spec
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def make_tuner(
     options: Mapping[str, object] | None = None,
     program: FeatureSource | None = None,
     transfer: Sequence[Transfer] = (),
-    experience: Callable[[Features], Floats] | None = None,
+    experience: Opinion | None = None,
     lookup: Lookup = registry.resolve,
 ) -> Tuner:
     """Make the tuner that `spec` ("xgb:plan_size=32", "file.py:MyTuner", or a factory) means, over `space`.
@@ -49,7 +49,7 @@ def make_tuner(
 def declared(spec: str | Spec | TunerFactory, lookup: Lookup = registry.resolve) -> frozenset[str]:
     """Which of `program`, `transfer` and `experience` the tuner's factory takes: none is made for nothing."""
     factory, _, _ = _resolve("tuner", spec, lookup)
-    return frozenset({"program", "transfer", "experience"} & set(inspect.signature(factory).parameters))
+    return HANDED & set(inspect.signature(factory).parameters)
 
 
 def make_cost_model(

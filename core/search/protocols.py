@@ -70,6 +70,10 @@ class Transfer:
     costs: Floats
 
 
+Opinion: TypeAlias = Callable[[Features], Floats]
+"""Scores programs by their features, (n, d), before anything was measured: (n,), the higher, the faster."""
+
+
 @runtime_checkable
 class CostModel(Protocol):
     """Ranks configurations from their features. A factory `factory(*, seed: int, **options)` makes one."""

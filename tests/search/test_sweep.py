@@ -282,7 +282,7 @@ def settled(
         passes=options.pop("known", {}),
         heard=lambda config, result: heard.append((config.index, result)),
     )
-    repeat(again, options.get("settled", 0), say=lambda line: None)  # what it settles is counted from here on
+    repeat(again, options.get("settled", 0), say=lambda line: None)
     Settling(again, say=lambda line: None, **options).run()
     return results, heard
 
