@@ -1,10 +1,13 @@
-"""The x86 processors that LLVM knows by name, with the width of their vectors in bits.
+"""The x86 processors that LLVM knows by name: the width of their vectors in bits, and their caches.
 
-The width decides into how many lanes a vectorized loop is cut. The list also lets a target string be checked
-before LLVM is loaded: LLVM itself only prints a warning for a name that it does not know.
+The width decides into how many lanes a vectorized loop is cut; the caches, which sizes of blocks are worth trying. The
+list also lets a target string be checked before LLVM is loaded: LLVM itself only prints a warning for a name that it
+does not know.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 _AVX512 = """
     skylake-avx512 skx cascadelake cooperlake cannonlake icelake-client icelake-server rocketlake tigerlake
@@ -26,6 +29,39 @@ X86_VECTOR_BITS: dict[str, int] = {
 }  # fmt: skip
 
 
+class Caches(NamedTuple):
+    """What one core has, in bytes: L1 for data, L2, and its share of the last level (0 where there is none)."""
+
+    l1: int
+    l2: int
+    l3: int
+
+
+PLAIN_CACHES = Caches(32 << 10, 512 << 10, 2 << 20)
+"""Of a processor that nothing is known of."""
+
+# KiB of L1, L2 and of a core's share of L3, from the makers' manuals; virtual machines often tell other sizes.
+_CACHES = {
+    (48, 1024, 4096): "znver5",
+    (32, 1024, 4096): "znver4",
+    (32, 512, 4096): "znver2 znver3",
+    (32, 512, 2048): "znver1",
+    (32, 1024, 1408): "skylake-avx512 skx cascadelake cooperlake",
+    (48, 1280, 1536): "icelake-server",
+    (48, 2048, 1920): "sapphirerapids graniterapids graniterapids-d diamondrapids x86-64-v4",
+    (48, 2048, 5120): "emeraldrapids",
+    (48, 512, 2048): "icelake-client rocketlake",
+    (48, 1280, 3072): "tigerlake alderlake",
+    (48, 2048, 3072): "raptorlake meteorlake arrowlake arrowlake-s lunarlake pantherlake wildcatlake novalake",
+    (32, 256, 2048): "sandybridge corei7-avx ivybridge core-avx-i haswell core-avx2 broadwell skylake cannonlake "
+    "nehalem corei7 westmere",
+    (32, 512, 0): "knl knm",
+}
+X86_CACHES: dict[str, Caches] = {
+    cpu: Caches(*(size << 10 for size in sizes)) for sizes, cpus in _CACHES.items() for cpu in cpus.split()
+}
+
+
 def vector_bits(cpu: str, attributes: tuple[str, ...]) -> int:
     """Width of the vectors worth using: the processor's own, changed by `+avx512f`, `-avx512f`, `-avx`, ... .
 
@@ -33,8 +69,7 @@ def vector_bits(cpu: str, attributes: tuple[str, ...]) -> int:
     every other architecture counts as 128 bits.
     """
     bits = X86_VECTOR_BITS.get(cpu, 128)
-    on = {name[1:] for name in attributes if name.startswith("+")}
-    off = {name[1:] for name in attributes if name.startswith("-")}
+    on, off = _switched(attributes)
     if "avx" in on or "avx2" in on:
         bits = max(bits, 256)
     if "avx512f" in on:
@@ -44,3 +79,15 @@ def vector_bits(cpu: str, attributes: tuple[str, ...]) -> int:
     if "avx" in off or "prefer-128-bit" in on:
         bits = min(bits, 128)
     return bits
+
+
+def x86_vector_registers(cpu: str, attributes: tuple[str, ...]) -> int:
+    """32 with AVX-512 (with AVX512VL for narrower vectors, too), else 16."""
+    on, off = _switched(attributes)
+    has = (X86_VECTOR_BITS.get(cpu) == 512 or "avx512f" in on) and not off & {"avx512f", "avx"}
+    return 32 if has else 16
+
+
+def _switched(attributes: tuple[str, ...]) -> tuple[set[str], set[str]]:
+    on = {name[1:] for name in attributes if name.startswith("+")}
+    return on, {name[1:] for name in attributes if name.startswith("-")}

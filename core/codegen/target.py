@@ -6,31 +6,33 @@ import difflib
 import re
 
 from pegbox.codegen import host
-from pegbox.codegen.cpus import X86_VECTOR_BITS, vector_bits
+from pegbox.codegen.cpus import PLAIN_CACHES, X86_CACHES, X86_VECTOR_BITS, Caches, vector_bits, x86_vector_registers
 from pegbox.errors import TargetError
 
-_OPTIONS = ("-mcpu", "-mattr", "-mtriple", "-num-cores")
+_OPTIONS = ("-mcpu", "-mattr", "-mtriple", "-num-cores", "-caches")
 _EXAMPLE = "llvm -mcpu=znver4 -mattr=+avx512bf16,-avx512fp16 -num-cores 2"
 
 
 class Target:
-    """A target string, understood: `llvm [-mcpu=NAME] [-mattr=+f,-g] [-mtriple=T] [-num-cores N]`.
+    """A target string, understood: `llvm [-mcpu=NAME] [-mattr=+f,-g] [-mtriple=T] [-num-cores N] [-caches=L1,L2,L3]`.
 
     Without -mcpu it is the processor of this machine with exactly the features that it offers; naming this machine's
     own processor means the same. With another architecture's -mtriple it is that one's "generic" processor. Without
-    -num-cores it is the number of cores that this process may run on.
+    -num-cores it is the number of cores that this process may run on. -caches are those of one core in KiB; without it
+    they are what the processor's name stands for (not what this machine tells: one string means the same everywhere).
     `str(target)` is canonical: two targets are equal when their strings are.
 
     Raises:
         TargetError: unknown kind, option, processor, or a malformed value.
     """
 
-    __slots__ = ("attributes", "cpu", "num_cores", "triple")
+    __slots__ = ("_caches", "attributes", "cpu", "num_cores", "triple")
 
     cpu: str
     attributes: tuple[str, ...]
     triple: str
     num_cores: int
+    _caches: Caches | None
 
     def __init__(self, text: str = "llvm") -> None:
         options = _parse(text)
@@ -38,6 +40,7 @@ class Target:
         self.cpu = options.get("-mcpu") or (host.cpu_name() if _is_x86(self.triple) else "generic")
         self.attributes = _attributes(options.get("-mattr", ""), text)
         self.num_cores = _count(options["-num-cores"], text) if "-num-cores" in options else host.available_cores()
+        self._caches = _sizes(options["-caches"], text) if "-caches" in options else None
         if "-mcpu" in options:
             _check_cpu(self.cpu, self.triple, text)
 
@@ -58,7 +61,23 @@ class Target:
     @property
     def vector_bits(self) -> int:
         """Width of the vectors that a vectorized loop is cut into."""
-        return vector_bits(self.cpu, tuple(self.features.split(",")) if self.features else ())
+        return vector_bits(self.cpu, self._switches)
+
+    @property
+    def vector_registers(self) -> int:
+        """How many vectors a core holds in registers: what a register tile has to fit into."""
+        if _is_x86(self.triple):
+            return x86_vector_registers(self.cpu, self._switches)
+        return 16 if self.triple.startswith(("arm-", "armv", "thumb")) else 32
+
+    @property
+    def caches(self) -> Caches:
+        """Bytes of L1 (data), L2 and one core's share of the last level: what blocks of a loop nest have to fit into."""
+        return self._caches or X86_CACHES.get(self.cpu, PLAIN_CACHES)
+
+    @property
+    def _switches(self) -> tuple[str, ...]:
+        return tuple(self.features.split(",")) if self.features else ()
 
     def __str__(self) -> str:
         parts = ["llvm", f"-mcpu={self.cpu}"]
@@ -66,7 +85,10 @@ class Target:
             parts.append(f"-mattr={','.join(self.attributes)}")
         if self.triple:
             parts.append(f"-mtriple={self.triple}")
-        return " ".join([*parts, f"-num-cores {self.num_cores}"])
+        parts.append(f"-num-cores {self.num_cores}")
+        if self._caches:
+            parts.append("-caches=" + ",".join(str(size >> 10) for size in self._caches))
+        return " ".join(parts)
 
     def __repr__(self) -> str:
         return f"Target({str(self)!r})"
@@ -119,6 +141,16 @@ def _count(value: str, text: str) -> int:
     if not value.isdecimal() or int(value) < 1:
         raise TargetError(f"target {text!r}: -num-cores must be a positive number, got {value!r}")
     return int(value)
+
+
+def _sizes(value: str, text: str) -> Caches:
+    sizes = value.split(",")
+    if len(sizes) != 3 or not all(size.isdecimal() for size in sizes) or "0" in sizes[:2]:
+        raise TargetError(
+            f"target {text!r}: -caches must be the KiB of L1, L2 and a core's share of L3, such as 32,1024,4096 "
+            f"(the last may be 0), got {value!r}"
+        )
+    return Caches(*(int(size) << 10 for size in sizes))
 
 
 def _is_x86(triple: str) -> bool:

@@ -167,7 +167,7 @@ class ProgramFeatures:
 
     def _holds(self, leaf: Leaf, member: Digits) -> bool:
         """Is the class's description of a member the one that an untraced run gives?"""
-        numbers = self._described(ApplyingConfig(self.task.space.config(member.tolist())))
+        numbers = self._described(ApplyingConfig(self.task.space.config(member.tolist()), self.task.target))
         if numbers is None or leaf.nodes is None:
             return numbers is None and leaf.nodes is None
         plan = Evaluation(self._numbers.graph, leaf.nodes)
@@ -207,7 +207,9 @@ class ProgramFeatures:
         recorder = Recorder(self._numbers.graph)
         config = self.task.space.config(row.tolist())
         try:
-            return self._described(traced_view(config, self._numbers, recorder, self._pinned)), recorder
+            return self._described(
+                traced_view(config, self.task.target, self._numbers, recorder, self._pinned)
+            ), recorder
         finally:
             recorder.open = False
 
@@ -233,6 +235,6 @@ class ProgramFeatures:
 
     def direct(self, config: Config) -> Features:
         """The features of one configuration, from a run for it alone: slow, and what those of many must equal."""
-        numbers = self._described(ApplyingConfig(config))
+        numbers = self._described(ApplyingConfig(config, self.task.target))
         columns = np.array(numbers if numbers is not None else [0] * WIDTH, dtype=np.float64)[:, None]
         return np.asarray(self._finished(columns, np.array([numbers is None]))[0])

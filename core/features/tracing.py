@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pegbox.codegen.target import Target
 from pegbox.features.graph import Graph
 from pegbox.features.traced import Recorder
 from pegbox.space import Config, ConfigSpace
@@ -85,6 +86,8 @@ class TracedConfig(Config):
             self._guard_parents(parent)
 
 
-def traced_view(config: Config, numbers: Numbers, recorder: Recorder, pinned: Set[int]) -> ApplyingConfig:
+def traced_view(
+    config: Config, target: Target, numbers: Numbers, recorder: Recorder, pinned: Set[int]
+) -> ApplyingConfig:
     """What a template is called with for a traced run."""
-    return ApplyingConfig(TracedConfig(config, numbers, recorder, pinned))
+    return ApplyingConfig(TracedConfig(config, numbers, recorder, pinned), target)

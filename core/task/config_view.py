@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pegbox.codegen.target import Target
 from pegbox.errors import InvalidConfig, SpaceError
 from pegbox.expr.nodes import Var
 from pegbox.schedule.handles import LoopRef
@@ -50,7 +51,14 @@ class _Names:
 
 
 class TemplateConfig:
-    """What both runs share: `cfg["name"]` and a way to refuse a configuration."""
+    """What both runs share: `cfg["name"]`, the target, and a way to refuse a configuration.
+
+    Attributes:
+        target: what the program is made for (`cfg.target.vector_bits`, `.vector_registers`, `.caches`, `.num_cores`).
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
 
     def __getitem__(self, name: str) -> Any:
         raise NotImplementedError
@@ -75,7 +83,8 @@ class TemplateConfig:
 class DeclaringConfig(TemplateConfig):
     """The first run: `define_*` add knobs to `space`; `cfg["name"]` gives a knob's first value meanwhile."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
         self.space = ConfigSpace()
         self.flop: float | None = None
 
@@ -118,7 +127,8 @@ class DeclaringConfig(TemplateConfig):
 class ApplyingConfig(TemplateConfig):
     """Every other run: `define_*` declare nothing, `cfg["name"]` is the configuration's value."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, target: Target) -> None:
+        super().__init__(target)
         self.config = config
 
     def __getitem__(self, name: str) -> Any:

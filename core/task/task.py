@@ -42,7 +42,7 @@ class Task:
         self.kwargs = dict(kwargs)
         self.target = target
         self.workload: tuple[str, dict[str, Any]] = (template.name, template.bind(args, kwargs))
-        declaring = DeclaringConfig()
+        declaring = DeclaringConfig(target)
         _, self._tensors = self._run(declaring)
         self.space: ConfigSpace = declaring.space
         self._declared_flop = declaring.flop
@@ -89,7 +89,7 @@ class Task:
             InvalidConfig: the template refuses the configuration.
             ScheduleError: the schedule is not legal.
         """
-        made, tensors = self._run(ApplyingConfig(config))
+        made, tensors = self._run(ApplyingConfig(config, self.target))
         return made if isinstance(made, Schedule) else replay(made, tensors, self.symbol)
 
     def lowered(self, config: Config) -> Function:

@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from pegbox.codegen import Target, host
+from pegbox.codegen.cpus import PLAIN_CACHES, X86_CACHES, X86_VECTOR_BITS
 from pegbox.errors import TargetError
 
 
@@ -42,7 +43,13 @@ def test_spellings_of_one_target_are_equal(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["llvm", "llvm -mcpu=haswell -mattr=+f16c -num-cores 4", "llvm -mtriple=aarch64-linux-gnu -num-cores 1"]
+    "text",
+    [
+        "llvm",
+        "llvm -mcpu=haswell -mattr=+f16c -num-cores 4",
+        "llvm -mtriple=aarch64-linux-gnu -num-cores 1",
+        "llvm -mcpu=znver4 -caches=32,1024,4096",
+    ],
 )
 def test_the_string_reads_back_equal(text: str) -> None:
     target = Target(text)
@@ -80,8 +87,42 @@ def test_vectors_are_as_wide_as_the_processors(text: str, bits: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "registers"),
+    [
+        ("llvm -mcpu=znver5", 32),
+        ("llvm -mcpu=x86-64-v3", 16),
+        ("llvm -mcpu=x86-64", 16),
+        ("llvm -mcpu=znver5 -mattr=-avx512f", 16),
+        ("llvm -mcpu=skylake-avx512 -mattr=+prefer-256-bit", 32),
+        ("llvm -mcpu=haswell -mattr=+avx512f", 32),
+        ("llvm -mtriple=aarch64-linux-gnu", 32),
+        ("llvm -mtriple=riscv64-linux-gnu", 32),
+        ("llvm -mtriple=armv7a-linux-gnueabihf", 16),
+    ],
+)
+def test_vector_registers_are_those_of_the_architecture(text: str, registers: int) -> None:
+    assert Target(text).vector_registers == registers
+
+
+def test_caches_come_with_the_processors_name_or_are_given() -> None:
+    assert Target("llvm -mcpu=znver3").caches == (32 << 10, 512 << 10, 4 << 20)
+    assert Target("llvm -mtriple=aarch64-linux-gnu").caches == PLAIN_CACHES
+    given = Target("llvm -mcpu=znver3 -num-cores 1 -caches=64,2048,0")
+    assert given.caches == (64 << 10, 2 << 20, 0)
+    assert str(given) == "llvm -mcpu=znver3 -num-cores 1 -caches=64,2048,0"
+    assert given != Target("llvm -mcpu=znver3 -num-cores 1")
+
+
+def test_the_table_of_caches_names_processors_that_there_are() -> None:
+    assert X86_CACHES.keys() <= X86_VECTOR_BITS.keys()
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("llvm -caches=32,1024", "-caches must be the KiB of L1, L2 and a core's share of L3, .* got '32,1024'"),
+        ("llvm -caches=0,1024,0", "-caches must be the KiB"),
+        ("llvm -caches=32K,1M,4M", "-caches must be the KiB"),
         ("", "a target is a string such as 'llvm -mcpu=znver4"),
         (None, "a target is a string"),
         ("cuda -arch=sm_80", "unknown kind 'cuda'; the only kind is 'llvm'"),

@@ -27,7 +27,7 @@ def test_stages_and_the_replayed_program_are_described_alike(task_of: Callable[.
     for row in task.space.sample(8, np.random.default_rng(3)):
         config = task.space.config(row)
         try:
-            stages, tensors = task._run(ApplyingConfig(config))
+            stages, tensors = task._run(ApplyingConfig(config, task.target))
         except InvalidConfig:
             continue
         short = describe(nest_of_stages(stages, tensors), 64)

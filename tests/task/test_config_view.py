@@ -9,9 +9,12 @@ import pytest
 
 import pegbox as pb
 from pegbox import te, tir
+from pegbox.codegen import Target
 from pegbox.errors import SpaceError
 from pegbox.task.config_view import ApplyingConfig, DeclaringConfig
 from pegbox.task.task import create_task
+
+TARGET = Target("llvm -mcpu=x86-64-v3 -num-cores 1")
 
 
 def tiled(cfg: Any) -> tuple[Any, Any, list[Any]]:
@@ -65,7 +68,7 @@ def test_axes_may_stand_in_the_options_and_names_come_back(template: Any) -> Non
 
 
 def test_axes_of_one_name_are_told_apart() -> None:
-    cfg = DeclaringConfig()
+    cfg = DeclaringConfig(TARGET)
     first, second = te.reduce_axis((0, 4), "k"), te.reduce_axis((0, 4), "k")
     cfg.define_reorder("order", [first, second], "candidate", candidate=[[second, first]])
     assert cfg["order"].perm == [1, 0]
@@ -76,7 +79,7 @@ def test_loops_of_a_tir_schedule_are_axes_by_name() -> None:
     a = te.placeholder((4, 4), name="A")
     b = te.compute((4, 4), lambda i, j: a[i, j], "B")
     i, j = tir.Schedule([a, b]).get_loops("B")
-    cfg = DeclaringConfig()
+    cfg = DeclaringConfig(TARGET)
     cfg.define_reorder("order", [i, j], "candidate", candidate=[[j, i]])
     assert cfg.space.knobs["order"].axes == ("i", "j")  # type: ignore[attr-defined]
 
@@ -84,11 +87,11 @@ def test_loops_of_a_tir_schedule_are_axes_by_name() -> None:
 def test_an_axis_that_was_not_listed_is_named() -> None:
     other = te.reduce_axis((0, 4), "rk")
     with pytest.raises(SpaceError, match="'rk' is not among its axes"):
-        DeclaringConfig().define_reorder("order", ["y", "x"], "candidate", candidate=[["y", other]])
+        DeclaringConfig(TARGET).define_reorder("order", ["y", "x"], "candidate", candidate=[["y", other]])
 
 
 def test_both_runs_give_the_same_names() -> None:
-    declaring = DeclaringConfig()
+    declaring = DeclaringConfig(TARGET)
 
     def names(cfg: Any) -> list[Any]:
         return [
@@ -100,7 +103,7 @@ def test_both_runs_give_the_same_names() -> None:
 
     declared = names(declaring)
     assert declared == [("t.0", "t.1", "t.2"), ("o.0", "o.1"), ("a.0",), None]
-    assert names(ApplyingConfig(declaring.space.get(0))) == declared
+    assert names(ApplyingConfig(declaring.space.get(0), TARGET)) == declared
 
 
 def test_a_template_says_how_much_arithmetic_its_operator_has() -> None:
@@ -119,3 +122,16 @@ def test_a_template_says_how_much_arithmetic_its_operator_has() -> None:
     task.schedule(task.space.get(1))
     assert task.flop == 21
     assert create_task(counted).flop == 2 * 8 * 8 * 12
+
+
+def test_a_template_sees_what_the_target_has() -> None:
+    seen = []
+
+    def asking(cfg: Any) -> Any:
+        seen.append((cfg.target.vector_bits, cfg.target.vector_registers, cfg.target.caches.l2))
+        s, tensors, _ = tiled(cfg)
+        return s, tensors
+
+    task = create_task(asking, target="llvm -mcpu=znver3 -num-cores 1")
+    task.schedule(task.space.get(1))
+    assert seen == [(256, 16, 512 << 10)] * 2
