@@ -1,57 +1,83 @@
 """Makes what `bayes` knows before its first trial: measurements of many workloads, with their programs' features.
 
-    python3 benchmarks/experience.py --sweep     # measure what is missing in benchmarks/experience/ (half an hour)
-    python3 benchmarks/experience.py             # compute the features, write core/records/shipped/experience.npz
-    python3 benchmarks/experience.py --check     # how well the others foretell each of them
+    python3 benchmarks/experience.py --sweep             # measure what is missing for this machine (half an hour)
+    python3 benchmarks/experience.py --sweep --target 'llvm -mcpu=x86-64-v3 -num-cores 1'
+    python3 benchmarks/experience.py                     # write core/records/shipped/experience.npz
+    python3 benchmarks/experience.py --check             # how well the others foretell each workload
+    python3 benchmarks/experience.py --check --across    # and how well other kinds of machines do
 
 Workloads are shapes that none of the recorded spaces has, and a part of the recorded spaces themselves. Whatever is
-searched, its own shape is left out of what is known of it. After a change of the program features the second command
-makes the file anew.
+searched, its own shape is left out of what is known of it.
+
+`benchmarks/experience/` has a folder for each processor: records (`*.jsonl.xz`) of spaces as they are now, and
+`numbers.npz.xz`, which the second command brings up to date: the numbers from which features are computed
+(`ProgramFeatures.numbers`). They stay when a template's space changes, so that no measurement on a machine that nobody
+has any more is lost; then the records that no longer fit can go. After a change of the features' formulas the second
+command makes the file anew.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import lzma
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 import pegbox as pb
+from pegbox.codegen import Target
+from pegbox.errors import RecordError
 from pegbox.features import program_features
+from pegbox.features.formulas import Machine
+from pegbox.features.program import ProgramFeatures, finished
 from pegbox.records.library import recorded_spaces
 from pegbox.records.recorded import RecordedSpace
-from pegbox.search.experience import FILE, Experience, ranked, shape_key, shipped_sources, write_experience
+from pegbox.search.experience import (
+    FILE,
+    Experience,
+    Shipped,
+    affinity,
+    learned_for,
+    ranked,
+    shape_key,
+    shipped_sources,
+    write_experience,
+)
 from pegbox.search.protocols import Transfer
 from pegbox.task.task import Task
 
 HERE = Path(__file__).parent / "experience"
 
-TARGET = "llvm -num-cores 1"
+KEPT = "numbers.npz.xz"
 
 SAME: dict[str, Any] = {"padding": 1}
 HALF: dict[str, Any] = {"stride": 2}
+NCHW, NHWC = {"layout": "NCHW"}, {"layout": "NHWC"}
 
 WORKLOADS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
-    "conv2d-40x40-nchw": ("conv2d", (1, 48, 40, 40, 96, 3, 3), SAME | {"layout": "NCHW"}),
-    "conv2d-28x28-nhwc": ("conv2d", (1, 128, 28, 28, 128, 3, 3), SAME | {"layout": "NHWC"}),
-    "conv2d-56x56-pointwise-nhwc": ("conv2d", (1, 64, 56, 56, 64, 1, 1), {"layout": "NHWC"}),
-    "conv2d-7x7-pointwise-nchw": ("conv2d", (1, 512, 7, 7, 1024, 1, 1), {"layout": "NCHW"}),
-    "conv2d-14x14-strided-nchw": ("conv2d", (1, 256, 14, 14, 512, 3, 3), SAME | HALF | {"layout": "NCHW"}),
-    "conv2d-112x112-strided-nchw": (
-        "conv2d",
-        (1, 3, 112, 112, 64, 7, 7),
-        HALF | {"padding": 3, "layout": "NCHW"},
-    ),
+    "conv2d-40x40-nchw": ("conv2d", (1, 48, 40, 40, 96, 3, 3), SAME | NCHW),
+    "conv2d-28x28-nhwc": ("conv2d", (1, 128, 28, 28, 128, 3, 3), SAME | NHWC),
+    "conv2d-56x56-pointwise-nhwc": ("conv2d", (1, 64, 56, 56, 64, 1, 1), NHWC),
+    "conv2d-7x7-pointwise-nchw": ("conv2d", (1, 512, 7, 7, 1024, 1, 1), NCHW),
+    "conv2d-14x14-strided-nchw": ("conv2d", (1, 256, 14, 14, 512, 3, 3), SAME | HALF | NCHW),
+    "conv2d-112x112-strided-nchw": ("conv2d", (1, 3, 112, 112, 64, 7, 7), HALF | {"padding": 3} | NCHW),
+    "conv2d-33x17-odd-nchw": ("conv2d", (1, 36, 33, 17, 52, 3, 3), SAME | NCHW),
+    "conv2d-80x80-wide-nhwc": ("conv2d", (1, 24, 80, 80, 40, 5, 5), HALF | {"padding": 2} | NHWC),
     "matmul-4x4096x1024": ("matmul", (4, 4096, 1024), {}),
     "matmul-37x1531x777": ("matmul", (37, 1531, 777), {}),
     "matmul-96x2048x512": ("matmul", (96, 2048, 512), {}),
     "matmul-256x256x256": ("matmul", (256, 256, 256), {}),
     "matmul-1024x1024x640": ("matmul", (1024, 1024, 640), {}),
     "matmul-2000x100x500": ("matmul", (2000, 100, 500), {}),
+    "matmul-16x1024x4096": ("matmul", (16, 1024, 4096), {}),
+    "matmul-300x3000x120": ("matmul", (300, 3000, 120), {}),
 }
 
 CONFIGS, PASSES = 500, 2
@@ -60,74 +86,153 @@ ROWS = 1000
 """Configurations taken of a recorded space."""
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Numbers of programs, (WIDTH, n), which of them the template refuses, and what they cost in seconds, (n,)."""
+
+    shape: str
+    target: str
+    name: str
+    numbers: npt.NDArray[np.float64]
+    refused: npt.NDArray[np.bool_]
+    costs: npt.NDArray[np.float64]
+
+    def shipped(self) -> Shipped:
+        features = finished(self.numbers, self.refused, Machine.of(Target(self.target)))
+        return Shipped(self.shape, self.target, Transfer(self.name, features, self.costs))
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sweep", action="store_true", help="measure the workloads that have no file yet")
-    parser.add_argument("--check", action="store_true", help="foretell each workload from the others; write nothing")
-    options = parser.parse_args()
+    options = parse()
     if options.sweep:
-        measure()
+        measure(options)
     if options.check:
-        check(shipped_sources())
+        check(shipped_sources(), across=options.across)
         return 0
-    sources = list(learned())
-    features = program_features(pb.create_task("matmul", args=(64, 64, 64)))
-    write_experience(FILE, features.names, sources)
-    count = sum(len(source.costs) for _, source in sources)
+    known = {(one.target, one.name): one for one in kept()} | {(one.target, one.name): one for one in recorded()}
+    sources = sorted(known.values(), key=lambda one: (one.target, one.name))
+    keep(sources)
+    write_experience(FILE, ProgramFeatures.names, [one.shipped() for one in sources])
+    count = sum(len(one.costs) for one in sources)
     print(f"{FILE.name}: {count:,} configurations of {len(sources)} workloads, {FILE.stat().st_size / 1e3:.0f} kB")
     return 0
 
 
-def measure() -> None:
-    HERE.mkdir(exist_ok=True)
-    for name, (template, args, kwargs) in WORKLOADS.items():
-        packed = HERE / f"{name}.jsonl.xz"
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sweep", action="store_true", help="measure the workloads that have no file yet")
+    parser.add_argument("--target", default="llvm -num-cores 1", help="what --sweep measures for")
+    parser.add_argument("--configs", type=int, default=CONFIGS, help="of each workload")
+    parser.add_argument("--passes", type=int, default=PASSES)
+    parser.add_argument("--only", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
+    parser.add_argument("--check", action="store_true", help="foretell each workload from the others; write nothing")
+    parser.add_argument("--across", action="store_true", help="with --check: also from other kinds of machines alone")
+    return parser.parse_args()
+
+
+def measure(options: argparse.Namespace) -> None:
+    target = Target(options.target)
+    folder = HERE / target.cpu
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in options.only:
+        packed = folder / f"{name}.jsonl.xz"
         if packed.exists():
             continue
-        task = pb.create_task(template, args=args, kwargs=kwargs, target=TARGET)
-        with tempfile.TemporaryDirectory() as folder:
-            records = Path(folder) / "sweep.jsonl"
-            print(pb.sweep(task, records=records, configs=CONFIGS, passes=PASSES))
+        template, args, kwargs = WORKLOADS[name]
+        task = pb.create_task(template, args=args, kwargs=kwargs, target=target)
+        with tempfile.TemporaryDirectory() as temporary:
+            records = Path(temporary) / "sweep.jsonl"
+            print(pb.sweep(task, records=records, configs=options.configs, passes=options.passes), flush=True)
             pb.pack_space(records, packed)
 
 
-def learned() -> Iterator[tuple[str, Transfer]]:
-    for file in sorted(HERE.glob("*.jsonl.xz")):
-        yield source_of(pb.recorded_space(file), CONFIGS)
+def recorded() -> Iterator[Kept]:
+    """What was measured of spaces as they are now."""
+    for file in sorted(HERE.glob("*/*.jsonl.xz")):
+        try:
+            space = pb.recorded_space(file)
+        except RecordError as error:
+            print(f"{file.relative_to(HERE)}: left to {KEPT}: {error}")
+        else:
+            yield numbers_of(space, CONFIGS)
     for name in recorded_spaces():
-        yield source_of(pb.recorded_space(name), ROWS)
+        yield numbers_of(pb.recorded_space(name), ROWS)
 
 
-def source_of(recorded: RecordedSpace, rows: int) -> tuple[str, Transfer]:
+def numbers_of(space: RecordedSpace, rows: int) -> Kept:
     """A fair part of a space: not the first, which are the least in the order of the indices."""
-    assert isinstance(recorded.task, Task)
-    features = program_features(recorded.task)
-    configs = list(recorded.results)
+    assert isinstance(space.task, Task)
+    configs = list(space.results)
     chosen = [configs[place] for place in np.random.default_rng(0).permutation(len(configs))[:rows]]
-    costs = np.array([recorded.results[config].cost for config in chosen])
-    digits = np.array([config.digits for config in chosen])
-    return shape_key(recorded.task.workload), Transfer(recorded.name, features(digits), costs)
+    numbers, refused = program_features(space.task).numbers(np.array([config.digits for config in chosen]))
+    costs = np.array([space.results[config].cost for config in chosen])
+    return Kept(shape_key(space.task.workload), str(space.task.target), space.name, numbers, refused, costs)
 
 
-def check(sources: Sequence[tuple[str, Transfer]]) -> None:
-    """Rank correlation with the costs, and which of the rows in the order of the scores is the first within 95%.
-
-    The second correlation is that of what was learned from other templates alone.
-    """
-    print(f"{'workload':58} correlation  other templates  first within 95%  by chance")
-    for key, source in sources:
-        others = Experience([other for held, other in sources if held != key])
-        foreign = Experience([other for held, other in sources if json.loads(held)[0] != json.loads(key)[0]])
-        scores, ran = others(source.features), np.isfinite(source.costs)
-        order = np.argsort(-scores, kind="stable")
-        good = source.costs <= source.costs.min() / 0.95
-        both, other = (
-            np.corrcoef(ranked(-said[ran]), ranked(source.costs[ran]))[0, 1]
-            for said in (scores, foreign(source.features))
+def keep(sources: Sequence[Kept]) -> None:
+    """Write the numbers of each processor."""
+    for cpu in sorted({Target(one.target).cpu for one in sources}):
+        of_cpu = [one for one in sources if Target(one.target).cpu == cpu]
+        buffer = io.BytesIO()
+        np.savez(
+            buffer,
+            texts=np.array([(one.shape, one.target, one.name) for one in of_cpu]),
+            counts=np.array([len(one.costs) for one in of_cpu]),
+            numbers=np.concatenate([one.numbers for one in of_cpu], axis=1).astype(np.float32),
+            refused=np.concatenate([one.refused for one in of_cpu]),
+            costs=np.concatenate([one.costs for one in of_cpu]),
         )
-        chance = (len(good) + 1) / (good.sum() + 1)
-        first = int(np.argmax(good[order])) + 1
-        print(f"{source.name[:58]:58} {both:11.2f}  {other:15.2f}  {first:16d}  {chance:9.0f}")
+        (HERE / cpu).mkdir(parents=True, exist_ok=True)
+        (HERE / cpu / KEPT).write_bytes(lzma.compress(buffer.getvalue()))
+
+
+def kept() -> Iterator[Kept]:
+    for file in sorted(HERE.glob(f"*/{KEPT}")):
+        with np.load(io.BytesIO(lzma.decompress(file.read_bytes()))) as held:
+            ends = np.cumsum(held["counts"])[:-1]
+            parts = (
+                np.split(held["numbers"].astype(np.float64), ends, axis=1),
+                np.split(held["refused"], ends),
+                np.split(held["costs"], ends),
+            )
+            for texts, *arrays in zip(held["texts"].tolist(), *parts, strict=True):
+                yield Kept(*texts, *arrays)
+
+
+def check(sources: Sequence[Shipped], *, across: bool) -> None:
+    """How well each workload is foretold by others: by all, by other templates alone, by other machines alone.
+
+    The rank correlation with the costs; and the speed of the program with the best score, and of the fastest of the
+    first eight, beside the fastest.
+    """
+    print(f"{'target and workload':78} " + " ".join(f"{name:>22}" for name in judged(sources[0], sources, across)))
+    for one in sources:
+        cells = []
+        for others in judged(one, sources, across).values():
+            cells.append(verdict(learned_for(Target(one.target), others), one.measured) if others else "-")
+        print(f"{Target(one.target).cpu + ' ' + one.measured.name:78.78} " + " ".join(f"{cell:>22}" for cell in cells))
+
+
+def judged(one: Shipped, sources: Sequence[Shipped], across: bool) -> dict[str, list[Shipped]]:
+    target = Target(one.target)
+    others = [other for other in sources if other.shape != one.shape]
+    found = {
+        "all others": others,
+        "other templates": [other for other in others if json.loads(other.shape)[0] != json.loads(one.shape)[0]],
+    }
+    if across:
+        found["this machine"] = [other for other in others if affinity(target, Target(other.target)) == 1]
+        found["other machines"] = [other for other in others if affinity(target, Target(other.target)) < 1]
+        bits = target.vector_bits
+        found["other vectors"] = [other for other in others if Target(other.target).vector_bits != bits]
+    return found
+
+
+def verdict(experience: Experience, measured: Transfer) -> str:
+    scores, ran = experience(measured.features), np.isfinite(measured.costs)
+    speeds = (measured.costs.min() / measured.costs)[np.argsort(-scores, kind="stable")]
+    correlation = np.corrcoef(ranked(-scores[ran]), ranked(measured.costs[ran]))[0, 1]
+    return f"{correlation:5.2f} {speeds[0]:6.0%} {speeds[:8].max():6.0%}"
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ class Target:
 
     @property
     def caches(self) -> Caches:
-        """Bytes of L1 (data), L2 and one core's share of the last level: what blocks of a loop nest have to fit into."""
+        """Bytes of L1 (data), L2 and one core's share of the last level: what blocks of loops have to fit into."""
         return self._caches or X86_CACHES.get(self.cpu, PLAIN_CACHES)
 
     @property

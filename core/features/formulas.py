@@ -1,29 +1,63 @@
 """The features: what a cost model gets to see of a program, from the numbers of `pegbox.features.describe`.
 
 Sizes are logarithms to base 2, traffic is in bytes for each operation, so that their meaning does not depend on the
-shape or the template. Sources: the features of Ansor (Zheng et al., OSDI 2020: extents and annotations, arithmetic
-intensity sampled along the loops, touched bytes and lines, allocations), the context relations of AutoTVM (Chen et al.,
-NeurIPS 2018: reuse and touched memory at fixed thresholds, whatever the depth of the nest), and the autoscheduler of
-Halide (Adams et al., SIGGRAPH 2019: lines and pages touched per tile, vectors loaded per operation, work of copies,
-parallel tasks).
+shape or the template. What a machine has is the unit: operations count in its vectors, tiles in its registers,
+footprints in its caches. So a number means the same on machines that differ in these.
+
+Sources: the features of Ansor (Zheng et al., OSDI 2020: extents and annotations, arithmetic intensity sampled along the
+loops, touched bytes and lines, allocations), the context relations of AutoTVM (Chen et al., NeurIPS 2018: reuse and
+touched memory at thresholds, whatever the depth of the nest), and the autoscheduler of Halide (Adams et al., SIGGRAPH
+2019: lines and pages touched per tile, vectors loaded per operation, work of copies, parallel tasks).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
+from pegbox.codegen.target import Target
 from pegbox.features.describe import DEPTH, GROUPS, LAYOUT
 from pegbox.features.footprint import LINE
 from pegbox.features.graph import Floats
 
-CAPACITIES = {"2K": 1 << 11, "32K": 1 << 15, "256K": 1 << 18, "1M": 1 << 20, "8M": 1 << 23}
-"""Sizes like those of registers and caches, in bytes."""
-
-WORK = {f"2^{bits}": float(1 << bits) for bits in (6, 10, 14, 18, 22)}
-"""Numbers of iterations of the main computation's body at which footprints are sampled."""
+WORK = {f"2^{bits}": float(1 << bits) for bits in (2, 6, 10, 14, 18)}
+"""Numbers of vectors of iterations of the main computation's body at which footprints are sampled."""
 
 Features = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the features of a program are measured in: `vector` bytes, `registers` of them, `caches` in bytes, cores."""
+
+    vector: int
+    registers: int
+    caches: tuple[int, int, int]
+    cores: int
+
+    @classmethod
+    def of(cls, target: Target) -> Machine:
+        """The machine that the target names."""
+        return cls(target.vector_bits // 8, target.vector_registers, tuple(target.caches), target.num_cores)
+
+    @property
+    def lanes(self) -> int:
+        """Elements of a vector, of four bytes."""
+        return self.vector // 4
+
+    @property
+    def capacities(self) -> dict[str, int]:
+        """Bytes of what keeps data near: registers, caches, and a part of the second one, which operands share."""
+        l1, l2, l3 = self.caches
+        return {
+            "registers": self.registers * self.vector,
+            "L1": l1,
+            "L2/4": max(l2 // 4, 1),
+            "L2": l2,
+            "L3": max(l3, l2),
+        }
 
 
 class Numbers:
@@ -40,16 +74,16 @@ class Numbers:
         return self._columns[place] if place.stop - place.start > 1 else self._columns[place.start]
 
 
-def compute(columns: Floats, cores: int) -> dict[str, Floats]:
+def compute(columns: Floats, machine: Machine) -> dict[str, Floats]:
     """Features by name, arrays of shape (rows,), from columns of shape (WIDTH, rows)."""
     numbers = Numbers(columns)
-    flop = np.maximum(numbers.flop, 1.0) * numbers.points
-    found = _loops(numbers) | _tile(numbers) | _threads(numbers, cores)
-    curves = _Curves(numbers)
-    found |= curves.traffic(flop) | curves.samples()
+    operations = np.maximum(numbers.flop, 1.0) * numbers.points / machine.lanes
+    found = _loops(numbers, machine) | _tile(numbers, machine) | _threads(numbers, machine.cores)
+    curves = _Curves(numbers, machine)
+    found |= curves.traffic(operations) | curves.samples()
     for group in GROUPS:
-        found |= _group(numbers, group, flop)
-    return found | _program(numbers, flop)
+        found |= _group(numbers, group, operations)
+    return found | _program(numbers, operations, machine)
 
 
 def _log(values: Floats) -> Floats:
@@ -62,7 +96,12 @@ def _ratio(a: Floats, b: Floats) -> Floats:
     return np.asarray(np.log2(np.maximum(a / np.maximum(b, 1.0), 1e-6)))
 
 
-def _loops(n: Numbers) -> dict[str, Floats]:
+def _share(sizes: Floats, whole: float) -> Floats:
+    """Logarithm of a size in units of what there is."""
+    return np.asarray(np.log2((1.0 + sizes) / whole))
+
+
+def _loops(n: Numbers, machine: Machine) -> dict[str, Floats]:
     return {
         "main.points": _log(n.points),
         "main.flop_per_point": n.flop,
@@ -70,7 +109,7 @@ def _loops(n: Numbers) -> dict[str, Floats]:
         "main.waste": _ratio(n.computed, n.points),
         "main.overshoot": _ratio(n.runs, n.points),
         "main.loops": (n.extents > 1).sum(axis=0).astype(np.float64),
-        "vector.length": _log(n.vector),
+        "vector.length": _share(n.vector, machine.lanes),
         "vector.registers": n.wide,
         "vector.loops": n.vector_loops,
         "unroll.product": _log(n.unrolled),
@@ -83,16 +122,16 @@ def _loops(n: Numbers) -> dict[str, Floats]:
     }
 
 
-def _tile(n: Numbers) -> dict[str, Floats]:
+def _tile(n: Numbers, machine: Machine) -> dict[str, Floats]:
     return {
         "tile.accumulators": n.accumulators,
         "tile.work": _log(n.work),
         "tile.loads_per_work": n.loads / np.maximum(n.work, 1.0),
         "tile.chains": np.minimum(n.accumulators, 64.0),
-        "tile.registers": n.accumulators + n.loads,
+        "tile.registers": (n.accumulators + n.loads) / machine.registers,
         "tile.trip": _log(n.trip),
-        "tile.bytes": _log(n.tile_bytes),
-        "tile.lines": _log(n.tile_lines),
+        "tile.bytes": _share(n.tile_bytes, machine.caches[0]),
+        "tile.lines": _share(n.tile_lines * LINE, machine.caches[0]),
         "tile.pages": _log(n.tile_pages),
         "tile.spread": _ratio(n.tile_lines * LINE, n.tile_bytes),
     }
@@ -112,7 +151,8 @@ def _threads(n: Numbers, cores: int) -> dict[str, Floats]:
 class _Curves:
     """Footprints of the main computation inside of its loops, from the whole nest inwards."""
 
-    def __init__(self, n: Numbers) -> None:
+    def __init__(self, n: Numbers, machine: Machine) -> None:
+        self.machine = machine
         ones = np.ones((1, n.extents.shape[1]))
         self.outside = np.concatenate([ones, np.cumprod(n.extents, axis=0)])
         self.inside = np.concatenate([np.cumprod(n.extents[::-1], axis=0)[::-1], ones])
@@ -122,21 +162,21 @@ class _Curves:
         self.pages = n.pages
         self.flop = np.maximum(n.flop, 1.0)
 
-    def traffic(self, flop: Floats) -> dict[str, Floats]:
-        """What goes into a cache of some size, for each operation.
+    def traffic(self, operations: Floats) -> dict[str, Floats]:
+        """What goes into a cache of the machine, for each vector of operations.
 
         `traffic` counts everything that the outermost loops which fit touch, once for each time that they run;
         `reused` leaves out what stays the same from one time to the next; `write` is the results' part of that.
         """
         found = {}
-        for name, capacity in CAPACITIES.items():
+        for name, capacity in self.machine.capacities.items():
             level = self._first_that(self.lines * LINE <= capacity)
             moved = _at(self.lines, level) * _at(self.outside, level)
             reused = [self._reused(part, level) for part in self.parts]
-            found[f"cache.{name}.traffic"] = _ratio(moved * LINE, flop)
-            found[f"cache.{name}.reused"] = _ratio((reused[0] + reused[1] + reused[2] + reused[3]) * LINE, flop)
-            found[f"cache.{name}.write"] = _ratio(reused[0] * LINE, flop)
-            found[f"cache.{name}.work"] = _log(_at(self.inside, level))
+            found[f"cache.{name}.traffic"] = _ratio(moved * LINE, operations)
+            found[f"cache.{name}.reused"] = _ratio((reused[0] + reused[1] + reused[2] + reused[3]) * LINE, operations)
+            found[f"cache.{name}.write"] = _ratio(reused[0] * LINE, operations)
+            found[f"cache.{name}.work"] = _share(_at(self.inside, level), self.machine.lanes)
             found[f"cache.{name}.filled"] = _at(self.lines, level) * LINE / capacity
             found[f"cache.{name}.pages"] = _log(_at(self.pages, level))
         return found
@@ -145,11 +185,11 @@ class _Curves:
         """Footprint and reuse of the innermost loops that make at least so many iterations."""
         found = {}
         for name, work in WORK.items():
-            level = np.maximum((self.inside >= work).sum(axis=0) - 1, 0)
+            level = np.maximum((self.inside >= work * self.machine.lanes).sum(axis=0) - 1, 0)
             done = _at(self.inside, level)
             found[f"work.{name}.lines"] = _log(_at(self.lines, level))
             found[f"work.{name}.pages"] = _log(_at(self.pages, level))
-            found[f"work.{name}.intensity"] = _ratio(done * self.flop, _at(self.bytes, level))
+            found[f"work.{name}.intensity"] = _ratio(done * self.flop / self.machine.lanes, _at(self.bytes, level))
         return found
 
     def _first_that(self, fits: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
@@ -167,26 +207,26 @@ def _at(levels: Floats, level: npt.NDArray[np.intp]) -> Floats:
     return np.asarray(np.take_along_axis(levels, level[None, :], axis=0)[0])
 
 
-def _group(n: Numbers, group: str, flop: Floats) -> dict[str, Floats]:
+def _group(n: Numbers, group: str, operations: Floats) -> dict[str, Floats]:
     def part(name: str) -> Floats:
         return n[f"{group}_{name}"]
 
     return {
         f"{group}.statements": part("count"),
-        f"{group}.points": _ratio(part("points"), flop),
+        f"{group}.points": _ratio(part("points"), operations),
         f"{group}.repeats": _ratio(part("runs"), part("points")),
-        f"{group}.vectors": _ratio(part("vectors"), flop),
-        f"{group}.strided": _ratio(part("strided"), flop),
-        f"{group}.bytes_read": _ratio(part("lines_read") * LINE, flop),
-        f"{group}.bytes_written": _ratio(part("lines_written") * LINE, flop),
+        f"{group}.vectors": _ratio(part("vectors"), operations),
+        f"{group}.strided": _ratio(part("strided"), operations),
+        f"{group}.bytes_read": _ratio(part("lines_read") * LINE, operations),
+        f"{group}.bytes_written": _ratio(part("lines_written") * LINE, operations),
     }
 
 
-def _program(n: Numbers, flop: Floats) -> dict[str, Floats]:
+def _program(n: Numbers, operations: Floats, machine: Machine) -> dict[str, Floats]:
     return {
         "program.statements": n.statements,
-        "program.iterations": _ratio(n.iterations, flop),
+        "program.iterations": _ratio(n.iterations, operations),
         "program.code": _log(n.code),
-        "program.workspace": _log(n.workspace),
-        "program.largest": _log(n.largest),
+        "program.workspace": _share(n.workspace, machine.caches[1]),
+        "program.largest": _share(n.largest, machine.caches[1]),
     }

@@ -10,7 +10,7 @@ import numpy as np
 from pegbox.errors import PegboxError, SpaceError
 from pegbox.features.classes import Classes, Conflict, Leaf, Rows
 from pegbox.features.describe import WIDTH, describe
-from pegbox.features.formulas import Features, compute
+from pegbox.features.formulas import Features, Machine, compute
 from pegbox.features.from_ir import nest_of_function
 from pegbox.features.from_te import nest_of_stages
 from pegbox.features.graph import Evaluation, Floats
@@ -53,10 +53,11 @@ class ProgramFeatures:
     A row that the template refuses has 1 for "invalid" and 0 for all else.
     """
 
-    names: tuple[str, ...] = ("invalid", *compute(np.ones((WIDTH, 1)), 1))
+    names: tuple[str, ...] = ("invalid", *compute(np.ones((WIDTH, 1)), Machine(16, 16, (1, 1, 1), 1)))
 
     def __init__(self, task: Task) -> None:
         self.task = task
+        self._machine = Machine.of(task.target)
         self._pinned: frozenset[int] = frozenset()
         self._pool: Digits | None = None
         self._start()
@@ -90,19 +91,21 @@ class ProgramFeatures:
         return features
 
     def _chunk(self, digits: Digits) -> Features:
+        return finished(*self._numbers_of(digits), self._machine)
+
+    def numbers(self, digits: Digits) -> tuple[Floats, Mask]:
+        """What features are computed from: columns of shape (WIDTH, rows), as LAYOUT names them, and who is refused.
+
+        They stay what they are when the formulas of the features change.
+        """
+        rows = self.task.space.structure.canonical(checked_rows(digits, len(self.task.space.knobs)))
+        parts = [self._numbers_of(np.ascontiguousarray(rows[i : i + CHUNK].T)) for i in range(0, len(rows), CHUNK)]
+        return np.concatenate([part for part, _ in parts], axis=1), np.concatenate([refused for _, refused in parts])
+
+    def _numbers_of(self, digits: Digits) -> tuple[Floats, Mask]:
         classes = self._classified(digits)
         refused = np.array([leaf.nodes is None for leaf in self._classes.leaves])[classes]
-        return self._finished(self._groups.numbers(self._classes.leaves, digits, classes), refused)
-
-    def _finished(self, columns: Floats, refused: Mask) -> Features:
-        features = np.empty((columns.shape[1], len(self.names)), dtype=np.float32)
-        features[:, 0] = refused
-        for start in range(0, len(features), FORMULA_ROWS):
-            rows = slice(start, start + FORMULA_ROWS)
-            found = compute(np.ascontiguousarray(columns[:, rows]), self.task.target.num_cores)
-            features[rows, 1:] = np.stack(list(found.values())).T
-        features[refused, 1:] = 0.0
-        return features
+        return self._groups.numbers(self._classes.leaves, digits, classes), refused
 
     def _classified(self, digits: Digits) -> Rows:
         """The class of each row; new ones are found on the way."""
@@ -237,4 +240,16 @@ class ProgramFeatures:
         """The features of one configuration, from a run for it alone: slow, and what those of many must equal."""
         numbers = self._described(ApplyingConfig(config, self.task.target))
         columns = np.array(numbers if numbers is not None else [0] * WIDTH, dtype=np.float64)[:, None]
-        return np.asarray(self._finished(columns, np.array([numbers is None]))[0])
+        return np.asarray(finished(columns, np.array([numbers is None]), self._machine)[0])
+
+
+def finished(columns: Floats, refused: Mask, machine: Machine) -> Features:
+    """The features, of shape (rows, len(names)), from columns of shape (WIDTH, rows)."""
+    features = np.empty((columns.shape[1], len(ProgramFeatures.names)), dtype=np.float32)
+    features[:, 0] = refused
+    for start in range(0, len(features), FORMULA_ROWS):
+        rows = slice(start, start + FORMULA_ROWS)
+        found = compute(np.ascontiguousarray(columns[:, rows]), machine)
+        features[rows, 1:] = np.stack(list(found.values())).T
+    features[refused, 1:] = 0.0
+    return features

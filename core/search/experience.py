@@ -2,21 +2,26 @@
 
 A set of them comes with pegbox (`benchmarks/experience.py` makes it). Models that were trained before are what Zheng et
 al., "TenSet: A Large-scale Program Performance Dataset for Learned Tensor Compilers" (NeurIPS 2021), and MetaSchedule
-begin with; theirs are trained for one machine, of which here only the beginning of a search depends.
+begin with. Theirs are trained for one machine. Here features count in what a machine has, each measurement says for
+which target it was made, and those of targets like the one at hand count more.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import math
 import zipfile
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from pegbox.codegen.target import Target
 from pegbox.errors import ArgumentError, PluginError, RecordError
 from pegbox.records.library import SHIPPED
 from pegbox.records.record import plain
@@ -26,6 +31,12 @@ from pegbox.search.protocols import CostModel, Features, Floats, SearchTask, Tra
 from pegbox.task.task import Task
 
 FILE = SHIPPED / "experience.npz"
+
+SAME_VECTORS = 0.5
+"""What a measurement counts that was made on another processor with registers as wide and as many."""
+
+OTHER_VECTORS = 0.25
+"""What one counts that was made with other registers: which tiles fit in them differs."""
 
 FEWEST = 2
 """Records that say something."""
@@ -69,15 +80,23 @@ class Experience:
     def _learned(self) -> CostModel:
         if self._fitted is None:
             model = make_cost_model(self._model)
-            features = rounded(np.concatenate([source.features for source in self.sources]))
+            taken = [_taken(source) for source in self.sources]
+            features = rounded(np.concatenate([s.features[rows] for s, rows in zip(self.sources, taken, strict=True)]))
+            ranks = [ranked(s.costs)[rows] for s, rows in zip(self.sources, taken, strict=True)]
             # Models may take the logarithm of costs: evenly spread is what they should find then, too.
             try:
-                model.fit(features, np.exp(np.concatenate([ranked(source.costs) for source in self.sources])))
+                model.fit(features, np.exp(np.concatenate(ranks)))
             except PluginError as error:
                 raise PluginError(f"{error}; to search without experience, give the tuner use_experience=no") from error
             self._scale = spread(model.predict(features))
             self._fitted = model
         return self._fitted
+
+
+def _taken(source: Transfer) -> npt.NDArray[np.intp]:
+    """The rows that are learned from: as many as the source's weight says, so that models need not know of weights."""
+    count = max(FEWEST, math.ceil(source.weight * len(source.costs)))
+    return np.sort(np.random.default_rng(0).permutation(len(source.costs))[:count])
 
 
 def rounded(features: Features) -> Features:
@@ -110,12 +129,21 @@ def spread(scores: Floats) -> float:
 def shipped_experience(task: SearchTask) -> Experience | None:
     """What comes with pegbox, of all workloads but the task's own; None where the task has no template.
 
-    Without its own, so that a search of something that was recorded shows what one of anything else would be like.
+    Without its own, so that a search of something that was recorded shows what one of anything else would be like. What
+    was measured for targets like the task's counts more (`affinity`).
     """
     own = task.task if isinstance(task, RecordedSpace) else task
     if not isinstance(own, Task):
         return None
-    return _without(shape_key(own.workload))
+    return _without(shape_key(own.workload), own.target)
+
+
+def affinity(one: Target, other: Target) -> float:
+    """What measurements made for one target count for the other: 1 for the same processor, less for unlike ones."""
+    if one.cpu == other.cpu and one.vector_bits == other.vector_bits:
+        return 1.0
+    alike = (one.vector_bits, one.vector_registers) == (other.vector_bits, other.vector_registers)
+    return SAME_VECTORS if alike else OTHER_VECTORS
 
 
 def shape_key(workload: Any) -> str:
@@ -134,15 +162,29 @@ def _numbers(value: Any) -> Any:
     return value
 
 
+@dataclass(frozen=True)
+class Shipped:
+    """What was measured of one workload: its `shape_key`, the target that it was made for, and the measurements."""
+
+    shape: str
+    target: str
+    measured: Transfer
+
+
+def learned_for(target: Target, sources: Sequence[Shipped]) -> Experience:
+    """What the sources teach for a target."""
+    return Experience([replace(one.measured, weight=affinity(target, Target(one.target))) for one in sources])
+
+
 @functools.lru_cache(maxsize=16)
-def _without(workload: str) -> Experience:
+def _without(shape: str, target: Target) -> Experience:
     """One for all searches of a workload: it takes half a second to learn."""
-    return Experience([source for key, source in shipped_sources() if key != workload])
+    return learned_for(target, [one for one in shipped_sources() if one.shape != shape])
 
 
 @functools.lru_cache(maxsize=1)
-def shipped_sources() -> tuple[tuple[str, Transfer], ...]:
-    """All of what comes with pegbox, each with its `shape_key`.
+def shipped_sources() -> tuple[Shipped, ...]:
+    """All of what comes with pegbox.
 
     Raises `RecordError` for a file that is damaged.
     """
@@ -150,13 +192,11 @@ def shipped_sources() -> tuple[tuple[str, Transfer], ...]:
         with np.load(FILE) as held:
             ends = np.cumsum(held["counts"])
             features, costs = held["features"].astype(np.float32), held["costs"].astype(np.float64)
-            keys, names = held["workloads"].tolist(), held["labels"].tolist()
+            shapes, targets, names = (held[name].tolist() for name in ("workloads", "targets", "labels"))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise RecordError(f"{str(FILE)!r} is damaged ({error}); install pegbox again") from error
-    parts = zip(np.split(features, ends[:-1]), np.split(costs, ends[:-1]), strict=True)
-    return tuple(
-        (key, Transfer(name, rows, seconds)) for key, name, (rows, seconds) in zip(keys, names, parts, strict=True)
-    )
+    parts = map(Transfer, names, np.split(features, ends[:-1]), np.split(costs, ends[:-1]))
+    return tuple(map(Shipped, shapes, targets, parts))
 
 
 def shipped_names() -> tuple[str, ...]:
@@ -165,14 +205,16 @@ def shipped_names() -> tuple[str, ...]:
         return tuple(held["features_of"].tolist())
 
 
-def write_experience(file: Path, names: Sequence[str], sources: Sequence[tuple[str, Transfer]]) -> None:
+def write_experience(file: Path, names: Sequence[str], sources: Sequence[Shipped]) -> None:
     """Write what `shipped_sources` reads. Features are `rounded`, which halves the file."""
+    measured = [source.measured for source in sources]
     np.savez_compressed(
         file,
         features_of=np.array(names),
-        workloads=np.array([key for key, _ in sources]),
-        labels=np.array([source.name for _, source in sources]),
-        counts=np.array([len(source.costs) for _, source in sources]),
-        features=rounded(np.concatenate([source.features for _, source in sources])).astype(np.float16),
-        costs=np.concatenate([source.costs for _, source in sources]).astype(np.float32),
+        workloads=np.array([source.shape for source in sources]),
+        targets=np.array([source.target for source in sources]),
+        labels=np.array([one.name for one in measured]),
+        counts=np.array([len(one.costs) for one in measured]),
+        features=rounded(np.concatenate([one.features for one in measured])).astype(np.float16),
+        costs=np.concatenate([one.costs for one in measured]).astype(np.float32),
     )

@@ -62,12 +62,14 @@ class FeatureSource(Protocol):
 class Transfer:
     """Measurements of another shape of the same template: `features` (n, d) of their programs, `costs` (n,) in seconds.
 
-    The columns are those of the `program` features that the tuner is given; `name` says where they come from.
+    The columns are those of the `program` features that the tuner is given; `name` says where they come from, and
+    `weight`, from 0 to 1, what one of them counts beside those of other sources.
     """
 
     name: str
     features: Features
     costs: Floats
+    weight: float = 1.0
 
 
 Opinion: TypeAlias = Callable[[Features], Floats]
