@@ -187,7 +187,7 @@ class _Curves:
         for name, work in WORK.items():
             level = np.maximum((self.inside >= work * self.machine.lanes).sum(axis=0) - 1, 0)
             done = _at(self.inside, level)
-            found[f"work.{name}.lines"] = _log(_at(self.lines, level))
+            found[f"work.{name}.lines"] = _share(_at(self.lines, level) * LINE, self.machine.caches[0])
             found[f"work.{name}.pages"] = _log(_at(self.pages, level))
             found[f"work.{name}.intensity"] = _ratio(done * self.flop / self.machine.lanes, _at(self.bytes, level))
         return found

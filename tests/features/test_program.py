@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pegbox import te
 from pegbox.codegen.target import Target
 from pegbox.features import ProgramFeatures, program
+from pegbox.features.formulas import Machine
+from pegbox.features.program import finished
 from pegbox.task.task import Task, create_task
 from pegbox.task.template import Template
 
@@ -123,8 +126,6 @@ def test_a_broken_template_leaves_nothing_behind() -> None:
     asked: list[Any] = []
 
     def moody(cfg: Any, n: int) -> Any:
-        from pegbox import te
-
         cfg.define_knob("f", [1, 2, 4])
         a = te.placeholder((n,), name="A")
         b = te.compute((n,), lambda i: a[i] * 2, name="B")
@@ -160,7 +161,7 @@ def test_the_numbers_of_a_tile_are_those_that_a_person_would_count(task_of: Call
     np.testing.assert_allclose(column["tile.trip"], np.log2(1 + 96 / steps), rtol=0.01)
     padded = -(-64 // mr) * mr * -(-8 // vectors) * vectors * 16
     np.testing.assert_allclose(column["main.waste"], np.log2(padded / (64 * 128)), atol=1e-5)
-    assert set(column["vector.length"].tolist()) == {np.float32(np.log2(17))}
+    assert set(column["vector.length"].tolist()) == {np.float32(np.log2(17 / 16))}
 
 
 def test_text_for_people(task_of: Callable[..., Task]) -> None:
@@ -170,3 +171,49 @@ def test_text_for_people(task_of: Callable[..., Task]) -> None:
     assert len(text.splitlines()) == len(features.names)
     assert text.splitlines()[0].split() == ["invalid", "0.000"]
     assert features.of([]).shape == (0, len(features.names))
+
+
+def doubled(cfg: Any, n: int, lanes: int) -> Any:
+    a = te.placeholder((n,), name="A")
+    b = te.compute((n,), lambda i: a[i] * 2, name="B")
+    s = te.create_schedule(b.op)
+    cfg.define_knob("block", [64])
+    _, inside = s[b].split(s[b].op.axis[0], factor=cfg["block"].val * lanes)
+    _, lane = s[b].split(inside, factor=lanes)
+    s[b].vectorize(lane)
+    return s, [a, b]
+
+
+def test_what_a_machine_has_is_the_unit() -> None:
+    """A program of twice the size, for vectors and caches twice as large, looks the same (registers are four times)."""
+    template = Template("doubled", doubled)
+    small = Task(template, (8192, 8), {}, Target("llvm -mcpu=x86-64-v3 -num-cores 1 -caches=32,512,2048"))
+    large = Task(template, (16384, 16), {}, Target("llvm -mcpu=x86-64-v4 -num-cores 1 -caches=64,1024,4096"))
+    features = ProgramFeatures(small)
+    one, other = (dict(zip(f.names, f(np.array([[0]]))[0].tolist(), strict=True))
+                  for f in (features, ProgramFeatures(large)))  # fmt: skip
+    for name in features.names:
+        group, last = name.partition(".")[0], name.rpartition(".")[2]
+        if (group in ("work", "before", "after") or name.startswith("cache.L")) and last != "pages":
+            # A vector of operations takes twice the bytes where vectors are twice as long.
+            bytes_of_vector = {
+                "traffic": 1,
+                "reused": 1,
+                "write": 1,
+                "bytes_read": 1,
+                "bytes_written": 1,
+                "intensity": -1,
+            }
+            expected = 0 if one[name] < -19 else bytes_of_vector.get(last, 0)  # 2^-19.9 stands for nothing
+            # One more than a size, as its logarithm takes it, is not quite twice as much.
+            assert other[name] - one[name] == pytest.approx(expected, abs=0.1), name
+    assert one["program.iterations"] == other["program.iterations"]
+    assert one["tile.bytes"] == pytest.approx(other["tile.bytes"], abs=0.1)
+
+
+def test_features_follow_from_numbers_that_can_be_kept(task_of: Callable[..., Task]) -> None:
+    task = task_of("matmul", 64, 96, 128)
+    features, rows = ProgramFeatures(task), task.space.sample(50, np.random.default_rng(1))
+    numbers, refused = features.numbers(rows)
+    again = finished(numbers.astype(np.float32).astype(np.float64), refused, Machine.of(task.target))
+    np.testing.assert_allclose(again, features(rows), rtol=1e-5, atol=1e-5)

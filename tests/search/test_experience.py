@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,16 @@ import numpy as np
 import pytest
 
 import pegbox as pb
+from pegbox.codegen import Target
 from pegbox.errors import ArgumentError, PluginError, RecordError
 from pegbox.features import program_features
 from pegbox.search import experience
 from pegbox.search.experience import (
+    OTHER_VECTORS,
+    SAME_VECTORS,
     Experience,
+    Shipped,
+    affinity,
     ranked,
     shape_key,
     shipped_experience,
@@ -64,6 +70,41 @@ def test_ranks_are_shares_of_what_ran() -> None:
     assert ranked(np.array([np.inf, np.inf])).tolist() == [np.inf, np.inf]
 
 
+def test_of_a_source_that_weighs_less_fewer_rows_are_learned_from() -> None:
+    model = Recording()
+    sources = [source("near"), replace(source("far"), weight=0.25), replace(source("few", rows=4), weight=0.01)]
+    Experience(sources, model)(np.zeros((1, 3), np.float32))
+    assert len(model.costs) == 200 + 50 + 2
+    # Ranks are those in the whole source.
+    assert np.log(model.costs[200:250]).max() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("llvm -mcpu=znver4", "llvm -mcpu=znver4 -num-cores 2", 1.0),
+        ("llvm -mcpu=znver4", "llvm -mcpu=sapphirerapids", SAME_VECTORS),
+        ("llvm -mcpu=znver3", "llvm -mcpu=x86-64-v3", SAME_VECTORS),
+        ("llvm -mcpu=znver3", "llvm -mcpu=znver4", OTHER_VECTORS),
+        ("llvm -mcpu=znver4", "llvm -mcpu=znver4 -mattr=-avx512f", OTHER_VECTORS),
+    ],
+)
+def test_what_was_measured_on_a_machine_like_this_one_counts_more(one: str, other: str, expected: float) -> None:
+    assert affinity(Target(one), Target(other)) == affinity(Target(other), Target(one)) == expected
+
+
+def test_the_experience_of_a_task_is_for_its_target() -> None:
+    known = [
+        shipped_experience(pb.create_task("matmul", args=(61, 67, 71), target=f"llvm -mcpu={cpu} -num-cores 1"))
+        for cpu in ("znver3", "znver4")
+    ]
+    assert known[0] is not None
+    assert known[1] is not None
+    weights = [[one.weight for one in each.sources] for each in known]
+    assert weights[0] != weights[1]
+    assert weights[0] == [affinity(Target("llvm -mcpu=znver3"), Target(one.target)) for one in shipped_sources()]
+
+
 def test_nothing_is_learned_before_it_is_asked_for() -> None:
     model = Recording()
     learned = Experience([source("a")], model)
@@ -102,17 +143,19 @@ def test_the_features_are_those_of_today() -> None:
     task = pb.create_task("matmul", args=(64, 64, 64))
     features = program_features(task)
     assert shipped_names() == features.names
-    assert {source.features.shape[1] for _, source in shipped_sources()} == {len(features.names)}
+    assert {source.measured.features.shape[1] for source in shipped_sources()} == {len(features.names)}
 
 
-def test_what_ships_is_finite_and_of_several_templates() -> None:
-    names = [json.loads(key)[0] for key, _ in shipped_sources()]
-    assert len(set(names)) >= 2
-    assert len(names) == len({key for key, _ in shipped_sources()}) >= 6
-    for _, one in shipped_sources():
-        assert len(one.costs) == len(one.features) >= 300
-        assert np.isfinite(one.features).all()
-        assert (one.costs > 0).all()
+def test_what_ships_is_finite_of_several_templates_and_of_several_kinds_of_machines() -> None:
+    sources = shipped_sources()
+    assert len({json.loads(one.shape)[0] for one in sources}) >= 2
+    assert len({Target(one.target).vector_bits for one in sources}) >= 2
+    assert len({one.shape for one in sources}) >= 6
+    assert len({(one.shape, one.target, one.measured.name) for one in sources}) == len(sources)
+    for one in sources:
+        assert len(one.measured.costs) == len(one.measured.features) >= 50
+        assert np.isfinite(one.measured.features).all()
+        assert (one.measured.costs > 0).all()
 
 
 @pytest.mark.parametrize("name", pb.recorded_spaces())
@@ -120,11 +163,10 @@ def test_the_experience_with_a_recorded_space_is_without_it(name: str) -> None:
     recorded = pb.recorded_space(name)
     assert recorded.task is not None
     own = shape_key(recorded.task.workload)
-    assert own in {key for key, _ in shipped_sources()}
+    assert own in {one.shape for one in shipped_sources()}
     known = shipped_experience(recorded)
     assert known is not None
-    left_out = {one.name for key, one in shipped_sources() if key == own}
-    assert {one.name for one in known.sources} == {one.name for _, one in shipped_sources()} - left_out
+    assert [one.name for one in known.sources] == [one.measured.name for one in shipped_sources() if one.shape != own]
     assert shipped_experience(recorded.task) is known
 
 
@@ -160,13 +202,14 @@ def test_results_of_other_tools_have_no_programs() -> None:
 
 def test_what_is_written_is_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "experience.npz"
-    sources = [("k1", source("one")), ("k2", source("two", rows=7))]
+    sources = [Shipped("k1", "llvm -mcpu=znver3", source("one")), Shipped("k2", "llvm", source("two", rows=7))]
     write_experience(file, ("a", "b", "c"), sources)
     monkeypatch.setattr(experience, "FILE", file)
     found = experience.shipped_sources.__wrapped__()
     assert shipped_names() == ("a", "b", "c")
-    for (key, before), (again, after) in zip(sources, found, strict=True):
-        assert (key, before.name) == (again, after.name)
+    for one, again in zip(sources, found, strict=True):
+        before, after = one.measured, again.measured
+        assert (one.shape, one.target, before.name) == (again.shape, again.target, after.name)
         assert after.features == pytest.approx(before.features, rel=1e-3, abs=1e-3)
         assert after.costs == pytest.approx(before.costs, rel=1e-6)
 
