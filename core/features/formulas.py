@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pegbox.codegen.cpus import Caches
 from pegbox.codegen.target import Target
 from pegbox.features.describe import DEPTH, GROUPS, LAYOUT
 from pegbox.features.footprint import LINE
@@ -34,13 +35,13 @@ class Machine:
 
     vector: int
     registers: int
-    caches: tuple[int, int, int]
+    caches: Caches
     cores: int
 
     @classmethod
     def of(cls, target: Target) -> Machine:
         """The machine that the target names."""
-        return cls(target.vector_bits // 8, target.vector_registers, tuple(target.caches), target.num_cores)
+        return cls(target.vector_bits // 8, target.vector_registers, target.caches, target.num_cores)
 
     @property
     def lanes(self) -> int:
