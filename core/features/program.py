@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pegbox.codegen.target import Target
+from pegbox.codegen.cpus import PLAIN_CACHES
 from pegbox.errors import PegboxError, SpaceError
 from pegbox.features.classes import Classes, Conflict, Leaf, Rows
 from pegbox.features.describe import WIDTH, describe
@@ -54,7 +54,7 @@ class ProgramFeatures:
     A row that the template refuses has 1 for "invalid" and 0 for all else.
     """
 
-    names: tuple[str, ...] = ("invalid", *compute(np.ones((WIDTH, 1)), Machine.of(Target("llvm -mcpu=x86-64 -num-cores 1"))))
+    names: tuple[str, ...] = ("invalid", *compute(np.ones((WIDTH, 1)), Machine(16, 16, PLAIN_CACHES, 1)))
 
     def __init__(self, task: Task) -> None:
         self.task = task
