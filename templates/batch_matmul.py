@@ -6,14 +6,15 @@ from typing import Any
 
 import pegbox as pb
 from pegbox import te
-from pegbox.templates import gemm, narrow
+from pegbox.templates.gemm import multiply
 
 
 @pb.template("batch_matmul")
-def batch_matmul(cfg: Any, batch: int, M: int, K: int, N: int, dtype: str = "float32") -> Any:
-    """C[b, M, N] = A[b, M, K] · B[b, K, N] for each b of the batch, row-major."""
+def batch_matmul(cfg: Any, batch: int, M: int, K: int, N: int, dtype: str = "float32", weights: str = "plain") -> Any:
+    """C[b, M, N] = A[b, M, K] · B[b, K, N] for each b of the batch, row-major.
+
+    With weights="packed" the kernel takes B as `pegbox.templates.pack_weights` lays it out for the task.
+    """
     a = te.placeholder((batch, M, K), name="A", dtype=dtype)
     b = te.placeholder((batch, K, N), name="B", dtype=dtype)
-    kind = narrow if narrow.fits(K, N, dtype) else gemm
-    kind.declare(cfg, M, K, N, dtype)
-    return kind.product(cfg, a, b)
+    return multiply(cfg, a, b, weights)

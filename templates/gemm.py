@@ -20,134 +20,54 @@ from typing import Any
 
 from pegbox import te
 from pegbox.compute.tensor import Tensor
-from pegbox.expr.dtypes import nbytes
+from pegbox.templates import narrow
+from pegbox.templates.gemm_space import declare, layout_of
+from pegbox.templates.product import Product, product_of
 
-_VECTOR_BYTES = 64  # panels are laid out for the widest vectors; narrower ones take two or four of them
-_REGISTERS = 32  # of the widest vectors; on most machines the best tile leaves some for a row of B and an element of A
-_LATENCY = 4  # vectors, of which a machine with narrow ones makes two or four; how many hide the latency is its affair
 _BATCH = 8  # products in a batch from which on each thread takes whole ones
-_BODY = 128  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
-_STREAM_ROWS = 8  # with more rows than that, memory is not the limit
-_REUSE = 256  # rows from which on packing B costs next to nothing
-_CACHED = 1 << 18  # bytes of B that stay close to the core even unpacked
 
 
-def declare(cfg: Any, m: int, k: int, n: int, dtype: str) -> None:
-    """The knobs of a product of (m × k) and (k × n)."""
-    lanes = _VECTOR_BYTES // nbytes(dtype)
-    vectors = -(-n // lanes)
-    layouts = _layouts(m, k * n * nbytes(dtype))
-    tiled = {"layout": [x for x in layouts if x != "stream"]}
-    widths = (1, 2, 3, 4, 6, 8, 16) if "stream" in layouts else (1, 2, 3, 4, 6)
-    cfg.define_knob("layout", layouts)
-    cfg.define_knob("mr", [r for r in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28) if r <= m])
-    cfg.define_knob("nr", [v * lanes for v in widths if v == 1 or v <= vectors])
-    cfg.define_knob("unroll_k", [u for u in ((1, 2, 4, 8, 16) if "stream" in layouts else (1, 2, 4, 8)) if u <= k])
-    cfg.define_knob("k_block", [0, *_divisors_near(k, (128, 256, 512, 1024))], when=tiled)
-    cfg.define_knob("order", ["yx", "xy"], when=tiled)
-    cfg.define_knob("y_tiles", _powers(m), when={**tiled, "order": "yx"})
-    cfg.define_knob("x_tiles", _powers(vectors), when={**tiled, "order": "xy"})
-    cfg.define_knob("panel", [0, *(p for p in (8, 32) if 2 * p < max(m // 4, vectors))], when=tiled)
-    if "stream" in layouts:
-        cfg.define_knob("stretch", _powers(vectors), when={"layout": "stream"})
-    if "packed" in layouts:
-        cfg.define_knob("pack_a", [False, True], when={"layout": "packed"})
-    _constrain(cfg, m, vectors, lanes)
+def multiply(cfg: Any, a: Tensor, b: Tensor, weights: str) -> tuple[Any, list[Tensor]]:
+    """Declare, compute and schedule C = A · B over the leading axes, for B as it is ("plain") or packed ahead.
 
-
-def _layouts(m: int, b_bytes: int) -> list[str]:
-    """The ways to multiply that can be the best one for m rows and a matrix B of that many bytes."""
-    packed = ["packed"] if m > 1 else []
-    direct = ["direct"] if m < _REUSE or b_bytes <= _CACHED else []
-    stream = ["stream"] if m <= _STREAM_ROWS else []
-    return packed + direct + stream
-
-
-def _constrain(cfg: Any, m: int, vectors: int, lanes: int) -> None:
-    """Leave out tiles that cannot be fast, whatever the rest of the configuration."""
-
-    def shape(c: Any) -> tuple[int, int]:
-        return c["mr"].val, c["nr"].val // lanes
-
-    def size(c: Any) -> int:
-        rows, columns = shape(c)
-        return rows * columns
-
-    def is_balanced(c: Any) -> bool:
-        rows, columns = shape(c)
-        return 4 * (rows + columns) <= 5 * rows * columns
-
-    cfg.add_constraint(
-        lambda c: size(c) <= _REGISTERS,
-        reads=("mr", "nr"),
-        message=f"the register tile takes at most {_REGISTERS} vectors",
-    )
-    cfg.add_constraint(
-        lambda c: size(c) >= min(_LATENCY, m * vectors) or c["layout"].val == "stream",
-        reads=("layout", "mr", "nr"),
-        message=f"a tile that stays in registers takes at least {_LATENCY} vectors, to hide the latency of additions",
-    )
-    if m >= 4 and vectors >= 2:
-        cfg.add_constraint(
-            is_balanced,
-            reads=("mr", "nr"),
-            message="the register tile loads at most five vectors or elements for four multiply-adds",
-        )
-    cfg.add_constraint(
-        lambda c: size(c) * c["unroll_k"].val <= _BODY,
-        reads=("mr", "nr", "unroll_k"),
-        message=f"the innermost body has at most {_BODY} multiply-adds",
-    )
-
-
-def _powers(extent: int) -> list[int]:
-    """Block sizes, in tiles."""
-    return [p for p in (1, 2, 4, 8, 16, 32, 64) if p == 1 or p < extent]
-
-
-def _divisors_near(extent: int, wanted: Sequence[int]) -> list[int]:
-    """For each wanted block the divisor of `extent` within a third of it, or the block itself for large extents.
-
-    Blocks that divide need no second copy of the kernel for what is left over.
+    Raises:
+        TemplateError: another value of `weights`.
     """
-    found = []
-    for block in wanted:
-        near = [d for d in range(block * 2 // 3, block * 4 // 3 + 1) if extent % d == 0 and d < extent]
-        if near:
-            found.append(min(near, key=lambda d: abs(d - block)))
-        elif extent > 4 * block:
-            found.append(block)
-    return list(dict.fromkeys(found))
+    p = product_of(a, b, weights, cfg.target)
+    if p.is_narrow:
+        narrow.declare(cfg, p)
+        return narrow.product(cfg, p, a, p.weights(b))
+    declare(cfg, p)
+    return product(cfg, p, a, p.weights(b))
 
 
-def product(cfg: Any, a: Tensor, b: Tensor) -> tuple[Any, list[Tensor]]:
-    """Compute and schedule C = A · B over the leading axes, as the configuration says."""
-    *lead, m, k = a.shape
-    n = b.shape[-1]
-    layout, mr, nr = cfg["layout"].val, cfg["mr"].val, cfg["nr"].val
-    packed_a = packed_b = None
+def product(cfg: Any, p: Product, a: Tensor, b: Tensor) -> tuple[Any, list[Tensor]]:
+    """Compute and schedule C = A · B, as the configuration says; `b` as the product says that it is given."""
+    lead, m, k, n = p.lead, p.m, p.k, p.n
+    layout, mr, nr = layout_of(cfg, p), cfg["mr"].val, cfg["nr"].val
+    panels_a = panels_b = None
     if layout == "packed":
-        packed_b = _pack_b(b, lead, k, n, nr)
-        if cfg["pack_a"].val:
-            packed_a = _pack_a(a, lead, m, k, mr)
+        panels_b = None if p.packed else _pack_b(b, lead, k, n, nr)
+        panels_a = _pack_a(a, lead, m, k, mr) if cfg["pack_a"].val else None
+    given, width = (b, p.lanes) if p.packed else (panels_b, nr)
 
     def term(batch: Sequence[Any], i: Any, j: Any, kk: Any) -> Any:
-        left = a(*batch, i, kk) if packed_a is None else packed_a(*batch, i // mr, kk, i % mr)
-        right = b(*batch, kk, j) if packed_b is None else packed_b(*batch, j // nr, kk, j % nr)
+        left = a(*batch, i, kk) if panels_a is None else panels_a(*batch, i // mr, kk, i % mr)
+        right = b(*batch, kk, j) if given is None else given(*batch, j // width, kk, j % width)
         return left * right
 
     if layout == "stream":
         c = _whole_reduction(term, lead, m, k, n)
         s = te.create_schedule(c.op)
-        _schedule_stream(cfg, s, c)
+        _schedule_stream(cfg, p, s, c)
     elif cfg["k_block"].val:
         part, c = _blocked_reduction(term, lead, m, k, n, cfg["k_block"].val)
         s = te.create_schedule(c.op)
-        _schedule_tiled(cfg, s, c, part, packed_a, packed_b)
+        _schedule_tiled(cfg, p, s, (c, part), panels_a, panels_b)
     else:
         c = _whole_reduction(term, lead, m, k, n)
         s = te.create_schedule(c.op)
-        _schedule_tiled(cfg, s, c, s.cache_write(c, "local"), packed_a, packed_b)
+        _schedule_tiled(cfg, p, s, (c, s.cache_write(c, "local")), panels_a, panels_b)
     return s, [a, b, c]
 
 
@@ -198,10 +118,14 @@ def _pack_a(a: Tensor, lead: Sequence[int], m: int, k: int, mr: int) -> Tensor:
 
 
 def _schedule_tiled(
-    cfg: Any, s: Any, c: Tensor, tile: Tensor, packed_a: Tensor | None, packed_b: Tensor | None
+    cfg: Any, p: Product, s: Any, result: tuple[Tensor, Tensor], packed_a: Tensor | None, packed_b: Tensor | None
 ) -> None:
-    """Tiles of registers in blocks: (k block, batch, panel, block, tiles, tiles of the block); `tile` sums them."""
-    mr, nr, lanes = cfg["mr"].val, cfg["nr"].val, _VECTOR_BYTES // nbytes(c.dtype)
+    """Tiles of registers in blocks: (k block, batch, panel, block, tiles, tiles of the block).
+
+    `result` is C and what sums its tiles.
+    """
+    c, tile = result
+    mr, nr, lanes = cfg["mr"].val, cfg["nr"].val, p.lanes
     *lead, y, x = s[c].op.axis
     yt, yi = s[c].split(y, factor=mr)
     xt, xi = s[c].split(x, factor=nr)
@@ -210,7 +134,7 @@ def _schedule_tiled(
     blocked, streamed = (yt, xt) if by_rows else (xt, yt)
     block, blocked = s[c].split(blocked, factor=cfg["y_tiles" if by_rows else "x_tiles"].val)
     outer = []
-    if cfg["panel"].val:
+    if layout_of(cfg, p) == "packed" and cfg["panel"].val:
         panel, streamed = s[c].split(streamed, factor=cfg["panel"].val)
         outer = [panel]
     xv, xl = s[c].split(xi, factor=lanes)
@@ -258,9 +182,9 @@ def _schedule_pack(s: Any, packed: Tensor, at: tuple[Any, Any] | None, lanes: in
         s[packed].unroll(z)
 
 
-def _schedule_stream(cfg: Any, s: Any, c: Tensor) -> None:
+def _schedule_stream(cfg: Any, p: Product, s: Any, c: Tensor) -> None:
     """Few rows of B at a time pass through a stretch of C: (batch, y, x block, k block, x, k, rows, lanes)."""
-    mr, nr, lanes = cfg["mr"].val, cfg["nr"].val, _VECTOR_BYTES // nbytes(c.dtype)
+    mr, nr, lanes = cfg["mr"].val, cfg["nr"].val, p.lanes
     *lead, y, x = s[c].op.axis
     (k,) = s[c].op.reduce_axis
     yo, yi = s[c].split(y, factor=mr)

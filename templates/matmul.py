@@ -6,14 +6,15 @@ from typing import Any
 
 import pegbox as pb
 from pegbox import te
-from pegbox.templates import gemm, narrow
+from pegbox.templates.gemm import multiply
 
 
 @pb.template("matmul")
-def matmul(cfg: Any, M: int, K: int, N: int, dtype: str = "float32") -> Any:
-    """C[M, N] = A[M, K] · B[K, N], row-major, any shape; float32 or float64 (other types run, untuned for them)."""
+def matmul(cfg: Any, M: int, K: int, N: int, dtype: str = "float32", weights: str = "plain") -> Any:
+    """C[M, N] = A[M, K] · B[K, N], row-major, any shape; float32 or float64 (other types run, untuned for them).
+
+    With weights="packed" the kernel takes B as `pegbox.templates.pack_weights` lays it out for the task.
+    """
     a = te.placeholder((M, K), name="A", dtype=dtype)
     b = te.placeholder((K, N), name="B", dtype=dtype)
-    kind = narrow if narrow.fits(K, N, dtype) else gemm
-    kind.declare(cfg, M, K, N, dtype)
-    return kind.product(cfg, a, b)
+    return multiply(cfg, a, b, weights)

@@ -10,35 +10,28 @@ from typing import Any
 
 from pegbox import te
 from pegbox.compute.tensor import Tensor
-from pegbox.expr.dtypes import nbytes
-
-_COLUMNS = 8  # up to which the reduction fills vectors better than the columns do
-_VECTOR_BYTES = 64
-_REGISTERS = 24
+from pegbox.templates.product import Product
+from pegbox.templates.register_tile import fits
 
 
-def fits(k: int, n: int, dtype: str) -> bool:
-    """Is a product with a (k × n) matrix narrow, and its reduction long enough for vectors?"""
-    return n <= _COLUMNS and k >= 4 * _VECTOR_BYTES // nbytes(dtype)
-
-
-def declare(cfg: Any, m: int, k: int, n: int, dtype: str) -> None:
+def declare(cfg: Any, p: Product) -> None:
     """The knobs: rows at a time, vectors along k at a time, and how often that is written out."""
-    cfg.define_knob("rows", [r for r in (1, 2, 3, 4, 6, 8, 12) if r <= m])
-    cfg.define_knob("vectors", [1, 2, 4])
+    cfg.define_knob("rows", [r for r in (1, 2, 3, 4, 6, 8, 12) if r <= p.m])
+    cfg.define_knob("vectors", [v for v in (1, 2, 4, 8) if v * p.lanes <= p.k])
     cfg.define_knob("unroll_k", [1, 2, 4])
     cfg.add_constraint(
-        lambda c: c["rows"].val * n * c["vectors"].val <= _REGISTERS or c["rows"].val == c["vectors"].val == 1,
+        lambda c: fits(p.target, c["rows"].val * c["vectors"].val, p.n) or c["rows"].val == c["vectors"].val == 1,
         reads=("rows", "vectors"),
-        message=f"rows × columns × vectors take at most {_REGISTERS} registers",
+        message=f"rows × columns × vectors take at most {p.target.vector_registers} registers",
     )
 
 
-def product(cfg: Any, a: Tensor, b: Tensor) -> tuple[Any, list[Tensor]]:
-    """Compute and schedule C = A · B over the leading axes, as the configuration says."""
-    *lead, m, k = a.shape
-    n, dtype = b.shape[-1], b.dtype
-    columns = te.compute((*lead, n, k), lambda *at: b(*at[:-2], at[-1], at[-2]), name="B_columns") if n > 1 else None
+def product(cfg: Any, p: Product, a: Tensor, b: Tensor) -> tuple[Any, list[Tensor]]:
+    """Compute and schedule C = A · B, as the configuration says; `b` as the product says that it is given."""
+    lead, m, n, k = p.lead, p.m, p.n, p.k
+    columns = b if p.packed else None
+    if n > 1 and columns is None:
+        columns = te.compute((*lead, n, k), lambda *at: b(*at[:-2], at[-1], at[-2]), name="B_columns")
     kk = te.reduce_axis((0, k), name="k")
 
     def element(*at: Any) -> Any:
@@ -50,7 +43,7 @@ def product(cfg: Any, a: Tensor, b: Tensor) -> tuple[Any, list[Tensor]]:
     s = te.create_schedule(c.op)
     *outer, y, x = s[c].op.axis
     yo, yi = s[c].split(y, factor=cfg["rows"].val)
-    kv, lanes = s[c].split(kk, factor=cfg["vectors"].val * (_VECTOR_BYTES // nbytes(dtype)))
+    kv, lanes = s[c].split(kk, factor=cfg["vectors"].val * p.lanes)
     ko, ki = s[c].split(kv, factor=cfg["unroll_k"].val)
     s[c].reorder(*outer, yo, ko, ki, yi, x, lanes)
     s[c].vectorize(lanes)

@@ -11,7 +11,7 @@ from pegbox.expr.dtypes import BITS
 
 LATENCY = 8  # independent multiply-adds that keep two units busy, each of which takes four cycles
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28)
-VECTORS = (1, 2, 3, 4, 6)
+VECTORS = (1, 2, 3, 4, 5, 6)
 
 
 def lanes_of(target: Target, dtype: str) -> int:
@@ -20,16 +20,14 @@ def lanes_of(target: Target, dtype: str) -> int:
 
 
 def fits(target: Target, rows: int, vectors: int) -> bool:
-    """Does a step of the reduction run in the target's registers, without a spill?
+    """Does a step of the reduction run in the target's registers, without a spill, which halves the speed?
 
-    Besides the accumulators it holds the operands of which there are fewer; the others are read from memory, one at a
-    time. An element that is broadcast takes a register of its own where no instruction broadcasts what it reads (all
-    but AVX-512).
+    Besides the accumulators it holds a row of vectors and one more value: an element that is broadcast, or what
+    scheduling of the next step has in flight where instructions broadcast what they read.
     """
-    broadcast = 0 if target.vector_bits == 512 else 1
-    return rows * vectors + min(rows, vectors) + broadcast <= target.vector_registers
+    return rows * vectors + vectors + 1 <= target.vector_registers
 
 
 def is_balanced(rows: int, vectors: int) -> bool:
-    """Are there at most five loads for four multiply-adds?"""
-    return 4 * (rows + vectors) <= 5 * rows * vectors
+    """Are there more multiply-adds than loads?"""
+    return rows * vectors > rows + vectors

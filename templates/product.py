@@ -1,0 +1,76 @@
+"""What a matrix product is given: sizes, types, how B lies in memory, and on which target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pegbox import te
+from pegbox.codegen.target import Target
+from pegbox.compute.tensor import Tensor
+from pegbox.errors import TemplateError
+from pegbox.expr.dtypes import nbytes
+from pegbox.templates.register_tile import lanes_of
+
+WEIGHTS = ("plain", "packed")
+_COLUMNS = 8  # up to which the reduction fills vectors better than the columns do
+
+
+@dataclass(frozen=True)
+class Product:
+    """C[..., m, n] = A[..., m, k] · B[..., k, n] over the leading axes.
+
+    Attributes:
+        packed: B comes in panels of one vector, (..., ceil(n / lanes), k, lanes), with zeros beyond the last column;
+            that of a narrow product comes transposed, (..., n, k). Target and shape decide, never a configuration.
+    """
+
+    lead: tuple[int, ...]
+    m: int
+    k: int
+    n: int
+    dtype: str
+    packed: bool
+    target: Target
+
+    @property
+    def lanes(self) -> int:
+        return lanes_of(self.target, self.dtype)
+
+    @property
+    def vectors(self) -> int:
+        """Vectors in a row of C, the last one perhaps not full."""
+        return -(-self.n // self.lanes)
+
+    @property
+    def itemsize(self) -> int:
+        return nbytes(self.dtype)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Are the columns too few to fill vectors, and the reduction long enough for that?"""
+        return self.n <= _COLUMNS and self.k >= 4 * self.lanes
+
+    @property
+    def weight_shape(self) -> tuple[int, ...]:
+        """The shape in which the kernel gets B."""
+        if not self.packed:
+            return (*self.lead, self.k, self.n)
+        if self.is_narrow:
+            return (*self.lead, self.n, self.k)
+        return (*self.lead, self.vectors, self.k, self.lanes)
+
+    def weights(self, b: Tensor) -> Tensor:
+        """B as the kernel gets it."""
+        return te.placeholder(self.weight_shape, name="B_packed", dtype=self.dtype) if self.packed else b
+
+
+def product_of(a: Tensor, b: Tensor, weights: str, target: Target) -> Product:
+    """The product of A (..., m, k) and B (..., k, n) with B "plain" or "packed".
+
+    Raises:
+        TemplateError: another value of `weights`.
+    """
+    if weights not in WEIGHTS:
+        raise TemplateError(f"weights={weights!r}: B is given as one of {', '.join(map(repr, WEIGHTS))}")
+    *lead, m, k = a.shape
+    return Product(tuple(lead), m, k, b.shape[-1], a.dtype, weights == "packed", target)
