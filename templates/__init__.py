@@ -5,3 +5,7 @@ if __name__ != "pegbox.templates":
         f"this package was imported as {__name__!r}; import it as 'pegbox.templates' after 'pip install -e .': "
         "a second name would make a second copy of every class"
     )
+
+from pegbox.templates.weights import pack_weights
+
+__all__ = ["pack_weights"]

@@ -150,9 +150,9 @@ def _schedule_tiled(
     at_block = (s[c], threads if threads in lead else block)
     at_panel = (s[c], outer[0]) if outer else None
     if packed_b is not None:
-        _schedule_pack(s, packed_b, at_panel if by_rows else at_block, lanes)
+        _schedule_pack_b(s, packed_b, at_panel if by_rows else at_block, lanes)
     if packed_a is not None:
-        _schedule_pack(s, packed_a, at_block if by_rows else at_panel, 1)
+        _schedule_pack_a(s, packed_a, at_block if by_rows else at_panel)
 
 
 def _schedule_tile(cfg: Any, s: Any, tile: Tensor, lanes: int) -> None:
@@ -166,20 +166,27 @@ def _schedule_tile(cfg: Any, s: Any, tile: Tensor, lanes: int) -> None:
         s[tile].unroll(loop)
 
 
-def _schedule_pack(s: Any, packed: Tensor, at: tuple[Any, Any] | None, lanes: int) -> None:
-    """Copy row by row through all panels at hand, so that the source is read in long runs; lanes > 1 copies vectors."""
-    *lead, panel, row, z = s[packed].op.axis
-    s[packed].reorder(*lead, row, panel, z)
+def _schedule_pack_b(s: Any, packed: Tensor, at: tuple[Any, Any] | None, lanes: int) -> None:
+    """Copy row by row through all panels at hand, in vectors, so that B is read in long runs."""
+    *_, panel, row, z = s[packed].op.axis
+    s[packed].reorder(row, panel, z)
     if at is not None:
         s[packed].compute_at(*at)
     else:
         s[packed].parallel(row)
-    if lanes > 1:
-        zv, zl = s[packed].split(z, factor=lanes)
-        s[packed].unroll(zv)
-        s[packed].vectorize(zl)
+    zv, zl = s[packed].split(z, factor=lanes)
+    s[packed].unroll(zv)
+    s[packed].vectorize(zl)
+
+
+def _schedule_pack_a(s: Any, packed: Tensor, at: tuple[Any, Any] | None) -> None:
+    """Copy panel by panel, so that A is read in as many runs as a panel has rows, and the panel written in one."""
+    *_, panel, _, z = s[packed].op.axis
+    if at is not None:
+        s[packed].compute_at(*at)
     else:
-        s[packed].unroll(z)
+        s[packed].parallel(panel)
+    s[packed].unroll(z)
 
 
 def _schedule_stream(cfg: Any, p: Product, s: Any, c: Tensor) -> None:

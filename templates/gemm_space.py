@@ -32,8 +32,8 @@ def declare(cfg: Any, p: Product) -> None:
             {"layout": "packed"},
             {"layout": "stream"},
         )
-    cfg.define_knob("mr", [r for r in ROWS if r <= p.m and fits(p.target, r, 1)])
-    cfg.define_knob("nr", [v * p.lanes for v in _widths(p) if v == 1 or v <= p.vectors])
+    cfg.define_knob("mr", _rows(p))
+    cfg.define_knob("nr", [v * p.lanes for v in _widths(p)])
     cfg.define_knob("unroll_k", [u for u in (1, 2, 4, 8) if u <= p.k])
     cfg.define_knob("k_block", [0, *_divisors_near(p.k, _depths(p))], **_when(tiled))
     cfg.define_knob("order", ["yx", "xy"] if p.m > 1 else ["xy"], **_when(tiled))
@@ -54,9 +54,15 @@ def layout_of(c: Any, p: Product) -> str:
     return str(c["layout"].val) if len(layouts) > 1 else layouts[0]
 
 
-def _widths(p: Product) -> tuple[int, ...]:
+def _rows(p: Product) -> list[int]:
+    """Rows of the register tile."""
+    return [r for r in ROWS if r <= p.m and fits(p.target, r, 1)]
+
+
+def _widths(p: Product) -> list[int]:
     """Vectors in a row of the register tile; a single row has the accumulators of several."""
-    return VECTORS if p.m > 1 else (*VECTORS, 8, 12)
+    widths = VECTORS if p.m > 1 else (*VECTORS, 8, 12)
+    return [v for v in widths if v == 1 or v <= p.vectors]
 
 
 def _when(condition: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,13 +112,14 @@ class _Constraints:
     def __init__(self, cfg: Any, p: Product, layouts: Sequence[str]) -> None:
         self.cfg, self.p, self.layouts = cfg, p, layouts
         self.caches = p.target.caches
+        self.least = min(LATENCY, max(r * v for r in _rows(p) for v in _widths(p) if fits(p.target, r, v)))
 
     def add(self) -> None:
         registers, caches = self.p.target.vector_registers, self.caches
         self._add(self.tile_fits, f"the register tile and its operands take at most {registers} vectors", "mr", "nr")
         self._add(
             self.hides_latency,
-            f"the register tile takes at least {LATENCY} vectors, to hide the latency of additions",
+            f"the register tile takes at least {self.least} vectors, to hide the latency of additions",
             "mr",
             "nr",
         )
@@ -152,7 +159,7 @@ class _Constraints:
         return fits(self.p.target, *self.shape(c))
 
     def hides_latency(self, c: Any) -> bool:
-        return self.streams(c) or math.prod(self.shape(c)) >= min(LATENCY, self.p.m * self.p.vectors)
+        return self.streams(c) or math.prod(self.shape(c)) >= self.least
 
     def is_balanced(self, c: Any) -> bool:
         return self.streams(c) or is_balanced(*self.shape(c))
