@@ -1,13 +1,19 @@
-"""Matrix products: tune, then time our kernels against NumPy's OpenBLAS, side by side in one process.
+"""Matrix products: tune, then time our kernels against other libraries, side by side in one process.
 
     python3 benchmarks/matmul.py                          # the default shapes
     python3 benchmarks/matmul.py 512x512x512 77x300x1000  # M x K x N of your own
+    python3 benchmarks/matmul.py --target "llvm -mcpu=x86-64-v3"   # as on a machine without AVX-512
     python3 benchmarks/matmul.py --threads 2 1024x1024x1024
 
-Each shape is tuned with both cores at the tuner's service; kernels are then timed pinned to one core, in rounds of
-(ours, NumPy, multiply-add peak), and medians are quoted. Ours is timed inside machine code, as the tuner does, and
-once more as a Python call; NumPy is `numpy.matmul(a, b, out=c)`, a Python call. With --threads N, our kernel for N
-threads is compared with our kernel for one.
+Each shape is tuned twice: with B as it is ("plain"), beside rivals that get it so, too; and with weights="packed",
+beside rivals that have packed B before they are called. NumPy is always there; ONNX Runtime (`pip install onnxruntime
+onnx`) and torch, by way of which oneDNN is called, where they are installed. Kernels are timed pinned to one core, in
+rounds of (ours, every rival, the multiply-add peak), and medians are quoted; "ratio" is the best rival's time over
+ours. Ours is timed inside machine code, as the tuner does, and once more as a Python call ("as a call"), which all
+others are. With --threads N, our kernel for N threads is compared with our kernel for one.
+
+With a --target whose vectors are narrower than the machine's, NumPy's OpenBLAS and oneDNN are kept to those vectors by
+environment variables; ONNX Runtime cannot be, and is left out.
 """
 
 from __future__ import annotations
@@ -17,35 +23,42 @@ import os
 import statistics
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
-# Settings that slow OpenBLAS down (or let it use more threads than ours) must be gone before NumPy is imported.
-_TRAPS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
-if any(name in os.environ for name in _TRAPS) or os.environ.get("OPENBLAS_NUM_THREADS") != "1":
-    env = {k: v for k, v in os.environ.items() if k not in _TRAPS} | {"OPENBLAS_NUM_THREADS": "1"}
-    os.execve(sys.executable, [sys.executable, *sys.argv], env)
+import numpy as np
+from matmul_rivals import limits, rivals
+from peak import peak_kernel, share_of_peak
 
-import numpy as np  # noqa: E402
-from peak import peak_kernel  # noqa: E402
+import pegbox as pb
+from pegbox.codegen import Target
+from pegbox.search.outcome import TuneResult
+from pegbox.templates import pack_weights
 
-import pegbox as pb  # noqa: E402
-from pegbox.search.outcome import TuneResult  # noqa: E402
-
-SHAPES = ("1024x1024x1024", "1000x999x1001", "128x128x128", "64x1024x1024", "1x4096x4096")
+SHAPES = ("1024x1024x1024", "1000x999x1001", "128x128x128", "64x1024x1024", "96x2048x512", "1x4096x4096")
+# Settings that slow OpenBLAS down: they are for whoever limits it on purpose.
+_TRAPS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "ONEDNN_MAX_CPU_ISA")
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+_RIVALS = ("NumPy", "ORT", "oneDNN")
 
 
 def main() -> int:
     options = parse()
-    rows = []
+    settle_environment(options)
+    header = True
     for text in options.shapes:
-        m, k, n = (int(part) for part in text.split("x"))
-        rows.append(one_shape(m, k, n, options))
-        print_table(rows[-1:], header=len(rows) == 1)
+        shape = tuple(int(part) for part in text.split("x"))
+        for row in compare_threads(shape, options) if options.threads > 1 else compare_rivals(shape, options):
+            print_row({"shape": text, **row}, header=header)
+            header = False
     return 0
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shapes", nargs="*", default=SHAPES, help="M x K x N, as 1024x1024x1024")
+    parser.add_argument("--target", default="llvm", help='"llvm -mcpu=x86-64-v3"; the number of cores is ours')
+    parser.add_argument("--weights", nargs="+", default=("plain", "packed"), choices=("plain", "packed"))
     parser.add_argument("--trials", type=int, default=128)
     parser.add_argument("--tuner", default="bayes")
     parser.add_argument("--dtype", default="float32", choices=("float32", "float64"))
@@ -56,75 +69,108 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def tuned(m: int, k: int, n: int, threads: int, options: argparse.Namespace) -> tuple[pb.Task, TuneResult]:
-    task = pb.create_task(
-        "matmul", args=(m, k, n), kwargs={"dtype": options.dtype}, target=f"llvm -num-cores {threads}"
-    )
+def is_limited(options: argparse.Namespace) -> bool:
+    """Has the machine wider vectors than the target?"""
+    return Target(options.target).vector_bits < Target.host().vector_bits
+
+
+def settle_environment(options: argparse.Namespace) -> None:
+    """Start anew with the variables that other libraries read when they are loaded, where they are not set so."""
+    settings = _ONE_THREAD | (limits(Target(options.target).vector_bits) if is_limited(options) else {})
+    wanted = {name: value for name, value in os.environ.items() if name not in _TRAPS} | settings
+    if wanted != dict(os.environ):
+        os.execve(sys.executable, [sys.executable, *sys.argv], wanted)
+
+
+def tuned(
+    shape: tuple[int, ...], weights: str, threads: int, options: argparse.Namespace
+) -> tuple[pb.Task, TuneResult, Any]:
+    """The task, what its search found, and the best kernel."""
+    target = f"{options.target} -num-cores {threads}"
+    task = pb.create_task("matmul", args=shape, kwargs={"dtype": options.dtype, "weights": weights}, target=target)
     result = pb.tune(task, tuner=options.tuner, trials=options.trials, seed=options.seed, progress=False)
     if result.best is None:
-        raise SystemExit(f"no valid kernel for {m}x{k}x{n}: {result.failures}")
-    return task, result
+        raise SystemExit(f"no valid kernel for {shape}: {result.failures}")
+    return task, result, pb.build(task, config=result.best.config)
 
 
-def one_shape(m: int, k: int, n: int, options: argparse.Namespace) -> dict[str, str]:
-    task, result = tuned(m, k, n, 1, options)
-    ours = pb.build(task, config=result.best.config)
-    rng = np.random.default_rng(0)
-    a, b = (rng.uniform(-1, 1, shape).astype(options.dtype) for shape in ((m, k), (k, n)))
-    c, d = np.empty((m, n), options.dtype), np.empty((m, n), options.dtype)
-    row = {"shape": f"{m}x{k}x{n}"}
-    if options.threads > 1:
-        return row | compare_threads(ours, (a, b, c), options, (m, k, n))
-    peak, peak_flop = peak_kernel(options.dtype)
-    x = np.zeros(peak.args[0].shape, options.dtype)
-    affinity = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {options.core})
-    flop = 2.0 * m * k * n
-    number = max(1, round(2e6 / max(ours.time_ns([a, b, c], 2) / 2, 1)))  # about 2 ms a sample
-    samples: dict[str, list[float]] = {"ours": [], "call": [], "numpy": [], "peak": []}
-    np.matmul(a, b, out=d)
-    for _ in range(options.rounds):
-        samples["ours"].append(ours.time_ns([a, b, c], number) / number)
-        samples["numpy"].append(_python_ns(lambda: np.matmul(a, b, out=d), number))
-        samples["call"].append(_python_ns(lambda: ours(a, b, c), number))
-        samples["peak"].append(peak.time_ns([x], 1) / peak_flop)
-    os.sched_setaffinity(0, affinity)
-    np.testing.assert_allclose(c, d, rtol=1e-4, atol=1e-4 * np.sqrt(k))
-    ns = {name: statistics.median(values) for name, values in samples.items()}
-    return row | {
+def compare_rivals(shape: tuple[int, ...], options: argparse.Namespace) -> list[dict[str, str]]:
+    """A row for B as it is, and one for B packed ahead."""
+    return [one_group(shape, group, options) for group in options.weights]
+
+
+def one_group(shape: tuple[int, ...], group: str, options: argparse.Namespace) -> dict[str, str]:
+    task, result, ours = tuned(shape, group, 1, options)
+    a, b, c = operands(shape, options.dtype)
+    given = pack_weights(task, b) if group == "packed" else b
+    calls: dict[str, Callable[[], Any]] = dict(rivals(group, a, b, limited=is_limited(options)))
+    for name, call in calls.items():
+        ours(a, given, c)
+        np.testing.assert_allclose(c, call(), rtol=1e-4, atol=1e-4 * np.sqrt(shape[1]), err_msg=name)
+    ns = timed(ours, [a, given, c], calls, options)
+    flop = 2.0 * np.prod(shape)
+    best = min((ns[name] for name in calls), default=float("nan"))
+    return {
+        "B": group,
         "ours µs": f"{ns['ours'] / 1e3:.1f}",
+        "as a call": f"{ns['call'] / 1e3:.1f}",
+        **{f"{name} µs": f"{ns[name] / 1e3:.1f}" if name in ns else "-" for name in _RIVALS},
         "GFLOP/s": f"{flop / ns['ours']:.1f}",
-        "as a call µs": f"{ns['call'] / 1e3:.1f}",
-        "NumPy µs": f"{ns['numpy'] / 1e3:.1f}",
-        "GFLOP/s ": f"{flop / ns['numpy']:.1f}",
-        "ratio": f"{ns['numpy'] / ns['ours']:.2f}",
-        "of peak": f"{flop / ns['ours'] * ns['peak']:.0%}",
+        "best rival": f"{flop / best:.1f}",
+        "ratio": f"{best / ns['ours']:.2f}",
+        "of peak": share_of_peak(flop / ns["ours"], ns["peak"]),
         "trials": str(len(result.trials)),
         "trials/s": f"{len(result.trials) / result.elapsed:.1f}",
-        "where the tuning time went": ", ".join(f"{k} {v:.1f} s" for k, v in result.phases.items()),
     }
 
 
-def _python_ns(call: object, number: int) -> float:
+def operands(shape: tuple[int, ...], dtype: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    m, k, n = shape
+    rng = np.random.default_rng(0)
+    a, b = (rng.uniform(-1, 1, size).astype(dtype) for size in ((m, k), (k, n)))
+    return a, b, np.empty((m, n), dtype)
+
+
+def timed(
+    ours: Any, arrays: list[np.ndarray], calls: dict[str, Callable[[], Any]], options: argparse.Namespace
+) -> dict[str, float]:
+    """Nanoseconds of each, medians of rounds of about 2 ms; "peak" is in operations a nanosecond."""
+    peak, peak_flop = peak_kernel(options.dtype, Target(f"{options.target} -num-cores 1"))
+    x = np.zeros(peak.args[0].shape, options.dtype)
+    affinity = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {options.core})
+    number = max(1, round(2e6 / max(ours.time_ns(arrays, 2) / 2, 1)))
+    samples: dict[str, list[float]] = {name: [] for name in ("ours", "call", "peak", *calls)}
+    for _ in range(options.rounds):
+        samples["ours"].append(ours.time_ns(arrays, number) / number)
+        samples["call"].append(_python_ns(lambda: ours(*arrays), number))
+        for name, call in calls.items():
+            samples[name].append(_python_ns(call, number))
+        samples["peak"].append(peak_flop / peak.time_ns([x], 1))
+    os.sched_setaffinity(0, affinity)
+    return {name: statistics.median(values) for name, values in samples.items()}
+
+
+def _python_ns(call: Callable[[], Any], number: int) -> float:
     start = time.perf_counter_ns()
     for _ in range(number):
-        call()  # type: ignore[operator]
+        call()
     return (time.perf_counter_ns() - start) / number
 
 
-def compare_threads(
-    one: object, arrays: tuple[np.ndarray, ...], options: argparse.Namespace, shape: tuple[int, int, int]
-) -> dict[str, str]:
-    task, result = tuned(*shape, options.threads, options)
-    many = pb.build(task, config=result.best.config)
+def compare_threads(shape: tuple[int, ...], options: argparse.Namespace) -> list[dict[str, str]]:
+    """A row for several threads beside one."""
+    _, _, one = tuned(shape, "plain", 1, options)
+    _, result, many = tuned(shape, "plain", options.threads, options)
+    arrays = list(operands(shape, options.dtype))
     times: dict[str, list[float]] = {"one": [], "many": []}
-    number = max(1, round(2e6 / max(many.time_ns(list(arrays), 2) / 2, 1)))
+    number = max(1, round(2e6 / max(many.time_ns(arrays, 2) / 2, 1)))
     for _ in range(options.rounds):
-        times["one"].append(one.time_ns(list(arrays), number) / number)  # type: ignore[attr-defined]
-        times["many"].append(many.time_ns(list(arrays), number) / number)
+        times["one"].append(one.time_ns(arrays, number) / number)
+        times["many"].append(many.time_ns(arrays, number) / number)
     ns = {name: statistics.median(values) for name, values in times.items()}
     flop = 2.0 * np.prod(shape)
-    return {
+    row = {
         "1 thread µs": f"{ns['one'] / 1e3:.1f}",
         "GFLOP/s": f"{flop / ns['one']:.1f}",
         f"{options.threads} threads µs": f"{ns['many'] / 1e3:.1f}",
@@ -132,17 +178,17 @@ def compare_threads(
         "speed-up": f"{ns['one'] / ns['many']:.2f}",
         "trials/s": f"{len(result.trials) / result.elapsed:.1f}",
     }
+    return [row]
 
 
-def print_table(rows: list[dict[str, str]], *, header: bool) -> None:
+def print_row(row: dict[str, str], *, header: bool) -> None:
     if header:
-        print("  ".join(f"{name:>{_width(name)}}" for name in rows[0]), flush=True)
-    for row in rows:
-        print("  ".join(f"{value:>{_width(name)}}" for name, value in row.items()), flush=True)
+        print("  ".join(f"{name:>{_width(name)}}" for name in row), flush=True)
+    print("  ".join(f"{value:>{_width(name)}}" for name, value in row.items()), flush=True)
 
 
 def _width(name: str) -> int:
-    return max(len(name), 15 if name == "shape" else 9)
+    return max(len(name), 15 if name == "shape" else 6)
 
 
 if __name__ == "__main__":

@@ -31,8 +31,8 @@ def share_of_peak(speed: float, peak: float) -> str:
     share = speed / peak
     if share > _MOST:
         raise SystemExit(
-            f"{share:.0%} of the multiply-add peak ({speed:.4g} of {peak:.4g}): one of the two is measured wrong. Is the "
-            "peak that of the kernel's target (--target), and did both run alone, pinned to the same core?"
+            f"{share:.0%} of the multiply-add peak ({speed:.4g} of {peak:.4g}): one of the two is measured wrong. "
+            "Is the peak that of the kernel's target (--target), and did both run alone, pinned to the same core?"
         )
     return f"{share:.0%}"
 
@@ -51,8 +51,7 @@ def _assembly(dtype: str, lanes: int, count: int) -> str:
     suffix = f"v{lanes}f{32 if dtype == 'float32' else 64}"
     phis = "\n".join(f"  %a{i} = phi {vector} [ %x, %entry ], [ %b{i}, %loop ]" for i in range(count))
     fmas = "\n".join(
-        f"  %b{i} = call {vector} @llvm.fma.{suffix}({vector} %a{i}, {vector} %x, {vector} %x)"
-        for i in range(count)
+        f"  %b{i} = call {vector} @llvm.fma.{suffix}({vector} %a{i}, {vector} %x, {vector} %x)" for i in range(count)
     )
     total = "  %s0 = fadd VEC %b0, zeroinitializer\n" + "\n".join(
         f"  %s{i} = fadd VEC %s{i - 1}, %b{i}" for i in range(1, count)

@@ -1,0 +1,78 @@
+"""Other libraries' matrix products on the arrays that ours gets, each optional, in two groups.
+
+"plain": B as the user has it, so that a library packs it at each call. "packed": the library has packed it beforehand.
+A rival is a call without arguments that gives the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+Call = Callable[[], np.ndarray]
+
+
+def limits(vector_bits: int) -> dict[str, str]:
+    """Environment variables that keep libraries to vectors of so many bits; to be set before they are loaded."""
+    if vector_bits == 256:
+        return {"OPENBLAS_CORETYPE": "Haswell", "ONEDNN_MAX_CPU_ISA": "AVX2"}
+    return {"OPENBLAS_CORETYPE": "Nehalem", "ONEDNN_MAX_CPU_ISA": "SSE41"}
+
+
+def rivals(group: str, a: np.ndarray, b: np.ndarray, *, limited: bool) -> dict[str, Call]:
+    """Name and call of each rival that is installed and does what the group does.
+
+    limited: only those that the variables of `limits` restrict. ONNX Runtime takes the widest vectors that there are.
+    """
+    found = dict(_numpy(a, b) if group == "plain" else _onednn(a, b))
+    return found if limited else {**found, **dict(_onnxruntime(group, a, b))}
+
+
+def _numpy(a: np.ndarray, b: np.ndarray) -> Iterator[tuple[str, Call]]:
+    out = np.empty((a.shape[0], b.shape[1]), a.dtype)
+    yield "NumPy", lambda: np.matmul(a, b, out=out)
+
+
+def _onednn(a: np.ndarray, b: np.ndarray) -> Iterator[tuple[str, Call]]:
+    """oneDNN by way of torch; its plain products go to another library, so it has no part in the other group."""
+    try:
+        import torch
+    except ImportError:
+        return
+    if a.dtype != np.float32 or not torch.backends.mkldnn.is_available():
+        return
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    x, weights = torch.from_numpy(a), torch.from_numpy(np.ascontiguousarray(b.T))
+    packed = torch.ops.mkldnn._reorder_linear_weight(weights, a.shape[0])
+    call = torch.ops.mkldnn._linear_pointwise
+    yield "oneDNN", lambda: np.asarray(call(x, packed, None, "none", [], "").numpy())
+
+
+def _onnxruntime(group: str, a: np.ndarray, b: np.ndarray) -> Iterator[tuple[str, Call]]:
+    try:
+        import onnxruntime
+        from onnx import helper, numpy_helper
+    except ImportError:
+        return
+
+    def described(name: str, array: np.ndarray) -> Any:
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+
+    inputs = {"a": a, "b": b} if group == "plain" else {"a": a}
+    result = described("c", np.empty((a.shape[0], b.shape[1]), a.dtype))
+    constants = [] if group == "plain" else [numpy_helper.from_array(b, "b")]
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["a", "b"], ["c"])],
+        "matmul",
+        [described(name, array) for name, array in inputs.items()],
+        [result],
+        constants,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = settings.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), settings, providers=["CPUExecutionProvider"])
+    yield "ORT", lambda: np.asarray(session.run(None, inputs)[0])
