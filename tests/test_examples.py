@@ -11,6 +11,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 ARGUMENTS = {
     "my_matmul.py": ["--size", "48", "--trials", "4"],
     "ask_tell.py": ["--rows", "64", "--trials", "8"],
+    "packed_weights.py": ["--rows", "5", "--size", "40", "--trials", "2"],
 }
 
 
@@ -45,3 +46,9 @@ def test_ask_tell_tunes_something_that_is_no_kernel(tmp_path: Path) -> None:
     measured = [line for line in out.splitlines() if " ms  #" in line]
     assert len(measured) == len(set(measured)) == 8
     assert out.splitlines()[-1].startswith("best: ")
+
+
+def test_packed_weights_packs_once_and_agrees_with_numpy(tmp_path: Path) -> None:
+    out = run(EXAMPLES / "packed_weights.py", *ARGUMENTS["packed_weights.py"], cwd=tmp_path)
+    for words in ("weights (40, 40) packed into panels", "the same as NumPy", "packed ahead: "):
+        assert words in out
