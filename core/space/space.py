@@ -326,10 +326,10 @@ class ConfigSpace:
     # Whole arrays of digits, int64 of shape (configs, knobs) --------------------------------------------------------
 
     def sample(self, n: int, rng: np.random.Generator) -> Digits:
-        """`n` random configs: valid, canonical, all different; fewer rows only where the space has fewer.
+        """`n` random configs: valid, canonical, all different; fewer rows only where the space has, or shows, no more.
 
         Raises:
-            SpaceError: the space has no valid config (or none was found after millions of tries).
+            SpaceError: the space has no valid config, or none was found among millions; the message says which.
         """
         return sampling.sample(self.structure, n, rng)
 
