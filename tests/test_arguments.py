@@ -163,7 +163,7 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
     ("chains", lambda: pb.ConfigSpace().define_reorder("o", "ij", "interleave", spatial=5), SpaceError, "axes='ij'"),
     ("chain", lambda: pb.ConfigSpace().define_reorder("o", ["i"], "interleave", spatial=["i"]), SpaceError, "chains"),
     ("interval", lambda: pb.ConfigSpace().define_reorder("o", ["i"], "interval", interval=5), SpaceError, "interval=5"),
-    ("anchors", lambda: pb.ConfigSpace().define_annotate("n", "i", "locate_cache", num_anchor=""), SpaceError, "axes='i'"),
+    ("anchor", lambda: pb.ConfigSpace().define_annotate("n", "i", "locate_cache", num_anchor=""), SpaceError, "no lis"),
     ("policy", lambda: pb.ConfigSpace().define_annotate("n", ["i"], 5), SpaceError, "policy=5 is not text"),
     ("predicate", lambda: SPACE.add_constraint(5, reads="a", message="m"), SpaceError, "'m': predicate=5.*a function"),
     ("reads", lambda: SPACE.add_constraint(lambda c: True, reads=5, message="m"), SpaceError, "'m': reads=5.*names of"),
