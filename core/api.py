@@ -7,11 +7,11 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from pegbox.checks import check_callable, check_int, check_list, check_path, check_seconds, check_text
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError
 from pegbox.loops.module import IRModule
@@ -29,14 +29,14 @@ from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.replay import replay
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.search.asktell import create_tuner
-from pegbox.search.callbacks import CallbackLike
-from pegbox.search.checks import parse_budget
+from pegbox.search.callbacks import CallbackLike, check_callbacks
 from pegbox.search.comparison import Comparison
 from pegbox.search.comparison import compare as compare_tuners
 from pegbox.search.comparison.contenders import Tuners
 from pegbox.search.comparison.progress import run_printer
 from pegbox.search.create import make_tuner, tuner_label
 from pegbox.search.loop import run
+from pegbox.search.options import measurer_options
 from pegbox.search.outcome import TuneResult
 from pegbox.search.programs import TransferSource, handed, program_features
 from pegbox.search.progress import progress as progress_callback
@@ -65,7 +65,7 @@ def tune(
     resume: bool = False,
     seed: int = 0,
     runner: str | RunnerFactory | SimulatedRunner = "local",
-    timeout: float = 10.0,
+    timeout: float | str = 10.0,
     batch_size: int | None = None,
     callbacks: Iterable[CallbackLike] = (),
     progress: bool = True,
@@ -80,14 +80,14 @@ def tune(
     Args:
         tuner: a name, with options if any ("xgb:plan_size=32"), "file.py:Class", or a factory.
         trials: new measurements at most; None when only the budget limits.
-        budget: seconds, or text such as "60s", "5m", "1h".
+        budget: seconds, or text such as "60s", "5m", "1m30s".
         early_stopping: end after that many trials without improvement.
         records: a file to which every trial is appended at once.
         resume: start from what the file holds of this task; no configuration in it is measured again. `trials` then
             counts those too, so that repeating the command finishes the run.
         seed: of the tuner and of the random inputs.
         runner: the name of a runner plugin, or a factory, or a `SimulatedRunner`.
-        timeout: seconds that one trial may run.
+        timeout: what one trial may run, written as `budget` is.
         progress: show a live line on a terminal, one line a batch otherwise (on standard error).
         measure_options: further keyword arguments of `LocalMeasurer`.
         transfer: records of other shapes of the template on the same target (files, names of recorded spaces that
@@ -103,7 +103,11 @@ def tune(
         RecordError: the file is damaged, or its records of this workload are of another space or target.
         TuningError: a tuner, the records or the measuring broke; what was measured is in its `result`.
     """
-    seconds = parse_budget(budget)
+    seconds = None if budget is None else check_seconds("budget", budget)
+    limit = check_seconds("timeout", timeout)
+    check_int("seed", seed, minimum=0)
+    further = measurer_options(measure_options, taken={"runner", "seed", "timeout", "best"})
+    listeners = check_callbacks(callbacks)
     recorded = simulated(task, runner)
     if recorded is not None:
         _check_simulation(records=records, resume=resume, measure_options=measure_options)
@@ -126,8 +130,8 @@ def tune(
     if progress:
         hearers.append(progress_callback())
     best = min((result.cost for _, result in history), default=math.inf)
-    options: dict[str, Any] = {"runner": runner, "seed": seed, "timeout": timeout, "best": best}
-    with _measurer(searched, **options, **(measure_options or {})) as measurer:
+    options: dict[str, Any] = {"runner": runner, "seed": seed, "timeout": limit, "best": best}
+    with _measurer(searched, **options, **further) as measurer:
         return run(
             searcher,
             measurer,
@@ -135,11 +139,12 @@ def tune(
             budget_seconds=seconds,
             early_stopping=early_stopping,
             batch_size=batch_size,
-            callbacks=[*hearers, *callbacks],
+            callbacks=[*hearers, *listeners],
             history=history,
             space=task.space if recorded is None else recorded.whole,
             searched=searched.space,
             flop=searched.flop,
+            bytes_moved=searched.bytes_moved,
             name=name,
         )
 
@@ -203,6 +208,9 @@ def lower(
     """
     if isinstance(what, IRModule):
         return IRModule({label: lower(func, simple_mode=simple_mode) for label, func in what.functions.items()})
+    if isinstance(what, Task):
+        raise ArgumentError(f"lower({what!r}): a task has a program for each configuration; use task.lowered(config)")
+    args = _check_program("lower", what, args, name)
     if isinstance(what, TESchedule):
         return lower_function(replay(what, args, name or "main").func, simple=simple_mode)
     func = what if isinstance(what, Function) else what.func
@@ -216,6 +224,19 @@ def lower(
     if not func.allocs and not any(isinstance(s, BlockRealize) for s in walk(func.body)):
         return func
     return lower_function(func, simple=simple_mode)
+
+
+def _check_program(caller: str, what: object, args: object, name: object) -> list[Tensor]:
+    """The arguments as a list. Raises `ArgumentError` for what is no schedule or program, no tensors, or no name."""
+    if not isinstance(what, TESchedule | Schedule | Function):
+        hint = f"; did you mean pegbox.create_task({what!r}, args=...)?" if isinstance(what, str) else ""
+        raise ArgumentError(
+            f"{caller}({what!r}): a {type(what).__name__} is no program; give a schedule (te.create_schedule, "
+            f"tir.Schedule), a program or a module{' or a task' if caller == 'build' else ''}{hint}"
+        )
+    if name is not None:
+        check_text(f"{caller}: name", name)
+    return check_list(f"{caller}: args", args, "the kernel's tensors in call order, such as [A, B, C]", of=Tensor)
 
 
 @overload
@@ -256,21 +277,26 @@ def build(
     if isinstance(what, Task):
         if target is not None:
             raise ArgumentError(f"target={target!r}: the task is for {what.target} already; pass it to create_task")
+        if args or name is not None:
+            raise ArgumentError("build(task): its template names the kernel and its arguments; leave args and name out")
         program = what.lower(_chosen(what, config))
         return load(compile_program(program), program=program)
     if config is not None:
         raise ArgumentError(f"config={config!r}: only a task has configurations, not {type(what).__name__}")
-    machine = target if isinstance(target, Target) else Target(target or "llvm")
+    machine = target if isinstance(target, Target) else Target("llvm" if target is None else target)
     if isinstance(what, IRModule):
         if args or name is not None:
             raise ArgumentError("build(module): its functions know their arguments and names; leave args and name out")
         return build_module(lower(what), machine)
+    args = _check_program("build", what, args, name)
     program = emit(lower(what, args, name), machine)
     return load(compile_program(program), program=program)
 
 
 def _chosen(task: Task, config: Config | int | None) -> Config:
     if isinstance(config, Config):
+        if config.space.fingerprint != task.space.fingerprint:
+            raise ArgumentError(f"config={config}: of another space than that of {task!r}; take one of task.space")
         return config
     if config is not None:
         return task.space.get(config)
@@ -290,17 +316,21 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
     """Write the kernel as `.o` (object file) or `.so` (shared library), with a C header beside it.
 
     Raises:
-        ArgumentError: another suffix, no such folder, or no configuration (see `build`).
+        ArgumentError: another suffix, no such folder, a folder of that name, or no configuration (see `build`).
         CompileError: no system linker for a shared library.
     """
     from pegbox.codegen import c_header, write_object, write_shared_library
 
-    out = Path(path)
+    if not isinstance(task, Task):
+        raise ArgumentError(f"export({task!r}, ...): no task; make one with pegbox.create_task(...)")
+    out = check_path("export: path", path)
     writers = {".o": write_object, ".so": write_shared_library}
     if out.suffix not in writers:
         raise ArgumentError(f"export to {str(out)!r}: the name must end in .o (object file) or .so (shared library)")
     if not out.parent.is_dir():
         raise ArgumentError(f"export to {str(out)!r}: there is no folder {str(out.parent)!r}; make it first")
+    if out.is_dir():
+        raise ArgumentError(f"export to {str(out)!r}: it is a folder; choose another name, or remove it")
     program = task.lower(_chosen(task, config))
     writers[out.suffix](program, out)
     if header:
@@ -315,7 +345,7 @@ def compare(
     seeds: int | Sequence[int] = 10,
     start: int = 1,
     runner: str | RunnerFactory | SimulatedRunner = "local",
-    timeout: float = 10.0,
+    timeout: float | str = 10.0,
     batch_size: int | None = None,
     callbacks: Callable[[str, str, int], Sequence[CallbackLike]] | None = None,
     progress: bool = True,
@@ -345,7 +375,10 @@ def compare(
         ComparisonError: a run broke; the report of the finished ones is in its `result`.
         ComparisonInterrupted: Ctrl-C; it is a `KeyboardInterrupt`, and likewise has a `result`.
     """
-    options: dict[str, Any] = {"runner": runner, "timeout": timeout, **(measure_options or {})}
+    options: dict[str, Any] = {"runner": runner, "timeout": check_seconds("timeout", timeout)}
+    options |= measurer_options(measure_options, taken={"runner", "timeout"})
+    if callbacks is not None:
+        check_callable("callbacks", callbacks, "a function (task name, tuner, seed) that makes the callbacks of a run")
     return compare_tuners(
         tasks,
         tuners,

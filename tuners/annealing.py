@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pegbox.search.checks import check_float, check_int
+from pegbox.checks import check_float, check_int
 from pegbox.search.protocols import Floats
 from pegbox.space import ConfigSpace
 from pegbox.tuners.explored import Digits

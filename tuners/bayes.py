@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
 from pegbox.search.base import BaseTuner
-from pegbox.search.checks import check_float, check_int
 from pegbox.search.experience import MODEL
 from pegbox.search.model_report import ModelReport
 from pegbox.search.protocols import FeatureSource, Floats, Opinion, Transfer

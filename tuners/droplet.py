@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pegbox.checks import check_float, check_int
 from pegbox.measure.result import Ok, Result
 from pegbox.search.base import BaseTuner
-from pegbox.search.checks import check_float, check_int
 from pegbox.search.protocols import Floats
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.explored import Digits, Explored, rows_of

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from pegbox.checks import check_choice
 from pegbox.errors import ArgumentError
-from pegbox.search.checks import check_choice
 from pegbox.search.protocols import Features, FeatureSource, Opinion
 from pegbox.space import ConfigSpace
 from pegbox.tuners.explored import Digits, Places, keys_of

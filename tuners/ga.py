@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
 from pegbox.search.base import BaseTuner
-from pegbox.search.checks import check_float, check_int
 from pegbox.search.protocols import Floats
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.explored import Digits, Explored, Places, rows_of

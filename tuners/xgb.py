@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pegbox.checks import check_float, check_int
 from pegbox.measure.result import Result
 from pegbox.search.base import BaseTuner
-from pegbox.search.checks import check_float, check_int
 from pegbox.search.model_report import ModelReport
 from pegbox.search.protocols import CostModel, FeatureSource, Floats, Opinion, Transfer
 from pegbox.space import Config, ConfigSpace

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 
+from pegbox.checks import check_text
 from pegbox.codegen import host
 from pegbox.codegen.cpus import PLAIN_CACHES, X86_CACHES, X86_VECTOR_BITS, Caches, vector_bits, x86_vector_registers
 from pegbox.errors import TargetError
@@ -35,7 +36,7 @@ class Target:
     _caches: Caches | None
 
     def __init__(self, text: str = "llvm") -> None:
-        options = _parse(text)
+        options = _parse(check_text("target", text, error=TargetError))
         self.triple = options.get("-mtriple", "")
         self.cpu = options.get("-mcpu") or (host.cpu_name() if _is_x86(self.triple) else "generic")
         self.attributes = _attributes(options.get("-mattr", ""), text)

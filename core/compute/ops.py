@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard
 
+from pegbox.checks import check_callable, check_float, check_list, check_mapping, check_text
 from pegbox.compute import reducer
 from pegbox.compute.reducer import Reduce
 from pegbox.compute.tensor import ComputeOp, IterVar, PlaceholderOp, Range, Tensor
@@ -14,6 +15,9 @@ from pegbox.expr import dtypes
 from pegbox.expr.build import as_expr, maximum, minimum
 from pegbox.expr.nodes import Const, Expr
 from pegbox.expr.visit import free_vars, walk
+
+FLOP = "FLOP"
+"""The attribute of an operation that says how much arithmetic it counts for; the name is TVM's."""
 
 
 def _shape(shape: object, name: str) -> tuple[int, ...]:
@@ -39,6 +43,7 @@ def placeholder(shape: Sequence[int], dtype: str = "float32", name: str = "place
         ComputeError: an extent is not a positive integer.
         ExprError: unknown dtype.
     """
+    check_text("placeholder: name", name, error=ComputeError)
     return PlaceholderOp(name, _shape(shape, name), dtypes.check(dtype)).outputs[0]
 
 
@@ -48,8 +53,11 @@ def reduce_axis(dom: Sequence[int], name: str = "rv") -> IterVar:
     Raises:
         ComputeError: the domain is empty or not two integers.
     """
-    bounds = [_integer(d) for d in dom]
-    for bound, given in zip(bounds, dom, strict=True):
+    check_text("reduce_axis: name", name, error=ComputeError)
+    wanted = "(first, one past the last), such as (0, 64)"
+    given_bounds = check_list(f"reduce_axis {name!r}: dom", dom, wanted, error=ComputeError)
+    bounds = [_integer(d) for d in given_bounds]
+    for bound, given in zip(bounds, given_bounds, strict=True):
         if bound is None and isinstance(given, Expr):
             raise ComputeError(
                 f"reduce_axis {name!r}: the bound {given} is known only when a kernel runs; domains are static: give "
@@ -59,11 +67,17 @@ def reduce_axis(dom: Sequence[int], name: str = "rv") -> IterVar:
         first, end = bounds
         if first is not None and end is not None and first < end:
             return IterVar(name, Range(first, end - first), "reduce")
-    raise ComputeError(f"reduce_axis {name!r}: domain {tuple(dom)!r}; give (first, one past the last), not empty")
+    raise ComputeError(
+        f"reduce_axis {name!r}: domain {tuple(given_bounds)!r}; give (first, one past the last), not empty"
+    )
 
 
 def _integer(value: object) -> int | None:
-    return dtypes.integer(value.value if isinstance(value, Const) else value)
+    return dtypes.integer(_value(value))
+
+
+def _value(value: object) -> object:
+    return value.value if isinstance(value, Const) else value
 
 
 def compute(
@@ -75,11 +89,21 @@ def compute(
 ) -> Any:
     """A tensor whose element at (i, j, ...) is `fcompute(i, j, ...)`; a tuple of expressions gives a tuple of tensors.
 
-    `tag` and `attrs` are kept for those who look for operations (`tensor.op.tag`, `tensor.op.attrs`).
+    `tag` and `attrs` are kept for those who look for operations (`tensor.op.tag`, `tensor.op.attrs`). Of `attrs`,
+    "FLOP" has a meaning: how much arithmetic the whole operation counts for, where that is not what its expression has.
 
     Raises:
-        ComputeError: a reduction is not at the top of the expression, variables are unbound, or outputs disagree.
+        ComputeError: a reduction is not at the top of the expression, variables are unbound, outputs disagree, or an
+            argument is not of its kind.
     """
+    check_text("compute: name", name, error=ComputeError)
+    check_text(f"compute {name!r}: tag", tag, error=ComputeError)
+    check_callable(
+        f"compute {name!r}: fcompute",
+        fcompute,
+        "a function of the indices, such as lambda i, j: A[i, j]",
+        error=ComputeError,
+    )
     extents = _shape(shape, name)
     axis = tuple(
         IterVar(n, Range(0, e), "spatial") for n, e in zip(_axis_names(fcompute, extents), extents, strict=True)
@@ -87,9 +111,19 @@ def compute(
     raw = fcompute(*axis)
     several = isinstance(raw, tuple | list)
     body = tuple(_element(v, name) for v in (raw if isinstance(raw, tuple | list) else (raw,)))
+    if not body:
+        raise ComputeError(f"{name}: the function gave {raw!r}; give an expression, or a tuple of at least one")
     _check(name, axis, body)
-    op = ComputeOp(name, axis, body, attrs, tag)
+    op = ComputeOp(name, axis, body, _attributes(name, attrs), tag)
     return op.outputs if several else op.outputs[0]
+
+
+def _attributes(name: str, attrs: Mapping[str, Any] | None) -> dict[str, Any]:
+    what = f"compute {name!r}: attrs"
+    given = check_mapping(what, {} if attrs is None else attrs, "attributes by name", error=ComputeError)
+    if FLOP in given:
+        given[FLOP] = check_float(f"{what}[{FLOP!r}]", _value(given[FLOP]), error=ComputeError)
+    return given
 
 
 def _element(value: object, name: str) -> Expr:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pegbox.checks import check_callable, check_list, check_text
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes
 from pegbox.expr.build import TRUE, add, as_expr, const, maximum, minimum, mul
@@ -76,7 +77,9 @@ def apply(
     """
     from pegbox.compute.tensor import IterVar  # tensor.py imports this module
 
-    axes = (axis,) if isinstance(axis, IterVar) else tuple(axis)
+    wanted = "what te.reduce_axis((0, n)) makes, or several of these"
+    given_axes = [axis] if isinstance(axis, IterVar) else axis
+    axes = tuple(check_list(f"{reducer.name}: axis", given_axes, wanted, error=ComputeError))
     if not axes:
         raise ComputeError(f"{reducer.name}: no axis given; make one with te.reduce_axis((0, n))")
     for iv in axes:
@@ -126,6 +129,10 @@ def comm_reducer(
     The result is called as `argmax((index, value), axis=k)`. The combination must be commutative and associative:
     schedules reorder and split it.
     """
+
+    check_text("comm_reducer: name", name, error=ComputeError)
+    check_callable("comm_reducer: fcombine", fcombine, "a function of two values, lambda a, b: ...", error=ComputeError)
+    check_callable("comm_reducer: fidentity", fidentity, "a function of the dtype, lambda t: ...", error=ComputeError)
 
     def tuples(value: object) -> Values:
         return tuple(as_expr(v) for v in value) if isinstance(value, tuple) else (as_expr(value),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pegbox.checks import check_text
 from pegbox.compute.tensor import IterVar, Range
 from pegbox.errors import ComputeError
 from pegbox.expr.dtypes import integer
@@ -39,7 +40,8 @@ def thread_axis(dom: int | tuple[int, int] | Range | str | None = None, tag: str
         if tag:
             raise ComputeError(f"thread_axis({dom!r}, {tag!r}): two tags; write thread_axis((0, extent), {tag!r})")
         tag, dom = dom, None
-    if tag not in TAGS:
+    check_text("thread_axis: name", name, error=ComputeError)
+    if not isinstance(tag, str) or tag not in TAGS:
         raise ComputeError(f"thread_axis: unknown thread axis {tag!r}; use one of {', '.join(TAGS)}")
     return ThreadAxis(name or tag, _extent(dom, tag), tag)
 

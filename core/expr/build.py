@@ -35,6 +35,8 @@ def const(value: int | float | bool, dtype: str | None = None) -> Const:
     Raises:
         ExprError: an unknown dtype, a fraction where an integer is wanted, or no dtype for what int64 cannot hold.
     """
+    if not isinstance(value, bool | int | float):
+        value = _number(value)
     if dtype is None:
         dtype = "bool" if isinstance(value, bool) else dtypes.INDEX if isinstance(value, int) else "float32"
         if dtype == dtypes.INDEX and not -(2**63) <= value < 2**63:
@@ -49,6 +51,15 @@ def const(value: int | float | bool, dtype: str | None = None) -> Const:
     # An int stays the object that it is: it may be of a subclass that knows how it was made.
     whole = value if isinstance(value, int) and not isinstance(value, bool) else int(value)
     return Const(dtypes.wrap(whole, dtype), dtype)
+
+
+def _number(value: object) -> int | float | bool:
+    """The Python number of a NumPy scalar; ExprError for what is no number."""
+    item = getattr(value, "item", None)
+    plain = item() if item is not None and getattr(value, "ndim", None) == 0 else value
+    if isinstance(plain, bool | int | float):
+        return plain
+    raise ExprError(f"const({value!r}): a {type(value).__name__} is no constant; give a number")
 
 
 def index(value: int) -> Const:
@@ -115,6 +126,8 @@ def _adapt(raw: object, value: Expr, dtype: str) -> Expr:
 def cast(dtype: str, value: object) -> Expr:
     """Convert to `dtype` as C does: floats to integers truncate, to bool means `!= 0`."""
     expr = as_expr(value)
+    if not isinstance(dtype, str):
+        dtypes.check(dtype)
     if expr.dtype == dtype:
         return expr
     if "x" in dtype or "x" in expr.dtype:

@@ -23,7 +23,7 @@ def check(dtype: str) -> str:
     Raises:
         ExprError: the name is not an element type.
     """
-    if dtype not in BITS:
+    if not isinstance(dtype, str) or dtype not in BITS:
         raise ExprError(f"unknown dtype {dtype!r}; use one of {', '.join(BITS)}")
     if dtype == "bfloat16":
         numpy_dtype(dtype)  # from here on np.dtype("bfloat16") works wherever the program goes in this process

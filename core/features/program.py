@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pegbox.checks import check_instance
 from pegbox.codegen.cpus import PLAIN_CACHES
 from pegbox.errors import PegboxError, SpaceError
 from pegbox.features.classes import Classes, Conflict, Leaf, Rows
@@ -57,7 +58,7 @@ class ProgramFeatures:
     names: tuple[str, ...] = ("invalid", *compute(np.ones((WIDTH, 1)), Machine(16, 16, PLAIN_CACHES, 1)))
 
     def __init__(self, task: Task) -> None:
-        self.task = task
+        self.task = check_instance("task", task, Task, "what pegbox.create_task makes")
         self._machine = Machine.of(task.target)
         self._pinned: frozenset[int] = frozenset()
         self._pool: Digits | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pegbox.checks import check_list
 from pegbox.compute.graph import post_order
 from pegbox.compute.reducer import Reduce
 from pegbox.compute.tensor import ComputeOp, IterVar, PlaceholderOp, Tensor
@@ -38,6 +39,8 @@ def function_from_tensors(args: Sequence[Tensor], name: str = "main") -> Functio
         LoweringError: an input that the computation needs is missing from `args`, nothing is computed, or a tensor
             stands there twice.
     """
+    wanted = "the function's tensors in call order, such as [A, B, C]"
+    args = check_list(f"{name}: args", args, wanted, error=LoweringError, of=Tensor)
     if len({id(t) for t in args}) != len(args):
         raise LoweringError(f"{name}: a tensor stands twice among the arguments {[t.name for t in args]}")
     outputs = [t for t in args if isinstance(t.op, ComputeOp)]

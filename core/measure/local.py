@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from pegbox.checks import check_float, check_int, check_mapping
 from pegbox.errors import ArgumentError
 from pegbox.hooks import registry
 from pegbox.measure.batch import Batch
@@ -79,8 +80,12 @@ class LocalMeasurer:
         runner_options: Mapping[str, Any] | None = None,
     ) -> None:
         self._check_options(build_timeout=build_timeout, builders=builders, max_memory=max_memory, best=best)
-        if kept_builds < 1:
-            raise ArgumentError(f"kept_builds={kept_builds!r}: must be 1 or more")
+        check_int("kept_builds", kept_builds)
+        for name, tolerance in (("rtol", rtol), ("atol", atol)):
+            if tolerance is not None:
+                check_float(name, tolerance)
+        if timing is not None and not isinstance(timing, TimingPolicy):
+            raise ArgumentError(f"timing={timing!r} is no TimingPolicy; make one with pegbox.measure.TimingPolicy(...)")
         self._task, self._seed, self._tolerances = task, seed, (rtol, atol)
         self._timing = timing or TimingPolicy(
             timeout=timeout,
@@ -91,7 +96,9 @@ class LocalMeasurer:
             rounds=rounds,
         )
         self._factory: RunnerFactory = registry.resolve("runner", runner)
-        self._runner_options = dict(runner_options or {})
+        self._runner_options = check_mapping(
+            "runner_options", {} if runner_options is None else runner_options, "the runner's options by name"
+        )
         self._max_memory = memory_share() if max_memory is None else max_memory
         self._best = best
         self._builds = BuildCache(capacity=kept_builds)
@@ -247,12 +254,12 @@ class LocalMeasurer:
 
     @staticmethod
     def _check_options(*, build_timeout: float, builders: int | None, max_memory: int | None, best: float) -> None:
-        if not build_timeout > 0:
+        if not check_float("build_timeout", build_timeout) > 0:
             raise ArgumentError(f"build_timeout={build_timeout!r}: must be above 0 seconds")
-        if builders is not None and builders < 1:
-            raise ArgumentError(f"builders={builders!r}: must be 1 or more processes")
-        if max_memory is not None and max_memory < 1:
-            raise ArgumentError(f"max_memory={max_memory!r}: must be 1 byte or more")
+        if builders is not None:
+            check_int("builders", builders, maximum=1024)
+        if max_memory is not None:
+            check_int("max_memory", max_memory)
         if not best > 0:
             raise ArgumentError(f"best={best!r}: must be above 0 seconds")
 

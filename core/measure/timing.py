@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
 
 # A candidate slower than this, in FLOP/s, is hopeless even before anything is known to be faster.
@@ -44,14 +45,14 @@ class TimingPolicy:
 
     def __post_init__(self) -> None:
         for name in ("timeout", "max_seconds", "near_seconds", "tight", "least_limit"):
-            _require(name, getattr(self, name), getattr(self, name) > 0, "above 0")
+            value = check_float(name, getattr(self, name))
+            _require(name, value, value > 0, "above 0")
         for name in ("min_repeat_ms", "cold_slack"):
-            _require(name, getattr(self, name), getattr(self, name) >= 0, "0 or more")
+            check_float(name, getattr(self, name))
         for name in ("near", "drop", "hopeless"):
-            _require(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
+            check_float(name, getattr(self, name), minimum=1)
         for name in ("repeats", "max_repeats", "rounds"):
-            value = getattr(self, name)
-            _require(name, value, isinstance(value, int) and value >= 1, "a whole number, 1 or more")
+            check_int(name, getattr(self, name))
         _require("max_repeats", self.max_repeats, self.max_repeats >= self.repeats, f"at least repeats={self.repeats}")
 
     def first_call_limit(self, best: float, *, flop: float) -> float:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from pegbox.checks import check_list
+from pegbox.errors import RecordError
 from pegbox.records.best import best
 from pegbox.records.history import matching, to_config
 from pegbox.records.journal import Journal
@@ -65,4 +67,5 @@ def _history(source: str | os.PathLike[str] | Journal | Iterable[Record]) -> His
         source = Journal(source)
     if isinstance(source, Journal):
         return History(source.read(), source=str(source.path))
-    return History(source)
+    wanted = "a file of records, a journal, or a list of records"
+    return History(check_list("apply_history_best: source", source, wanted, error=RecordError, of=Record))

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from pegbox.checks import check_instance, check_path
 from pegbox.errors import RecordError
 from pegbox.records.record import Record
 
@@ -38,7 +39,7 @@ class Journal:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = check_path("records", path, error=RecordError)
 
     def __repr__(self) -> str:
         return f"Journal({str(self.path)!r})"
@@ -53,6 +54,7 @@ class Journal:
 
         Raises `RecordError` (the file is as it was) when the disk is full, or the file is not writable.
         """
+        check_instance("append: record", record, Record, "a pegbox.records.Record", error=RecordError)
         line = record.to_line().encode() + b"\n"
         with self._opened() as fd:
             size = os.fstat(fd).st_size

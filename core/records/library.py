@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pegbox.checks import check_list, check_path
 from pegbox.errors import PegboxError, RecordError, SpaceError
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record, plain
@@ -50,6 +51,8 @@ def recorded_space(
         RecordError: there is no such file, it is damaged, it does not hold one workload on one machine, its records
             are from another space than the task's, or no configuration ran.
     """
+    if args is not None:
+        args = check_list("args", args, "the template's arguments as a list or tuple", error=RecordError)
     path = find_source(source)
     chosen = {"args": args, "host": host, "target": target}
     if is_foreign(path):
@@ -118,7 +121,7 @@ def choose_records(
 
 def find_source(source: str | os.PathLike[str]) -> Path:
     """The file that is meant; a file goes before a space of that name. Raises `RecordError` where there is neither."""
-    path = Path(source)
+    path = check_path("recorded space", source, error=RecordError)
     if path.is_file():
         return path
     shipped = SHIPPED / f"{source}{_SUFFIX}"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from pegbox.checks import check_path
 from pegbox.errors import ArgumentError, RecordError
 from pegbox.measure.result import Ok, Result
 from pegbox.records.journal import Journal
@@ -44,7 +45,7 @@ def pack_space(
         ArgumentError: another suffix, or `out` is the source.
         RecordError: as `recorded_space` does, or `out` cannot be written.
     """
-    path, packed = find_source(source), Path(out)
+    path, packed = find_source(source), check_path("out", out)
     check_name(packed)
     if packed.exists() and packed.samefile(path):
         raise ArgumentError(f"pack to {str(packed)!r}: that is the source; choose another file")

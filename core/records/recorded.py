@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pegbox.checks import check_float, check_instance, check_list
 from pegbox.errors import RecordError
-from pegbox.measure.result import Ok, Result
+from pegbox.measure.result import Failed, Ok, Result
 from pegbox.space import Config, ConfigSpace, ListedSpace
+from pegbox.task.work import format_speed
 
 if TYPE_CHECKING:
     from pegbox.records.record import Record
@@ -56,6 +58,13 @@ class RecordedSpace:
         self.source, self.host, self.target = source, host, target
         self.whole = space
         """The space that the recorded configurations are a part of."""
+        wanted = "a pegbox.ConfigSpace, whose configurations the results are of"
+        check_instance(f"recorded space {name!r}: space", space, ConfigSpace, wanted, error=RecordError)
+        wanted = "results by configuration, as in {config: Ok((1e-3,))}"
+        if not isinstance(results, Mapping):
+            raise RecordError(f"recorded space {name!r}: results={results!r} is no mapping; give {wanted}")
+        check_list(f"recorded space {name!r}: results", results, wanted, error=RecordError, of=Config)
+        check_list(f"recorded space {name!r}: results", results.values(), wanted, error=RecordError, of=(Ok, Failed))
         self.results: Mapping[Config, Result] = dict(results)
         self.best_cost = min((result.cost for result in self.results.values()), default=math.inf)
         """Seconds of the fastest configuration."""
@@ -73,13 +82,18 @@ class RecordedSpace:
         return None if self.task is None else self.task.workload
 
     @property
+    def bytes_moved(self) -> float:
+        """Bytes that one call moves at least, 0 where no task says so."""
+        return 0.0 if self.task is None else self.task.bytes_moved
+
+    @property
     def num_ok(self) -> int:
         """How many configurations ran."""
         return sum(result.ok for result in self.results.values())
 
     def share_within(self, share: float) -> float:
         """Of all recorded configurations, the share whose speed is at least `share` of the best one's."""
-        bound = self.best_cost / share
+        bound = self.best_cost / check_float("share", share, minimum=1e-9, maximum=1)
         return sum(result.cost <= bound for result in self.results.values()) / len(self.results)
 
     def _searched(self) -> ConfigSpace:
@@ -92,7 +106,8 @@ class RecordedSpace:
         return len(self.results)
 
     def __str__(self) -> str:
-        best = f"{self.flop / self.best_cost / 1e9:.1f} GFLOP/s" if self.flop else f"{self.best_cost:.4g} s"
+        speed = format_speed(self.best_cost, flop=self.flop, bytes_moved=self.bytes_moved)
+        best = speed or f"{self.best_cost:.4g} s"
         where = f", measured on {self.host}" if self.host else ""
         return f"{self.name}: {len(self):,} configurations, {self.num_ok:,} of them ran, the best at {best}{where}"
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pegbox.checks import check_path
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.records.library import check_of_task, recorded_space
@@ -92,7 +93,7 @@ class SimulatedRunner:
     ) -> None:
         if isinstance(source, RecordedSpace) and (host is not None or target is not None):
             raise ArgumentError(f"host={host!r}, target={target!r}: {source!r} is chosen already; leave them out")
-        self.source = source
+        self.source = source if isinstance(source, RecordedSpace) else check_path("source", source)
         self._chosen = {"host": host, "target": target}
         self._opened: dict[int, tuple[Task, RecordedSpace]] = {}
 

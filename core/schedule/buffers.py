@@ -21,7 +21,7 @@ SCOPES = ("global", "local", "shared", "shared.dyn", "warp")
 
 def check_scope(scope: str, what: str) -> None:
     """Raises ScheduleError: there is no such scope."""
-    if scope not in SCOPES:
+    if not isinstance(scope, str) or scope not in SCOPES:
         raise ScheduleError(f"unknown scope {scope!r} for {what}; use one of {', '.join(SCOPES)}")
 
 

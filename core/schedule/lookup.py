@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pegbox.checks import check_text
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import Block, BlockRealize, For
 from pegbox.schedule.base import ScheduleBase
@@ -27,6 +28,7 @@ class Lookup(ScheduleBase):
         Raises:
             ScheduleError: the program has none.
         """
+        check_text("get_block: name", name, error=ScheduleError)
         if func_name is not None and func_name != self._name:
             self.work_on(func_name)
         if name != ROOT:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -127,7 +128,7 @@ class Trace:
         Raises:
             ScheduleError: that is no sampling step.
         """
-        self._check_decisions({step: decision})
+        self._check_sampling([step])
         return Trace((*self.steps[:step], self.steps[step].with_decision(decision), *self.steps[step + 1 :]))
 
     def simplified(self, remove_postproc: bool = False) -> Trace:
@@ -163,7 +164,10 @@ class Trace:
         Raises:
             ScheduleError: a step does not fit the program; the message says which. The steps before it stay done.
         """
-        changed = self._check_decisions(decisions or {})
+        if not hasattr(sch, "primitives"):
+            raise ScheduleError(f"a trace is applied to a schedule, not to {sch!r}; give a tir.Schedule")
+        changed = decisions or {}
+        self._check_sampling(changed)
         results: list[tuple[Any, ...]] = []
         for number, step in enumerate(self.steps):
             todo = step.with_decision(changed[number]) if number in changed else step
@@ -174,12 +178,12 @@ class Trace:
                 raise
         return sch
 
-    def _check_decisions(self, decisions: Mapping[int, Any]) -> Mapping[int, Any]:
-        for number in decisions:
-            if number not in self.decisions:
+    def _check_sampling(self, steps: Iterable[object]) -> None:
+        """Raises ScheduleError: one of the steps is none that samples."""
+        for step in steps:
+            if not isinstance(step, int) or step not in self.decisions:
                 places = ", ".join(map(str, self.decisions)) or "none"
-                raise ScheduleError(f"step {number!r} of the trace samples nothing; the sampling steps are {places}")
-        return decisions
+                raise ScheduleError(f"step {step!r} of the trace samples nothing; the sampling steps are {places}")
 
     def to_json(self) -> list[Any]:
         """JSON-able: a list of [primitive, arguments, options]."""
@@ -242,7 +246,13 @@ def _do(schedule: Schedule, step: Step, results: list[tuple[Any, ...]]) -> tuple
         raise ScheduleError(f"no primitive is called {step.primitive!r}")
     call = getattr(schedule, step.primitive)
     args = _resolve(schedule, step.args, results)
-    result = call(*args, **{k: _resolve(schedule, v, results) for k, v in step.options})
+    options = {k: _resolve(schedule, v, results) for k, v in step.options}
+    signature = inspect.signature(call)
+    try:
+        signature.bind(*args, **options)
+    except TypeError as error:
+        raise ScheduleError(f"{error}; write {step.primitive}{signature}") from None
+    result = call(*args, **options)
     return tuple(result) if isinstance(result, tuple | list) else (result,)
 
 

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from pegbox.checks import check_int, check_list
 from pegbox.errors import ArgumentError, TuningError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.search.checks import check_int
 from pegbox.search.create import make_tuner, tuner_label
 from pegbox.search.model_report import ModelReport
 from pegbox.search.outcome import BestTrial, Trial, TuneResult, gflops_of
@@ -20,6 +20,7 @@ from pegbox.search.programs import handed
 from pegbox.search.proposals import Broke, Proposer, first_fault
 from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
 from pegbox.space import Config, ConfigSpace
+from pegbox.task.work import format_speed
 
 Cost: TypeAlias = float | Result | None
 """Seconds, or a result; infinity and None say that the configuration failed."""
@@ -47,24 +48,35 @@ def create_tuner(
             f"create_tuner(..., {over!r}): neither a space nor a task; make one with pegbox.ConfigSpace() or "
             "pegbox.create_task(...)"
         )
+    check_int("seed", seed, minimum=0)
     space.sample(1, np.random.default_rng(0))
     given = handed(tuner, over, transfer)
     made = make_tuner(tuner, space, seed=seed, options=options, **given)
-    return AskTell(made, space, name=tuner_label(tuner), flop=getattr(over, "flop", 0.0))
+    return AskTell(
+        made,
+        space,
+        name=tuner_label(tuner),
+        flop=getattr(over, "flop", 0.0),
+        bytes_moved=getattr(over, "bytes_moved", 0.0),
+    )
 
 
 class AskTell:
     """A tuner with a guard on both sides: neither it nor who drives it has to be right.
 
     What is told is kept, whatever the tuner makes of it: `trials` has everything, in the order of telling. Of a
-    configuration that is told again the latest result counts. `flop` (per call) turns seconds into GFLOP/s.
+    configuration that is told again the latest result counts. `flop` (per call) turns seconds into GFLOP/s,
+    `bytes_moved` into GB/s where there is no arithmetic.
     """
 
-    def __init__(self, tuner: Tuner, space: ConfigSpace, *, name: str | None = None, flop: float = 0.0) -> None:
+    def __init__(
+        self, tuner: Tuner, space: ConfigSpace, *, name: str | None = None, flop: float = 0.0, bytes_moved: float = 0.0
+    ) -> None:
         self.tuner = tuner
         self.name = name or type(tuner).__name__
         self.space = space
         self.flop = flop
+        self.bytes_moved = bytes_moved
         self.trials: list[Trial] = []
         self._fingerprint = space.fingerprint
         self._proposer = Proposer(tuner, self.name, space=space)
@@ -97,7 +109,8 @@ class AskTell:
             ArgumentError: what is no cost, no configuration of the space, or not as many of the one as of the other.
             TuningError: the tuner broke. What was told is kept.
         """
-        told = [configs] if isinstance(configs, Config) else list(configs)
+        several = [configs] if isinstance(configs, Config) else configs
+        told = check_list("tell: configs", several, "a configuration, or a list of them")
         if (fault := first_fault(told, self.space)) is not None:
             raise ArgumentError(f"tell: configs[{fault[0]}] is {fault[1]}")
         results = [_result(place, cost) for place, cost in enumerate(_listed(told, costs))]
@@ -126,7 +139,8 @@ class AskTell:
 
     def __repr__(self) -> str:
         best = self.best
-        found = f", best {best[1]:.4g} s at {best[0]}" if best else ""
+        speed = format_speed(best[1], flop=self.flop, bytes_moved=self.bytes_moved) if best else ""
+        found = f", best {best[1]:.4g} s{f' ({speed})' if speed else ''} at {best[0]}" if best else ""
         return f"<AskTell {self.name}: {len(self.trials)} trials{found}>"
 
     def _best(self) -> Trial | None:
@@ -137,7 +151,9 @@ class AskTell:
         best = self._best()
         winner = None
         if best is not None and isinstance(best.result, Ok):
-            winner = BestTrial(best.config, best.cost, best.gflops, best.result, best.number)
+            winner = BestTrial(
+                best.config, best.cost, best.gflops, best.result, best.number, bytes_moved=self.bytes_moved
+            )
         elapsed = time.monotonic() - self._started
         result = TuneResult(winner, tuple(self.trials), elapsed, {}, "error", self.name, self.flop)
         return TuningError(f"{error}; the {len(self.trials)} trials told so far are kept in .trials", result)
@@ -171,7 +187,7 @@ def _seconds(place: int, cost: Any) -> float:
         if isinstance(cost, bool | np.bool_ | str | bytes):
             raise TypeError
         return math.inf if cost is None else float(cost)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentError(
             f"tell: costs[{place}]={cost!r} of type {type(cost).__name__} is no number of seconds; give a float, None "
             "for a failure, or a result (pegbox.measure.Ok(costs) holds several repeats)"

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, TypeAlias
 
+from pegbox.checks import check_callable, check_list
 from pegbox.search.outcome import StopReason, Trial, TuneResult
 from pegbox.search.state import SearchState
 
@@ -58,6 +59,13 @@ class FunctionCallback(Callback):
         return getattr(self.function, "__qualname__", repr(self.function))
 
 
+def check_callbacks(callbacks: object) -> list[CallbackLike]:
+    """`callbacks` as a list. Raises `ArgumentError` for what is none, and for members that cannot be called."""
+    wanted = "a list of callbacks: functions of a trial, or objects of classes that derive from pegbox.Callback"
+    listed = check_list("callbacks", callbacks, wanted)
+    return [each if isinstance(each, Callback) else check_callable("callbacks", each, wanted) for each in listed]
+
+
 class CallbackBroke(Exception):
     """An essential callback raised. The error itself is the cause."""
 
@@ -66,7 +74,8 @@ class CallbackList:
     """Calls each callback, essential ones first, and keeps their errors apart."""
 
     def __init__(self, callbacks: Iterable[CallbackLike]) -> None:
-        wrapped = [c if isinstance(c, Callback) else FunctionCallback(c) for c in callbacks]
+        listed = check_callbacks(callbacks)
+        wrapped = [c if isinstance(c, Callback) else FunctionCallback(c) for c in listed]
         self._callbacks = sorted(wrapped, key=lambda callback: not callback.essential)
         self.stop: StopReason | None = None
 

@@ -40,10 +40,23 @@ def make_tuner(
     bound = bind_options(owner, factory, {**written, **(options or {})})
     given = {"program": program, "transfer": transfer, "experience": experience}
     declared = inspect.signature(factory).parameters
-    tuner = factory(space, seed=seed, **{name: given[name] for name in given if name in declared}, **bound)
+    handed = {name: given[name] for name in given if name in declared}
+    _check_takes_seed(owner, factory)
+    tuner = factory(space, seed=seed, **handed, **bound)
     if not isinstance(tuner, Tuner):
         raise PluginError(f"{owner} made a {type(tuner).__name__}, which has no ask(n) and tell(configs, results)")
     return tuner
+
+
+def _check_takes_seed(owner: str, factory: Callable[..., Any]) -> None:
+    signature = inspect.signature(factory)
+    try:
+        signature.bind_partial(None, seed=0)
+    except TypeError as error:
+        raise ArgumentError(
+            f"{owner} cannot be made as factory(space, seed=0): {error}; its signature is {signature}, let it take a "
+            "space and the keyword seed"
+        ) from None
 
 
 def declared(spec: str | Spec | TunerFactory, lookup: Lookup = registry.resolve) -> frozenset[str]:

@@ -12,10 +12,10 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from pegbox.checks import check_int
 from pegbox.errors import TuningError
 from pegbox.measure.result import Ok, Result
 from pegbox.search.callbacks import CallbackBroke, CallbackLike, CallbackList
-from pegbox.search.checks import check_int
 from pegbox.search.finals import MAX_ROUNDS, pick_finalists, winner_of
 from pegbox.search.interrupt import answered, shielded
 from pegbox.search.outcome import BestTrial, StopReason, Trial, TuneResult, gflops_of
@@ -45,6 +45,7 @@ def run(
     space: ConfigSpace | None = None,
     searched: ConfigSpace | None = None,
     flop: float = 0.0,
+    bytes_moved: float = 0.0,
     name: str | None = None,
     finalists: int = DEFAULT_FINALISTS,
     clock: Callable[[], float] | None = None,
@@ -54,10 +55,10 @@ def run(
     `trials` counts new measurements, `history` is told to the tuner first, may win, and is never measured again by the
     search. `early_stopping` is a number of trials without improvement. `batch_size` defaults to the tuner's own
     `batch_size`, else 16. Given `space`, a configuration from elsewhere is an error; `searched` is the part of it that
-    the tuner was given, where that is less. `flop` (per call) turns seconds into GFLOP/s. `name` stands for the tuner
-    in messages. The `finalists` fastest within noise are measured again at the end and the winner is picked from them;
-    0 leaves that out. `clock` gives seconds; by default it is the measurer's attribute `clock`, as a simulation has
-    one, else the real time.
+    the tuner was given, where that is less. `flop` (per call) turns seconds into GFLOP/s, `bytes_moved` into GB/s where
+    there is no arithmetic. `name` stands for the tuner in messages. The `finalists` fastest within noise are measured
+    again at the end and the winner is picked from them; 0 leaves that out. `clock` gives seconds; by default it is the
+    measurer's attribute `clock`, as a simulation has one, else the real time.
 
     Raises `ArgumentError` for limits that make no sense and `TuningError`, with everything measured in its `result`,
     when the tuner, an essential callback or the measurer breaks.
@@ -68,7 +69,7 @@ def run(
     loop = _Loop(
         Proposer(tuner, name, space=space, searched=searched),
         measurer,
-        SearchState(name, Limits(trials, budget_seconds, early_stopping), flop, clock),
+        SearchState(name, Limits(trials, budget_seconds, early_stopping), flop, clock, bytes_moved=bytes_moved),
         CallbackList(callbacks),
         batch_size=check_int("batch_size", wanted),
         finalists=check_int("finalists", finalists, minimum=0),
@@ -242,6 +243,7 @@ class _Loop:
             model=state.model,
             simulated=state.simulated,
             dropped=dict(self.proposer.dropped),
+            bytes_moved=state.bytes_moved,
         )
 
     def _best(self, phases: dict[str, float]) -> BestTrial | None:
@@ -253,7 +255,14 @@ class _Loop:
         if winner is None or not isinstance(winner.result, Ok):
             return None
         return BestTrial(
-            winner.config, winner.cost, winner.gflops, winner.result, winner.number, winner.remeasured, phases
+            winner.config,
+            winner.cost,
+            winner.gflops,
+            winner.result,
+            winner.number,
+            winner.remeasured,
+            phases,
+            bytes_moved=self.state.bytes_moved,
         )
 
 

@@ -10,11 +10,13 @@ import difflib
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pegbox.checks import check_mapping
 from pegbox.errors import ArgumentError
+from pegbox.measure.local import LocalMeasurer
 from pegbox.search.base import RESERVED
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
@@ -34,8 +36,8 @@ class Option:
         return shown if self.default is inspect.Parameter.empty else f"{shown} = {self.default!r}"
 
 
-def options_of(factory: Callable[..., Any]) -> dict[str, Option]:
-    """The options that a factory takes by name, in the order of its signature, but for the `RESERVED` ones.
+def options_of(factory: Callable[..., Any], *, but: Collection[str] = RESERVED) -> dict[str, Option]:
+    """The options that a factory takes by name, in the order of its signature, `but` for some.
 
     The first parameter that may be given by place is the space, no option.
     """
@@ -43,28 +45,46 @@ def options_of(factory: Callable[..., Any]) -> dict[str, Option]:
     found: dict[str, Option] = {}
     for place, parameter in enumerate(inspect.signature(factory).parameters.values()):
         by_place = parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and place > 0
-        if not (by_place or parameter.kind is inspect.Parameter.KEYWORD_ONLY) or parameter.name in RESERVED:
+        if not (by_place or parameter.kind is inspect.Parameter.KEYWORD_ONLY) or parameter.name in but:
             continue
         hint = hints.get(parameter.name, _hint_of(parameter.default))
         found[parameter.name] = Option(parameter.name, hint, parameter.default)
     return found
 
 
-def bind_options(owner: str, factory: Callable[..., Any], given: Mapping[str, object]) -> dict[str, object]:
+def bind_options(
+    owner: str, factory: Callable[..., Any], given: Mapping[str, object], *, but: Collection[str] = RESERVED
+) -> dict[str, object]:
     """Check the names of `given` and turn values that are text into what `factory` declares.
 
     `owner` stands in messages, e.g. "tuner 'xgb'". Values that are no text pass as they are: the factory checks them.
     Raises `ArgumentError` that lists the valid options with their defaults.
     """
-    known = options_of(factory)
+    known = options_of(factory, but=but)
     open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in inspect.signature(factory).parameters.values())
     bound: dict[str, object] = {}
     for name, value in given.items():
-        if name not in known and (not open_ended or name in RESERVED):
+        if name not in known and (not open_ended or name in but):
             raise ArgumentError(_unknown(owner, name, value, known))
         hint = known[name].hint if name in known else Any
         bound[name] = _convert(owner, name, value, hint) if isinstance(value, str) else value
     return bound
+
+
+def measurer_options(given: Mapping[str, Any] | None, *, taken: Collection[str]) -> dict[str, object]:
+    """`measure_options` as keyword arguments of `LocalMeasurer`; `taken` are those that the caller says otherwise.
+
+    Raises `ArgumentError` for those, and for what it does not take.
+    """
+    wanted = "arguments of pegbox.measure.LocalMeasurer by name, as in {'repeats': 5}"
+    options = check_mapping("measure_options", {} if given is None else given, wanted)
+    for name in options:
+        if name in taken:
+            raise ArgumentError(
+                f"measure_options: {name}={options[name]!r} is given by the caller itself; say it outside of "
+                "measure_options, or leave it out"
+            )
+    return bind_options("measure_options", LocalMeasurer, options, but=taken)
 
 
 def _unknown(owner: str, name: str, value: object, known: Mapping[str, Option]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.search.model_report import ModelReport
+from pegbox.task.work import format_speed
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -54,6 +55,7 @@ class BestTrial:
     """The winner: `cost` in seconds, `gflops` of it, `result` as measured last, `phases` of the run that found it.
 
     `remeasured` tells whether the cost comes from the careful measurement at the end or from the trial itself.
+    `bytes_moved` (per call, at least) tell the speed of what has no arithmetic.
     """
 
     config: Config
@@ -63,9 +65,11 @@ class BestTrial:
     number: int
     remeasured: bool = False
     phases: Mapping[str, float] = field(default_factory=dict)
+    bytes_moved: float = 0.0
 
     def __str__(self) -> str:
-        speed = f", {self.gflops:.1f} GFLOP/s" if self.gflops else ""
+        told = format_speed(self.cost, flop=self.gflops * 1e9 * self.cost, bytes_moved=self.bytes_moved)
+        speed = f", {told}" if told else ""
         origin = "history" if self.number < 0 else f"trial {self.number}"
         again = ", measured again at the end" if self.remeasured else ""
         lines = [f"{format_seconds(self.cost)}{speed} ({origin}{again})", f"  config: {self.config}"]
@@ -96,6 +100,7 @@ class TuneResult:
     model: ModelReport | None = None
     simulated: bool = False
     dropped: Mapping[str, int] = field(default_factory=dict)
+    bytes_moved: float = 0.0
 
     @property
     def failures(self) -> dict[str, int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from pegbox.checks import check_list
 from pegbox.errors import ArgumentError, PegboxError, SpaceError
 from pegbox.features import program_features as features_of
 from pegbox.records.journal import Journal, RecordWarning
@@ -73,7 +74,8 @@ def load_transfer(sources: TransferSource | Sequence[TransferSource], task: Sear
     own = task.task if isinstance(task, RecordedSpace) else task
     if not isinstance(own, Task):
         raise ArgumentError(f"transfer={sources!r}: {task.name} has no template whose other shapes could help")
-    listed = [sources] if isinstance(sources, str | os.PathLike | Journal) else list(sources)
+    several = [sources] if isinstance(sources, str | os.PathLike | Journal) else sources
+    listed = check_list("transfer", several, "a file of records, the name of a recorded space, or a list of these")
     found: list[Transfer] = []
     skipped: list[str] = []
     for source in listed:

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from pegbox.search.callbacks import Callback
 from pegbox.search.outcome import Trial, TuneResult, format_counts, format_seconds
 from pegbox.search.state import SearchState
+from pegbox.task.work import format_speed
 
 
 def progress(stream: TextIO | None = None) -> Callback:
@@ -61,9 +62,8 @@ def _seconds_left(state: SearchState) -> float | None:
 def _best(state: SearchState) -> str:
     if state.best is None:
         return "best: none yet"
-    if state.best.gflops:
-        return f"best {state.best.gflops:.1f} GFLOP/s"
-    return f"best {format_seconds(state.best.cost)}"
+    speed = format_speed(state.best.cost, flop=state.flop, bytes_moved=state.bytes_moved)
+    return f"best {speed or format_seconds(state.best.cost)}"
 
 
 class LineProgress(Callback):

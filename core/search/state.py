@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Failed
 from pegbox.records.simulated import VirtualClock
-from pegbox.search.checks import check_float, check_int
 from pegbox.search.model_report import ModelReport
 from pegbox.search.outcome import StopReason, Trial
 
@@ -57,6 +57,7 @@ class SearchState:
     tuner: str
     limits: Limits
     flop: float = 0.0
+    bytes_moved: float = field(default=0.0, kw_only=True)
     clock: Callable[[], float] = time.monotonic
     trials: list[Trial] = field(default_factory=list)
     best: Trial | None = None

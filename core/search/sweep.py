@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pegbox.checks import check_int, check_seconds
 from pegbox.errors import ArgumentError, RecordError
 from pegbox.measure.local import LocalMeasurer
 from pegbox.records.history import load_history, matching, to_config
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record, describe_host
-from pegbox.search.callbacks import CallbackLike
-from pegbox.search.checks import parse_budget
+from pegbox.search.callbacks import CallbackLike, check_callbacks
+from pegbox.search.options import measurer_options
 from pegbox.search.progress import progress as progress_callback
 from pegbox.search.recorder import Recorder
 from pegbox.search.settle import MOST
@@ -44,7 +45,7 @@ def sweep(
     seed: int = 0,
     budget: float | str | None = None,
     runner: str | RunnerFactory = "local",
-    timeout: float = 10.0,
+    timeout: float | str = 10.0,
     callbacks: Iterable[CallbackLike] = (),
     progress: bool = True,
     measure_options: Mapping[str, Any] | None = None,
@@ -60,7 +61,7 @@ def sweep(
         passes: how often all that ran is measured again before the fastest are, each time in other company. One
             measurement of a sample on a noisy machine is often 5% off; the costs of many short ones are not.
         seed: which sample, in which order.
-        budget: stop after that time: seconds, or text such as "60s", "5m", "1h".
+        budget: stop after that time: seconds, or text such as "60s", "5m", "1m30s".
         runner, timeout, callbacks, progress, measure_options: as for `tune`.
 
     Ctrl-C ends the sweep early; the result says so.
@@ -73,6 +74,10 @@ def sweep(
     """
     if not isinstance(task, Task):
         raise ArgumentError(f"{task!r} is no task that can be measured; make one with pegbox.create_task")
+    check_int("seed", seed, minimum=0)
+    limit = check_seconds("timeout", timeout)
+    further = measurer_options(measure_options, taken={"runner", "seed", "timeout", "best"})
+    listeners = check_callbacks(callbacks)
     journal = records if isinstance(records, Journal) else Journal(records)
     journal.check_writable()
     known, before = _known(journal, task, whole=configs is None)
@@ -82,20 +87,20 @@ def sweep(
         configs,
         passes=passes,
         seed=seed,
-        budget_seconds=parse_budget(budget),
+        budget_seconds=None if budget is None else check_seconds("budget", budget),
         known=known,
         before=before,
-        callbacks=[recorder, *([progress_callback()] if progress else []), *callbacks],
+        callbacks=[recorder, *([progress_callback()] if progress else []), *listeners],
         heard=lambda config, result: recorder.append(config, result, remeasured=True),
         say=_print if progress else lambda line: None,
         source=str(journal.path),
         host=describe_host(),
     )
     best = min((result.cost for result in known.values() if result.ok), default=float("inf"))
-    options: dict[str, Any] = {"runner": runner, "seed": seed, "timeout": timeout, "best": best, "kept_builds": MOST}
+    options: dict[str, Any] = {"runner": runner, "seed": seed, "timeout": limit, "best": best, "kept_builds": MOST}
     if passes:
         options |= {"kept_builds": _KEPT, "rounds": _ROUNDS}
-    with LocalMeasurer(task, **{**options, **(measure_options or {})}) as measurer:
+    with LocalMeasurer(task, **{**options, **further}) as measurer:
         return plan.run(measurer)
 
 

@@ -13,17 +13,18 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from pegbox.checks import check_int
 from pegbox.errors import ArgumentError, SpaceError
 from pegbox.measure.result import Failed, Result
 from pegbox.records.recorded import RecordedSpace
 from pegbox.search.callbacks import CallbackLike
-from pegbox.search.checks import check_int
 from pegbox.search.fair import LISTED, fair_order
 from pegbox.search.interrupt import answered
 from pegbox.search.loop import run
-from pegbox.search.outcome import format_counts, format_seconds, gflops_of
+from pegbox.search.outcome import format_counts, format_seconds
 from pegbox.search.protocols import Measurer
 from pegbox.search.settle import Again, Hearer, Settling, repeat
+from pegbox.task.work import format_speed
 
 if TYPE_CHECKING:
     from pegbox.space import Config, ConfigSpace
@@ -74,7 +75,8 @@ class SweepResult:
             return "\n".join([*lines, "  nothing valid was found"])
         shares = ", ".join(f"{self.recorded.share_within(s):.2%} reach {s:.0%} of it" for s in (0.95, 0.90, 0.75))
         best = self.results[self.best]
-        speed = f", {gflops_of(best, self.flop):.1f} GFLOP/s" if self.flop else ""
+        told = format_speed(best.cost, flop=self.flop, bytes_moved=self.recorded.bytes_moved)
+        speed = f", {told}" if told else ""
         return "\n".join([*lines, f"  best: {format_seconds(best.cost)}{speed}; {shares}", f"  config: {self.best}"])
 
 
@@ -120,6 +122,7 @@ class Sweep:
             history=self.known.items(),
             space=self.task.space,
             flop=self.task.flop,
+            bytes_moved=self.task.bytes_moved,
             name="sweep",
             finalists=0,
         )

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from pegbox.checks import check_int, check_list, check_text
 from pegbox.errors import SpaceError
 from pegbox.space.entities import AnnotateEntity
 from pegbox.space.knob import Condition, Floats, Knob, near_names, one_hot, preview, refuse_too_many, require_values
@@ -96,6 +97,7 @@ def annotate_knob(
         SpaceError: an unknown policy or annotation, or an argument that the policy does not take.
     """
     names = checked_axes("annotate", name, axes)
+    check_text(f"annotate knob {name!r}: policy", policy, error=SpaceError)
     for argument, value, owner in (
         ("candidate", candidate, "candidate"),
         ("num_anchor", num_anchor, "locate_cache"),
@@ -111,7 +113,9 @@ def annotate_knob(
             rows = _anchors(name, len(names), num_anchor)
         case "candidate":
             assert candidate is not None
-            rows = [_candidate(name, names, row) for row in candidate]
+            wanted = "a list of lists of annotations, one for each axis"
+            listed = check_list(f"annotate knob {name!r}: candidate", candidate, wanted, error=SpaceError)
+            rows = [_candidate(name, names, row) for row in listed]
         case _:
             rows = _combinations(name, len(names), policy)
     choices = tuple(AnnotateEntity(row) for row in dict.fromkeys(rows))
@@ -146,17 +150,15 @@ def _bound(name: str, count: int, *, virtual: bool) -> tuple[str, ...]:
 
 
 def _anchors(name: str, count: int, num_anchor: int) -> list[tuple[int, ...]]:
-    if not 1 <= num_anchor <= count:
-        raise SpaceError(
-            f"annotate knob {name!r}: num_anchor is {num_anchor}, but there are {count} axes to choose from"
-        )
+    check_int(f"annotate knob {name!r} of {count} axes: num_anchor", num_anchor, maximum=count, error=SpaceError)
     refuse_too_many(name, math.comb(count, num_anchor), "use fewer axes")
     return list(itertools.combinations(range(count), num_anchor))
 
 
 def _candidate(name: str, axes: tuple[str, ...], row: Sequence[str]) -> tuple[str, ...]:
-    marks = tuple(row)
-    if isinstance(row, str) or len(marks) != len(axes):
+    wanted = f"one annotation for each of {list(axes)}"
+    marks = tuple(check_list(f"annotate knob {name!r}: candidate", row, wanted, error=SpaceError, of=str))
+    if len(marks) != len(axes):
         raise SpaceError(f"annotate knob {name!r}: candidate {row!r} must hold one annotation for each of {list(axes)}")
     for mark in marks:
         if mark not in ANNOTATIONS:

@@ -41,7 +41,7 @@ class Config:
         Raises:
             SpaceError: the space has no such knob.
         """
-        position = self.space.positions.get(name)
+        position = self.space.positions.get(name) if isinstance(name, str) else None
         if position is None or position >= len(self.digits):
             raise SpaceError(f"no knob {name!r} in this config{near_names(name, self.space.knobs)}")
         return self.space.knobs[name].entities[self.digits[position]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class Search:
 
     At most `width` partial rows are extended at once, to about `block` rows: small blocks reach complete rows sooner,
     large ones share more work. With `rng` the rows come in random order, else in ascending order of the columns in
-    `order`, the first being the most significant. `budget` bounds the partial rows looked at.
+    `order` (or descending), the first being the most significant. `budget` bounds the partial rows looked at.
     """
 
     structure: Structure
@@ -36,6 +37,7 @@ class Search:
     checks: Collection[Check]
     base: Digits
     rng: np.random.Generator | None = None
+    descending: bool = False
     block: int = BLOCK
     width: int = BLOCK
     budget: float = math.inf
@@ -47,10 +49,6 @@ class Search:
             OutOfBudget: more than `budget` partial rows were looked at.
         """
         columns = set(self.order)
-        self._due: list[list[Check]] = []
-        for depth in range(len(self.order)):
-            missing_before, missing_after = columns - set(self.order[:depth]), columns - set(self.order[: depth + 1])
-            self._due.append([c for c in self.checks if c.needs & missing_before and not c.needs & missing_after])
         rows = self.base.reshape(1, -1)
         for check in self.checks:
             if not check.needs & columns:
@@ -58,12 +56,40 @@ class Search:
         if len(rows):
             yield from self._extend(rows, 0)
 
+    def all_blocks(self) -> Iterator[Digits]:
+        """`blocks` for those who need every row: refused at once where the budget cannot do.
+
+        Nothing is dropped before the first check is due, so that at least all partial rows of that length are seen.
+        """
+        free = next((depth for depth, due in enumerate(self._due) if due), len(self.order) - 1)
+        if math.prod(self.structure.lengths[column] for column in self.order[: free + 1]) > self.budget:
+            raise OutOfBudget
+        return self.blocks()
+
+    @property
+    def descent(self) -> int:
+        """The partial rows looked at on the way to the first complete ones, if no check drops any."""
+        lengths = [self.structure.lengths[column] for column in self.order]
+        return sum(self._step(length) * length for length in lengths)
+
+    @cached_property
+    def _due(self) -> list[list[Check]]:
+        """The checks that can be asked once the column at each depth has its digit, and not before."""
+        due: list[list[Check]] = [[] for _ in self.order]
+        for check in self.checks:
+            if depths := [depth for depth, column in enumerate(self.order) if column in check.needs]:
+                due[depths[-1]].append(check)
+        return due
+
+    def _step(self, length: int) -> int:
+        return max(1, min(self.width, self.block // length))
+
     def _extend(self, rows: Digits, depth: int) -> Iterator[Digits]:
         if depth == len(self.order):
             yield rows
             return
         length = self.structure.lengths[self.order[depth]]
-        step = max(1, min(self.width, self.block // length))
+        step = self._step(length)
         for start in range(0, len(rows), step):
             grown = self._grow(rows[start : start + step], depth, length)
             if len(grown):
@@ -75,7 +101,8 @@ class Search:
         if self.budget < 0:
             raise OutOfBudget
         grown = np.repeat(rows, length, axis=0)
-        grown[:, self.order[depth]] = np.tile(np.arange(length, dtype=np.int64), len(rows))
+        digits = np.arange(length, dtype=np.int64)
+        grown[:, self.order[depth]] = np.tile(digits[::-1] if self.descending else digits, len(rows))
         for check in self._due[depth]:
             grown = grown[check.passes(grown)]
         return grown if self.rng is None else self.rng.permutation(grown)
@@ -104,7 +131,7 @@ def enumerated(structure: Structure, component: Component, budget: int) -> Digit
 
 def _collect(search: Search) -> Digits | None:
     try:
-        blocks = list(search.blocks())
+        blocks = list(search.all_blocks())
     except OutOfBudget:
         return None
     return np.concatenate(blocks) if blocks else search.base.reshape(1, -1)[:0]
@@ -167,7 +194,7 @@ def _count_under(structure: Structure, component: Component, row: Digits, budget
             total *= math.prod(structure.lengths[column] for column in columns)
             continue
         search = Search(structure, columns, inside, row, budget=budget)
-        total *= sum(len(block) for block in search.blocks())
+        total *= sum(len(block) for block in search.all_blocks())
         budget = search.budget
     fixed = [check for check in checks if not check.needs & set(free)]
     holds = all(check.passes(row.reshape(1, -1))[0] for check in fixed)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegbox.checks import check_instance
 from pegbox.errors import SpaceError
 from pegbox.space.config import Config
 from pegbox.space.digits import Digits, Mask, checked_rows, first_of_each
@@ -44,6 +45,7 @@ class ListedSpace(ConfigSpace):
 
     def __init__(self, base: ConfigSpace, rows: Digits) -> None:
         super().__init__()
+        check_instance("base", base, ConfigSpace, "the space that the rows are from", error=SpaceError)
         self.knobs = dict(base.knobs)
         self.positions = dict(base.positions)
         checked = base.canonical(checked_rows(rows, len(base.knobs)))

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pegbox.checks import check_list
 from pegbox.errors import SpaceError
 from pegbox.space.entities import OtherEntity
 from pegbox.space.knob import Condition, Floats, Knob, one_hot, preview, require_values
@@ -90,10 +91,8 @@ def option_knob(name: str, candidates: Iterable[Any], *, when: Condition | None 
     Raises:
         SpaceError: there are no candidates, or one is not a JSON value.
     """
-    if isinstance(candidates, (str, bytes)):
-        raise SpaceError(f"knob {name!r}: candidates must be a list of values, got the text {candidates!r}")
     by_key: dict[str, OtherEntity] = {}
-    for candidate in candidates:
+    for candidate in check_list(f"knob {name!r}: candidates", candidates, "a list of values", error=SpaceError):
         value = plain_value(name, candidate)
         by_key.setdefault(value_key(value), OtherEntity(value_key(value), value))
     choices = tuple(by_key.values())

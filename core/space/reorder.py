@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from pegbox.checks import check_int, check_list
 from pegbox.errors import SpaceError
 from pegbox.space.entities import ReorderEntity
 from pegbox.space.knob import Condition, Floats, Knob, near_names, preview, refuse_too_many, require_values
@@ -76,7 +77,7 @@ def reorder_knob(
         SpaceError: an unknown policy or axis, an argument the policy does not take, or too many orders.
     """
     names = checked_axes("reorder", name, axes)
-    if policy not in POLICIES:
+    if not isinstance(policy, str) or policy not in POLICIES:
         raise SpaceError(f"reorder knob {name!r}: unknown policy {policy!r}{near_names(policy, POLICIES)}")
     _check_arguments(name, policy, {"candidate": candidate, "interval": interval, "spatial": spatial, "reduce": reduce})
     orders: Iterator[Order]
@@ -90,12 +91,14 @@ def reorder_knob(
             orders = _interval_orders(name, len(names), interval)
         case "interleave" | "interleave_cuda":
             assert spatial is not None
-            chains = [[_position(name, names, axis) for axis in chain] for chain in spatial]
-            reduces = [[_position(name, names, axis) for axis in chain] for chain in reduce or ()]
+            chains = _chains(name, names, "spatial", spatial)
+            reduces = _chains(name, names, "reduce", () if reduce is None else reduce)
             orders = _interleaved(name, len(names), chains, reduces, policy == "interleave_cuda")
         case "candidate":
             assert candidate is not None
-            orders = iter([_candidate(name, names, row) for row in candidate])
+            wanted = "a list of orders, each a list of all axes"
+            listed = check_list(f"reorder knob {name!r}: candidate", candidate, wanted, error=SpaceError)
+            orders = iter([_candidate(name, names, row) for row in listed])
         case _:
             raise AssertionError(policy)
     choices = tuple(ReorderEntity(order) for order in dict.fromkeys(orders))
@@ -105,9 +108,7 @@ def reorder_knob(
 
 def checked_axes(family: str, name: str, axes: Sequence[str]) -> tuple[str, ...]:
     """The axes as a tuple of distinct names."""
-    if isinstance(axes, str):
-        raise SpaceError(f"{family} knob {name!r}: axes must be a list of names, got the text {axes!r}")
-    names = tuple(axes)
+    names = tuple(check_list(f"{family} knob {name!r}: axes", axes, "a list of names", error=SpaceError))
     if not names or not all(isinstance(axis, str) for axis in names):
         raise SpaceError(f"{family} knob {name!r}: axes must be a list of one or more names, got {axes!r}")
     if len(set(names)) != len(names):
@@ -137,13 +138,21 @@ def _check_arguments(name: str, policy: str, given: dict[str, object]) -> None:
 def _position(name: str, axes: tuple[str, ...], axis: str | int) -> int:
     if isinstance(axis, int) and 0 <= axis < len(axes):
         return axis
-    if axis not in axes:
+    if not isinstance(axis, str) or axis not in axes:
         raise SpaceError(f"reorder knob {name!r}: {axis!r} is not among its axes{near_names(axis, axes)}")
     return axes.index(str(axis))
 
 
+def _chains(name: str, axes: tuple[str, ...], argument: str, given: object) -> list[list[int]]:
+    what, wanted = f"reorder knob {name!r}: {argument}", "a list of chains of axes, as in [['y.0', 'y.1']]"
+    chains = check_list(what, given, wanted, error=SpaceError)
+    listed = [check_list(what, chain, wanted, error=SpaceError) for chain in chains]
+    return [[_position(name, axes, axis) for axis in chain] for chain in listed]
+
+
 def _candidate(name: str, axes: tuple[str, ...], row: Sequence[str | int]) -> Order:
-    order = tuple(_position(name, axes, axis) for axis in row)
+    listed = check_list(f"reorder knob {name!r}: candidate", row, "a list of all axes", error=SpaceError)
+    order = tuple(_position(name, axes, axis) for axis in listed)
     if sorted(order) != list(range(len(axes))):
         raise SpaceError(f"reorder knob {name!r}: candidate {list(row)} must hold each of {list(axes)} once")
     return order
@@ -151,7 +160,11 @@ def _candidate(name: str, axes: tuple[str, ...], row: Sequence[str | int]) -> Or
 
 def _interval_orders(name: str, count: int, interval: tuple[int, int]) -> Iterator[Order]:
     """All orders of the axes begin..end-1, the others staying where they are."""
-    begin, end = interval
+    what = f"reorder knob {name!r}: interval"
+    bounds = check_list(what, interval, "(begin, end), places among the axes", error=SpaceError)
+    if len(bounds) != 2:
+        raise SpaceError(f"{what}={interval!r}: give (begin, end), places among the axes")
+    begin, end = (check_int(what, bound, minimum=0, error=SpaceError) for bound in bounds)
     if not 0 <= begin < end <= count:
         raise SpaceError(f"reorder knob {name!r}: interval {(begin, end)} is not inside its {count} axes")
     refuse_too_many(name, math.factorial(end - begin), "reorder fewer axes, or list orders with policy 'candidate'")

@@ -1,13 +1,18 @@
 """Sampling: random valid configs, drawn component by component.
 
 Rejection first, because most spaces are mostly valid; where that finds too little, all valid rows of the component
-are listed once and drawn from; where there are too many to list, backtracking in random order builds rows. Which
-way is taken depends on the space and the seed alone, never on what was asked before: the same seed gives the same rows.
+are listed once and drawn from; where there are too many to list, backtracking in random order builds rows, each time
+from a fresh beginning. Where that finds nothing, random walks lead away from valid rows that are found otherwise: those
+that rejection left, and those in the corners of the space. Which way is taken depends on the space and the seed alone,
+never on what was asked before: the same seed gives the same rows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,34 +22,40 @@ from pegbox.space.constraint import BoundConstraint
 from pegbox.space.digits import Digits, first_of_each
 from pegbox.space.enumeration import OutOfBudget, Search, enumerated, search_order
 from pegbox.space.structure import Component, Structure
+from pegbox.space.walk import walk
 
 LIST_BUDGET = 1 << 18
 CONSTRUCT_BUDGET = 1 << 21
 LISTING_BUDGET = 1 << 23
 CONSTRUCT_WIDTH, CONSTRUCT_KEEP = 64, 16
 """Backtracking keeps this many partial rows at a time, and this many of the complete ones: kin are much alike."""
+WALKERS, BEGIN_SWEEPS, NEXT_SWEEPS = 256, 6, 2
+"""Walks that go on at once; how far to the first rows that are taken from them, and from these to the next."""
+DESCENT_SHARE = 1.5
+"""What the first attempt of backtracking may look at, in straight ways down to complete rows."""
 
 
 def sample(structure: Structure, n: int, rng: np.random.Generator) -> Digits:
     """Up to `n` distinct valid canonical rows; fewer only where the space has fewer.
 
     Raises:
-        SpaceError: the space has no valid config.
+        SpaceError: the space has no valid config, or none was found; the message says which.
     """
     if n <= 0:
         return np.zeros((0, len(structure.lengths)), dtype=np.int64)
     if structure.space.size <= max(1024, 4 * n):
-        rows = _listed(structure, n, rng)
-        if not len(rows):
-            raise SpaceError(f"the space has no valid config; {_demands(structure.constraints)}")
-        return rows
+        rows, complete = _listed(structure, n, rng)
+        if complete and not len(rows):
+            raise _empty(structure.constraints)
+        if len(rows):
+            return rows
     rows = np.zeros((0, len(structure.lengths)), dtype=np.int64)
     while len(rows) < n:
         missing = n - len(rows)
         rows = _joined(structure, rows, draw(structure, missing + missing // 4 + 8, rng))
         if 4 * (n - len(rows)) > 3 * missing:
             # Mostly repetitions: few valid configs are left, so list them.
-            return _joined(structure, rows, _listed(structure, n, rng))[:n]
+            return _joined(structure, rows, _listed(structure, n, rng)[0])[:n]
     return rows[:n]
 
 
@@ -53,68 +64,101 @@ def _joined(structure: Structure, rows: Digits, more: Digits) -> Digits:
     return rows[first_of_each(rows, structure.lengths)]
 
 
-def _listed(structure: Structure, n: int, rng: np.random.Generator) -> Digits:
-    """`n` random rows out of a list of the valid ones; the list is complete unless it would be far longer than `n`."""
+def _listed(structure: Structure, n: int, rng: np.random.Generator) -> tuple[Digits, bool]:
+    """`n` random rows out of a list of the valid ones, and whether it holds them all.
+
+    It stops where it is far longer than `n`, and is left out where nothing but a part of it could be looked at.
+    """
     tied = [component for component in structure.components if not component.free]
     free = [column for component in structure.components if component.free for column in component.columns]
     order = [column for component in tied for column in search_order(structure, component)] + free
     checks = [check for component in tied for check in component.checks]
     base = np.zeros(len(structure.lengths), dtype=np.int64)
-    blocks, found = [base.reshape(1, -1)[:0]], 0
+    blocks, found, complete = [base.reshape(1, -1)[:0]], 0, True
     try:
-        for block in Search(structure, order, checks, base, rng=rng, budget=LISTING_BUDGET).blocks():
+        for block in Search(structure, order, checks, base, rng=rng, budget=LISTING_BUDGET).all_blocks():
             blocks.append(block)
             found += len(block)
             if found >= max(64 * n, 1 << 16):
                 break
     except OutOfBudget:
-        pass
-    return rng.permutation(np.concatenate(blocks))[:n]
+        complete = False
+    return rng.permutation(np.concatenate(blocks))[:n], complete
 
 
-def draw(structure: Structure, n: int, rng: np.random.Generator) -> Digits:
-    """`n` random valid canonical rows, with repetition."""
+def draw(structure: Structure, n: int, rng: np.random.Generator, *, known: Digits | None = None) -> Digits:
+    """`n` random valid canonical rows, with repetition; `known` as for `redraw`."""
     rows = structure.canonical(rng.integers(0, structure.sizes, size=(n, len(structure.lengths)), dtype=np.int64))
     for component in structure.components:
         if component.constraints:
-            redraw(structure, component, rows, np.flatnonzero(~structure.holds(rows, component.constraints)), rng)
+            wanted = np.flatnonzero(~structure.holds(rows, component.constraints))
+            redraw(structure, component, rows, wanted, rng, known=known)
     return rows
 
 
 def redraw(
-    structure: Structure, component: Component, rows: Digits, wanted: NDArray[np.intp], rng: np.random.Generator
+    structure: Structure,
+    component: Component,
+    rows: Digits,
+    wanted: NDArray[np.intp],
+    rng: np.random.Generator,
+    *,
+    known: Digits | None = None,
 ) -> None:
     """Give the `wanted` rows new random valid digits in the component's columns, in place.
 
+    `known` are canonical rows of which some are valid, to begin at where valid ones are hard to find.
+
     Raises:
-        SpaceError: the component has no valid combination.
+        SpaceError: the component has no valid combination, or none was found.
     """
     columns = component.column_array
-    for found in _sources(structure, component, len(wanted), rng):
+    for found in _sources(structure, component, len(wanted), rng, known):
         taken, wanted = wanted[: len(found)], wanted[len(found) :]
         rows[np.ix_(taken, columns)] = found[: len(taken), columns]
         if not len(wanted):
             return
 
 
-def _sources(structure: Structure, component: Component, n: int, rng: np.random.Generator) -> Iterator[Digits]:
+def _sources(
+    structure: Structure, component: Component, n: int, rng: np.random.Generator, known: Digits | None
+) -> Iterator[Digits]:
     """Blocks of valid rows of the component, without end, cheapest way first."""
     if n == 0:
         return
     drawn, kept, budget = 0, 1, max(4096, 16 * n)
+    valid = [] if known is None else [known[structure.holds(known, component.constraints)]]
     while drawn < budget:
         batch = int(np.clip((n - kept) * (drawn + 1) // kept, 256, 8192))
         rows = _uniform(structure, component, batch, rng)
         good = rows[structure.holds(rows, component.constraints)]
         drawn, kept = drawn + batch, kept + len(good)
+        valid.append(good)
         yield good
     everything = enumerated(structure, component, LIST_BUDGET)
-    if everything is not None and not len(everything):
-        raise SpaceError(f"the space has no valid config; {_demands(component.constraints)}")
+    if everything is None:
+        yield from _beyond_listing(structure, component, n, rng, np.concatenate(valid))
+    elif not len(everything):
+        raise _empty(component.constraints)
+    while everything is not None:
+        yield everything[rng.integers(0, len(everything), n)]
+
+
+def _beyond_listing(
+    structure: Structure, component: Component, n: int, rng: np.random.Generator, valid: Digits
+) -> Iterator[Digits]:
+    """Blocks of valid rows, without end, where they are rare and too many to list; `valid` ones are known."""
+    while len(rows := _constructed(structure, component, rng)):
+        yield rows
+    valid = np.concatenate([valid, _corners(structure, component)])
+    while not len(valid):
+        yield _constructed_at_last(structure, component, rng)
+    rows = walk(structure, component, valid[rng.integers(0, len(valid), min(n, WALKERS))], rng, sweeps=BEGIN_SWEEPS)
     while True:
-        if everything is not None:
-            yield everything[rng.integers(0, len(everything), n)]
-        else:
+        yield rows
+        before, rows = rows, walk(structure, component, rows, rng, sweeps=NEXT_SWEEPS)
+        if 2 * (rows != before).any(axis=1).sum() < len(rows):
+            # No way leads on from most of them.
             yield _constructed(structure, component, rng)
 
 
@@ -125,25 +169,74 @@ def _uniform(structure: Structure, component: Component, n: int, rng: np.random.
     return structure.canonical(rows)
 
 
-def _constructed(structure: Structure, component: Component, rng: np.random.Generator) -> Digits:
-    """A block of valid rows found by backtracking in random order."""
+def _search(structure: Structure, component: Component, **options: Any) -> Search:
+    """A search for some valid rows of the component, which reaches its first complete rows soon."""
     base = np.zeros(len(structure.lengths), dtype=np.int64)
     order = search_order(structure, component)
-    search = Search(
-        structure, order, component.checks, base, rng=rng, block=1 << 15, width=CONSTRUCT_WIDTH, budget=CONSTRUCT_BUDGET
-    )
+    search = Search(structure, order, component.checks, base, block=1 << 15, width=CONSTRUCT_WIDTH, **options)
+    search.budget = DESCENT_SHARE * search.descent
+    return search
+
+
+def _constructed(structure: Structure, component: Component, rng: np.random.Generator, share: float = 1.0) -> Digits:
+    """A block of valid rows found by backtracking from a random beginning; none where it gives up.
+
+    Raises:
+        SpaceError: it saw everything, and nothing is valid.
+    """
+    search = _search(structure, component, rng=rng)
+    search.budget *= share
     try:
         for block in search.blocks():
             return block[:CONSTRUCT_KEEP]
     except OutOfBudget:
-        names = ", ".join(structure.knobs[column].name for column in component.columns)
-        raise SpaceError(
-            f"found no valid config after trying {CONSTRUCT_BUDGET:,} combinations of {names}; "
-            f"{_demands(component.constraints)}"
-        ) from None
-    raise SpaceError(f"the space has no valid config; {_demands(component.constraints)}")
+        return search.base.reshape(1, -1)[:0]
+    raise _empty(component.constraints)
 
 
-def _demands(constraints: Iterable[BoundConstraint]) -> str:
-    listed = "; ".join(str(bound.constraint) for bound in constraints)
-    return f"these constraints cannot hold together, loosen one: {listed}"
+def _constructed_at_last(structure: Structure, component: Component, rng: np.random.Generator) -> Digits:
+    """`_constructed`, begun anew until all of the budget is spent: every attempt may look at more.
+
+    Raises:
+        SpaceError: nothing is valid, or nothing was found.
+    """
+    first, tried, share = _search(structure, component).budget, 0, 1.0
+    while tried < CONSTRUCT_BUDGET:
+        if len(rows := _constructed(structure, component, rng, share)):
+            return rows
+        tried += int(first * share)
+        share *= 1.25
+    names = ", ".join(structure.knobs[column].name for column in component.columns)
+    combinations = math.prod(structure.lengths[column] for column in component.columns)
+    raise SpaceError(
+        f"found no valid config: none among {tried:,} combinations of {names} that were tried, whole ones and "
+        f"beginnings of them, out of {combinations:,}; there may be one, so loosen a constraint, declare fewer values "
+        f"of the knobs, or put values first that hold together: {_listing(component.constraints)}"
+    )
+
+
+def _corners(structure: Structure, component: Component) -> Digits:
+    """Valid rows near the first and the last one: limits on sums and products hold there if anywhere."""
+    key = component.columns
+    if key not in structure.corners:
+        found = [_first_block(_search(structure, component, descending=end)) for end in (False, True)]
+        structure.corners[key] = np.concatenate(found)
+    return structure.corners[key]
+
+
+def _first_block(search: Search) -> Digits:
+    with suppress(OutOfBudget):
+        for block in search.blocks():
+            return block
+    return search.base.reshape(1, -1)[:0]
+
+
+def _empty(constraints: Iterable[BoundConstraint]) -> SpaceError:
+    """For what was proven, by looking at everything."""
+    return SpaceError(
+        f"the space has no valid config; these constraints cannot hold together, loosen one: {_listing(constraints)}"
+    )
+
+
+def _listing(constraints: Iterable[BoundConstraint]) -> str:
+    return "; ".join(str(bound.constraint) for bound in constraints)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegbox.checks import check_callable, check_instance, check_int, check_list, check_mapping, check_text
 from pegbox.errors import SpaceError
 from pegbox.space import enumeration, sampling, variation
 from pegbox.space.annotate import annotate_knob
@@ -29,6 +31,7 @@ from pegbox.space.split import split_knob
 from pegbox.space.structure import Structure
 
 COUNT_BUDGET = 1 << 20
+MOST_SAMPLES = 1 << 31
 
 
 class ConfigSpace:
@@ -184,7 +187,14 @@ class ConfigSpace:
         Raises:
             SpaceError: `reads` is empty or names an unknown knob.
         """
-        names = (reads,) if isinstance(reads, str) else tuple(dict.fromkeys(reads))
+        check_text("add_constraint: message", message, error=SpaceError)
+        of_config = "a function of a config that says whether it holds"
+        check_callable(f"constraint {message!r}: predicate", predicate, of_config, error=SpaceError)
+        read = [reads] if isinstance(reads, str) else reads
+        wanted = "the names of the knobs that it uses"
+        names = tuple(
+            dict.fromkeys(check_list(f"constraint {message!r}: reads", read, wanted, error=SpaceError, of=str))
+        )
         if not names:
             raise SpaceError(f"constraint {message!r} reads no knob; name those that it uses in reads=")
         for name in names:
@@ -206,10 +216,14 @@ class ConfigSpace:
             raise SpaceError(f"knob {knob.name!r} is declared twice with different content:\n  {known}\n  {knob}")
 
     def _condition(self, name: str, when: Mapping[str, Any] | None) -> Condition | None:
-        if not when:
+        if when is None:
+            return None
+        shape = "the knobs that it depends on with their values, as in when={'layout': 'packed'}"
+        given = check_mapping(f"knob {name!r}: when", when, shape, error=SpaceError)
+        if not given:
             return None
         parents, texts = [], []
-        for parent, wanted in when.items():
+        for parent, wanted in given.items():
             if parent not in self.knobs:
                 known = near_names(parent, self.knobs)
                 raise SpaceError(f"knob {name!r} depends on {parent!r}, which is not declared before it{known}")
@@ -280,7 +294,10 @@ class ConfigSpace:
         Raises:
             SpaceError: too few or too many digits, or one outside its knob.
         """
-        row = tuple(int(digit) for digit in digits)
+        try:
+            row = tuple(map(operator.index, digits))
+        except TypeError:
+            raise SpaceError(f"digits={digits!r}: give integers, one per knob, as config.digits has") from None
         if len(row) != len(self.knobs):
             raise SpaceError(f"expected {len(self.knobs)} digits, one per knob, got {len(row)}: {list(row)}")
         for digit, knob in zip(row, self.knobs.values(), strict=True):
@@ -304,6 +321,8 @@ class ConfigSpace:
 
     def exists(self, config: Config, name: str) -> bool:
         """Whether a knob exists in a config; `config.exists(name)` is the usual spelling."""
+        if not isinstance(name, str) or name not in self.knobs:
+            raise SpaceError(f"no knob {name!r} in this space{near_names(name, self.knobs)}")
         when = self.knobs[name].when
         return when is None or all(
             config.digits[self.positions[parent]] in digits and self.exists(config, parent)
@@ -312,6 +331,8 @@ class ConfigSpace:
 
     def violated(self, config: Config) -> tuple[str, ...]:
         """Messages of the constraints that a config breaks; empty for a valid one."""
+        wanted = "a config, from space.get(index) or space.config(digits)"
+        check_instance("config", config, Config, wanted, error=SpaceError)
         structure = self.structure
         row = self._rows([config.digits])
         bound = structure.constraints
@@ -326,23 +347,24 @@ class ConfigSpace:
     # Whole arrays of digits, int64 of shape (configs, knobs) --------------------------------------------------------
 
     def sample(self, n: int, rng: np.random.Generator) -> Digits:
-        """`n` random configs: valid, canonical, all different; fewer rows only where the space has fewer.
+        """`n` random configs: valid, canonical, all different; fewer rows only where the space has, or shows, no more.
 
         Raises:
-            SpaceError: the space has no valid config (or none was found after millions of tries).
+            SpaceError: the space has no valid config, or none was found among millions; the message says which.
         """
-        return sampling.sample(self.structure, n, rng)
+        check_int("sample: n", n, minimum=0, maximum=MOST_SAMPLES, error=SpaceError)
+        return sampling.sample(self.structure, n, _generator(rng))
 
     def neighbors(self, digits: Digits, rng: np.random.Generator) -> Digits:
         """One random valid neighbour per row: one knob moved, mostly to one of its closest values."""
-        return variation.neighbors(self.structure, self._rows(digits), rng)
+        return variation.neighbors(self.structure, self._rows(digits), _generator(rng))
 
     def crossover(self, a: Digits, b: Digits, rng: np.random.Generator) -> Digits:
         """One child per pair of rows: every knob comes from one of the parents, repaired to a valid config."""
         rows_a, rows_b = self._rows(a), self._rows(b)
         if rows_a.shape != rows_b.shape:
             raise SpaceError(f"crossover pairs rows, but got {len(rows_a)} and {len(rows_b)} of them")
-        return variation.crossover(self.structure, rows_a, rows_b, rng)
+        return variation.crossover(self.structure, rows_a, rows_b, _generator(rng))
 
     def canonical(self, digits: Digits) -> Digits:
         """The rows with digits of knobs that do not exist set to 0."""
@@ -402,3 +424,8 @@ class ConfigSpace:
 
     def __repr__(self) -> str:
         return f"<ConfigSpace of {len(self.knobs)} knobs, {self.size} points>"
+
+
+def _generator(rng: object) -> np.random.Generator:
+    wanted = "a generator of NumPy, such as numpy.random.default_rng(0)"
+    return check_instance("rng", rng, np.random.Generator, wanted, error=SpaceError)

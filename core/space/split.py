@@ -11,12 +11,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pegbox.checks import check_callable, check_int, check_list
 from pegbox.errors import SpaceError
 from pegbox.space.entities import SplitEntity
 from pegbox.space.knob import Condition, Floats, Knob, near_names, preview, refuse_too_many, require_values
 
 POLICIES = ("factors", "power2", "verbose", "candidate")
 MAX_EXTENT = 1 << 40
+MAX_OUTPUTS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,7 @@ def split_knob(
         outputs = 2 if num_outputs is None else num_outputs
         choices = generated(extent, policy, outputs, min(extent, max_factor or extent), tails)
     if filter is not None:
+        check_callable(f"split knob {name!r}: filter", filter, "a function of a split, lambda e: ...", error=SpaceError)
         choices = tuple(choice for choice in choices if filter(choice))
     require_values(name, choices, f"no split of {extent} is left under policy {policy!r}; loosen filter or no_tail")
     return SplitKnob(name, extent, choices, policy, when=when)
@@ -112,14 +115,14 @@ def _checked_extent(name: str, axis: object) -> int:
 def _check_arguments(
     name: str, policy: str, num_outputs: int | None, max_factor: int | None, candidate: object | None
 ) -> None:
-    if policy not in POLICIES:
+    if not isinstance(policy, str) or policy not in POLICIES:
         raise SpaceError(f"split knob {name!r}: unknown policy {policy!r}{near_names(policy, POLICIES)}")
     if (policy == "candidate") != (candidate is not None):
         raise SpaceError(f"split knob {name!r}: policy 'candidate' and the argument candidate= go together")
-    if num_outputs is not None and num_outputs < 1:
-        raise SpaceError(f"split knob {name!r}: num_outputs is {num_outputs}; a split has at least one output")
-    if max_factor is not None and max_factor < 1:
-        raise SpaceError(f"split knob {name!r}: max_factor is {max_factor}; a factor is at least 1")
+    if num_outputs is not None:
+        check_int(f"split knob {name!r}: num_outputs", num_outputs, maximum=MAX_OUTPUTS, error=SpaceError)
+    if max_factor is not None:
+        check_int(f"split knob {name!r}: max_factor", max_factor, error=SpaceError)
 
 
 @lru_cache(maxsize=512)
@@ -195,7 +198,8 @@ def _candidates(
     no_tail: bool,
 ) -> tuple[SplitEntity, ...]:
     """The listed splits, checked, each meaning once."""
-    rows = [_checked_candidate(name, extent, row) for row in candidate]
+    listed = check_list(f"split knob {name!r}: candidate", candidate, "a list of lists of extents", error=SpaceError)
+    rows = [_checked_candidate(name, extent, row) for row in listed]
     outputs = num_outputs if num_outputs is not None else len(rows[0].sizes) if rows else 0
     by_inner: dict[tuple[int, ...], SplitEntity] = {}
     for row in rows:
@@ -211,7 +215,7 @@ def _candidates(
 def _checked_candidate(name: str, extent: int, row: Sequence[int]) -> SplitEntity:
     try:
         sizes = tuple(int(size) for size in row)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise SpaceError(f"split knob {name!r}: candidate {row!r} is no list of extents") from error
     if not sizes or any(size < 1 for size in sizes[1:]) or sizes[0] == 0 or sizes[0] < -1:
         raise SpaceError(

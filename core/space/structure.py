@@ -59,6 +59,7 @@ class Structure:
     knobs: tuple[Knob, ...] = field(init=False)
     lengths: tuple[int, ...] = field(init=False)
     tables: dict[tuple[int, ...], Digits | None] = field(default_factory=dict, init=False)
+    corners: dict[tuple[int, ...], Digits] = field(default_factory=dict, init=False)
     nearest: dict[int, Digits] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ from pegbox.space.digits import Digits, Mask
 from pegbox.space.knob import Floats
 from pegbox.space.sampling import draw, redraw
 from pegbox.space.structure import Structure
+from pegbox.space.walk import awakened
 
 NEAREST = 8
 NEAR_SHARE = 0.75
@@ -46,15 +47,7 @@ def _moved(structure: Structure, rows: Digits, movable: Mask, rng: np.random.Gen
     for column in np.unique(chosen).tolist():
         group = np.flatnonzero(chosen == column)
         moved[group, column] = _step(structure, column, rows[group, column], rng)
-    return _awakened(structure, rows, moved, rng)
-
-
-def _awakened(structure: Structure, before: Digits, after: Digits, rng: np.random.Generator) -> Digits:
-    """Knobs that did not exist before start at a random value: always starting at the first would be a bias."""
-    if not structure.conditions:
-        return after
-    fresh = rng.integers(0, structure.sizes, size=after.shape, dtype=np.int64)
-    return structure.canonical(np.where(structure.active(before), after, fresh))
+    return awakened(structure, rows, moved, rng)
 
 
 def _step(structure: Structure, column: int, digits: Digits, rng: np.random.Generator) -> Digits:
@@ -114,7 +107,7 @@ def _any_move(structure: Structure, row: Digits, rng: np.random.Generator) -> Di
     moves = np.repeat(row.reshape(1, -1), len(columns), axis=0)
     moves[np.arange(len(moves)), columns] = digits
     moves = moves[(moves != row).any(axis=1)]
-    moves = _awakened(structure, np.repeat(row.reshape(1, -1), len(moves), axis=0), moves, rng)
+    moves = awakened(structure, np.repeat(row.reshape(1, -1), len(moves), axis=0), moves, rng)
     moves = moves[structure.holds(moves)]
     return moves[rng.integers(0, len(moves))] if len(moves) else _redrawn(structure, row, rng)
 
@@ -122,12 +115,13 @@ def _any_move(structure: Structure, row: Digits, rng: np.random.Generator) -> Di
 def _redrawn(structure: Structure, row: Digits, rng: np.random.Generator) -> Digits:
     """The row with one component drawn anew, or a new row where that changes nothing."""
     tied = [component for component in structure.components if component.constraints]
-    for i in rng.integers(0, len(tied), TRIES).tolist() if tied else ():
-        fresh = row.reshape(1, -1).copy()
-        redraw(structure, tied[i], fresh, np.array([0]), rng)
-        if (fresh[0] != row).any() and structure.holds(fresh)[0]:
-            return np.asarray(fresh[0])
-    return np.asarray(draw(structure, 1, rng)[0])
+    known = row.reshape(1, -1)
+    fresh = np.repeat(known, TRIES, axis=0)
+    chosen = rng.integers(0, max(1, len(tied)), TRIES)
+    for i, component in enumerate(tied):
+        redraw(structure, component, fresh, np.flatnonzero(chosen == i), rng, known=known)
+    changed = fresh[(fresh != row).any(axis=1) & structure.holds(fresh)]
+    return np.asarray(changed[0] if len(changed) else draw(structure, 1, rng, known=known)[0])
 
 
 def crossover(structure: Structure, a: Digits, b: Digits, rng: np.random.Generator) -> Digits:
@@ -150,5 +144,5 @@ def crossover(structure: Structure, a: Digits, b: Digits, rng: np.random.Generat
             broken = np.flatnonzero(~structure.holds(children, component.constraints))
             children[np.ix_(broken, columns)] = parents[np.ix_(broken, columns)]
         broken = np.flatnonzero(~structure.holds(children, component.constraints))
-        redraw(structure, component, children, broken, rng)
+        redraw(structure, component, children, broken, rng, known=np.concatenate([a, b]))
     return children

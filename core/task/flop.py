@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from pegbox.compute.graph import post_order
+from pegbox.compute.ops import FLOP
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.expr.build import ZERO
 from pegbox.expr.dtypes import INDEX
@@ -17,11 +18,13 @@ def count_flop(outputs: Sequence[Tensor]) -> float:
     """Floating-point (or integer value) operations of the whole graph; index arithmetic does not count.
 
     Each add, multiply, comparison by min/max and intrinsic counts one, each combining step of a reduction as many
-    as the combiner has. A multiply-accumulate is two.
+    as the combiner has. A multiply-accumulate is two. An operation whose `attrs` say "FLOP" counts for that.
     """
     total = 0.0
     for op in post_order([t.op for t in outputs]):
-        if isinstance(op, ComputeOp):
+        if isinstance(op, ComputeOp) and FLOP in op.attrs:
+            total += op.attrs[FLOP]
+        elif isinstance(op, ComputeOp):
             points = math.prod(iv.extent for iv in (*op.axis, *op.reduce_axis))
             total += points * sum(map(operations, _elements(op)))
     return total

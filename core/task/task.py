@@ -8,10 +8,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pegbox.checks import check_list, check_mapping
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.target import Target
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
-from pegbox.errors import PegboxError, TemplateError
+from pegbox.errors import ArgumentError, PegboxError, TemplateError
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
 from pegbox.schedule.schedule import Schedule
@@ -21,6 +22,7 @@ from pegbox.space import Config, ConfigSpace
 from pegbox.task.config_view import ApplyingConfig, DeclaringConfig, TemplateConfig
 from pegbox.task.flop import count_flop
 from pegbox.task.template import Template, find_template
+from pegbox.task.work import bytes_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,6 +63,11 @@ class Task:
         return count_flop(self.outputs) if self._declared_flop is None else self._declared_flop
 
     @property
+    def bytes_moved(self) -> float:
+        """Bytes that one call moves at least: each of its arguments once."""
+        return bytes_of(self._tensors)
+
+    @property
     def tensors(self) -> tuple[Tensor, ...]:
         """The kernel's arguments in call order, as the declaring run made them."""
         return self._tensors
@@ -80,6 +87,10 @@ class Task:
         from pegbox.compute.reference import evaluate  # NumPy is needed only here
 
         given = [t for t in self._tensors if isinstance(t.op, PlaceholderOp)]
+        wanted = f"one array for each of {', '.join(t.name for t in given)}"
+        inputs = check_list("inputs", inputs, wanted)
+        if len(inputs) != len(given):
+            raise ArgumentError(f"inputs: {len(inputs)} arrays; give {wanted}")
         return evaluate(self.outputs, dict(zip(given, inputs, strict=True)))
 
     def schedule(self, config: Config) -> Schedule:
@@ -162,7 +173,10 @@ def create_task(
 
     Raises:
         UnknownName, PluginError, TemplateError: the template is not found or does not take the arguments.
+        ArgumentError: `args` is no list, or `kwargs` no mapping.
         TargetError: a malformed target.
     """
+    listed = check_list("args", args, f"the template's arguments as a list or tuple, such as args=({args!r},)")
+    named = check_mapping("kwargs", {} if kwargs is None else kwargs, "the template's arguments by name, as a dict")
     resolved = target if isinstance(target, Target) else Target(target)
-    return Task(find_template(template), args, kwargs or {}, resolved)
+    return Task(find_template(template), listed, named, resolved)

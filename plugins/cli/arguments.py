@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pegbox as pb
+from pegbox.checks import DURATIONS, read_seconds
 from pegbox.errors import ArgumentError
 
 if TYPE_CHECKING:
     from pegbox.task.task import Task
-
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
 
 
 def add_task_arguments(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -68,10 +66,9 @@ def read_value(text: str) -> Any:
 
 def duration(text: str) -> float:
     """Seconds of "90", "90s", "1.5m", "2h" or "1m30s"; for argparse."""
-    parts = _DURATION.findall(text)
-    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
-    if "".join(number + unit for number, unit in parts) != text or seconds <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time: write 90, 90s, 1.5m, 2h or 1m30s")
+    seconds = read_seconds(text)
+    if not seconds:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time: write {DURATIONS}")
     return seconds
 
 

@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     search.add_argument(
         "--trials", type=positive, metavar="N", help="configurations to try (default: 200, or no limit with --budget)"
     )
-    search.add_argument("--budget", type=duration, metavar="TIME", help="stop after this time: 60s, 5m, 1h")
+    search.add_argument("--budget", type=duration, metavar="TIME", help="stop after this time: 60s, 1m30s, 1h")
     search.add_argument("--early-stopping", type=positive, metavar="N", help="stop after N trials without a better one")
     search.add_argument(
         "--seed", type=natural, metavar="N", help="the same seed and measurements give the same search (default: 0)"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from pegbox.checks import check_choice, check_float, check_int
 from pegbox.errors import ArgumentError
-from pegbox.search.checks import check_choice, check_float, check_int
 
 
 @pytest.mark.parametrize("value", [0, -3, 2.5, "4", True, None, math.nan])

@@ -83,7 +83,7 @@ def test_candidates_are_kept():
         ("try_unrol", {}, "unknown policy 'try_unrol'; did you mean 'try_unroll'"),
         ("locate_cache", {}, "go together"),
         ("none", {"num_anchor": 1}, "go together"),
-        ("locate_cache", {"num_anchor": 3}, "there are 2 axes"),
+        ("locate_cache", {"num_anchor": 3}, "of 2 axes: num_anchor=3 is out of range"),
         ("candidate", {}, "go together"),
         ("candidate", {"candidate": []}, "no candidates"),
         ("candidate", {"candidate": [["vec"]]}, "one annotation for each"),

@@ -121,8 +121,84 @@ def test_giving_up_says_how_much_was_tried(monkeypatch):
         pair = names[i : i + 2]
         space.add_constraint(lambda c, p=pair: c[p[0]].val % 2 == c[p[1]].val % 2, reads=pair, message=f"parity {i}")
     space.add_constraint(lambda c: c["k0"].val % 2 != c["k7"].val % 2, reads=("k0", "k7"), message="odd one out")
-    with pytest.raises(SpaceError, match=r"no valid config.*combinations of k0, k1"):
+    with pytest.raises(SpaceError, match=r"none among [\d,]+ combinations of k0, k1.*there may be one") as caught:
         space.sample(1, np.random.default_rng(0))
+    assert "cannot hold" not in str(caught.value)
+
+
+def tied_space(knobs=18, values=10, holds=lambda total: total <= 30):
+    """One constraint over all knobs: nothing can be left out before the last one has its value."""
+    space = ConfigSpace()
+    names = tuple(f"k{i}" for i in range(knobs))
+    for name in names:
+        space.define_knob(name, range(values))
+    space.add_constraint(lambda c: holds(sum(c[n].val for n in names)), reads=names, message="the sum")
+    return space
+
+
+@pytest.mark.parametrize("holds", [lambda total: total <= 30, lambda total: total >= 132])
+def test_rare_configs_under_one_constraint_over_all_knobs_are_found(holds):
+    """One random draw in 200,000 is valid; those that are lie around the first config, or around the last one."""
+    space = tied_space(holds=holds)
+    rows = space.sample(150, np.random.default_rng(0))
+    assert len(rows) == 150
+    assert distinct(rows)
+    assert space.is_valid(rows).all()
+    # Of all valid configs, nearly all lie close to the limit, and no knob differs from another.
+    distance = np.minimum(rows.sum(axis=1), 9 * 18 - rows.sum(axis=1))
+    assert 27 < distance.mean() < 29.5
+    assert np.abs(rows.mean(axis=0) - rows.mean()).max() < 0.6
+
+
+def test_the_first_config_of_such_a_space_is_listed_at_once_and_its_count_is_unknown():
+    space = tied_space()
+    assert next(space.iterate()).index == 0
+    assert space.num_valid() is None
+
+
+def test_the_same_seed_walks_the_same_way():
+    fresh, used = tied_space(12), tied_space(12)
+    used.sample(20, np.random.default_rng(5))
+    assert (fresh.sample(9, np.random.default_rng(1)) == used.sample(9, np.random.default_rng(1))).all()
+
+
+def test_the_only_valid_config_of_such_a_space_is_all_there_is():
+    space = tied_space(holds=lambda total: total == 0)
+    rng = np.random.default_rng(0)
+    assert space.sample(4, rng).tolist() == [[0] * 18]
+    assert space.neighbors(np.zeros((1, 18), dtype=np.int64), rng).tolist() == [[0] * 18]
+
+
+def test_a_walk_passes_where_no_single_knob_can_move():
+    space = tied_space(8, 50, holds=lambda total: total == 20)
+    rows = space.sample(30, np.random.default_rng(0))
+    assert len(rows) == 30
+    assert set(rows.sum(axis=1).tolist()) == {20}
+
+
+def test_what_lies_nowhere_near_is_not_said_to_be_impossible(monkeypatch):
+    monkeypatch.setattr("pegbox.space.sampling.CONSTRUCT_BUDGET", 50_000)
+    space = tied_space(holds=lambda total: total == 1000)
+    with pytest.raises(SpaceError, match=r"none among [\d,]+ combinations .* out of 1,0{3}.*there may be one"):
+        space.sample(1, np.random.default_rng(0))
+
+
+def test_relatives_of_valid_rows_are_found_where_sampling_finds_nothing(monkeypatch):
+    """Valid rows that are known are begun at, so that walking a space never says that it is empty."""
+    monkeypatch.setattr("pegbox.space.sampling.CONSTRUCT_BUDGET", 50_000)
+    middle = tuple([4, 5] * 9)
+    space = ConfigSpace()
+    names = tuple(f"k{i}" for i in range(18))
+    for name in names:
+        space.define_knob(name, range(10))
+    space.add_constraint(
+        lambda c: tuple(c[n].val for n in names) in (middle, middle[::-1]), reads=names, message="one of two"
+    )
+    with pytest.raises(SpaceError, match="there may be one"):
+        space.sample(1, np.random.default_rng(0))
+    pair = np.array([middle, middle[::-1]])
+    assert space.is_valid(space.neighbors(pair, np.random.default_rng(0))).all()
+    assert space.is_valid(space.crossover(pair, pair[::-1], np.random.default_rng(0))).all()
 
 
 def test_samples_spread_over_the_space():

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pegbox.checks import check_choice, check_float, check_int
 from pegbox.errors import PluginError
-from pegbox.search.checks import check_choice, check_float, check_int
 from pegbox.search.protocols import Features, Floats
 from pegbox.tuners.cost_models.training import (
     checked_features,

@@ -7,6 +7,7 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
+from pegbox.checks import check_text
 from pegbox.errors import ScriptError
 
 
@@ -64,7 +65,8 @@ class Source:
 
 
 def source_of_text(text: str, file: str) -> Source:
-    return Source(file, tuple(text.splitlines(keepends=True)))
+    check_text("from_source: text", text, error=ScriptError)
+    return Source(check_text("from_source: file", file, error=ScriptError), tuple(text.splitlines(keepends=True)))
 
 
 def source_of(what: Any) -> Source:

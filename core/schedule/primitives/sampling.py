@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from random import Random
 
+from pegbox.checks import check_int
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import For
 from pegbox.schedule.analysis import written_buffers
@@ -19,6 +20,8 @@ from pegbox.schedule.outline import refuse
 from pegbox.schedule.primitives.compute_at import INLINE, ROOT, ComputeAtPrimitives
 from pegbox.schedule.primitives.inline import InlinePrimitives
 from pegbox.schedule.recording import primitive
+
+MOST_FACTORS = 64
 
 
 class SamplingPrimitives(ComputeAtPrimitives, InlinePrimitives):
@@ -47,8 +50,8 @@ class SamplingPrimitives(ComputeAtPrimitives, InlinePrimitives):
         """
         old = self._loop(loop)
         limit = old.extent if max_innermost_factor is None else max_innermost_factor
-        if n < 1 or limit < 1:
-            raise ScheduleError(f"{n} factors, the last at most {limit}; give positive numbers")
+        check_int("n", n, maximum=MOST_FACTORS, error=ScheduleError)
+        check_int("max_innermost_factor", limit, error=ScheduleError)
         if n == 1 and old.extent > limit:
             raise self._no_tile(old, f"the only factor is the extent {old.extent}, more than {limit}")
         if decision is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import overload
 
+from pegbox.checks import check_list
 from pegbox.compute.reducer import Reduce
 from pegbox.compute.tensor import ComputeOp, IterVar, Operation, Range, Tensor, read_buffers
 from pegbox.errors import ScheduleError
@@ -35,7 +36,7 @@ class CacheRewrites(TEScheduleBase):
             ScheduleError: an unknown scope, not all outputs of one operation are given, or its reduce axes were
                 scheduled already.
         """
-        given = [tensor] if isinstance(tensor, Tensor) else list(tensor)
+        given = [tensor] if isinstance(tensor, Tensor) else _tensors("cache_write: tensor", tensor)
         if not given:
             raise ScheduleError("cache_write: no tensor given")
         stage = self[given[0]]
@@ -67,8 +68,11 @@ class CacheRewrites(TEScheduleBase):
         Raises:
             ScheduleError: an unknown scope, a reader does not read the tensor, or there is none.
         """
+        _tensors("cache_read: tensor", [tensor])
         _check_scope(scope, tensor)
+        wanted = "a tensor or an operation that reads it, or several of these"
         given = [readers] if isinstance(readers, Tensor | Operation) else readers
+        given = check_list(f"cache_read({tensor.name}): readers", given, wanted, error=ScheduleError)
         stages = [self[reader] for reader in given]
         known = [stage.op.name for stage in self.stages if tensor.buffer in read_buffers(stage.op.body)]
         for stage in stages:
@@ -90,6 +94,11 @@ class CacheRewrites(TEScheduleBase):
         return cached.outputs[0]
 
 
+def _tensors(name: str, given: object) -> list[Tensor]:
+    wanted = "a tensor that te.placeholder or te.compute made"
+    return check_list(name, given, wanted, error=ScheduleError, of=Tensor)
+
+
 def _check_outputs(op: ComputeOp, given: Sequence[Tensor]) -> None:
     """Raises ScheduleError: the tensors are not exactly the outputs of the operation."""
     buffers = [t.buffer for t in op.outputs]
@@ -109,7 +118,7 @@ def _check_outputs(op: ComputeOp, given: Sequence[Tensor]) -> None:
 
 
 def _check_scope(scope: str, tensor: Tensor) -> None:
-    if scope not in SCOPES:
+    if not isinstance(scope, str) or scope not in SCOPES:
         raise ScheduleError(f"unknown scope {scope!r} for a copy of {tensor.name}; use one of {', '.join(SCOPES)}")
 
 

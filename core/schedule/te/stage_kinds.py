@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pegbox.checks import check_text
 from pegbox.compute.graph import post_order
 from pegbox.compute.tensor import IterVar, Tensor
 from pegbox.errors import ScheduleError
@@ -86,6 +87,7 @@ class KindMethods(StageBase):
         Raises:
             ScheduleError: an unknown pragma, one that has no meaning here, a wrong value, or not a loop of this stage.
         """
+        check_text("pragma: name", name, error=ScheduleError)
         self._position(loop, f"pragma {name}")
         if name in _REFUSED:
             raise ScheduleError(f"pragma {name!r} on {loop.name} of {self.op.name} is not supported: {_REFUSED[name]}")

@@ -54,6 +54,7 @@ def open_arena(name: str, task: SearchTask, *, measurer: MeasurerFactory | None,
         flop=task.flop,
         configurations=task.space.size,
         host=describe_host(),
+        bytes_moved=getattr(task, "bytes_moved", 0.0),
     )
     return Arena(task, task.space, task.space, partial(measurer, task), info)
 
@@ -67,5 +68,6 @@ def _recorded(name: str, task: SearchTask, recorded: RecordedSpace) -> Arena:
         recorded_best=recorded.best_cost,
         source=Path(recorded.source).name,
         host=recorded.host,
+        bytes_moved=recorded.bytes_moved,
     )
     return Arena(task, recorded.space, recorded.whole, partial(SimulatedMeasurer, recorded), info)

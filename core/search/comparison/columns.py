@@ -34,6 +34,8 @@ def columns(summaries: Sequence[Summary], *, trials: int) -> list[Column]:
     ]
     if any(summary.gflops for summary in summaries):
         found.insert(2, Column("GFLOP/s", "of the median", lambda s: f"{s.gflops:.1f}" if s.gflops else "-"))
+    elif any(summary.gigabytes for summary in summaries):
+        found.insert(2, Column("GB/s", "of the median", lambda s: f"{s.gigabytes:.3g}" if s.gigabytes else "-"))
     if simulated:
         place = next(place for place, column in enumerate(found) if column.header == "overhead/trial")
         found.insert(place, Column("not recorded", "share of trials without a recorded answer", _not_recorded))

@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import pegbox
+from pegbox.checks import check_int
 from pegbox.errors import ComparisonError, TuningError
 from pegbox.hooks import registry
 from pegbox.search.callbacks import CallbackLike
-from pegbox.search.checks import check_int
 from pegbox.search.comparison.arena import Arena, MeasurerFactory, open_arena
 from pegbox.search.comparison.collect import run_of
 from pegbox.search.comparison.contenders import (
@@ -188,6 +188,7 @@ class _Conductor:
                 space=arena.whole,
                 searched=arena.space,
                 flop=arena.info.flop,
+                bytes_moved=arena.info.bytes_moved,
                 name=contender.name,
                 finalists=0 if arena.info.simulated else 1,
                 clock=plan.clock,

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from pegbox.checks import check_int, check_list
 from pegbox.errors import ArgumentError, SpaceError
 from pegbox.search.base import BoundTuner
-from pegbox.search.checks import check_int
 from pegbox.search.comparison.arena import Arena
 from pegbox.search.create import tuner_label
 from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
@@ -21,6 +21,7 @@ from pegbox.space import Config
 TunerLike: TypeAlias = str | Spec | TunerFactory
 Tuners: TypeAlias = Sequence[TunerLike] | Mapping[str, TunerLike]
 
+MOST_SEEDS = 100_000
 _START_STREAM = 0x57A27
 """Keeps the draw of the common start apart from tuners that draw from a generator of the same seed."""
 
@@ -43,7 +44,8 @@ def read_tuners(tuners: Tuners) -> list[Contender]:
     if isinstance(tuners, Mapping):
         found = [Contender(str(name), _checked(tuner)) for name, tuner in tuners.items()]
     else:
-        found = [Contender(tuner_label(_checked(tuner)), tuner) for tuner in tuners]
+        listed = check_list("tuners", tuners, "a list of tuners, such as ['random', 'xgb']")
+        found = [Contender(tuner_label(_checked(tuner)), tuner) for tuner in listed]
     if not found:
         raise ArgumentError(f"tuners={tuners!r}: give at least one tuner")
     twice = [name for name, count in Counter(contender.name for contender in found).items() if count > 1]
@@ -58,8 +60,9 @@ def read_tuners(tuners: Tuners) -> list[Contender]:
 def read_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     """A count means 0, 1, ...; otherwise the seeds themselves."""
     if isinstance(seeds, int):
-        return tuple(range(check_int("seeds", seeds)))
-    chosen = tuple(check_int("seeds", seed, minimum=0) for seed in seeds)
+        return tuple(range(check_int("seeds", seeds, maximum=MOST_SEEDS)))
+    listed = check_list("seeds", seeds, "how many seeds, or a list of them")
+    chosen = tuple(check_int("seeds", seed, minimum=0) for seed in listed)
     if not chosen or len(set(chosen)) != len(chosen):
         raise ArgumentError(f"seeds={chosen!r}: give at least one seed, and none twice")
     return chosen

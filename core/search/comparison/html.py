@@ -155,6 +155,7 @@ def _setup(setup: Setup) -> str:
         about = [
             f"target {task.target}" if task.target else "",
             f"{task.flop:.4g} operations a call" if task.flop else "",
+            f"{task.bytes_moved:.4g} bytes a call" if task.bytes_moved and not task.flop else "",
         ]
         about += [
             f"simulated on {task.source}" if task.simulated else "measured",

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pegbox.checks import check_path
 from pegbox.errors import ArgumentError, RecordError
 from pegbox.search.comparison.runs import Run, Setup, TaskInfo
 from pegbox.search.model_report import ModelReport
@@ -39,8 +40,8 @@ def report_to_json(report: Comparison) -> dict[str, Any]:
 
 def write_report(report: Comparison, path: str | os.PathLike[str]) -> None:
     """Write beside the file first: one that is there is never left half overwritten."""
-    check_writable(path)
-    out = Path(path)
+    out = check_path("path", path)
+    check_writable(out)
     beside = out.with_name(f"{out.name}.part")
     beside.write_text(json.dumps(report_to_json(report), allow_nan=False) + "\n", encoding="utf-8")
     os.replace(beside, out)
@@ -48,18 +49,26 @@ def write_report(report: Comparison, path: str | os.PathLike[str]) -> None:
 
 def check_writable(path: str | os.PathLike[str] | None) -> None:
     """Before hours of measuring: is there a folder to write to? Raises `ArgumentError`."""
-    if path is not None and not Path(path).parent.is_dir():
+    if path is None:
+        return
+    check_path("path", path)
+    if not Path(path).parent.is_dir():
         folder = os.fspath(Path(path).parent)
         raise ArgumentError(f"{os.fspath(path)!r} cannot be written: there is no folder {folder!r}; make it first")
-    if path is not None and Path(path).is_dir():
+    if Path(path).is_dir():
         raise ArgumentError(f"{os.fspath(path)!r} cannot be written: it is a folder; name a file in it")
 
 
 def read_report(path: str | os.PathLike[str]) -> tuple[Setup, tuple[Run, ...]]:
     """The setup and the runs of a file. Raises `RecordError`."""
+    file = check_path("report", path, error=RecordError)
     try:
-        form = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
+        form = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecordError(
+            f"the report {str(file)!r} cannot be read: {error.strerror}; name a file that report.save(path) wrote"
+        ) from None
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"{path} is not JSON: {error}") from None
     if not isinstance(form, dict) or form.get("kind") != KIND:
         raise RecordError(f"{path} is no report of a comparison; those are written by report.save(path)")

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pegbox.checks import check_path
 from pegbox.errors import ArgumentError
 from pegbox.search.comparison.curves import band_of, lowest_shown
 from pegbox.search.comparison.jsonform import check_writable
@@ -35,6 +36,7 @@ def check_plot(path: str | os.PathLike[str]) -> Any:
 
     Its pictures need no window, and leave the user's own back end alone. Raises as `save_plot` does.
     """
+    check_path("path", path)
     try:
         from matplotlib.backend_bases import FigureCanvasBase
         from matplotlib.figure import Figure

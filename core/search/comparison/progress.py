@@ -25,7 +25,7 @@ def run_line(run: Run, task: TaskInfo, number: int, planned: int) -> str:
     place = f"[{number:>{len(str(planned))}}/{planned}]"
     best = run.curve[-1] if run.curve else math.inf
     found = format_seconds(best) if best < math.inf else "nothing valid"
-    speed = f" ({task.flop / best / 1e9:.1f} GFLOP/s)" if task.flop and best < math.inf else ""
+    speed = f" ({told})" if (told := task.speed(best)) else ""
     failed = f", {format_counts(run.failures)}" if run.failures else ""
     early = f", {run.stopped_because}" if run.stopped_because != "trials" else ""
     clock = "virtual s" if task.simulated else "s"

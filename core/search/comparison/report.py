@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from pegbox.checks import check_path
+from pegbox.errors import ArgumentError
 from pegbox.search.comparison.html import page
 from pegbox.search.comparison.jsonform import check_writable, read_report, report_to_json, write_report
 from pegbox.search.comparison.plot import save_plot
@@ -42,8 +44,9 @@ class Comparison:
     def runs_of(self, task: str) -> dict[str, list[Run]]:
         """The finished runs on a task by tuner, the tuners in the order they were given."""
         found: dict[str, list[Run]] = {}
+        name = self.setup.task(task).name
         for tuner in self.setup.tuners:
-            some = [run for run in self.runs if (run.task, run.tuner) == (task, tuner)]
+            some = [run for run in self.runs if (run.task, run.tuner) == (name, tuner)]
             if some:
                 found[tuner] = some
         return found
@@ -78,7 +81,10 @@ class Comparison:
 
     def median_curve(self, task: str, tuner: str) -> list[float]:
         """The median over seeds of the best cost so far after each trial, in seconds."""
-        runs = self.runs_of(task)[tuner]
+        runs = self.runs_of(self.setup.task(task).name).get(tuner) if isinstance(tuner, str) else None
+        if runs is None:
+            known = ", ".join(map(repr, self.setup.tuners))
+            raise ArgumentError(f"median_curve: no run of tuner {tuner!r} is finished; the tuners are {known}")
         return [median([run.best_after(count) for run in runs]) for count in range(1, self.trials + 1)]
 
     def words(self, task: str) -> list[str]:
@@ -99,7 +105,7 @@ class Comparison:
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write one HTML file with curves, table, verdicts and setup. It loads nothing from anywhere."""
-        check_writable(path)
+        check_writable(check_path("path", path))
         text = page(self)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)

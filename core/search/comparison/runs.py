@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pegbox.errors import ArgumentError
 from pegbox.search.model_report import ModelReport
+from pegbox.task.work import format_speed
 
 NOT_RECORDED = "not recorded"
 
@@ -81,6 +83,11 @@ class TaskInfo:
     recorded_best: float | None = None
     source: str = ""
     host: str = ""
+    bytes_moved: float = 0.0
+
+    def speed(self, seconds: float) -> str:
+        """What a call of that many seconds makes a second, in words; empty where that is not known."""
+        return format_speed(seconds, flop=self.flop, bytes_moved=self.bytes_moved)
 
     @property
     def simulated(self) -> bool:
@@ -106,4 +113,9 @@ class Setup:
     version: str = ""
 
     def task(self, name: str) -> TaskInfo:
-        return next(task for task in self.tasks if task.name == name)
+        """The task of that name. Raises `ArgumentError` where there is none."""
+        for task in self.tasks:
+            if isinstance(name, str) and task.name == name:
+                return task
+        known = ", ".join(repr(task.name) for task in self.tasks)
+        raise ArgumentError(f"no task is called {name!r} in this comparison; its tasks are {known}")

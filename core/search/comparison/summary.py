@@ -31,9 +31,10 @@ class Summary:
     """Medians over the seeds of one tuner on one task.
 
     `cost` is of the final costs in seconds, `interval` its bootstrap interval of 95%. `share` is the median speed as a
-    share of the best known. `area` is the mean over the trials of that share. `invalid` and `not_recorded` are shares
-    of all trials, the latter None where nothing is simulated. `overhead` is the tuner's own seconds per trial,
-    `seconds` a run's, `accuracy` and `correlation` its model's on trials it had not seen, None without a model.
+    share of the best known, `gflops` and `gigabytes` what the median makes and moves a second. `area` is the mean over
+    the trials of that share. `invalid` and `not_recorded` are shares of all trials, the latter None where nothing is
+    simulated. `overhead` is the tuner's own seconds per trial, `seconds` a run's, `accuracy` and `correlation` its
+    model's on trials it had not seen, None without a model.
     """
 
     task: str
@@ -49,6 +50,7 @@ class Summary:
     not_recorded: float | None
     overhead: float
     seconds: float
+    gigabytes: float = 0.0
     accuracy: float | None = None
     correlation: float | None = None
 
@@ -64,6 +66,7 @@ def summarize(task: TaskInfo, tuner: str, runs: Sequence[Run], *, best_known: fl
         cost=cost,
         interval=median_interval(finals),
         gflops=task.flop / cost / 1e9 if 0 < cost < math.inf else 0.0,
+        gigabytes=task.bytes_moved / cost / 1e9 if 0 < cost < math.inf else 0.0,
         share=best_known / cost if cost < math.inf else 0.0,
         reach=tuple(_reach(runs, share, best_known) for share in SHARES),
         area=median([run.area(best_known, trials) for run in runs]),

@@ -36,7 +36,7 @@ def task_line(task: TaskInfo, best_known: float) -> str:
     """The task, and the best that is known of it."""
     if best_known == float("inf"):
         return f"{task.name}: nothing valid was found"
-    speed = f", {task.flop / best_known / 1e9:.1f} GFLOP/s" if task.flop else ""
+    speed = f", {told}" if (told := task.speed(best_known)) else ""
     origin = (
         f"the best recorded in {task.source or 'the recorded space'}"
         if task.simulated

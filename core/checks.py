@@ -1,0 +1,149 @@
+"""Checks of arguments, where they enter; every message shows the name, the value and what is valid.
+
+`error` is the class of the room that asks. Nothing is converted but what is meant anyway: numbers of NumPy become
+Python's, text becomes seconds where it says how long.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pegbox.errors import ArgumentError, PegboxError
+
+_Kind = TypeVar("_Kind")
+_Called = TypeVar("_Called", bound=Callable[..., object])
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART = r"(\d+(?:\.\d+)?)([smh]?)"
+DURATIONS = "90, 90s, 1.5m, 2h or 1m30s"
+"""How durations may be written, for messages."""
+
+
+def check_int(
+    name: str,
+    value: object,
+    *,
+    minimum: int = 1,
+    maximum: int | None = None,
+    error: type[PegboxError] = ArgumentError,
+) -> int:
+    """`value` as an int within the bounds, both included; `error` otherwise."""
+    wanted = f"an integer >= {minimum}" if maximum is None else f"an integer from {minimum} to {maximum}"
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise error(f"{name}={value!r} is not an integer; give {wanted}")
+    try:
+        number = int(value.__index__())
+    except TypeError:  # an array has __index__, and says only here that it is not one number
+        raise error(f"{name}={value!r} is not an integer; give {wanted}") from None
+    if number < minimum or (maximum is not None and number > maximum):
+        raise error(f"{name}={value!r} is out of range; give {wanted}")
+    return number
+
+
+def check_float(
+    name: str,
+    value: object,
+    *,
+    minimum: float = 0.0,
+    maximum: float = math.inf,
+    error: type[PegboxError] = ArgumentError,
+) -> float:
+    """`value` as a finite float within the bounds, both included; `error` otherwise."""
+    wanted = f"a number >= {minimum:g}" if maximum == math.inf else f"a number from {minimum:g} to {maximum:g}"
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        raise error(f"{name}={value!r} is not a number; give {wanted}")
+    try:
+        number = float(value.__float__())
+    except (TypeError, OverflowError):  # an array that is not one number; an integer of hundreds of digits
+        raise error(f"{name}={value!r} is not a number; give {wanted}") from None
+    if not math.isfinite(number) or not minimum <= number <= maximum:
+        raise error(f"{name}={value!r} is out of range; give {wanted}")
+    return number
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
+    """`value` when it is one of `choices`; `ArgumentError` otherwise."""
+    if isinstance(value, str) and value in choices:
+        return value
+    raise ArgumentError(f"{name}={value!r} is not valid; choose from {', '.join(map(repr, choices))}")
+
+
+def check_text(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> str:
+    """`value` when it is text; `error` otherwise."""
+    if isinstance(value, str):
+        return value
+    raise error(f"{name}={value!r} is not text; give a string")
+
+
+def check_instance(
+    name: str, value: object, kind: type[_Kind], wanted: str, *, error: type[PegboxError] = ArgumentError
+) -> _Kind:
+    """`value` when it is of the type; `error` otherwise. `wanted` ends the message: "give <wanted>"."""
+    if isinstance(value, kind):
+        return value
+    raise error(f"{name}={value!r} is of the type {type(value).__name__}; give {wanted}")
+
+
+def check_list(
+    name: str,
+    value: object,
+    wanted: str,
+    *,
+    error: type[PegboxError] = ArgumentError,
+    of: type | tuple[type, ...] = object,
+) -> list[Any]:
+    """The members of a list, tuple or other iterable, all of them of the types `of`; `error` otherwise.
+
+    Text is refused: its letters are never what is meant. `wanted` ends the message: "give <wanted>".
+    """
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise error(f"{name}={value!r} is no list; give {wanted}")
+    members = list(value)
+    for place, member in enumerate(members):
+        if not isinstance(member, of):
+            raise error(f"{name}: {member!r} stands at place {place} of the list; give {wanted}")
+    return members
+
+
+def check_mapping(name: str, value: object, wanted: str, *, error: type[PegboxError] = ArgumentError) -> dict[str, Any]:
+    """`value` as a dict whose keys are text; `error` otherwise. `wanted` ends the message: "give <wanted>"."""
+    if not isinstance(value, Mapping):
+        raise error(f"{name}={value!r} is no mapping; give {wanted}")
+    for key in value:
+        if not isinstance(key, str):
+            raise error(f"{name}: the key {key!r} is not text; give {wanted}")
+    return dict(value)
+
+
+def check_callable(name: str, value: _Called, wanted: str, *, error: type[PegboxError] = ArgumentError) -> _Called:
+    """`value` when it can be called; `error` otherwise. `wanted` ends the message: "give <wanted>"."""
+    if callable(value):
+        return value
+    raise error(f"{name}={value!r} cannot be called; give {wanted}")
+
+
+def check_path(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> Path:
+    """`value` as a path; `error` for what is neither text nor a path, and for the empty text."""
+    if isinstance(value, str | os.PathLike) and isinstance(raw := os.fspath(value), str) and raw and "\0" not in raw:
+        return Path(raw)
+    raise error(f"{name}={value!r} is no path; give a file's name as text or as a pathlib.Path")
+
+
+def check_seconds(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> float:
+    """Seconds, at least 0, of a number or of text that `read_seconds` reads; `error` otherwise."""
+    seconds = read_seconds(value) if isinstance(value, str) else value
+    if seconds is None or isinstance(seconds, bool) or not hasattr(seconds, "__float__"):
+        raise error(f"{name}={value!r} is no time; give seconds, or text such as {DURATIONS}")
+    return check_float(name, seconds, error=error)
+
+
+def read_seconds(text: str) -> float | None:
+    """Seconds of "90", "90s", "1.5m", "2h" or "1m30s"; None for other text."""
+    if not re.fullmatch(f"(?:{_PART})+", text.strip()):
+        return None
+    return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PART, text))

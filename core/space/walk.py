@@ -1,0 +1,46 @@
+"""Random walks over the valid rows of one component, from rows that are known to be valid.
+
+The Metropolis algorithm (Metropolis et al. 1953) for the uniform distribution: a random move is taken where it leads
+to a valid row, so that a long walk forgets where it began. It serves where valid rows are too rare to be drawn and too
+many to be listed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pegbox.space.digits import Digits
+from pegbox.space.structure import Component, Structure
+
+
+def walk(structure: Structure, component: Component, rows: Digits, rng: np.random.Generator, *, sweeps: int) -> Digits:
+    """Where walks from the valid canonical `rows` end: as many valid canonical rows, other columns as they were.
+
+    A walk tries `sweeps` moves for each column of the component.
+    """
+    for _ in range(sweeps * len(component.columns)):
+        moved = awakened(structure, rows, _moved(structure, component, rows, rng), rng)
+        valid = structure.holds(moved, component.constraints)
+        rows = np.where(valid[:, None], moved, rows)
+    return rows
+
+
+def _moved(structure: Structure, component: Component, rows: Digits, rng: np.random.Generator) -> Digits:
+    """The rows with one random column of the component, or two, at random digits.
+
+    Two, because constraints such as a * b == c leave no single one to move.
+    """
+    moved, n = rows.copy(), len(rows)
+    for share in (1.0, 0.5):
+        taken = np.flatnonzero(rng.random(n) < share)
+        columns = rng.choice(component.column_array, len(taken))
+        moved[taken, columns] = rng.integers(0, structure.sizes[columns], dtype=np.int64)
+    return structure.canonical(moved)
+
+
+def awakened(structure: Structure, before: Digits, after: Digits, rng: np.random.Generator) -> Digits:
+    """`after` with the knobs that did not exist `before` at random values: always the first would be a bias."""
+    if not structure.conditions:
+        return after
+    fresh = rng.integers(0, structure.sizes, size=after.shape, dtype=np.int64)
+    return structure.canonical(np.where(structure.active(before), after, fresh))

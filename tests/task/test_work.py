@@ -1,0 +1,67 @@
+"""How fast a call was: arithmetic where there is some, else bytes."""
+
+import pytest
+
+from pegbox import te
+from pegbox.errors import ComputeError
+from pegbox.task.flop import count_flop
+from pegbox.task.task import create_task
+from pegbox.task.work import bytes_of, format_speed
+
+
+def copy(cfg, n):
+    x = te.placeholder((n, 4), "float16", name="X")
+    y = te.compute((n, 4), lambda i, j: x[i, j], name="Y")
+    cfg.define_knob("a", [0, 1])
+    return te.create_schedule(y.op), [x, y]
+
+
+def test_a_copy_moves_what_it_reads_and_what_it_writes():
+    task = create_task(copy, args=(10,))
+    assert (task.flop, task.bytes_moved) == (0, 2 * 10 * 4 * 2)
+
+
+def test_intermediates_need_not_be_moved_and_booleans_are_bytes():
+    x = te.placeholder((6,), "int64", name="X")
+    t = te.compute((6,), lambda i: x[i] + 1, name="T")
+    y = te.compute((6,), lambda i: t[i] > 2, name="Y")
+    assert bytes_of([x, y]) == 6 * 8 + 6
+
+
+@pytest.mark.parametrize(
+    ("work", "text"),
+    [
+        ({"flop": 3e9, "bytes_moved": 1e9}, "1.5 GFLOP/s"),
+        ({"bytes_moved": 1e9}, "0.5 GB/s"),
+        ({"bytes_moved": 8e5}, "0.0004 GB/s"),
+        ({}, ""),
+    ],
+)
+def test_speeds_in_words(work, text):
+    assert format_speed(2.0, **work) == text
+
+
+def test_what_never_ran_has_no_speed():
+    assert format_speed(float("inf"), flop=1.0, bytes_moved=1.0) == ""
+
+
+def declared(flop):
+    x = te.placeholder((8,), name="X")
+    t = te.compute((8,), lambda i: x[i] * 2, name="T", attrs={"FLOP": flop, "other": "kept"})
+    return te.compute((8,), lambda i: t[i] + 1, name="Y")
+
+
+@pytest.mark.parametrize("flop", [0, 1000, 12.5])
+def test_an_operation_has_the_arithmetic_that_it_says(flop):
+    assert count_flop([declared(flop)]) == flop + 8
+
+
+@pytest.mark.parametrize("flop", [-1, float("nan"), float("inf"), "100", None, True, [3]])
+def test_nonsense_for_arithmetic_is_refused(flop):
+    with pytest.raises(ComputeError, match=r"compute 'T': attrs\['FLOP'\]=.*give a number >= 0"):
+        declared(flop)
+
+
+def test_attributes_are_a_mapping():
+    with pytest.raises(ComputeError, match="attrs=5 is no mapping"):
+        te.compute((8,), lambda i: i, name="T", attrs=5)
