@@ -179,9 +179,13 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
 
 
 @pytest.mark.parametrize(("call", "kind", "message"), [pytest.param(*slip[1:], id=slip[0]) for slip in SLIPS])
-def test_a_slip_is_told(call: Callable[[], object], kind: type[PegboxError], message: str) -> None:
+def test_a_slip_is_told_before_a_file_is_made(
+    call: Callable[[], object], kind: type[PegboxError], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(kind) as caught:
         call()
+    assert not list(tmp_path.iterdir())
     assert re.search(message, str(caught.value), re.S), str(caught.value)
 
 

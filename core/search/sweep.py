@@ -76,10 +76,10 @@ def sweep(
         raise ArgumentError(f"{task!r} is no task that can be measured; make one with pegbox.create_task")
     check_int("seed", seed, minimum=0)
     limit = check_seconds("timeout", timeout)
+    budget_seconds = None if budget is None else check_seconds("budget", budget)
     further = measurer_options(measure_options, taken={"runner", "seed", "timeout", "best"})
     listeners = check_callbacks(callbacks)
     journal = records if isinstance(records, Journal) else Journal(records)
-    journal.check_writable()
     known, before = _known(journal, task, whole=configs is None)
     recorder = Recorder(journal, task, "sweep", seed)
     plan = Sweep(
@@ -87,7 +87,7 @@ def sweep(
         configs,
         passes=passes,
         seed=seed,
-        budget_seconds=None if budget is None else check_seconds("budget", budget),
+        budget_seconds=budget_seconds,
         known=known,
         before=before,
         callbacks=[recorder, *([progress_callback()] if progress else []), *listeners],
@@ -96,6 +96,7 @@ def sweep(
         source=str(journal.path),
         host=describe_host(),
     )
+    journal.check_writable()
     best = min((result.cost for result in known.values() if result.ok), default=float("inf"))
     options: dict[str, Any] = {"runner": runner, "seed": seed, "timeout": limit, "best": best, "kept_builds": MOST}
     if passes:
