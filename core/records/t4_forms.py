@@ -9,13 +9,13 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pegbox.errors import RecordError
+from pegbox.records.document import NotJson, read_document
 from pegbox.records.journal import RecordWarning
 from pegbox.records.t4_values import number
 
@@ -83,15 +83,17 @@ def device_in(metadata: Any) -> str:
 
 def _document(text: str, source: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError as error:
+        return read_document(text)
+    except NotJson as error:
         if '"cache"' not in text:
             raise RecordError(f"{source!r} is neither a file of records nor JSON: {error}") from None
         broken = error
+    except RecordError as error:
+        raise RecordError(f"{source!r}: {error}") from None
     for closed in _closed(text):
         try:
-            return json.loads(closed)
-        except ValueError:
+            return read_document(closed)
+        except RecordError:
             continue
     raise RecordError(f"{source!r}: a cache file that cannot be read: {broken}")
 
