@@ -126,7 +126,7 @@ def _t4_entry(item: Any, where: str) -> Entry:
     times = _object(item.get("times"))
     measured = {
         str(one["name"]): (one.get("value"), one.get("unit"))
-        for one in item.get("measurements") or ()
+        for one in _list(item.get("measurements"))
         if isinstance(one, Mapping) and "name" in one
     }
     correctness = number(item.get("correctness", 1))
@@ -150,8 +150,8 @@ _CACHE_TIMES = ("compile_time", "benchmark_time", "verification_time", "framewor
 
 def _cache(document: Mapping[str, Any], source: str) -> Sheet:
     parameters = _object(document.get("tune_params"))
-    keys = list(document.get("tune_params_keys") or parameters)
-    if not keys:
+    keys = _list(document.get("tune_params_keys")) or list(parameters)
+    if not keys or not all(isinstance(key, str) for key in keys):
         raise RecordError(f"{source!r}: the cache file does not name its parameters: 'tune_params_keys' is missing")
     entries = [_cache_entry(key, line, keys, source) for key, line in document["cache"].items()]
     return Sheet(

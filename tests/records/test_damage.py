@@ -36,7 +36,7 @@ FORMS = tuple(
     for i, result in enumerate(RESULTS)
 )
 GOOD = "".join(json.dumps(form) + "\n" for form in FORMS)
-OFTEN = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+OFTEN = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def readers(path: Path) -> list[Callable[[], Any]]:
@@ -48,7 +48,7 @@ def readers(path: Path) -> list[Callable[[], Any]]:
         lambda: history.as_text(history.summaries(path)) + history.as_json(history.summaries(path)),
         lambda: str(pb.recorded_space(path)) + str(pb.recorded_space(path).best_cost),
         lambda: pb.recorded_space(path, TASK).share_within(0.5),
-        lambda: pb.pack_space(path, path.with_suffix(".xz")),
+        lambda: pb.pack_space(path, path.with_suffix(".gz")),
         lambda: load_transfer(path, OTHER),
         lambda: [record.to_line() for record in Journal(path).read()],
     ]
