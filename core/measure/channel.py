@@ -70,9 +70,7 @@ def write_reply(fd: int, encoded: bytes) -> None:
     _write_all(fd, encoded, None)
 
 
-def read_reply(
-    fd: int, token: bytes, *, most: int, deadline: float | None = None, ended: int | None = None
-) -> Reply:
+def read_reply(fd: int, token: bytes, *, most: int, deadline: float | None = None, ended: int | None = None) -> Reply:
     """Read the reply to the request with this token, of `most` bytes at most.
 
     `deadline` is a value of `time.monotonic()`; None waits for ever. `ended` is a descriptor that becomes readable when

@@ -92,7 +92,7 @@ class Asked:
         costs, partial, phases = _fields(data, "costs", "partial", "phases")
         if not isinstance(costs, list) or not 1 <= len(costs) <= most or not isinstance(partial, bool):
             raise BrokenReply(f"not 1 to {most} costs")
-        if not all(0 < cost for cost in _times(costs, self.seconds)):
+        if not all(cost > 0 for cost in _times(costs, self.seconds)):
             raise BrokenReply("a cost that is not above 0 seconds")
         return Ok(tuple(costs), phases=_phases(phases, self.seconds), partial=partial)
 

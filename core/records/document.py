@@ -27,7 +27,7 @@ def read_document(text: str) -> Any:
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        raise NotJson(f"not JSON: {error}") from None
+        raise NotJson(str(error)) from None
     except UnicodeEncodeError:
         raise RecordError("it holds half of a character: an unpaired surrogate") from None
     except RecursionError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 MOST_SECONDS = 1e12
@@ -21,18 +21,25 @@ def field(form: Mapping[str, Any], name: str, kind: type[_T], default: _T = _REQ
 def checked(name: str, value: Any, kind: type[_T]) -> _T:
     """The value, which has to be of a kind. Raises `ValueError`."""
     if type(value) is not kind:  # a bool is an int elsewhere
-        raise ValueError(f"{name} is {reprlib.repr(value)}, of the type {type(value).__name__} instead of {kind.__name__}")
+        raise ValueError(
+            f"{name} is {reprlib.repr(value)}, of the type {type(value).__name__} instead of {kind.__name__}"
+        )
     return value
 
 
-def seconds(name: str, values: Iterable[Any]) -> list[float]:
-    """Times, finite and 0 or more. Raises `ValueError`."""
-    found = []
-    for value in values:
-        if type(value) not in (int, float) or not 0 <= value <= MOST_SECONDS:
-            raise ValueError(f"{name} {reprlib.repr(value)}: times are numbers of seconds, finite and 0 or more")
-        found.append(float(value))
-    return found
+def seconds(name: str, value: Any) -> float:
+    """A time, finite and 0 or more. Raises `ValueError`."""
+    if type(value) not in (int, float) or not 0 <= value <= MOST_SECONDS:
+        raise ValueError(f"{name} {reprlib.repr(value)}: a time is a number of seconds, finite and 0 or more")
+    return float(value)
+
+
+def costs(values: list[Any]) -> tuple[float, ...]:
+    """Seconds per call, one at least, finite and above 0. Raises `ValueError`."""
+    if not values or not all(type(value) in (int, float) and 0 < value <= MOST_SECONDS for value in values):
+        shown = reprlib.repr(values)
+        raise ValueError(f"costs {shown}: a trial without an error has one or more costs, finite and above 0")
+    return tuple(map(float, values))
 
 
 def workload(value: Any) -> list[Any]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import RecordError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.records.document import read_document
-from pegbox.records.fields import checked, config, field, seconds, workload
+from pegbox.records.document import NotJson, read_document
+from pegbox.records.fields import checked, config, costs, field, seconds, workload
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -93,10 +93,10 @@ class Record:
             raise RecordError(f"config {self.config.get('index')} of {self.name} was not measured: nothing to record")
         extra: dict[str, Any] = {}
         if isinstance(result, Failed):
-            costs, number = [FAILED_COST], int(result.kind)
+            listed, number = [FAILED_COST], int(result.kind)
             extra["message"] = result.message
         else:
-            costs, number = list(result.costs), 0
+            listed, number = list(result.costs), 0
             if result.partial:
                 extra["partial"] = True
         if self.remeasured:
@@ -104,7 +104,7 @@ class Record:
         form = {
             "input": [self.target, self.name, self.args, self.kwargs],
             "config": self.config,
-            "result": [costs, number, result.total_seconds, result.timestamp],
+            "result": [listed, number, result.total_seconds, result.timestamp],
             "version": VERSION,
             "workload": self.workload,
             "space": self.space,
@@ -122,7 +122,10 @@ class Record:
     @classmethod
     def from_line(cls, line: str) -> Record:
         """Read a line. Raises `RecordError` that says what is wrong with it, but not where it stands."""
-        form = read_document(line)
+        try:
+            form = read_document(line)
+        except NotJson as error:
+            raise NotJson(f"not JSON: {error}") from None
         try:
             return cls._from_form(checked("the line", form, dict))
         except KeyError as error:
@@ -169,17 +172,13 @@ def describe_host() -> str:
 
 def _result(form: Mapping[str, Any]) -> Result:
     listed, number, total, timestamp = field(form, "result", list)
-    given = field(form, "phases", dict, {})
-    phases = dict(zip(given, seconds("phases", given.values()), strict=True))
-    (spent,), (when,) = seconds("total seconds", [total]), seconds("timestamp", [timestamp])
-    costs = seconds("costs", checked("costs", listed, list))
+    phases = {phase: seconds(f"phases: {phase}", spent) for phase, spent in field(form, "phases", dict, {}).items()}
+    spent, when = seconds("total seconds", total), seconds("timestamp", timestamp)
     if checked("the error number", number, int):
         if number < 0:
             raise ValueError(f"error number {number}: failures have numbers above 0")
         return Failed(FailureKind(number), field(form, "message", str, ""), spent, when, phases)
-    if not costs or not all(costs):
-        raise ValueError(f"costs {costs}: a trial without an error has one or more costs, finite and above 0")
-    return Ok(tuple(costs), spent, when, phases, field(form, "partial", bool, False))
+    return Ok(costs(checked("costs", listed, list)), spent, when, phases, field(form, "partial", bool, False))
 
 
 def plain(value: Any) -> Any:

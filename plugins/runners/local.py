@@ -34,8 +34,8 @@ class LocalRunner:
     """Runs candidates in a worker process, pinned to the timing core, with a second worker standing by.
 
     A worker in which a candidate failed (it may have written anywhere, and used up anything) is replaced by the one
-    standing by, so that a bad candidate costs no waiting. A crash, or a failure to load or to run, is tried once more in
-    a fresh worker, if the worker had run other candidates before: one of those may be the culprit.
+    standing by, so that a bad candidate costs no waiting. A crash, or a failure to load or to run, is tried once more
+    in a fresh worker, if the worker had run other candidates before: one of those may be the culprit.
     """
 
     def __init__(self, bench: Bench, *, timing: TimingPolicy, cores: CorePlan, max_memory: int | None = None) -> None:
@@ -106,7 +106,9 @@ class LocalRunner:
         except WorkerDied as error:
             result = self._death(error, best)
         except BrokenReply as error:
-            result = Failed(FailureKind.CRASH, f"the process running the candidate gave an answer that is none: {error}")
+            result = Failed(
+                FailureKind.CRASH, f"the process running the candidate gave an answer that is none: {error}"
+            )
         except JobError as error:
             result = Failed(FailureKind.RUN_ERROR, str(error))
         if isinstance(result, Failed):

@@ -199,8 +199,9 @@ class RunnerContract:
         os.mkfifo(fifo)
         reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
         try:
-            body = f'if (open("{fifo}", O_WRONLY) < 0) _exit(1); {start} if (!fork()) execlp("sleep", "sleep", "600", NULL);'
-            runner.run(kernels.compiled(kernels.running(f"if (!fork()) {{ {body} _exit(0); }} wait(0); {end}")))
+            sleeps = 'if (!fork()) execlp("sleep", "sleep", "600", NULL);'
+            body = f'if (open("{fifo}", O_WRONLY) < 0) _exit(1); {start} {sleeps} _exit(0);'
+            runner.run(kernels.compiled(kernels.running(f"if (!fork()) {{ {body} }} wait(0); {end}")))
             runner.close()
             assert _hung_up(reader), "a process that the candidate started still runs"
         finally:

@@ -165,7 +165,14 @@ CACHE = {
     "tune_params_keys": ["block", "unroll"],
     "tune_params": {"block": [16, 32], "unroll": [0, 1]},
     "cache": {
-        "16,0": {"block": 16, "unroll": 0, "time": 1.0, "times": [1.0, 1.1], "compile_time": 100.0, "timestamp": "2023-1-1"},
+        "16,0": {
+            "block": 16,
+            "unroll": 0,
+            "time": 1.0,
+            "times": [1.0, 1.1],
+            "compile_time": 100.0,
+            "timestamp": "2023-1-1",
+        },
         "32,1": {"time": "RuntimeFailedConfig", "GFLOP/s": 5.0},
     },
 }
