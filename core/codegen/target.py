@@ -11,6 +11,10 @@ from pegbox.codegen.cpus import PLAIN_CACHES, X86_CACHES, X86_VECTOR_BITS, Cache
 from pegbox.errors import TargetError
 
 _OPTIONS = ("-mcpu", "-mattr", "-mtriple", "-num-cores", "-caches")
+MOST_CORES = 2048
+"""The largest -num-cores. OpenMP runtimes keep a record for each thread of a team on the caller's stack, which may have
+no more than half a megabyte."""
+
 _EXAMPLE = "llvm -mcpu=znver4 -mattr=+avx512bf16,-avx512fp16 -num-cores 2"
 
 
@@ -40,7 +44,8 @@ class Target:
         self.triple = options.get("-mtriple", "")
         self.cpu = options.get("-mcpu") or (host.cpu_name() if _is_x86(self.triple) else "generic")
         self.attributes = _attributes(options.get("-mattr", ""), text)
-        self.num_cores = _count(options["-num-cores"], text) if "-num-cores" in options else host.available_cores()
+        cores = options.get("-num-cores")
+        self.num_cores = min(host.available_cores(), MOST_CORES) if cores is None else _count(cores, text)
         self._caches = _sizes(options["-caches"], text) if "-caches" in options else None
         if "-mcpu" in options:
             _check_cpu(self.cpu, self.triple, text)
@@ -139,9 +144,12 @@ def _attributes(value: str, text: str) -> tuple[str, ...]:
 
 
 def _count(value: str, text: str) -> int:
-    if not value.isdecimal() or int(value) < 1:
+    digits = value.lstrip("0")
+    if not value.isdecimal() or not digits:
         raise TargetError(f"target {text!r}: -num-cores must be a positive number, got {value!r}")
-    return int(value)
+    if len(digits) > len(str(MOST_CORES)) or int(digits) > MOST_CORES:
+        raise TargetError(f"target {text!r}: -num-cores must be at most {MOST_CORES}, got {value!r}")
+    return int(digits)
 
 
 def _sizes(value: str, text: str) -> Caches:

@@ -30,7 +30,7 @@ class Claim:
             return self.target
         try:
             return import_ref(self.target)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PluginError(
                 f"{label(self.kind)} {self.name!r} of {self.owner} cannot be imported from {self.target!r}: "
                 f"{type(error).__name__}: {error}"

@@ -63,7 +63,7 @@ def import_file(path: Path) -> ModuleType:
     sys.path.append(str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise PluginError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     finally:

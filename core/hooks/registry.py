@@ -81,7 +81,7 @@ class Registry:
         if is_module_ref(ref):
             try:
                 return import_ref(ref)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise PluginError(
                     f"{label(kind)} {ref!r} cannot be imported: {type(error).__name__}: {error} "
                     "(options are written name:key=value)"

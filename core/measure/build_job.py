@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import CompileError
+from pegbox.measure.reply import of_build
 from pegbox.measure.result import Failed, FailureKind
 
 if TYPE_CHECKING:
@@ -19,8 +20,12 @@ def warm_up() -> None:
     target_machine(Target.host())
 
 
-def build(program: Program) -> CompiledProgram | Failed:
-    """Compile one program."""
+def build(program: Program) -> dict[str, Any] | bytes:
+    """Compile one program; see `pegbox.measure.reply`."""
+    return of_build(_built(program))
+
+
+def _built(program: Program) -> CompiledProgram | Failed:
     from pegbox.codegen import compile_program  # LLVM is slow to import
 
     try:

@@ -8,7 +8,9 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pegbox.measure.channel import BrokenReply
 from pegbox.measure.process import JobError, Worker, WorkerDied, WorkerTimeout
+from pegbox.measure.reply import MOST_BUILD, read_build
 from pegbox.measure.result import Failed, FailureKind
 
 if TYPE_CHECKING:
@@ -43,12 +45,14 @@ class Builder:
         worker = self._take()
         try:
             worker.wait_ready()
-            built: CompiledProgram | Failed = worker.call("build", program, timeout=self._timeout)
-            return built
+            return read_build(worker.call("build", program, timeout=self._timeout), program)
         except WorkerTimeout:
             return Failed(FailureKind.TIMEOUT, f"compiling took longer than {self._timeout:g} s")
         except WorkerDied as error:
             return Failed(FailureKind.COMPILE_ERROR, f"the compiler process {error}")
+        except BrokenReply as error:
+            worker.kill()
+            return Failed(FailureKind.COMPILE_ERROR, f"the compiler process gave an answer that is none: {error}")
         except JobError as error:
             return Failed(FailureKind.COMPILE_ERROR, str(error))
         finally:
@@ -86,6 +90,6 @@ class Builder:
         self._idle.put(fresh)
 
     def _start(self) -> Worker:
-        worker = Worker(_JOBS, cores=self._cores, memory=self._memory)
+        worker = Worker(_JOBS, cores=self._cores, memory=self._memory, most_reply=MOST_BUILD)
         worker.post("warm_up")
         return worker

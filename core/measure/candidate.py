@@ -29,14 +29,14 @@ class Candidate:
     def lower(self) -> Program | Failed:
         """Apply the config and emit LLVM text, in this process.
 
-        Whatever the template raises makes this one config INVALID; the tuning run goes on.
+        Whatever the template raises makes this one config INVALID, sys.exit() too; the tuning run goes on.
         """
         began = time.perf_counter()
         try:
             return self._task.lower(self.config)
         except CompileError as error:
             return Failed(FailureKind.COMPILE_ERROR, str(error))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return Failed(FailureKind.INVALID, _describe(error))
         finally:
             self._phases["lower"] = time.perf_counter() - began
@@ -60,7 +60,7 @@ class Candidate:
         return dataclasses.replace(result, phases=phases, total_seconds=sum(phases.values()), timestamp=time.time())
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, PegboxError):
         return text

@@ -5,22 +5,27 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 from pegbox.errors import MeasureError
-from pegbox.measure.channel import ChannelTimeout, read_message, write_message
+from pegbox.measure.channel import READY, TOKEN_BYTES, BrokenReply, ChannelTimeout, read_reply, write_request
+from pegbox.measure.descendants import MARK, kill_marked
 
 # The path comes as arguments: importing anything before it is set would look in the working folder first.
 _BOOT = "import sys; sys.path[:] = sys.argv[2:]; from pegbox.measure.worker import main; main()"
 _START_SECONDS = 60.0
+_END_SECONDS = 5.0
 _TAIL_BYTES = 2000
+_MOST_REPLY = 1 << 24
 
 
 class WorkerDied(MeasureError):
@@ -46,13 +51,17 @@ class Worker:
 
     The process starts at once and in the background; the first call waits for it. It is in a session of its own, so
     Ctrl-C on the terminal does not reach it, and it exits when this process is gone. `memory` limits what it may
-    allocate, in bytes. Calls come from one thread at a time; `kill` may come from any.
+    allocate, in bytes. Jobs give data, which is what JSON has, or bytes: replies are never unpickled, and those above
+    `most_reply` bytes are refused. Calls come from one thread at a time; `kill` may come from any.
     """
 
-    def __init__(self, jobs: str, *, cores: Sequence[int] = (), memory: int | None = None) -> None:
+    def __init__(
+        self, jobs: str, *, cores: Sequence[int] = (), memory: int | None = None, most_reply: int = _MOST_REPLY
+    ) -> None:
         setting = json.dumps({"jobs": jobs, "cores": list(cores), "memory": memory})
+        self._mark = secrets.token_hex(TOKEN_BYTES)
         # BLAS threads would only cost start-up time and address space: workers multiply nothing themselves.
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", MARK: self._mark}
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
         self._process = subprocess.Popen(
             [sys.executable, "-c", _BOOT, setting, *sys.path],
@@ -67,9 +76,11 @@ class Worker:
         assert self._process.stdout is not None
         self._requests = self._process.stdin.fileno()
         self._replies = self._process.stdout.fileno()
-        self._number = 0
-        self._answered = 0
-        self._ready = False
+        os.set_blocking(self._requests, False)
+        self._ended = _end_descriptor(self._process.pid)
+        self._most_reply = most_reply
+        self._expected = deque([READY])
+        self._called = False
         self._said = 0
         self._ending = threading.Lock()
 
@@ -79,18 +90,22 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        return self._process.poll() is None
+        """Whether the process runs. One that has ended is left for `kill` to collect: until then its number, which is
+        that of its group, belongs to no other."""
+        if self._process.returncode is not None:
+            return False
+        try:
+            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        except ChildProcessError:  # collected by somebody else, as where SIGCHLD is ignored
+            return self._process.poll() is None
 
     def wait_ready(self) -> None:
         """Wait until the process has started and has done every posted job; raises `MeasureError` when it cannot."""
         deadline = time.monotonic() + _START_SECONDS
         try:
-            if not self._ready:
-                read_message(self._replies, deadline=deadline)
-                self._ready = True
-            while self._answered < self._number:
+            while self._expected:
                 self._read_answer(deadline)
-        except JobError as error:
+        except (JobError, BrokenReply) as error:
             raise MeasureError(f"a worker process could not be set up: {error}") from None
         except ChannelTimeout:
             self.kill()
@@ -101,34 +116,38 @@ class Worker:
 
     def post(self, job: str, *arguments: object) -> None:
         """Give the worker a job without waiting for it; the next `call` or `wait_ready` waits for it first."""
-        self._number += 1
-        with contextlib.suppress(BrokenPipeError):  # the next read tells why it died
-            write_message(self._requests, (self._number, job, arguments))
+        self._post(job, arguments, time.monotonic() + _START_SECONDS)
 
     def call(self, job: str, *arguments: object, timeout: float) -> Any:
         """Run a job and return its value. `timeout` is in seconds and starts when the worker has started.
 
-        Raises `WorkerDied`, `WorkerTimeout` (both leave the worker dead) or `JobError`.
+        Raises `WorkerDied`, `WorkerTimeout`, `BrokenReply` (all three leave the worker dead) or `JobError`.
         """
         self.wait_ready()
         self._said = os.fstat(self._stderr.fileno()).st_size
-        self.post(job, *arguments)
+        self._called = True
         deadline = time.monotonic() + timeout
         try:
+            self._post(job, arguments, deadline)
             return self._read_answer(deadline)
         except ChannelTimeout:
             self.kill()
             raise WorkerTimeout(f"no answer within {timeout:g} s") from None
+        except BrokenReply:
+            self.kill()
+            raise
         except EOFError:
             raise WorkerDied(self._end(), self._tail()) from None
 
     def kill(self) -> None:
-        """End the process at once; harmless when it is dead already."""
+        """End the process at once, and what it has started; harmless when it is dead already."""
         with self._ending:
             if self._process.returncode is None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait()
+                if self._called:
+                    kill_marked(self._mark)
 
     def close(self) -> None:
         """Kill the process and release the pipes."""
@@ -136,27 +155,46 @@ class Worker:
         for stream in (self._process.stdin, self._process.stdout, self._stderr):
             if stream is not None:
                 stream.close()
+        if self._ended is not None:
+            os.close(self._ended)
+            self._ended = None
+
+    def _post(self, job: str, arguments: tuple[object, ...], deadline: float) -> None:
+        self._expected.append(secrets.token_bytes(TOKEN_BYTES))
+        with contextlib.suppress(BrokenPipeError):  # the next read tells why it died
+            write_request(self._requests, (self._expected[-1], job, arguments), deadline=deadline)
 
     def _read_answer(self, deadline: float) -> Any:
-        self._answered, kind, value = read_message(self._replies, deadline=deadline)
-        if kind == "raised":
-            text, place = value
+        reply = read_reply(
+            self._replies, self._expected.popleft(), most=self._most_reply, deadline=deadline, ended=self._ended
+        )
+        if reply.raised:
+            text, place = reply.value
             raise JobError(f"{text} ({place})" if place else text)
-        return value
+        return reply.value
 
     def _end(self) -> int | None:
         """The exit status of a worker that closed its pipe."""
-        try:
-            return self._process.wait(timeout=5.0)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            return self._process.returncode
+        deadline = time.monotonic() + _END_SECONDS
+        while self.alive and time.monotonic() < deadline:
+            time.sleep(0.001)
+        self.kill()
+        return self._process.returncode
 
     def _tail(self) -> str:
         """What the worker wrote to stderr since the last job began, at most its last 2000 bytes."""
         size = os.fstat(self._stderr.fileno()).st_size
         start = max(self._said, size - _TAIL_BYTES)
-        return os.pread(self._stderr.fileno(), size - start, start).decode(errors="replace").strip()
+        # The file may be shorter than it was: it is the worker's, too.
+        return os.pread(self._stderr.fileno(), max(0, size - start), start).decode(errors="replace").strip()
+
+
+def _end_descriptor(pid: int) -> int | None:
+    """A descriptor that becomes readable when the process ends; None where the system has none."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
 
 
 def _signal_name(number: int) -> str:

@@ -10,13 +10,14 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
 from pegbox.measure.bench import Bench
 from pegbox.measure.build_job import warm_up
 from pegbox.measure.cores import pin
-from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.measure.reply import of_result
+from pegbox.measure.result import Failed, FailureKind
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.trial import Stage, run_interleaved, run_trial
 
@@ -36,8 +37,8 @@ def prepare(folder: str) -> None:
     gc.freeze()
 
 
-def run(program: CompiledProgram, policy: TimingPolicy, best: float, cores: Sequence[int]) -> Result:
-    """Load, check and time one candidate on `cores`."""
+def run(program: CompiledProgram, policy: TimingPolicy, best: float, cores: Sequence[int]) -> dict[str, Any]:
+    """Load, check and time one candidate on `cores`; see `pegbox.measure.reply`."""
     pin(cores)
     began = time.perf_counter()
     try:
@@ -45,14 +46,15 @@ def run(program: CompiledProgram, policy: TimingPolicy, best: float, cores: Sequ
         loaded = time.perf_counter() - began
         result = run_trial(kernel, _prepared(), policy, best=best, guard=alarm)
     except MemoryError as error:
-        return Failed(FailureKind.RUN_ERROR, f"out of memory: {error}".rstrip(": "))
-    return replace(result, phases={"load": loaded, **result.phases})
+        return of_result(Failed(FailureKind.RUN_ERROR, f"out of memory: {error}".rstrip(": ")))
+    return of_result(replace(result, phases={"load": loaded, **result.phases}))
 
 
-def rerun(programs: Sequence[CompiledProgram], policy: TimingPolicy, cores: Sequence[int]) -> list[Ok]:
+def rerun(programs: Sequence[CompiledProgram], policy: TimingPolicy, cores: Sequence[int]) -> list[dict[str, Any]]:
     """Time candidates in turns on `cores`."""
     pin(cores)
-    return run_interleaved([_load(program) for program in programs], _prepared(), policy, guard=alarm)
+    kernels = [_load(program) for program in programs]
+    return [of_result(result) for result in run_interleaved(kernels, _prepared(), policy, guard=alarm)]
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""The child side of a worker process: receive jobs as pickles, run them one at a time, answer.
+"""The child side of a worker process: receive jobs as pickles, run them one at a time, answer with data.
 
 Started by `pegbox.measure.process.Worker`, never by `multiprocessing`: its spawn imports the user's `__main__` again,
 and its fork hangs under OpenMP. Nothing here imports llvmlite; the module of jobs does, when it needs it.
@@ -7,11 +7,13 @@ and its fork hangs under OpenMP. Nothing here imports llvmlite; the module of jo
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib
 import json
 import os
 import queue
 import resource
+import secrets
 import signal
 import sys
 import threading
@@ -19,10 +21,13 @@ import traceback
 from types import ModuleType
 from typing import Any, NoReturn
 
-from pegbox.measure.channel import read_message, write_message
+from pegbox.measure.channel import READY, Reply, encode_reply, read_request, write_reply
 from pegbox.measure.cores import pin
 
 _MOST_STDERR = 64 << 20
+_MOST_TEXT = 10_000
+# Each number below the highest open one takes eight bytes in the kernel.
+_HIGHEST_DESCRIPTOR = 1 << 16
 
 
 def main() -> None:
@@ -33,17 +38,17 @@ def main() -> None:
     _be_expendable()
     jobs = importlib.import_module(setting["jobs"])
     _limit_memory(setting["memory"])
-    inbox: queue.SimpleQueue[tuple[int, str, tuple[Any, ...]]] = queue.SimpleQueue()
+    inbox: queue.SimpleQueue[tuple[bytes, str, tuple[Any, ...]]] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(requests, inbox), daemon=True).start()
-    write_message(replies, (0, "ready", None))
+    write_reply(replies, encode_reply(READY, Reply(None, raised=False)))
     while True:
-        number, name, arguments = inbox.get()
-        write_message(replies, (number, *_perform(jobs, name, arguments)))
+        token, name, arguments = inbox.get()
+        write_reply(replies, _perform(token, jobs, name, arguments))
 
 
 def _take_pipes() -> tuple[int, int]:
-    """Move the pickle pipes off fds 0 and 1, so that no print of a library or a candidate lands among the pickles."""
-    requests, replies = os.dup(0), os.dup(1)
+    """Move the pipes off fds 0 and 1, so that no print of a library or a candidate lands among the replies."""
+    requests, replies = _hidden(0), _hidden(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -51,21 +56,39 @@ def _take_pipes() -> tuple[int, int]:
     return requests, replies
 
 
-def _receive(requests: int, inbox: queue.SimpleQueue[tuple[int, str, tuple[Any, ...]]]) -> NoReturn:
+def _hidden(fd: int) -> int:
+    """A copy under a number that is not cheap to guess: above those that are given out, where there are more."""
+    given, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    top = _HIGHEST_DESCRIPTOR if most == resource.RLIM_INFINITY else min(most, _HIGHEST_DESCRIPTOR)
+    bottom = given if 0 <= given < top // 2 else top // 2
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(given, top) if given >= 0 else given, most))
+    try:
+        # Up to 16 below the top: where the number is taken, it is the next one.
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, bottom + secrets.randbelow(max(1, top - bottom - 16)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (given, most))
+
+
+def _receive(requests: int, inbox: queue.SimpleQueue[tuple[bytes, str, tuple[Any, ...]]]) -> NoReturn:
     """Read jobs on a thread of its own: it notices that the parent is gone even while a candidate loops for ever."""
     try:
         while True:
-            inbox.put(read_message(requests))
-    except BaseException:
+            inbox.put(read_request(requests))
+    except EOFError:
+        if os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)  # with what candidates have started
+    finally:
         os._exit(0)
 
 
-def _perform(jobs: ModuleType, name: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+def _perform(token: bytes, jobs: ModuleType, name: str, arguments: tuple[Any, ...]) -> bytes:
+    """The reply to a job, as it is written."""
     try:
-        return "done", getattr(jobs, name)(*arguments)
+        return encode_reply(token, Reply(getattr(jobs, name)(*arguments), raised=False))
     except Exception as error:
         text = "".join(traceback.format_exception_only(error)).strip()
-        return "raised", (text, "".join(traceback.format_tb(error.__traceback__)[-1:]).strip())
+        place = "".join(traceback.format_tb(error.__traceback__)[-1:]).strip()
+        return encode_reply(token, Reply([text[:_MOST_TEXT], place[:_MOST_TEXT]], raised=True))
 
 
 def _be_expendable() -> None:

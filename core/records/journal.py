@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pegbox.checks import check_instance, check_path
 from pegbox.errors import RecordError
+from pegbox.records.document import NotJson
 from pegbox.records.record import Record
 
 try:
@@ -81,7 +82,7 @@ class Journal:
             try:
                 yield Record.from_line(text.decode())
             except (RecordError, UnicodeDecodeError) as error:
-                if number == len(lines) and not _is_complete(text):
+                if number == len(lines) and _is_torn(error):
                     self._warn(number)
                     continue
                 raise RecordError(f"{str(self.path)!r}, line {number}: {error}; remove or repair that line") from error
@@ -149,11 +150,17 @@ def _is_complete(text: bytes) -> bool:
     """Whether the line ends as a record ends: a whole line whose newline is missing is not torn."""
     try:
         Record.from_line(text.decode())
-    except UnicodeDecodeError:
-        return False
-    except RecordError as error:
-        return not str(error).startswith("not JSON")
+    except (RecordError, UnicodeDecodeError) as error:
+        return not _is_torn(error)
     return True
+
+
+def _is_torn(error: RecordError | UnicodeDecodeError) -> bool:
+    """Whether what a line without a newline was refused for tells of a write that was cut short.
+
+    A record is one JSON object, and no part of one that ends early is JSON.
+    """
+    return isinstance(error, NotJson | UnicodeDecodeError)
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import operator
 import platform
 from collections.abc import Mapping
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import RecordError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.records.document import NotJson, read_document
+from pegbox.records.fields import checked, config, costs, field, seconds, workload
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -92,10 +93,10 @@ class Record:
             raise RecordError(f"config {self.config.get('index')} of {self.name} was not measured: nothing to record")
         extra: dict[str, Any] = {}
         if isinstance(result, Failed):
-            costs, number = [FAILED_COST], int(result.kind)
+            listed, number = [FAILED_COST], int(result.kind)
             extra["message"] = result.message
         else:
-            costs, number = list(result.costs), 0
+            listed, number = list(result.costs), 0
             if result.partial:
                 extra["partial"] = True
         if self.remeasured:
@@ -103,7 +104,7 @@ class Record:
         form = {
             "input": [self.target, self.name, self.args, self.kwargs],
             "config": self.config,
-            "result": [costs, number, result.total_seconds, result.timestamp],
+            "result": [listed, number, result.total_seconds, result.timestamp],
             "version": VERSION,
             "workload": self.workload,
             "space": self.space,
@@ -122,34 +123,37 @@ class Record:
     def from_line(cls, line: str) -> Record:
         """Read a line. Raises `RecordError` that says what is wrong with it, but not where it stands."""
         try:
-            form = json.loads(line)
-        except ValueError as error:
-            raise RecordError(f"not JSON: {error}") from None
+            form = read_document(line)
+        except NotJson as error:
+            raise NotJson(f"not JSON: {error}") from None
         try:
-            return cls._from_form(form)
+            return cls._from_form(checked("the line", form, dict))
         except KeyError as error:
             raise RecordError(f"the field {error} is missing") from None
-        except (TypeError, ValueError, AttributeError) as error:
+        except ValueError as error:
             raise RecordError(f"a field has the wrong form: {error}") from None
 
     @classmethod
     def _from_form(cls, form: Mapping[str, Any]) -> Record:
-        if form["version"] > VERSION:
-            raise RecordError(f"version {form['version']} is newer than this pegbox reads ({VERSION}): update pegbox")
-        target, name, args, kwargs = form["input"]
+        version = field(form, "version", int)
+        if version > VERSION:
+            raise RecordError(f"version {version} is newer than this pegbox reads ({VERSION}): update pegbox")
+        if version < 1:
+            raise ValueError(f"version {version}: the first one is 1")
+        target, name, args, kwargs = field(form, "input", list)
         return cls(
-            target=str(target),
-            name=str(name),
-            args=_frozen(args),
-            kwargs=_frozen(dict(kwargs)),
-            workload=_frozen(form["workload"]),
-            config=dict(form["config"]),
+            target=checked("the target", target, str),
+            name=checked("the template's name", name, str),
+            args=_frozen(checked("args", args, list)),
+            kwargs=_frozen(checked("kwargs", kwargs, dict)),
+            workload=_frozen(workload(form["workload"])),
+            config=config(form["config"]),
             result=_result(form),
-            space=str(form["space"]),
-            tuner=form.get("tuner", ""),
-            seed=form.get("seed"),
-            host=form.get("host", ""),
-            remeasured=bool(form.get("remeasured", False)),
+            space=field(form, "space", str),
+            tuner=field(form, "tuner", str, ""),
+            seed=None if form.get("seed") is None else field(form, "seed", int),
+            host=field(form, "host", str, ""),
+            remeasured=field(form, "remeasured", bool, False),
         )
 
 
@@ -167,19 +171,14 @@ def describe_host() -> str:
 
 
 def _result(form: Mapping[str, Any]) -> Result:
-    costs, number, total, timestamp = form["result"]
-    phases = {str(phase): float(seconds) for phase, seconds in form.get("phases", {}).items()}
-    if not all(0 <= seconds < math.inf for seconds in (total, *phases.values())):
-        raise ValueError(f"seconds {total} and phases {phases}: a trial's times are finite and 0 or more")
-    if number:
+    listed, number, total, timestamp = field(form, "result", list)
+    phases = {phase: seconds(f"phases: {phase}", spent) for phase, spent in field(form, "phases", dict, {}).items()}
+    spent, when = seconds("total seconds", total), seconds("timestamp", timestamp)
+    if checked("the error number", number, int):
         if number < 0:
             raise ValueError(f"error number {number}: failures have numbers above 0")
-        kind = FailureKind(number)
-        return Failed(kind, str(form.get("message", "")), float(total), float(timestamp), phases)
-    if not costs or not all(0 < cost < math.inf for cost in costs):
-        raise ValueError(f"costs {costs}: a trial without an error has one or more costs, finite and above 0")
-    partial = bool(form.get("partial", False))
-    return Ok(tuple(map(float, costs)), float(total), float(timestamp), phases, partial)
+        return Failed(FailureKind(number), field(form, "message", str, ""), spent, when, phases)
+    return Ok(costs(checked("costs", listed, list)), spent, when, phases, field(form, "partial", bool, False))
 
 
 def plain(value: Any) -> Any:

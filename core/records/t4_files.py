@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import lzma
 import re
 import zipfile
@@ -12,6 +11,7 @@ import zlib
 from pathlib import Path
 
 from pegbox.errors import RecordError
+from pegbox.records.document import read_document
 from pegbox.records.t4_forms import device_in
 
 _PACKED = (".gz", ".xz", ".zip")
@@ -59,8 +59,8 @@ def device_beside(path: Path) -> str:
         beside = path.with_name(f"{stem_of(path)}-metadata.json{packing}")
         if beside.is_file():
             try:
-                return device_in(json.loads(read_unpacked(beside)))
-            except (RecordError, ValueError):
+                return device_in(read_document(read_unpacked(beside).decode(errors="replace")))
+            except RecordError:
                 return ""
     return ""
 

@@ -9,13 +9,13 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pegbox.errors import RecordError
+from pegbox.records.document import NotJson, read_document
 from pegbox.records.journal import RecordWarning
 from pegbox.records.t4_values import number
 
@@ -83,15 +83,17 @@ def device_in(metadata: Any) -> str:
 
 def _document(text: str, source: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError as error:
+        return read_document(text)
+    except NotJson as error:
         if '"cache"' not in text:
             raise RecordError(f"{source!r} is neither a file of records nor JSON: {error}") from None
         broken = error
+    except RecordError as error:
+        raise RecordError(f"{source!r}: {error}") from None
     for closed in _closed(text):
         try:
-            return json.loads(closed)
-        except ValueError:
+            return read_document(closed)
+        except RecordError:
             continue
     raise RecordError(f"{source!r}: a cache file that cannot be read: {broken}")
 
@@ -124,7 +126,7 @@ def _t4_entry(item: Any, where: str) -> Entry:
     times = _object(item.get("times"))
     measured = {
         str(one["name"]): (one.get("value"), one.get("unit"))
-        for one in item.get("measurements") or ()
+        for one in _list(item.get("measurements"))
         if isinstance(one, Mapping) and "name" in one
     }
     correctness = number(item.get("correctness", 1))
@@ -148,8 +150,8 @@ _CACHE_TIMES = ("compile_time", "benchmark_time", "verification_time", "framewor
 
 def _cache(document: Mapping[str, Any], source: str) -> Sheet:
     parameters = _object(document.get("tune_params"))
-    keys = list(document.get("tune_params_keys") or parameters)
-    if not keys:
+    keys = _list(document.get("tune_params_keys")) or list(parameters)
+    if not keys or not all(isinstance(key, str) for key in keys):
         raise RecordError(f"{source!r}: the cache file does not name its parameters: 'tune_params_keys' is missing")
     entries = [_cache_entry(key, line, keys, source) for key, line in document["cache"].items()]
     return Sheet(

@@ -164,7 +164,7 @@ class BoundConstraint:
             return True
         except SpaceError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             seen = ", ".join(f"{name}={entity}" for name, entity in probe.items())
             raise SpaceError(
                 f"constraint {self.constraint.message!r} raised {type(error).__name__} at {seen}: {error}"

@@ -132,7 +132,7 @@ class Task:
             made = self.template(cfg, *self.args, **self.kwargs)
         except PegboxError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # sys.exit() in a template ends that run of it, not the search
             raise TemplateError(
                 f"template {self.name} with {self.workload[1]} raised {type(error).__name__}: {error}"
             ) from error

@@ -123,7 +123,20 @@ def find_template(ref: object) -> Template:
         UnknownName, PluginError: the registry does not know it, or the file cannot be imported.
         TemplateError: what was found is not a template.
     """
-    found = registry.resolve("template", ref)
+    return _as_template(registry.resolve("template", ref), ref)
+
+
+def registered_template(name: str) -> Template:
+    """The template that is registered under a name, which may come from anywhere: nothing else is imported or run.
+
+    Raises:
+        UnknownName, PluginError: the registry does not know it.
+        TemplateError: what is registered is not a template.
+    """
+    return _as_template(registry.get("template", name), name)
+
+
+def _as_template(found: object, ref: object) -> Template:
     if isinstance(found, Template):
         return found
     if callable(found):

@@ -7,13 +7,16 @@ import math
 import signal
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegbox.measure.bench import Bench
+from pegbox.measure.channel import BrokenReply
 from pegbox.measure.cores import CorePlan
 from pegbox.measure.process import JobError, Worker, WorkerDied, WorkerTimeout
+from pegbox.measure.reply import Asked
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.timing import TimingPolicy
 
@@ -23,14 +26,16 @@ if TYPE_CHECKING:
 _JOBS = "pegbox.measure.run_job"
 # What a trial may take beside the candidate's own calls: loading it, checking the answer.
 _OVERHEAD_SECONDS = 10.0
+# What an earlier candidate may be guilty of: it may have damaged the process, or taken what others need.
+_OTHERS_FAULT = frozenset({FailureKind.CRASH, FailureKind.RUN_ERROR})
 
 
 class LocalRunner:
     """Runs candidates in a worker process, pinned to the timing core, with a second worker standing by.
 
-    A worker that died or gave a wrong answer (it may have written anywhere) is replaced by the one standing by, so
-    that a bad candidate costs no waiting. A crash is tried once more in a fresh worker, if the worker had run other
-    candidates before: one of those may be the culprit.
+    A worker in which a candidate failed (it may have written anywhere, and used up anything) is replaced by the one
+    standing by, so that a bad candidate costs no waiting. A crash, or a failure to load or to run, is tried once more
+    in a fresh worker, if the worker had run other candidates before: one of those may be the culprit.
     """
 
     def __init__(self, bench: Bench, *, timing: TimingPolicy, cores: CorePlan, max_memory: int | None = None) -> None:
@@ -51,7 +56,7 @@ class LocalRunner:
             self._given_up = False
             fresh = self._served == 0
             result = self._attempt(program, best)
-            if isinstance(result, Failed) and result.kind is FailureKind.CRASH and not fresh and not self._given_up:
+            if isinstance(result, Failed) and result.kind in _OTHERS_FAULT and not fresh and not self._given_up:
                 result = self._attempt(program, best)
             return result
 
@@ -61,13 +66,15 @@ class LocalRunner:
             self._given_up = False
             threads = max(program.num_threads for program in programs)
             worker = self._sound_worker(silent=True)
+            self._served += len(programs)
             timeout = self._timing.timeout * len(programs) + _OVERHEAD_SECONDS
+            cores = self._cores.running(threads)
+            began = time.perf_counter()
             try:
-                results: list[Result] = worker.call(
-                    "rerun", list(programs), self._timing, self._cores.running(threads), timeout=timeout
-                )
-                return results
-            except (WorkerDied, WorkerTimeout, JobError):
+                data = worker.call("rerun", list(programs), self._timing, cores, timeout=timeout)
+                asked = Asked(self._timing, math.inf, time.perf_counter() - began)
+                return list(asked.results(data, len(programs)))
+            except (WorkerDied, WorkerTimeout, BrokenReply, JobError):
                 self._replace()
         return [self.run(program) for program in programs]
 
@@ -90,15 +97,21 @@ class LocalRunner:
         self._served += 1
         cores = self._cores.running(program.num_threads)
         timeout = self._timing.timeout + _OVERHEAD_SECONDS
+        began = time.perf_counter()
         try:
-            result: Result = worker.call("run", program, self._timing, best, cores, timeout=timeout)
+            data = worker.call("run", program, self._timing, best, cores, timeout=timeout)
+            result = Asked(self._timing, best, time.perf_counter() - began).result(data)
         except WorkerTimeout as error:
             result = Failed(FailureKind.TIMEOUT, f"the runner gave {error}")
         except WorkerDied as error:
             result = self._death(error, best)
+        except BrokenReply as error:
+            result = Failed(
+                FailureKind.CRASH, f"the process running the candidate gave an answer that is none: {error}"
+            )
         except JobError as error:
             result = Failed(FailureKind.RUN_ERROR, str(error))
-        if isinstance(result, Failed) and result.kind is not FailureKind.RUN_ERROR:
+        if isinstance(result, Failed):
             self._replace()
         return result
 

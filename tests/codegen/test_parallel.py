@@ -25,6 +25,7 @@ from lowered_programs import (
 )
 
 from pegbox.codegen import Target, build, compile_program, emit, load, openmp
+from pegbox.codegen.target import MOST_CORES
 from pegbox.errors import TargetError
 from pegbox.expr.build import const
 from pegbox.expr.nodes import Buffer, Expr
@@ -41,6 +42,21 @@ def rows(count: int, *, size: int = 40) -> Function:
 @pytest.mark.parametrize("cores", [1, 2, 3, 8])
 def test_every_iteration_runs_once_whatever_the_team(count: int, cores: int) -> None:
     check(rows(count), Target(f"llvm -num-cores {cores}"))
+
+
+def test_as_many_cores_as_a_target_may_have_run_on_a_small_stack() -> None:
+    # The runtime keeps a record for each thread of a team on the stack of the thread that calls it.
+    size = 3000
+    kernel = build(emit(rows(size, size=1), Target(f"llvm -num-cores {MOST_CORES}")))
+    a, c = np.ones((size, 1), np.float32), np.zeros((size, 1), np.float32)
+    before = threading.stack_size(512 << 10)
+    try:
+        caller = threading.Thread(target=kernel, args=(a, c))
+        caller.start()
+        caller.join()
+    finally:
+        threading.stack_size(before)
+    assert (c == 2.0).all()
 
 
 def test_one_core_needs_no_runtime() -> None:

@@ -5,11 +5,13 @@ They let the measuring rooms be tested without schedules and lowering, and they 
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
 
 from pegbox.codegen import ArgSpec, CompiledProgram, Program, Target, compile_program
+from pegbox.loops.foreign import c_source
 from pegbox.measure import Bench, Tolerance
 from pegbox.measure.bench import make_inputs
 
@@ -73,6 +75,10 @@ done:
   ret i64 %total
 }
 """
+
+_HEADERS = "\n".join(
+    f"#include <{name}.h>" for name in ("fcntl", "signal", "stdlib", "string", "unistd", "sys/resource", "sys/wait")
+)
 
 _WAIT = """br label %wait
 wait:
@@ -151,6 +157,14 @@ def slow(turns: int) -> Program:
 
 def unparsable() -> Program:
     return program(before="this is no instruction")
+
+
+def running(code: str) -> Program:
+    """Right, but runs C code before its loop: the body of a function."""
+    text = f"{_HEADERS}\nint extra(void) {{ static int calls; if (calls++) return 0; {code} return 0; }}\n"
+    plain = program(before="%ran = call i32 @extra()")
+    ll = f"declare i32 @extra()\n{plain.ll}"
+    return dataclasses.replace(plain, ll=ll, externs=("extra",), foreign=(c_source(text),))
 
 
 def compiled(source: Program) -> CompiledProgram:

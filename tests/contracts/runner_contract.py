@@ -9,9 +9,14 @@ A plugin's test suite subclasses `RunnerContract` and gives it a factory::
 from __future__ import annotations
 
 import math
+import os
+import pickle
+import select
+import struct
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import llvm_kernels as kernels
@@ -20,6 +25,33 @@ import pytest
 from pegbox.measure import CorePlan, Failed, FailureKind, Ok, Runner, TimingPolicy
 
 SHORT = 3.0
+
+
+class _Call:
+    """Runs a shell command where its pickle is loaded."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, (self.command,)
+
+
+def _every_descriptor(statement: str) -> str:
+    """C code that does something with each `fd` that may be open, but the three that everybody knows."""
+    return f"for (int fd = 3; fd < 1 << 16; ++fd) if (fcntl(fd, F_GETFD) >= 0) {{ {statement} }}"
+
+
+def _writes(content: bytes) -> str:
+    listed = ",".join(map(str, content))
+    return f"static const unsigned char said[] = {{{listed}}}; if (write(fd, said, sizeof said) < 0) continue;"
+
+
+def _hung_up(reader: int) -> bool:
+    """Whether the last writer of a pipe goes away, waiting a while for it."""
+    poller = select.poll()
+    poller.register(reader, select.POLLHUP)
+    return bool(poller.poll(5000))
 
 
 class RunnerContract:
@@ -128,6 +160,60 @@ class RunnerContract:
         programs = [kernels.compiled(make()) for make in (kernels.good, kernels.segfault, kernels.good)]
         results = runner.rerun(programs)
         assert [result.ok for result in results] == [True, False, True]
+
+    @pytest.mark.parametrize("form", ["noise", "JSON", "a pickle"])
+    def test_what_a_candidate_writes_to_descriptors_fails_it_alone_and_runs_nowhere(
+        self, runner: Runner, form: str, tmp_path: Path
+    ) -> None:
+        mark = tmp_path / "ran"
+        pickled = pickle.dumps((1, "done", _Call(f"echo ran > {mark}")))
+        said = {
+            "noise": b"\x08" * 64,
+            "JSON": b'{"costs": [1e-9], "phases": {}, "partial": false}\n',
+            "a pickle": struct.pack("<Q", len(pickled)) + pickled,
+        }[form]
+        self.check_recovered(runner)
+        result = runner.run(kernels.compiled(kernels.running(_every_descriptor(_writes(said)))))
+        assert isinstance(result, Failed)
+        assert result.kind in (FailureKind.CRASH, FailureKind.RUN_ERROR)
+        assert not mark.exists()
+        self.check_recovered(runner)
+
+    def test_descriptors_that_a_candidate_closed_fail_it_alone(self, runner: Runner) -> None:
+        result = runner.run(kernels.compiled(kernels.running(_every_descriptor("close(fd);"))))
+        assert isinstance(result, Failed)
+        assert result.kind in (FailureKind.CRASH, FailureKind.RUN_ERROR)
+        self.check_recovered(runner)
+
+    def test_a_candidate_that_takes_all_descriptors_does_not_fail_later_ones(self, runner: Runner) -> None:
+        runner.run(kernels.compiled(kernels.running('while (open("/dev/null", 0) >= 0);')))
+        for number in range(3):
+            assert isinstance(runner.run(kernels.compiled(kernels.running(f"(void){number};"))), Ok)
+
+    @pytest.mark.parametrize("start", ["", "setpgid(0, 0);", "setsid();"])
+    @pytest.mark.parametrize("end", ["abort();", "_exit(0);", ""])
+    def test_processes_that_a_candidate_started_end_with_the_runner(
+        self, runner: Runner, tmp_path: Path, start: str, end: str
+    ) -> None:
+        fifo = tmp_path / "alive"
+        os.mkfifo(fifo)
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            sleeps = 'if (!fork()) execlp("sleep", "sleep", "600", NULL);'
+            body = f'if (open("{fifo}", O_WRONLY) < 0) _exit(1); {start} {sleeps} _exit(0);'
+            runner.run(kernels.compiled(kernels.running(f"if (!fork()) {{ {body} }} wait(0); {end}")))
+            runner.close()
+            assert _hung_up(reader), "a process that the candidate started still runs"
+        finally:
+            os.close(reader)
+
+    def test_a_crash_is_known_at_once_although_a_child_lives_on(self, make: Any) -> None:
+        runner = make(timeout=120.0)
+        began = time.monotonic()
+        result = runner.run(kernels.compiled(kernels.running("if (!fork()) { sleep(600); _exit(0); } abort();")))
+        assert isinstance(result, Failed)
+        assert result.kind is FailureKind.CRASH
+        assert time.monotonic() - began < 60
 
     def test_a_run_can_be_given_up_from_another_thread(self, make: Any) -> None:
         runner = make(timeout=120.0)

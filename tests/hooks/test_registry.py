@@ -165,6 +165,7 @@ def test_resolve_finds_a_name_that_the_file_registers(registry: Registry, tmp_pa
     [
         (None, "f", PluginError, "there is no Python file"),
         ("raise RuntimeError('half way')", "f", PluginError, "RuntimeError: half way"),
+        ("raise SystemExit(0)", "f", PluginError, "cannot be imported: SystemExit: 0"),
         ("def g(): pass", "f", UnknownName, "defines no 'f'; it defines g"),
         ("x = 1", "f", UnknownName, "it defines nothing"),
     ],

@@ -70,6 +70,7 @@ def test_every_way_to_fail_is_a_result_and_the_good_ones_are_measured(open_measu
         (kernels.good, None, ""),
         (raising(InvalidConfig("tile too big: 8x64")), FailureKind.INVALID, "tile too big: 8x64"),
         (raising(ZeroDivisionError("by zero")), FailureKind.INVALID, "ZeroDivisionError: by zero (test_local"),
+        (raising(SystemExit(0)), FailureKind.INVALID, "SystemExit: 0"),
         (raising(CompileError("no such intrinsic")), FailureKind.COMPILE_ERROR, "no such intrinsic"),
         (kernels.unparsable, FailureKind.COMPILE_ERROR, "expected instruction opcode"),
         (kernels.wrong, FailureKind.WRONG_RESULT, "[77]"),

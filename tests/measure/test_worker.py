@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from pegbox.errors import MeasureError
+from pegbox.measure.channel import READY, BrokenReply, Reply, encode_reply
 from pegbox.measure.cores import usable_cores
 from pegbox.measure.process import JobError, Worker, WorkerDied, WorkerTimeout
 
@@ -127,6 +128,59 @@ def test_a_worker_is_out_of_reach_of_the_terminals_ctrl_c(worker: Worker) -> Non
 
 def test_a_worker_does_not_import_the_users_main_module(worker: Worker) -> None:
     assert worker.call("main_module", timeout=LONG) is None
+
+
+@pytest.mark.parametrize("content", [b"\x08" * 64, encode_reply(READY, Reply(8, raised=False)), bytes(1 << 20)])
+def test_what_a_job_writes_among_the_replies_is_no_reply_and_ends_the_worker(worker: Worker, content: bytes) -> None:
+    with pytest.raises(BrokenReply, match="does not answer what was asked"):
+        worker.call("answer_with", content, timeout=LONG)
+    assert not worker.alive
+
+
+def test_what_is_written_after_a_reply_is_not_taken_for_the_next_one(worker: Worker) -> None:
+    worker.call("answer_later", encode_reply(READY, Reply(8, raised=False)), timeout=LONG)
+    with pytest.raises(BrokenReply):
+        worker.call("nap", 5.0, timeout=LONG)
+
+
+def test_a_reply_that_is_too_long_is_refused(start: Callable[..., Worker]) -> None:
+    worker = start(most_reply=1000)
+    assert len(worker.call("big", 1000, timeout=LONG)) == 1000
+    with pytest.raises(BrokenReply, match=r"1,001 bytes, 1,000"):
+        worker.call("big", 1001, timeout=LONG)
+
+
+def test_a_job_that_gives_something_else_than_data_has_failed(worker: Worker) -> None:
+    with pytest.raises(JobError, match="set is not JSON serializable"):
+        worker.call("strange", timeout=LONG)
+    assert worker.call("add", 1, 2, timeout=LONG) == 3
+
+
+def test_the_descriptor_of_replies_is_another_one_in_each_process_and_no_low_one(start: Callable[..., Worker]) -> None:
+    found = [start().call("reply_descriptor", timeout=LONG) for _ in range(3)]
+    assert min(found) > 100
+    assert len(set(found)) > 1
+
+
+def test_a_worker_that_closed_its_replies_is_dead(worker: Worker) -> None:
+    with pytest.raises(WorkerDied):
+        worker.call("answer_nothing_more", timeout=LONG)
+    assert not worker.alive
+
+
+def test_a_worker_that_emptied_its_stderr_has_no_last_words(worker: Worker) -> None:
+    worker.call("chatter", timeout=LONG)
+    with pytest.raises(WorkerDied) as caught:
+        worker.call("forget_stderr", timeout=LONG)
+    assert caught.value.tail == ""
+
+
+def test_a_worker_that_takes_no_more_jobs_is_killed_at_the_timeout(worker: Worker) -> None:
+    worker.call("stop", timeout=LONG)
+    time.sleep(0.5)
+    with pytest.raises(WorkerTimeout):
+        worker.call("swallow", bytes(10_000_000), timeout=0.5)
+    assert not worker.alive
 
 
 @pytest.mark.parametrize("job", ["spin", "nap"])

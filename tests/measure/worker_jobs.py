@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
+import stat
 import sys
+import threading
 import time
 
 
@@ -59,3 +62,44 @@ def swallow(count: int) -> int:
 
 def main_module() -> str | None:
     return getattr(sys.modules["__main__"], "__file__", None)
+
+
+def reply_descriptor() -> int:
+    """The write end of the worker's replies: the only pipe that is open for writing."""
+    (found,) = [int(fd) for fd in os.listdir("/proc/self/fd") if _is_pipe_to_write(int(fd))]
+    return found
+
+
+def _is_pipe_to_write(fd: int) -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(fd).st_mode) and fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY
+    except OSError:
+        return False
+
+
+def answer_with(content: bytes) -> None:
+    """Write something where the replies go, before the reply does."""
+    os.write(reply_descriptor(), content)
+
+
+def answer_later(content: bytes) -> None:
+    """The same on a thread, once the job is done."""
+    threading.Timer(0.2, answer_with, [content]).start()
+
+
+def answer_nothing_more() -> None:
+    os.close(reply_descriptor())
+
+
+def forget_stderr() -> None:
+    os.ftruncate(2, 0)
+    os.abort()
+
+
+def strange() -> object:
+    return {1, 2}
+
+
+def stop() -> None:
+    """Leave the process unable to take another job."""
+    threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGSTOP]).start()

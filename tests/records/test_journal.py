@@ -87,6 +87,24 @@ def test_a_whole_last_line_of_another_kind_is_an_error_not_a_torn_line(journal: 
         journal.read()
 
 
+@pytest.mark.parametrize("line", ["[" * 50_000, "1" * 5000, '{"version": 1, "tuner": "not JSON"}'])
+def test_a_damaged_last_line_that_no_write_has_cut_short_is_an_error(journal: Journal, task: Any, line: str) -> None:
+    journal.append(task.record(1))
+    with journal.path.open("a") as file:
+        file.write(line)
+    with pytest.raises(RecordError, match="line 2"):
+        journal.read()
+
+
+def test_every_beginning_of_a_record_is_a_torn_line(journal: Journal, task: Any) -> None:
+    journal.append(task.record(1))
+    whole = journal.path.read_bytes()
+    for cut in range(1, len(whole) - 1):
+        journal.path.write_bytes(whole + whole[:cut])
+        with pytest.warns(RecordWarning, match="line 2"):
+            assert journal.read() == [task.record(1)]
+
+
 def test_a_missing_file_is_an_error_that_names_it(journal: Journal) -> None:
     with pytest.raises(RecordError, match=r"records\.jsonl.*No such file"):
         journal.read()

@@ -73,6 +73,21 @@ def test_a_whole_space_is_searched_as_it_is(tmp_path: Path) -> None:
     assert recorded.space is recorded.whole
 
 
+@pytest.mark.parametrize("name", ["data.py:f", "./data.py:f", "data:f", "data:f.g"])
+def test_the_name_of_a_template_in_a_record_imports_and_runs_nothing(
+    name: str, tmp_path: Path, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "data.py").write_text("from pathlib import Path\nPath('ran').touch()\n")
+    file = write(tmp_path / "space.jsonl", [trial(rows, 0, 1.0, name=name)])
+    with pytest.raises(RecordError, match=r"there is no template '.*import the template first, or give task="):
+        pb.recorded_space(file)
+    with pytest.raises(RecordError):
+        pb.compare([pb.recorded_space(file)], ["random", "ga"], trials=1)
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
 def test_packed_files_read_alike(file: Path, suffix: str, pack: Any) -> None:
     packed = Path(f"{file}{suffix}")

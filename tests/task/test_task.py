@@ -303,6 +303,30 @@ def test_a_template_that_raises_is_named_with_its_arguments() -> None:
         create_task(broken, args=(3,))
 
 
+@pytest.mark.parametrize("status", [0, None, 3, "no such card"])
+def test_a_template_that_exits_has_failed_and_nothing_else_has(status: Any) -> None:
+    def exits(cfg: Any, n: int) -> Any:
+        cfg.define_knob("k", [1, 2])
+        if n == 4 or cfg["k"].val == 2:
+            sys.exit(status)
+        return rows(cfg, n)
+
+    rows = task_templates.plain
+    with pytest.raises(TemplateError, match=r"template exits with \{'n': 4\} raised SystemExit"):
+        create_task(exits, args=(4,))
+    task = create_task(exits, args=(3,))
+    with pytest.raises(TemplateError, match="raised SystemExit"):
+        task.schedule(next(config for config in task.space.iterate() if config["k"].val == 2))
+
+
+def test_ctrl_c_in_a_template_is_not_swallowed() -> None:
+    def interrupted(cfg: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        create_task(interrupted)
+
+
 @pytest.mark.parametrize("made", [None, 5, "schedule", ([], []), (1, 2, 3)])
 def test_a_template_that_returns_something_else_is_told_what_to_return(made: Any) -> None:
     with pytest.raises(TemplateError, match=r"returned .*; return \(s, \[A, B, C\]\): the schedule and the arguments"):
