@@ -154,7 +154,7 @@ def _count(value: str, text: str) -> int:
 
 def _sizes(value: str, text: str) -> Caches:
     sizes = value.split(",")
-    if len(sizes) != 3 or not all(size.isdecimal() for size in sizes) or "0" in sizes[:2]:
+    if len(sizes) != 3 or not all(re.fullmatch(r"\d{1,9}", size) for size in sizes) or "0" in sizes[:2]:
         raise TargetError(
             f"target {text!r}: -caches must be the KiB of L1, L2 and a core's share of L3, such as 32,1024,4096 "
             f"(the last may be 0), got {value!r}"

@@ -123,6 +123,7 @@ def test_the_table_of_caches_names_processors_that_there_are() -> None:
         ("llvm -caches=32,1024", "-caches must be the KiB of L1, L2 and a core's share of L3, .* got '32,1024'"),
         ("llvm -caches=0,1024,0", "-caches must be the KiB"),
         ("llvm -caches=32K,1M,4M", "-caches must be the KiB"),
+        (f"llvm -caches=32,1024,{'9' * 5000}", "-caches must be the KiB"),
         ("", "a target is a string such as 'llvm -mcpu=znver4"),
         (None, "a target is a string"),
         ("cuda -arch=sm_80", "unknown kind 'cuda'; the only kind is 'llvm'"),
