@@ -148,9 +148,8 @@ def _contiguous(spans: Sequence[tuple[int, int]]) -> bool:
 
 def _scaled(part: Interval, factor: int) -> Interval:
     lo = part.lo if factor >= 0 else part.lo.add(constant(part.width))
-    return Interval(
-        lo.times(factor), part.width * abs(factor), part.exact and abs(factor) == 1, part.moved_by, part.capped
-    )
+    exact = part.exact and (abs(factor) == 1 or part.width == 0)
+    return Interval(lo.times(factor), part.width * abs(factor), exact, part.moved_by, part.capped)
 
 
 def _term(term: Expr, relax: Relaxation) -> Interval | None:
