@@ -235,7 +235,7 @@ def quotient(a: Expr, b: Expr) -> Expr:
 def remainder(a: Expr, b: Expr) -> Expr:
     """`a % b` of two integers of one type, as kernels compute it: 0 where b is 0."""
     if isinstance(b, Const):
-        if type(b.value) is int and b.value == 1 or b.value == 0:
+        if (type(b.value) is int and b.value == 1) or b.value == 0:
             return Const(0, a.dtype)
         if isinstance(a, Const):
             return Const(a.whole % b.whole, a.dtype)

@@ -33,7 +33,7 @@ class Box:
 def made_box(tree: Tree, maker: BlockRealize, buffer: Buffer, standing: Set[Var]) -> Box | None:
     """What `maker` writes of `buffer` while the `standing` loops stand still; None where that is no box."""
     running = {x.var for x in tree.ancestors(maker)} - standing
-    relax = Relaxation(running, tree.ranges, caps_of(maker.predicate, running))
+    relax = Relaxation(running, tree.ranges, caps_of(maker.predicate, running, tree.ranges))
     region = next(w for w in maker.block.writes if w.buffer is buffer)
     intervals = _apart(maker, region, relax) or _filled(maker, region, relax)
     if intervals is None:
@@ -115,7 +115,7 @@ def provides(tree: Tree, maker: BlockRealize, buffer: Buffer, user: BlockRealize
     if not all(any(same(c, k) for k in known) for c in made.conditions):
         return False
     running = around - shared
-    relax = Relaxation(running, tree.ranges, caps_of(user.predicate, running))
+    relax = Relaxation(running, tree.ranges, caps_of(user.predicate, running, tree.ranges))
     for region in user.block.reads:
         if region.buffer is buffer:
             for dim, (lo, count) in enumerate(region.box):
