@@ -126,12 +126,8 @@ def test_linear_form_means_the_same(expr):
 
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
-wide = st.one_of(
-    st.sampled_from(
-        [LOWEST, LOWEST + 1, HIGHEST, HIGHEST - 1, 2**62, -(2**62), 2**32, 6364136223846793005, -1, 0, 1, 3]
-    ),
-    st.integers(LOWEST, HIGHEST),
-).map(build.index)
+EDGES = [LOWEST, LOWEST + 1, HIGHEST, HIGHEST - 1, 2**62, -(2**62), 2**32, 6364136223846793005, -1, 0, 1, 3]
+wide = st.one_of(st.sampled_from(EDGES), st.integers(LOWEST, HIGHEST)).map(build.index)
 
 
 def _grow_wide(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
