@@ -15,7 +15,7 @@ from pegbox.expr.nodes import Const
 
 Plan = Callable[[Sequence[Any]], Any]
 
-_FORMS = ("add", "sub", "mul", "mul", "floordiv", "floordiv", "floormod", "floormod", "min", "max", "select")
+_FORMS = ("add", "mul", "floordiv", "floordiv", "floormod", "floormod", "min", "max", "select", "select")
 _COMPARE: tuple[Callable[[Any, Any], Any], ...] = (
     lambda a, b: a < b, lambda a, b: a >= b, lambda a, b: a == b, lambda a, b: a != b,
 )  # fmt: skip
@@ -23,17 +23,12 @@ _COMPARE: tuple[Callable[[Any, Any], Any], ...] = (
 
 def arithmetic(rng: random.Random, dtype: str, leaves: int, depth: int = 3) -> Plan:
     """A value of an integer type, made of `leaves` others of that type and of constants."""
-    if depth == 0 or rng.random() < 0.1:
-        return _leaf(rng, dtype, leaves)
+    if depth == 0:
+        return _scaled(rng, dtype, leaves) if rng.random() < 0.5 else _leaf(rng, dtype, leaves)
     a, b = (arithmetic(rng, dtype, leaves, rng.randrange(depth)) for _ in range(2))
-    form = rng.choice(
-        ("add", "sub", "mul", "mul", "floordiv", "floordiv", "floormod", "floormod", "min", "max", "select")
-    )
-    match form:
+    match rng.choice(_FORMS):
         case "add":
             return lambda x: a(x) + b(x)
-        case "sub":
-            return lambda x: a(x) - b(x)
         case "mul":
             return lambda x: a(x) * b(x)
         case "floordiv":
@@ -56,14 +51,26 @@ def condition(rng: random.Random, dtype: str, leaves: int) -> Plan:
     return lambda x: compare(a(x), b(x))
 
 
+def _scaled(rng: random.Random, dtype: str, leaves: int) -> Plan:
+    """A sum that may go far beyond the type's range."""
+    a, b, large = _leaf(rng, dtype, leaves), _leaf(rng, dtype, leaves), _edge(rng, dtype)
+    return (lambda x: a(x) * large + b(x)) if rng.random() < 0.6 else (lambda x: b(x) - a(x) - large)
+
+
 def _leaf(rng: random.Random, dtype: str, leaves: int) -> Plan:
     if leaves and rng.random() < 0.6:
         number = rng.randrange(leaves)
         return lambda x: x[number]
+    small = rng.randint(0 if dtype == "uint8" else -3, 24)
+    value = _edge(rng, dtype) if rng.random() < 0.3 else te.const(small, dtype)
+    return lambda x: value
+
+
+def _edge(rng: random.Random, dtype: str) -> Any:
+    """A number with which a few others go beyond the type's range."""
     low, high = (int(n) for n in dtypes.value_range(dtype))
     edges = (low, low + 1, high, high - 1, high // 2 + 1, high // 3 * 2 + 1, high // 1021 | 1)
-    value = rng.choice(edges) if rng.random() < 0.5 else rng.randint(max(low, -3), 24)
-    return lambda x: te.const(value, dtype)
+    return te.const(rng.choice(edges), dtype)
 
 
 def _divisor(value: Any) -> Any:
