@@ -57,7 +57,7 @@ def resolve(frame: Frame, form: Linear, chunk: Chunk) -> Index:
                 const += part[0]  # a vector of one lane is a scalar
             else:
                 offsets = part if offsets is None else tuple(map(add, offsets, part))
-    result = Index(int64(const), tuple(terms), offsets, None)
+    result = Index(const, tuple(terms), offsets, None)
     if not form.atoms:
         return result
     parts = [(result, 1), *((_atom(frame, atom, chunk), coef) for atom, coef in form.atoms)]
@@ -219,10 +219,11 @@ def _materialized(frame: Frame, index: Index, chunk: Chunk) -> tuple[str, str, L
 def scalar(frame: Frame, index: Index) -> tuple[str, Level | None]:
     """const + terms as an i64 register or literal, and the level where it is known."""
     text, level = term_sum(frame, index.terms)
+    const = int64(index.const)
     if not index.terms:
-        return str(index.const), frame.entry
-    if index.const:
-        text = frame.at(level, f"add i64 {text}, {index.const}")
+        return str(const), frame.entry
+    if const:
+        text = frame.at(level, f"add i64 {text}, {const}")
     return text, level
 
 
@@ -261,7 +262,10 @@ def vector(frame: Frame, index: Index, count: int, bits: int = 64) -> tuple[str,
 
 
 def _int_lanes(values: Offsets, bits: int) -> str:
-    return int_vector(tuple(wrap(value, f"int{bits}") for value in values), bits)
+    limit = 1 << (bits - 1)
+    if min(values) < -limit or max(values) >= limit:
+        values = tuple(wrap(value, f"int{bits}") for value in values)
+    return int_vector(values, bits)
 
 
 def splat(frame: Frame, level: Level | None, element: str, text: str, count: int) -> str:
@@ -313,7 +317,10 @@ def compare(frame: Frame, op: str, a: Index, b: Index, chunk: Chunk) -> Value | 
     """
     if not (_is_safe(frame, a) and _is_safe(frame, b)):
         return None
-    index = _sum(frame, [(a, 1), (b, -1)], chunk)
+    if b.terms or b.offsets is not None:
+        index = _sum(frame, [(a, 1), (b, -1)], chunk)
+    else:
+        index = a._replace(const=a.const - b.const)
     bounds = value_range(frame, index)
     known = None if bounds is None else _decide(op, bounds)
     if known is not None:
@@ -330,7 +337,9 @@ def compare(frame: Frame, op: str, a: Index, b: Index, chunk: Chunk) -> Value | 
 def _is_safe(frame: Frame, index: Index) -> bool:
     """Are the sum and each part of it so small that nothing made of two such sums wraps around?"""
     bounds = _sum_range(frame, index)
-    return bounds is not None and all(-_SAFE <= n <= _SAFE for n in (*bounds, index.const))
+    if bounds is None:
+        return False
+    return bounds[0] >= -_SAFE and bounds[1] <= _SAFE and -_SAFE <= index.const <= _SAFE
 
 
 def _compare_lanes(frame: Frame, predicate: str, const: int, terms: Terms, offsets: Offsets, span: int) -> str:
