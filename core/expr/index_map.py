@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pegbox.errors import ExprError
 from pegbox.expr import build
 from pegbox.expr.nodes import Binary, Const, Expr, Var
-from pegbox.expr.printer import show
+from pegbox.expr.printer import show, unused_name
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 
@@ -152,9 +152,12 @@ class IndexMap:
         return hash(str(self))
 
     def __str__(self) -> str:
-        parts = [show(e) for e in self.final_indices]
+        names: dict[Var, str] = {}
+        for var in self.initial_indices:
+            names[var] = unused_name(var.name, set(names.values()))
+        parts = [show(e, names) for e in self.final_indices]
         inner = f"{parts[0]},)" if len(parts) == 1 else f"{', '.join(parts)})"
-        return f"lambda {', '.join(v.name for v in self.initial_indices)}: ({inner}"
+        return f"lambda {', '.join(names.values())}: ({inner}"
 
     def __repr__(self) -> str:
         return f"IndexMap({self})"
