@@ -9,7 +9,7 @@ from pegbox.codegen import calls, index, memory, numeric
 from pegbox.codegen.frame import Frame, Lines, Value
 from pegbox.codegen.intrinsics import call
 from pegbox.codegen.lanes import Chunk
-from pegbox.codegen.linear import is_index, linear
+from pegbox.codegen.linear import is_index
 from pegbox.codegen.lltypes import constant, register
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
@@ -53,12 +53,11 @@ def _binary(frame: Frame, expr: Binary, chunk: Chunk) -> Value:
 
 
 def _compare(frame: Frame, expr: Compare, chunk: Chunk) -> Value:
-    cached = frame.linears.get(id(expr))
-    if cached is None and expr.a.dtype == "int64" and is_index(expr.a) and is_index(expr.b):
-        form = linear((expr.a, expr.b), (1, -1), frame.depth_of)
-        cached = frame.linears[id(expr)] = (expr, form)
-    if cached is not None:
-        return index.compare(frame, expr.op, index.resolve(frame, cached[1], chunk), chunk)
+    if expr.a.dtype == "int64" and _is_index(frame, expr.a) and _is_index(frame, expr.b):
+        a, b = (index.index_of(frame, side, chunk) for side in (expr.a, expr.b))
+        found = index.compare(frame, expr.op, a, b, chunk)
+        if found is not None:
+            return found
     return numeric.compare(frame, expr.op, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
 
 

@@ -8,8 +8,9 @@ from typing import NamedTuple, TypeAlias
 
 from pegbox.codegen.frame import Frame, Level, Value, unbound
 from pegbox.codegen.lanes import Chunk, Lanes, Offsets, pattern
-from pegbox.codegen.linear import Atom, Linear, linear
+from pegbox.codegen.linear import Atom, Linear, int64, linear
 from pegbox.codegen.lltypes import int_vector, register
+from pegbox.expr.dtypes import wrap
 from pegbox.expr.nodes import Expr
 
 Terms: TypeAlias = tuple[tuple[str, int], ...]  # (i64 register, coefficient), outer loops first
@@ -83,10 +84,10 @@ def _sum(frame: Frame, parts: list[tuple[Index, int]], chunk: Chunk) -> Index:
             offsets = part if offsets is None else tuple(map(add, offsets, part))
         if index.vector is not None:
             vector = _plus_vector(frame, vector, index.vector, scale, chunk)
-    terms = [(name, coef) for name, coef in merged.items() if coef]
+    terms = [(name, int64(coef)) for name, coef in merged.items() if int64(coef)]
     if len(terms) > 1:
         terms.sort(key=lambda term: _depth(frame, term[0]))
-    return Index(const, tuple(terms), offsets, vector)
+    return Index(int64(const), tuple(terms), offsets, vector)
 
 
 def _plus_vector(frame: Frame, total: str | None, part: str, scale: int, chunk: Chunk) -> str:
@@ -126,8 +127,11 @@ def divide(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[Inde
 
     With g a divisor of `divisor`, split index = big + small where g divides big and 0 <= small < g; then
     index // divisor = (big / g) // (divisor / g) and index % divisor = g * ((big / g) % (divisor / g)) + small.
-    The part of `big` that the whole divisor divides leaves the division at once.
+    The part of `big` that the whole divisor divides leaves the division at once. All of this is true of the sum
+    itself, so that it must not wrap around.
     """
+    if value_range(frame, index) is None:
+        return _division(frame, index, divisor, chunk)
     whole = tuple((name, coef // divisor) for name, coef in index.terms if coef % divisor == 0)
     rest = tuple((name, coef) for name, coef in index.terms if coef % divisor)
     quotient = Index(index.const // divisor, whole, None, None)
@@ -215,10 +219,11 @@ def _materialized(frame: Frame, index: Index, chunk: Chunk) -> tuple[str, str, L
 def scalar(frame: Frame, index: Index) -> tuple[str, Level | None]:
     """const + terms as an i64 register or literal, and the level where it is known."""
     text, level = term_sum(frame, index.terms)
+    const = int64(index.const)
     if not index.terms:
-        return str(index.const), frame.entry
-    if index.const:
-        text = frame.at(level, f"add i64 {text}, {index.const}")
+        return str(const), frame.entry
+    if const:
+        text = frame.at(level, f"add i64 {text}, {const}")
     return text, level
 
 
@@ -245,15 +250,22 @@ def vector(frame: Frame, index: Index, count: int, bits: int = 64) -> tuple[str,
         level = None
     if not index.terms:
         lanes = tuple(index.const + offset for offset in index.offsets or (0,) * count)
-        total = int_vector(lanes, bits)
+        total = _int_lanes(lanes, bits)
     else:
         total = splat(frame, level, f"i{bits}", text, count)
         if index.offsets is not None:
-            total = frame.at(level, f"add {ty} {total}, {int_vector(index.offsets, bits)}")
+            total = frame.at(level, f"add {ty} {total}, {_int_lanes(index.offsets, bits)}")
     if index.vector is not None:
         part = index.vector if bits == 64 else frame.op(f"trunc <{count} x i64> {index.vector} to {ty}")
         total = frame.op(f"add {ty} {total}, {part}")
     return total, level
+
+
+def _int_lanes(values: Offsets, bits: int) -> str:
+    limit = 1 << (bits - 1)
+    if min(values) < -limit or max(values) >= limit:
+        values = tuple(wrap(value, f"int{bits}") for value in values)
+    return int_vector(values, bits)
 
 
 def splat(frame: Frame, level: Level | None, element: str, text: str, count: int) -> str:
@@ -268,7 +280,13 @@ def splat(frame: Frame, level: Level | None, element: str, text: str, count: int
 
 
 def value_range(frame: Frame, index: Index) -> tuple[int, int] | None:
-    """Smallest and largest value over all iterations and lanes; None when data decides."""
+    """Smallest and largest value over all iterations and lanes; None when data decides, or it may wrap around."""
+    bounds = _sum_range(frame, index)
+    return bounds if bounds is not None and bounds[0] >= -(1 << 63) and bounds[1] < 1 << 63 else None
+
+
+def _sum_range(frame: Frame, index: Index) -> tuple[int, int] | None:
+    """Between what the sum lies, as a whole number without limits."""
     if index.vector is not None:
         return None
     low = high = index.const
@@ -289,24 +307,39 @@ def value_range(frame: Frame, index: Index) -> tuple[int, int] | None:
 _PREDICATES = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
 
 
-def compare(frame: Frame, op: str, index: Index, chunk: Chunk) -> Value:
-    """`index op 0`: a literal where the ranges decide, a scalar where all lanes agree, else a vector of i1."""
+_SAFE = 1 << 61  # sums and differences of a few such numbers fit int64
+
+
+def compare(frame: Frame, op: str, a: Index, b: Index, chunk: Chunk) -> Value | None:
+    """`a op b`: a literal where the ranges decide, a scalar where all lanes agree, else a vector of i1.
+
+    None where the difference cannot be taken, because data decides or it may wrap around.
+    """
+    if not (_is_safe(frame, a) and _is_safe(frame, b)):
+        return None
+    if b.terms or b.offsets is not None:
+        index = _sum(frame, [(a, 1), (b, -1)], chunk)
+    else:
+        index = a._replace(const=a.const - b.const)
     bounds = value_range(frame, index)
-    if bounds is not None:
-        known = _decide(op, bounds)
-        if known is not None:
-            return Value("true" if known else "false", "bool", 0)
+    known = None if bounds is None else _decide(op, bounds)
+    if known is not None:
+        return Value("true" if known else "false", "bool", 0)
     predicate = _PREDICATES[op]
-    if index.vector is not None:
-        count = chunk.width
-        text, _ = vector(frame, index, count)
-        return Value(frame.op(f"icmp {predicate} <{count} x i64> {text}, zeroinitializer"), "bool", count)
     spread = pattern(index.offsets) if index.offsets is not None else None
     const = index.const + (spread.base if spread else 0)
     if spread is None or spread.offsets is None:
         text, level = term_sum(frame, index.terms)
         return Value(frame.at(level, f"icmp {predicate} i64 {text}, {-const}"), "bool", 0)
     return Value(_compare_lanes(frame, predicate, const, index.terms, spread.offsets, spread.span), "bool", chunk.width)
+
+
+def _is_safe(frame: Frame, index: Index) -> bool:
+    """Are the sum and each part of it so small that nothing made of two such sums wraps around?"""
+    bounds = _sum_range(frame, index)
+    if bounds is None:
+        return False
+    return bounds[0] >= -_SAFE and bounds[1] <= _SAFE and -_SAFE <= index.const <= _SAFE
 
 
 def _compare_lanes(frame: Frame, predicate: str, const: int, terms: Terms, offsets: Offsets, span: int) -> str:

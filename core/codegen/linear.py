@@ -1,5 +1,8 @@
 """Index expressions as linear forms: constant + sum of coefficient * variable + sum of coefficient * atom.
 
+int64 arithmetic wraps around, so all numbers are modulo 2^64. Where that is not enough (division, comparison), the
+ranges of the loops have to show that the sum is the number itself: see `pegbox.codegen.index.value_range`.
+
 The form of an expression does not depend on the loops around it, so it is made once; what the variables stand for
 (a number inside an unrolled loop, a register inside a serial one, one number per lane inside a vectorized one) is
 put in by `pegbox.codegen.index` each time the expression is emitted.
@@ -10,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from pegbox.expr.dtypes import wrap
 from pegbox.expr.nodes import Binary, Const, Expr, Var
 
 VarTerms: TypeAlias = tuple[tuple[Var, int], ...]
@@ -48,9 +52,14 @@ def linear(exprs: Sequence[Expr], scales: Sequence[int], depth: Depth) -> Linear
         const += _collect(expr, scale, coefficients, atoms, depth)
     if len(atoms) > 1:
         const += _rejoin(coefficients, atoms)
-    terms = [(var, coef) for var, coef in coefficients.items() if coef]
+    terms = [(var, int64(coef)) for var, coef in coefficients.items() if int64(coef)]
     terms.sort(key=lambda term: depth(term[0]))
-    return Linear(const, tuple(terms), tuple(atoms))
+    return Linear(int64(const), tuple(terms), tuple((atom, int64(coef)) for atom, coef in atoms))
+
+
+def int64(value: int) -> int:
+    """The int64 that a number is modulo 2^64."""
+    return value if -(1 << 63) <= value < 1 << 63 else wrap(value, "int64")
 
 
 def _rejoin(coefficients: dict[Var, int], atoms: list[tuple[Atom, int]]) -> int:
@@ -73,17 +82,14 @@ def _rejoin(coefficients: dict[Var, int], atoms: list[tuple[Atom, int]]) -> int:
 
 
 def _belong_together(whole: tuple[Atom, int], rest: tuple[Atom, int]) -> bool:
-    """Are these s·d·(a // d) and s·(b % d), where a and b have the same remainder by d?"""
+    """Are these s·d·(a // d) and s·(a % d)?"""
     (div, outer), (mod, inner) = whole, rest
     d = mod.divisor
     if div.divisor != d or outer != inner * d or div.inner is None or mod.inner is None:
         return False
     if div.inner.atoms or mod.inner.atoms:
         return False
-    difference = dict(div.inner.terms)
-    for var, coef in mod.inner.terms:
-        difference[var] = difference.get(var, 0) - coef
-    return not any(coef % d for coef in (*difference.values(), div.inner.const - mod.inner.const))
+    return div.inner.const == mod.inner.const and dict(div.inner.terms) == dict(mod.inner.terms)
 
 
 def _collect(expr: Expr, scale: int, into: dict[Var, int], atoms: list[tuple[Atom, int]], depth: Depth) -> int:

@@ -1,5 +1,8 @@
 """The canonical form of index arithmetic: a sum of coefficient × term, plus a constant.
 
+Coefficients and constants are whole numbers without a limit: modulo 2^64 the sum is what int64 arithmetic gives in any
+order. Whether it is that very number is a question about ranges: see `pegbox.expr.bounds.fits`.
+
 Terms are variables and what is not linear in them (floordiv, floormod, loads, casts ...), told apart by structure.
 Equal index expressions have equal linear forms, which is what makes subtracting two of them useful.
 """
@@ -10,8 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pegbox.expr import build
-from pegbox.expr.dtypes import INDEX
+from pegbox.expr.dtypes import INDEX, wrap
 from pegbox.expr.nodes import Binary, Const, Expr
+
+_LIMIT = 2**63
+
+
+def holds(value: int) -> bool:
+    """Is it a value of int64? Asked of the plain number: no program's own numbers come near."""
+    return -_LIMIT <= int(value) < _LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +50,32 @@ class Linear:
         return Linear({t: c * factor for t, c in self.terms.items()}, self.const * factor)
 
     def to_expr(self) -> Expr:
-        """Terms in the order in which they came, the constant last."""
+        """Terms in the order in which they came, the constant last; an int64 expression of the same value."""
         result: Expr | None = None
         for term, coefficient in self.terms.items():
+            factor = _literal(coefficient)
             if result is None:
-                result = build.mul(term, build.index(coefficient))
-            elif coefficient < 0:
-                result = build.sub(result, build.mul(term, build.index(-coefficient)))
+                result = build.mul(term, build.index(factor))
+            elif _has_opposite(factor):
+                result = build.sub(result, build.mul(term, build.index(-factor)))
             else:
-                result = build.add(result, build.mul(term, build.index(coefficient)))
+                result = build.add(result, build.mul(term, build.index(factor)))
+        const = _literal(self.const)
         if result is None:
-            return build.index(self.const)
-        if self.const < 0:
-            return build.sub(result, build.index(-self.const))
-        return build.add(result, build.index(self.const))
+            return build.index(const)
+        if _has_opposite(const):
+            return build.sub(result, build.index(-const))
+        return build.add(result, build.index(const))
+
+
+def _literal(value: int) -> int:
+    """The int64 that a number is modulo 2^64; most are that already, and stay the objects that they are."""
+    return value if holds(value) else wrap(int(value), INDEX)
+
+
+def _has_opposite(value: int) -> bool:
+    """Is it negative, and its opposite a literal too? The lowest int64 has none."""
+    return value < 0 and holds(-value)
 
 
 def constant(value: int) -> Linear:

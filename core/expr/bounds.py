@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from pegbox.expr import dtypes
-from pegbox.expr.affine import Linear, linear
+from pegbox.expr.affine import Linear, holds, linear
 from pegbox.expr.nodes import Binary, Cast, Const, Expr, Select, Var
 
 Interval: TypeAlias = tuple[int, int]
@@ -16,7 +16,7 @@ Ranges: TypeAlias = Mapping[Var, Interval]
 def bounds(expr: Expr, ranges: Ranges) -> Interval | None:
     """Smallest and largest value (both included) while each variable stays in its range; None if unknown.
 
-    Exact for linear expressions; an over-approximation otherwise.
+    Exact for linear expressions; an over-approximation otherwise. Unknown is also what may wrap around.
     """
     match expr:
         case Const():
@@ -25,9 +25,9 @@ def bounds(expr: Expr, ranges: Ranges) -> Interval | None:
             return ranges.get(expr)
         case Binary("add" | "sub" | "mul") if expr.dtype == dtypes.INDEX:
             form = linear(expr)
-            if len(form.terms) == 1 and next(iter(form.terms)) is expr:
-                return _product(expr, ranges)
-            return linear_bounds(form, ranges)
+            opaque = len(form.terms) == 1 and next(iter(form.terms)) is expr
+            between = _product(expr, ranges) if opaque else linear_bounds(form, ranges)
+            return between if between is not None and _held(between) else None
         case Binary():
             return _binary(expr, ranges)
         case Select(_, a, b):
@@ -44,8 +44,20 @@ def bounds(expr: Expr, ranges: Ranges) -> Interval | None:
             return None
 
 
+def fits(form: Linear, ranges: Ranges) -> bool:
+    """Is the sum, computed in int64, that very number, because it never wraps around? False also if unknown."""
+    if form.const == 0 and len(form.terms) == 1 and 1 in form.terms.values():
+        return True  # one number as it is
+    between = linear_bounds(form, ranges)
+    return between is not None and _held(between)
+
+
+def _held(between: Interval) -> bool:
+    return holds(between[0]) and holds(between[1])
+
+
 def linear_bounds(form: Linear, ranges: Ranges) -> Interval | None:
-    """Bounds of a linear form, exact when its terms are independent variables."""
+    """Bounds of a linear form as a sum of whole numbers; exact when its terms are independent variables."""
     lo = hi = form.const
     for term, coefficient in form.terms.items():
         inner = ranges.get(term) if isinstance(term, Var) else bounds(term, ranges)

@@ -207,23 +207,21 @@ def div(a: object, b: object) -> Expr:
 
 
 def floordiv(a: object, b: object) -> Expr:
-    ea, eb = _integers(a, b, "//")
-    if isinstance(eb, Const):
-        if type(eb.value) is int and eb.value == 1:
-            return ea
-        if isinstance(ea, Const):
-            return Const(dtypes.wrap(ea.value // eb.value, ea.dtype), ea.dtype)  # type: ignore[arg-type]
-    return Binary("floordiv", ea, eb)
+    """Division of integers, rounding down.
+
+    Raises:
+        ExprError: the operands are floats, or the divisor is written as 0 (one that comes out as 0 gives 0).
+    """
+    return quotient(*_integers(a, b, "//"))
 
 
 def floormod(a: object, b: object) -> Expr:
-    ea, eb = _integers(a, b, "%")
-    if isinstance(eb, Const):
-        if type(eb.value) is int and eb.value == 1:
-            return Const(0, ea.dtype)
-        if isinstance(ea, Const):
-            return Const(ea.value % eb.value, ea.dtype)
-    return Binary("floormod", ea, eb)
+    """The remainder of `floordiv`.
+
+    Raises:
+        ExprError: the operands are floats, or the divisor is written as 0 (one that comes out as 0 gives 0).
+    """
+    return remainder(*_integers(a, b, "%"))
 
 
 def _integers(a: object, b: object, sign: str) -> tuple[Expr, Expr]:
@@ -233,6 +231,28 @@ def _integers(a: object, b: object, sign: str) -> tuple[Expr, Expr]:
     if isinstance(eb, Const) and eb.value == 0:
         raise ExprError(f"{ea} {sign} {eb}: division by zero")
     return ea, eb
+
+
+def quotient(a: Expr, b: Expr) -> Expr:
+    """`a // b` of two integers of one type, as kernels compute it: 0 where b is 0."""
+    if isinstance(b, Const):
+        if type(b.value) is int and b.value == 1:
+            return a
+        if b.value == 0:
+            return Const(0, a.dtype)
+        if isinstance(a, Const):
+            return Const(dtypes.wrap(a.whole // b.whole, a.dtype), a.dtype)
+    return Binary("floordiv", a, b)
+
+
+def remainder(a: Expr, b: Expr) -> Expr:
+    """`a % b` of two integers of one type, as kernels compute it: 0 where b is 0."""
+    if isinstance(b, Const):
+        if (type(b.value) is int and b.value == 1) or b.value == 0:
+            return Const(0, a.dtype)
+        if isinstance(a, Const):
+            return Const(a.whole % b.whole, a.dtype)
+    return Binary("floormod", a, b)
 
 
 def _arith(expr: Expr, sign: str) -> Expr:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from pegbox.expr.affine import Linear, linear
-from pegbox.expr.bounds import Ranges, bounds
+from pegbox.expr.bounds import Ranges, bounds, fits
 from pegbox.expr.build import floordiv
 from pegbox.expr.nodes import Binary, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear
@@ -32,8 +32,8 @@ def determined(values: Iterable[Expr], fixed: Set[Var], ranges: Ranges, caps: Ca
     for value in values:
         if isinstance(value, Var):
             pinned.add(value)
-        else:
-            known.append(linear(value))
+        elif fits(form := linear(value), ranges):
+            known.append(form)
     while True:
         before = len(pinned)
         for form in known:

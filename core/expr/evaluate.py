@@ -1,7 +1,7 @@
 """The value of one expression, computed slowly and plainly in Python: what every other evaluation is held against.
 
 Numbers behave as on the machine: integers wrap around at the width of their type, floats are rounded to their type
-after every operation, `//` and `%` round towards minus infinity, casts are C's.
+after every operation, `//` and `%` round towards minus infinity and give 0 by zero, casts are C's.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ def evaluate(expr: Expr, values: Mapping[Var, Number], buffers: Arrays | None = 
 
     Raises:
         ExprError: a variable or a buffer has no value, or an index is out of its buffer.
-        ZeroDivisionError: an integer division by zero.
     """
     with np.errstate(all="ignore"):
         return _value(expr, values, buffers or {})
@@ -103,8 +102,8 @@ _BINARY: dict[str, Callable[[Any, Any], Number]] = {
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
     "div": _divide,
-    "floordiv": lambda a, b: a // b,
-    "floormod": lambda a, b: a % b,
+    "floordiv": lambda a, b: a // b if b else 0,
+    "floormod": lambda a, b: a % b if b else 0,
     "min": _extremum(min),
     "max": _extremum(max),
 }

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pegbox.errors import ExprError
 from pegbox.expr import build
 from pegbox.expr.nodes import Binary, Const, Expr, Var
-from pegbox.expr.printer import show
+from pegbox.expr.printer import show, unused_name
 from pegbox.expr.simplify import simplify
-from pegbox.expr.visit import substitute
+from pegbox.expr.visit import free_vars, substitute
 
 if TYPE_CHECKING:
     from pegbox.expr.index_layout import Layout
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _OPERATORS: dict[type[ast.operator], Callable[[object, object], Expr]] = {
     ast.Add: build.add, ast.Sub: build.sub, ast.Mult: build.mul, ast.FloorDiv: build.floordiv, ast.Mod: build.floormod,
 }  # fmt: skip
+
+# No buffer has as many elements, in either direction of an index.
+_ADDRESSABLE = (-(2**47), 2**47)
 
 
 class IndexMap:
@@ -93,7 +96,7 @@ class IndexMap:
     def map_indices(
         self, indices: Sequence[Expr | int], ranges: dict[Var, tuple[int, int]] | None = None
     ) -> list[Expr]:
-        """Where an element stands; simplified, with the ranges of variables where given.
+        """Where an element stands; simplified, with the ranges of variables where given; others are within 2^47.
 
         Raises:
             ExprError: another number of indices than the map takes.
@@ -101,7 +104,8 @@ class IndexMap:
         if len(indices) != self.ndim:
             raise ExprError(f"{self} takes {self.ndim} indices, got {len(indices)}")
         mapping = dict(zip(self.initial_indices, map(build.as_expr, indices), strict=True))
-        return [simplify(substitute(e, mapping), ranges or {}) for e in self.final_indices]
+        known = {var: _ADDRESSABLE for expr in mapping.values() for var in free_vars(expr)} | (ranges or {})
+        return [simplify(substitute(e, mapping), known) for e in self.final_indices]
 
     def map_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape that holds all elements of a buffer of the given shape.
@@ -148,9 +152,12 @@ class IndexMap:
         return hash(str(self))
 
     def __str__(self) -> str:
-        parts = [show(e) for e in self.final_indices]
+        names: dict[Var, str] = {}
+        for var in self.initial_indices:
+            names[var] = unused_name(var.name, set(names.values()))
+        parts = [show(e, names) for e in self.final_indices]
         inner = f"{parts[0]},)" if len(parts) == 1 else f"{', '.join(parts)})"
-        return f"lambda {', '.join(v.name for v in self.initial_indices)}: ({inner}"
+        return f"lambda {', '.join(names.values())}: ({inner}"
 
     def __repr__(self) -> str:
         return f"IndexMap({self})"

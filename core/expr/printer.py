@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from pegbox.expr.low_level import EXTERN, Address, Broadcast, Reinterpret, Stride, VectorLoad
@@ -12,6 +12,15 @@ _BINARY: dict[str, tuple[str, int]] = {
     "add": ("+", 5), "sub": ("-", 5), "mul": ("*", 6), "div": ("/", 6), "floordiv": ("//", 6), "floormod": ("%", 6),
 }  # fmt: skip
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+
+
+def unused_name(name: str, taken: Container[str]) -> str:
+    """The name, numbered if it is taken: `k`, `k_1`, `k_2`."""
+    unused, count = name, 0
+    while unused in taken:
+        count += 1
+        unused = f"{name}_{count}"
+    return unused
 
 
 def show(expr: Expr, names: Mapping[Any, str] | None = None, outer: int = 0) -> str:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 
 from pegbox.expr import build
-from pegbox.expr.affine import Linear, add_term, linear
-from pegbox.expr.bounds import Ranges, linear_bounds
+from pegbox.expr.affine import Linear, add_term, holds, linear
+from pegbox.expr.bounds import Ranges, fits, linear_bounds
 from pegbox.expr.dtypes import INDEX
 from pegbox.expr.nodes import Binary, Compare, Const, Expr, Load, Var
-from pegbox.expr.visit import rewrite, walk
+from pegbox.expr.visit import rewrite
 
 
 def simplify(expr: Expr, ranges: Ranges) -> Expr:
     """An expression of the same value for every assignment within `ranges` (variables without a range: any value).
 
-    int64 arithmetic ends in canonical linear form; `//` and `%` by constants vanish where the ranges allow;
-    comparisons that the ranges decide become constants. int64 arithmetic on variables is taken to not overflow;
-    what comes from memory may be any number and wraps around.
+    int64 arithmetic ends in canonical linear form, which is right also where it wraps around. What does not commute
+    with wrapping is done only where the ranges prove that nothing wraps: `//` and `%` by constants vanish, minima,
+    maxima and comparisons are decided, and comparisons get their variables on the left and a constant on the right.
     """
 
     def leaf(e: Expr) -> Expr | None:
@@ -39,8 +39,10 @@ def simplify(expr: Expr, ranges: Ranges) -> Expr:
 
 
 def simplified_linear(expr: Expr, ranges: Ranges) -> Linear:
-    """The linear form of the simplified expression."""
-    return _linear(expr, ranges)
+    """The linear form of the simplified expression; a sum that is known to wrap around is a single term."""
+    form = _linear(expr, ranges)
+    between = linear_bounds(form, ranges)
+    return form if between is None or fits(form, ranges) else Linear({form.to_expr(): 1}, 0)
 
 
 def _linear(expr: Expr, ranges: Ranges) -> Linear:
@@ -109,11 +111,8 @@ def _term(expr: Expr) -> Linear:
 
 def _divide(op: str, a: Linear, b: Expr, ranges: Ranges) -> Linear:
     """Split a into c·q + r with r in [0, c) where the ranges show it: a // c = q, a % c = r."""
-    combine = build.floordiv if op == "floordiv" else build.floormod
-    if not isinstance(b, Const) or int(b.value) <= 0:
-        return _term(combine(a.to_expr(), b))
-    if _wraps(a):
-        return _term(combine(a.to_expr(), b))
+    if not isinstance(b, Const) or int(b.value) <= 0 or not fits(a, ranges):
+        return _undivided(op, a, b)
     c = b.whole
     quotient = Linear({t: k // c for t, k in a.terms.items() if k % c == 0}, 0)
     rest = Linear({t: k for t, k in a.terms.items() if k % c != 0}, a.const)
@@ -126,8 +125,14 @@ def _divide(op: str, a: Linear, b: Expr, ranges: Ranges) -> Linear:
     # Only constants beyond one period move out, so that equal remainders look equal.
     shift = rest.const // c
     rest = Linear(rest.terms, rest.const - shift * c)
+    if not fits(rest, ranges):
+        return _undivided(op, a, b)
     rest_value = _nested(op, rest, c, ranges) or _reduced(op, rest, c)
     return rest_value if op == "floormod" else Linear(quotient.terms, shift).add(rest_value)
+
+
+def _undivided(op: str, a: Linear, b: Expr) -> Linear:
+    return _term((build.quotient if op == "floordiv" else build.remainder)(a.to_expr(), b))
 
 
 def _reduced(op: str, rest: Linear, c: int) -> Linear:
@@ -136,8 +141,8 @@ def _reduced(op: str, rest: Linear, c: int) -> Linear:
     inner = Linear({t: k // g for t, k in rest.terms.items()}, rest.const // g).to_expr()
     divisor = build.index(c // g)
     if op == "floordiv":
-        return _term(build.floordiv(inner, divisor))
-    return _term(build.floormod(inner, divisor)).times(g).add(Linear({}, rest.const % g))
+        return _term(build.quotient(inner, divisor))
+    return _term(build.remainder(inner, divisor)).times(g).add(Linear({}, rest.const % g))
 
 
 def _nested(op: str, rest: Linear, c: int, ranges: Ranges) -> Linear | None:
@@ -148,26 +153,15 @@ def _nested(op: str, rest: Linear, c: int, ranges: Ranges) -> Linear | None:
     if coefficient != 1 or not isinstance(term, Binary) or not isinstance(term.b, Const):
         return None
     d = term.b.whole
-    if op == term.op == "floordiv" and d > 0:
+    if op == term.op == "floordiv" and d > 0 and holds(d * c):
         return _divide("floordiv", linear(term.a), build.index(d * c), ranges)
     if op == term.op == "floormod" and d > 0 and d % c == 0:
         return _divide("floormod", linear(term.a), build.index(c), ranges)
     return None
 
 
-def _wraps(form: Linear) -> bool:
-    """May the sum wrap around, because numbers from memory are in it?"""
-    if form.const == 0 and len(form.terms) == 1 and 1 in form.terms.values():
-        return False  # one number as it is
-    return any(not isinstance(term, Var) and _from_memory(term) for term in form.terms)
-
-
-def _from_memory(expr: Expr) -> bool:
-    return any(isinstance(node, Load) for node in walk(expr))
-
-
 def _extremum(op: str, a: Linear, b: Linear, ranges: Ranges) -> Linear:
-    between = None if _wraps(a) or _wraps(b) else linear_bounds(a.add(b, -1), ranges)
+    between = linear_bounds(a.add(b, -1), ranges) if fits(a, ranges) and fits(b, ranges) else None
     if between is not None:
         if between[1] <= 0:
             return a if op == "min" else b
@@ -181,15 +175,16 @@ def _compare(expr: Compare, ranges: Ranges) -> Expr:
     if expr.a.dtype != INDEX:
         return build.compare(expr.op, simplify(expr.a, ranges), simplify(expr.b, ranges))
     a, b = _linear(expr.a, ranges), _linear(expr.b, ranges)
-    gap = a.add(b, -1)
-    if any(not isinstance(term, Var) and _from_memory(term) for term in gap.terms) or _wraps(a) or _wraps(b):
-        # The difference of two numbers may be none: int64's lowest is less than 1, but lowest - 1 is not below 0.
-        return build.compare(expr.op, a.to_expr(), b.to_expr())
-    decided = _decide(expr.op, gap, ranges)
-    if decided is not None:
-        return build.TRUE if decided else build.FALSE
-    # Variables left, the constant right.
-    return build.compare(expr.op, Linear(gap.terms, 0).to_expr(), build.index(-gap.const))
+    if fits(a, ranges) and fits(b, ranges):
+        gap = a.add(b, -1)
+        decided = _decide(expr.op, gap, ranges)
+        if decided is not None:
+            return build.TRUE if decided else build.FALSE
+        left = Linear(gap.terms, 0)
+        if fits(left, ranges) and holds(-gap.const):
+            return build.compare(expr.op, left.to_expr(), build.index(-gap.const))
+    # The difference of two numbers may be none: int64's lowest is less than 1, but lowest - 1 is not below 0.
+    return build.compare(expr.op, a.to_expr(), b.to_expr())
 
 
 def _decide(op: str, gap: Linear, ranges: Ranges) -> bool | None:

@@ -105,8 +105,8 @@ def _is(a: object, b: object) -> bool:
 
 
 _BINARY: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "add": build.add, "sub": build.sub, "mul": build.mul, "div": build.div, "floordiv": build.floordiv,
-    "floormod": build.floormod, "min": build.minimum, "max": build.maximum,
+    "add": build.add, "sub": build.sub, "mul": build.mul, "div": build.div, "floordiv": build.quotient,
+    "floormod": build.remainder, "min": build.minimum, "max": build.maximum,
 }  # fmt: skip
 
 

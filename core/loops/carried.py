@@ -108,7 +108,7 @@ def _span(access: _Access, dim: int, still: set[Var], ranges: dict[Var, Range]) 
     running = {s.var for s in access.path if isinstance(s, For)} - still
     lo: Expr = access.region.box[dim][0]
     tests = [] if access.stores else [s.condition for s in access.path if isinstance(s, If)]
-    found = interval(lo, Relaxation(running, ranges, [cap for test in tests for cap in caps_of(test, running)]))
+    found = interval(lo, Relaxation(running, ranges, [cap for test in tests for cap in caps_of(test, running, ranges)]))
     count = access.region.box[dim][1]
     return found if found is None or count == 1 else found.widened(count - 1)
 

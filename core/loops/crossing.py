@@ -164,7 +164,7 @@ class Nest:
         """What it comes to while everything in the nest runs."""
         running = set(self.ranges) - self.outside
         tests = (*use.tests, *([use.stmt.predicate] if isinstance(use.stmt, BlockRealize) else []))
-        relax = Relaxation(running, self.ranges, [cap for test in tests for cap in caps_of(test, running)])
+        relax = Relaxation(running, self.ranges, [cap for test in tests for cap in caps_of(test, running, self.ranges)])
         found = [(interval(lo, relax), count) for lo, count in region.box]
         return [x if x is None or count == 1 else x.widened(count - 1) for x, count in found]
 

@@ -11,6 +11,7 @@ from pegbox.compute.tensor import ComputeOp, IterVar, PlaceholderOp, Tensor
 from pegbox.errors import LoweringError
 from pegbox.expr.build import TRUE, add, index
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
+from pegbox.expr.printer import unused_name
 from pegbox.expr.visit import substitute
 from pegbox.loops.combiner import reducer_notes, store_all
 from pegbox.loops.nodes import (
@@ -72,12 +73,8 @@ def block_names(ops: Sequence[ComputeOp]) -> dict[ComputeOp, str]:
     names: dict[ComputeOp, str] = {}
     taken: set[str] = set()
     for op in ops:
-        name, count = op.name, 0
-        while name in taken:
-            count += 1
-            name = f"{op.name}_{count}"
-        taken.add(name)
-        names[op] = name
+        names[op] = unused_name(op.name, taken)
+        taken.add(names[op])
     return names
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from pegbox.expr.affine import Linear, constant, linear
-from pegbox.expr.bounds import Ranges, bounds
+from pegbox.expr.bounds import Ranges, bounds, fits
 from pegbox.expr.build import conjuncts, floordiv, floormod, index
 from pegbox.expr.nodes import Binary, Compare, Const, Expr, Load, Var
 from pegbox.expr.simplify import simplified_linear
@@ -65,13 +65,14 @@ class Relaxation:
     caps: Sequence[tuple[Mapping[Expr, int], int]] = ()
 
 
-def caps_of(predicate: Expr, running: Set[Var]) -> list[tuple[Mapping[Expr, int], int]]:
+def caps_of(predicate: Expr, running: Set[Var], ranges: Ranges) -> list[tuple[Mapping[Expr, int], int]]:
     """`sum of running loops < n` among the predicate's parts, as (coefficients, n - 1)."""
     found = []
     for part in conjuncts(predicate):
         if isinstance(part, Compare) and part.op == "lt" and isinstance(part.b, Const):
             form = linear(part.a)
-            if all(isinstance(t, Var) and t in running and c > 0 for t, c in form.terms.items()):
+            affine = all(isinstance(t, Var) and t in running and c > 0 for t, c in form.terms.items())
+            if affine and fits(form, ranges):
                 found.append((form.terms, part.b.whole - form.const - 1))
     return found
 
@@ -148,9 +149,8 @@ def _contiguous(spans: Sequence[tuple[int, int]]) -> bool:
 
 def _scaled(part: Interval, factor: int) -> Interval:
     lo = part.lo if factor >= 0 else part.lo.add(constant(part.width))
-    return Interval(
-        lo.times(factor), part.width * abs(factor), part.exact and abs(factor) == 1, part.moved_by, part.capped
-    )
+    exact = part.exact and (abs(factor) == 1 or part.width == 0)
+    return Interval(lo.times(factor), part.width * abs(factor), exact, part.moved_by, part.capped)
 
 
 def _term(term: Expr, relax: Relaxation) -> Interval | None:
@@ -160,7 +160,8 @@ def _term(term: Expr, relax: Relaxation) -> Interval | None:
     if not any(n in relax.running for n in nodes if isinstance(n, Var)):
         return Interval(Linear({term: 1}, 0), 0)
     if isinstance(term, Binary) and isinstance(term.b, Const):
-        inner = _relax(linear(term.a), relax)
+        form = linear(term.a)
+        inner = _relax(form, relax) if fits(form, relax.ranges) else None
         if inner is not None and term.op in ("floordiv", "floormod"):
             return _divided(term.op, inner, term.b.whole, relax)
         if inner is not None and term.op in ("min", "max"):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 
 from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.expr.printer import show
+from pegbox.expr.printer import show, unused_name
 from pegbox.loops.nodes import (
     Alloc,
     Block,
@@ -37,13 +37,13 @@ class _Names:
 
     def declare(self, var: Var) -> str:
         if var not in self.names:
-            self.names[var] = _unused(var.name, self.taken)
+            self.names[var] = unused_name(var.name, self.taken)
             self.taken.add(self.names[var])
         return self.names[var]
 
     def enter(self, buffer: Buffer) -> str:
         """A buffer comes into scope."""
-        self.names[buffer] = _unused(buffer.name, self.buffers)
+        self.names[buffer] = unused_name(buffer.name, self.buffers)
         self.buffers.append(self.names[buffer])
         return self.names[buffer]
 
@@ -62,14 +62,6 @@ class _Names:
             self.expr(lo) if extent == 1 else f"{self.expr(lo)}:{self.expr(lo + extent)}" for lo, extent in region.box
         )
         return f"{self.buffer(region.buffer)}[{', '.join(parts)}]"
-
-
-def _unused(name: str, taken: Container[str]) -> str:
-    unused, count = name, 0
-    while unused in taken:
-        count += 1
-        unused = f"{name}_{count}"
-    return unused
 
 
 def show_function(func: Function) -> str:

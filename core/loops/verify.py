@@ -5,7 +5,7 @@ from __future__ import annotations
 from pegbox.errors import LoweringError
 from pegbox.expr import dtypes
 from pegbox.expr.affine import linear
-from pegbox.expr.bounds import Interval, linear_bounds
+from pegbox.expr.bounds import Interval, bounds
 from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Logic, Select, Var
 from pegbox.expr.visit import children as operands
@@ -154,9 +154,8 @@ class _Verifier:
         """Fail where the expression certainly leaves range(extent)."""
         if not sure:
             return
-        form = linear(expr)
-        if all(isinstance(term, Var) for term in form.terms):
-            between = linear_bounds(form, self.known)
+        if all(isinstance(term, Var) for term in linear(expr).terms):
+            between = bounds(expr, self.known)
             if between is not None and (between[0] < 0 or between[1] >= extent):
                 raise self.fault(f"{what}, goes from {between[0]} to {between[1]}, beyond range({extent})")
 

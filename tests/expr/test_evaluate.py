@@ -11,6 +11,7 @@ from pegbox.errors import ExprError
 from pegbox.expr import build, intrinsics
 from pegbox.expr.evaluate import evaluate
 from pegbox.expr.nodes import Binary, Buffer, Cast, Expr, Load, Logic, Not, Select, Var
+from pegbox.expr.visit import substitute
 
 
 @pytest.mark.parametrize(("a", "b"), [(7, 3), (-7, 3), (7, -3), (-7, -3), (6, 3), (-6, 3)])
@@ -20,6 +21,14 @@ def test_division_and_remainder_round_down(a: int, b: int) -> None:
     rest = evaluate(x % y, {x: a, y: b})
     assert quotient == math.floor(a / b)
     assert quotient * b + rest == a
+
+
+@pytest.mark.parametrize("value", [7, 0, -7, -(2**63)])
+def test_division_by_zero_gives_zero(value: int) -> None:
+    x, y = Var("x"), Var("y")
+    for expr in (x // y, x % y):
+        assert evaluate(expr, {x: value, y: 0}) == 0
+        assert str(substitute(expr, {y: build.ZERO})) == "0"
 
 
 @pytest.mark.parametrize(

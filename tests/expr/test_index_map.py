@@ -85,6 +85,16 @@ def test_inverses_that_people_use_are_found(text: str, shape: Any, new: Any, inv
     assert str(index_map.inverse(shape)) == inverse
 
 
+def test_variables_of_one_name_are_told_apart() -> None:
+    k, other = Var("k"), Var("k")
+    index_map = IndexMap([k, other], [other // 4, k, other % 4])
+    assert str(index_map) == "lambda k, k_1: (k_1 // 4, k, k_1 % 4)"
+    again = IndexMap.from_text(str(index_map))
+    assert again == index_map
+    assert again != IndexMap([k, other], [k // 4, other, k % 4])
+    assert again.map_shape((3, 8)) == (2, 3, 4)
+
+
 def test_indices_are_mapped_and_simplified() -> None:
     i = Var("i")
     packed = IndexMap.from_func(lambda i, j: (i // 16, j, i % 16))

@@ -71,6 +71,20 @@ def test_an_inner_pragma_wins_over_that_of_a_vanished_loop() -> None:
     assert "# pragma_auto_unroll_max_step = 8\n" in str(through("flatten", s, [a, b]))
 
 
+def test_the_pragma_of_a_vanished_loop_goes_to_each_loop_inside() -> None:
+    a = te.placeholder((1, 6), name="A")
+    b = te.compute((1, 6), lambda i, j: a[i, j] + 1, "B")
+    c = te.compute((1, 6), lambda i, j: b[i, j] * 2, "C")
+    s = te.create_schedule(c.op)
+    i, j = s[c].op.axis
+    s[b].compute_at(s[c], i)
+    s[c].pragma(i, "auto_unroll_max_step", 16)
+    s[c].pragma(j, "auto_unroll_max_step", 8)
+    func = check_values(s, [a, c])
+    steps = [dict(node.annotations) for node in walk(func.body) if isinstance(node, For)]
+    assert steps == [{"pragma_auto_unroll_max_step": 16}, {"pragma_auto_unroll_max_step": 8}]
+
+
 def test_a_scalar_program_is_plain_statements() -> None:
     a = te.placeholder((1,), name="A")
     b = te.compute((1,), lambda i: a[i] + 1, "B")

@@ -158,6 +158,19 @@ def test_refuses_to_read_anything_else_than_each_element_once(consumer: Any, out
     refused(Schedule(two((8,), consumer, out)), "C", why)
 
 
+def test_refuses_to_read_a_scalar_many_times() -> None:
+    sch = Schedule(two((), lambda b, i: b() + 1, (7,)))
+    assert "compute_inline(B) instead" in refused(sch, "C", "all of its iterations read the one element of B")
+
+
+def test_a_scalar_moves_into_its_producer(check_values: Any) -> None:
+    for out in ((), (1, 1)):
+        sch = Schedule(two((), lambda b, *i: b() * 3, out))
+        sch.reverse_compute_inline("C")
+        assert [b.name for b in sch.get_blocks()] == ["B"]
+        check_values(sch, lambda a, out=out: [((a + 1) * 3).reshape(out)])
+
+
 def test_compute_inline_refuses_consumers_that_hold_blocks() -> None:
     sch = Schedule(two((6, 4), lambda b, i, j: b[i, j] * 2, (6, 4)))
     sch.blockize(sch.get_loop("C", 1))

@@ -59,7 +59,7 @@ def test_an_interval_holds_all_values_and_an_exact_one_nothing_else(
 ) -> None:
     ranges = {v: (0, n - 1) for v, n in zip(LOOPS, sizes, strict=True)}
     guard = build.compare("lt", A * 3 + B, cap)
-    found = interval(expr, Relaxation(running, ranges, caps_of(guard, running)))
+    found = interval(expr, Relaxation(running, ranges, caps_of(guard, running, ranges)))
     assert found is not None
     assert not free_vars(found.lo.to_expr()) & running
     still = [v for v in LOOPS if v not in running]
@@ -124,7 +124,7 @@ def test_among_iterations_that_count_a_determined_loop_never_visits_a_point_twic
     """Those count where a sum of loops is below a limit: the predicate of a tail."""
     ranges = {v: (0, n - 1) for v, n in zip(LOOPS, sizes, strict=True)}
     total = A * factors[0] + B * factors[1] + C * factors[2]
-    for var in determined(values, set(), ranges, caps_of(total < limit, set(LOOPS))):
+    for var in determined(values, set(), ranges, caps_of(total < limit, set(LOOPS), ranges)):
         seen: dict[Any, int] = {}
         for point in product(*(range(n) for n in sizes)):
             env = dict(zip(LOOPS, point, strict=True))
@@ -137,8 +137,8 @@ def test_tails_that_would_overlap_are_told_apart_by_their_predicate() -> None:
     ranges = {A: (0, 3), B: (0, 3), C: (0, 1)}
     tiles = A * 6 + B * 2 + C
     assert determined([tiles], set(), ranges) == set()
-    assert determined([tiles], set(), ranges, caps_of(B * 2 + C < 6, set(LOOPS))) == {A, B, C}
-    assert determined([tiles], set(), ranges, caps_of(B * 2 + C < 8, set(LOOPS))) == set()
+    assert determined([tiles], set(), ranges, caps_of(B * 2 + C < 6, set(LOOPS), ranges)) == {A, B, C}
+    assert determined([tiles], set(), ranges, caps_of(B * 2 + C < 8, set(LOOPS), ranges)) == set()
 
 
 def test_digits_of_fused_and_split_loops_are_read_back() -> None:

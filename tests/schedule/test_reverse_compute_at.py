@@ -101,6 +101,44 @@ def test_refuses_a_part_of_a_reduction() -> None:
     sch.reverse_compute_at("B", sch.get_loop("A", 0))
 
 
+def _tiles_fused(sch: Schedule) -> Any:
+    (i_0, i_1), (j_0, j_1) = (sch.split(x, [None, n]) for x, n in zip(sch.get_loops("B"), (2, 4), strict=True))
+    sch.reorder(i_0, j_0, i_1, j_1)
+    return sch.fuse(i_0, j_0)
+
+
+def _tiles_fused_inside(sch: Schedule) -> Any:
+    (i_0, i_1), (j_0, j_1) = (sch.split(x, [None, n]) for x, n in zip(sch.get_loops("B"), (2, 4), strict=True))
+    sch.reorder(i_0, j_0, i_1, j_1)
+    sch.fuse(i_1, j_1)
+    return j_0
+
+
+_FUSED: dict[str, Any] = {
+    "all": lambda sch: sch.fuse(*sch.get_loops("B")),
+    "tiles": _tiles_fused,
+    "in tiles": _tiles_fused_inside,
+    "half rows": lambda sch: sch.split(sch.fuse(*sch.get_loops("B")), [None, 4])[0],
+    "two rows": lambda sch: sch.split(sch.fuse(*sch.get_loops("B")), [None, 16])[0],
+}
+
+
+@pytest.mark.parametrize("shape", [(6, 8), (7, 9), (1, 8)])
+@pytest.mark.parametrize("name", _FUSED)
+def test_at_loops_that_were_fused(name: str, shape: tuple[int, int], check_values: Any) -> None:
+    a = placeholder(shape, name="A")
+    b = compute(shape, lambda i, j: a[i, j] + a[i, j], name="B")
+    sch = Schedule([a, compute(shape, lambda i, j: b[i, j] * 3.0, name="C")])
+    loop = _FUSED[name](sch)
+    if name.endswith("rows") and shape == (7, 9):
+        with pytest.raises(ScheduleError, match="is not a box"):
+            sch.reverse_compute_at("C", loop)
+        return
+    sch.reverse_compute_at("C", loop)
+    assert loop.var in {x.var for x in sch.tree.ancestors(sch.tree.blocks["C"])}
+    check_values(sch, lambda x: [x * 6])
+
+
 def test_refuses_what_is_not_a_box(programs: Any) -> None:
     sch = Schedule(programs.matmul_relu()[0])
     outer, _ = sch.split(sch.fuse(*sch.get_loops("C")[:2]), factor=4)

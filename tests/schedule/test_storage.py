@@ -134,6 +134,20 @@ def test_alignments_of_several_dimensions_and_the_last_word_on_each() -> None:
         lower_function(sch.func)
 
 
+def test_the_simple_program_refuses_no_stride_that_the_built_one_has() -> None:
+    a = te.placeholder((2, 3, 2), name="A")
+    b = te.compute((2, 3, 2), lambda i, j, k: a[i, j, k] + 1, name="B")
+    sch = Schedule([a, te.compute((2, 3, 2), lambda i, j, k: b[i, j, k] * 2, name="C")])
+    sch.split(sch.get_loops("B")[2], [None, 3])
+    sch.storage_align("B", 0, 0, 32, 13)
+    # Whole tiles of three make odd strides possible; the tensor's own rows of two do not.
+    (planes, rows, columns), _, _ = pb.lower(sch).allocations["B"]
+    assert (planes, rows * columns % 32) == (2, 13)
+    simple = pb.lower(sch, simple_mode=True)
+    assert simple.allocations["B"][0] == (2, 3, 2)
+    check(simple, simple.params, lambda x, y: (x + 1) * 2)
+
+
 def test_storage_align_refusals(programs: Any) -> None:
     sch = Schedule(programs.matmul_relu()[0])
     before = sch.func

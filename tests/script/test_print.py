@@ -100,6 +100,14 @@ def test_a_reducer_of_ones_own_is_kept_in_the_script() -> None:
     assert '"reducer"' in reads_back(func)
 
 
+def test_the_lowest_integers_are_read_back() -> None:
+    a = te.placeholder((4,), "int64", "A")
+    low = te.min_value("int64")
+    made = te.compute((4,), lambda i: (a[i] + low) * te.const(-(2**63), "int64") + te.cast("int64", i + low), "B")
+    text = reads_back(lower(te.create_schedule(made.op), [a, made]))
+    assert "9223372036854775808" in text
+
+
 def test_names_that_python_does_not_take() -> None:
     buffers = [Buffer(name, (4,)) for name in ("T", "lambda", "a.b", "a_b", "1st", "größe", "")]
     func = Function("my-kernel", tuple(buffers), tuple(buffers), Seq(tuple(Store(b, (_i(0),), _f(1)) for b in buffers)))

@@ -35,8 +35,8 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
     func = collect_notes(replace(func, origins=origins_of(func)))
     if not simple:
         func = lower_threads(func)
-    compact = partial(compact_buffers, grow=not simple)
+    compact, align = partial(compact_buffers, grow=not simple), partial(align_storage, strict=not simple)
     shaped = (lower_inits, flatten_blocks, compact, place_prefetches, drop_guards)
-    for run in (*shaped, align_storage, double_buffers, hoist_tests):
+    for run in (*shaped, align, double_buffers, hoist_tests):
         func = run(func)
     return func if simple else partition_loops(func)

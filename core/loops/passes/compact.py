@@ -35,7 +35,7 @@ class _Access:
         """
         running = {s.var for s in self.path if isinstance(s, For)} - outer
         tests = [s.condition for s in self.path if isinstance(s, If) and (guards or not s.guard)]
-        return Relaxation(running, ranges, [cap for test in tests for cap in caps_of(test, running)])
+        return Relaxation(running, ranges, [cap for test in tests for cap in caps_of(test, running, ranges)])
 
     @property
     def guarded(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pegbox.expr.affine import linear
-from pegbox.expr.bounds import Ranges, linear_bounds
+from pegbox.expr.bounds import Ranges, fits, linear_bounds
 from pegbox.expr.nodes import Binary, Compare, Const, Expr
 
 
@@ -17,13 +17,13 @@ def leaves_domain(condition: Expr, value: Expr, extent: int, ranges: Ranges) -> 
         return leaves_domain(condition, value.a, extent * int(value.b.value), ranges)
     if not isinstance(condition, Compare) or condition.op not in ("lt", "le", "gt", "ge"):
         return False
-    tested = linear(condition.a).add(linear(condition.b), -1)
-    if not tested.terms:
+    left, right, form = linear(condition.a), linear(condition.b), linear(value)
+    tested = left.add(right, -1)
+    if not tested.terms or not all(fits(side, ranges) for side in (left, right, form)):
         return False
     # Where the condition fails, sign * tested >= least.
     sign = 1 if condition.op in ("lt", "le") else -1
     least = 0 if condition.op in ("lt", "gt") else 1
-    form = linear(value)
     term, step = next(iter(tested.terms.items()))
     factor, remainder = divmod(form.coefficient(term), step)
     if factor == 0 or remainder:

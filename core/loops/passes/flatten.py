@@ -26,7 +26,7 @@ from pegbox.loops.nodes import (
 from pegbox.loops.passes.domain import leaves_domain
 from pegbox.loops.passes.writers import written_in_parts
 from pegbox.loops.regions import written
-from pegbox.loops.visit import walk
+from pegbox.loops.visit import map_children, walk
 
 _OF_ONE_LOOP = ("thread", "prefetch")  # notes that say nothing of the loops inside
 
@@ -75,10 +75,7 @@ class _Flatten:
         body = self.stmt(loop.body)
         if body is None or loop.extent > 1 or loop.kind is ForKind.THREAD:
             return None if body is None else loop.with_body(body)
-        if loop.annotations and isinstance(body, For):
-            # A pragma on a loop that vanishes holds for what was inside it.
-            return For(body.var, body.extent, body.body, body.kind, _merge(loop.annotations, body.annotations))
-        return body
+        return _inherited(body, loop.annotations) if loop.annotations else body
 
     def guarded(self, condition: Expr, then: Stmt, guard: bool) -> Stmt | None:
         if isinstance(condition, Const):
@@ -127,6 +124,13 @@ class _Flatten:
             else:
                 body = If(together, body, guard)
         return body
+
+
+def _inherited(stmt: Stmt, annotations: tuple[Annotation, ...]) -> Stmt:
+    """A pragma on a loop that vanishes holds for the loops that were directly inside it."""
+    if isinstance(stmt, For):
+        return For(stmt.var, stmt.extent, stmt.body, stmt.kind, _merge(annotations, stmt.annotations))
+    return map_children(stmt, lambda child: _inherited(child, annotations))
 
 
 def _merge(outer: tuple[Annotation, ...], inner: tuple[Annotation, ...]) -> tuple[Annotation, ...]:

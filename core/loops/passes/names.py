@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pegbox.expr.nodes import Buffer
+from pegbox.expr.printer import unused_name
 from pegbox.loops.nodes import Function
 from pegbox.loops.visit import replace_buffer
 
@@ -14,10 +15,7 @@ def name_apart(func: Function) -> Function:
     taken = {b.name for b in func.params}
     renamed: dict[Buffer, Buffer] = {}
     for buffer in func.allocs:
-        name, count = buffer.name, 0
-        while name in taken:
-            count += 1
-            name = f"{buffer.name}_{count}"
+        name = unused_name(buffer.name, taken)
         taken.add(name)
         if name != buffer.name:
             renamed[buffer] = Buffer(name, buffer.shape, buffer.dtype, buffer.scope)

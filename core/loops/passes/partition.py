@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from pegbox.expr.affine import Linear, difference, linear
-from pegbox.expr.bounds import Interval, linear_bounds
+from pegbox.expr.affine import Linear, linear
+from pegbox.expr.bounds import Interval, fits, linear_bounds
 from pegbox.expr.build import add, compare, conjuncts, index
 from pegbox.expr.dtypes import INDEX
 from pegbox.expr.low_level import Stride
@@ -29,7 +29,7 @@ _GROWTH = 6  # how many times longer a program may get; beyond, tests stay
 def partition_loops(func: Function) -> Function:
     """Cut loops so that their main part runs without the tests that cost something there."""
     if any(isinstance(node, If) for node in walk(func.body)):
-        return func.with_body(_Partition(_count(func.body)).stmt(func.body) or Seq(()))
+        return func.with_body(_Partition(func.body).stmt(func.body) or Seq(()))
     return func
 
 
@@ -61,14 +61,16 @@ class _Partition:
     being written (one, for a peeled iteration). `mapping` and `buffers` give what stands for them in the result.
     """
 
-    def __init__(self, stores: int) -> None:
-        self.stores = stores
-        self.limit = _GROWTH * stores
+    def __init__(self, body: Stmt) -> None:
+        self.stores = _count(body)
+        self.limit = _GROWTH * self.stores
+        self.domain = {s.var: (0, s.extent - 1) for s in walk(body) if isinstance(s, For)}
         self.ranges: dict[Var, Interval] = {}
         self.mapping: dict[Var, Expr] = {}
         self.buffers: dict[Buffer, Buffer] = {}
         self.copying = False
-        self.differences: dict[int, Linear] = {}  # by the id of a test; the program as it was keeps them all alive
+        # By the id of a test; the program as it was keeps them all alive.
+        self.differences: dict[int, Linear | None] = {}
 
     def stmt(self, stmt: Stmt) -> Stmt | None:
         match stmt:
@@ -198,7 +200,8 @@ class _Partition:
         always, sometimes = (0, end), (0, end)
         total = _work(loop.body)
         for test, guarded in tests:
-            solved = _solve(test.op, self.difference(test), loop.var, scope)
+            gap = self.difference(test)
+            solved = None if gap is None else _solve(test.op, gap, loop.var, scope)
             if solved is None or _work(guarded.then) >= _CHEAP:
                 continue
             if _work_of(loop.body, guarded) * _HOT >= total:
@@ -208,12 +211,13 @@ class _Partition:
             return None
         return points
 
-    def difference(self, test: Compare) -> Linear:
-        """Left side minus right side; every loop around a test asks for it."""
-        known = self.differences.get(id(test))
-        if known is None:
-            known = self.differences[id(test)] = difference(test.a, test.b)
-        return known
+    def difference(self, test: Compare) -> Linear | None:
+        """Left side minus right side, None where one may wrap around; every loop around a test asks for it."""
+        if id(test) not in self.differences:
+            a, b = linear(test.a), linear(test.b)
+            known = fits(a, self.domain) and fits(b, self.domain)
+            self.differences[id(test)] = a.add(b, -1) if known else None
+        return self.differences[id(test)]
 
 
 def _common(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:

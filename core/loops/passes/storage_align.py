@@ -15,10 +15,14 @@ from pegbox.loops.passes.notes import ALIGN
 from pegbox.loops.visit import replace_buffer
 
 
-def align_storage(func: Function) -> Function:
+def align_storage(func: Function, *, strict: bool = True) -> Function:
     """Enlarge buffers with a note: the stride of dimension `axis` becomes offset modulo factor.
 
     It runs after guards have been dropped: padding must not count as room in which elements may be computed twice.
+
+    Args:
+        strict: refuse strides that no padding gives. False leaves them as they are, for buffers that are not as large
+            as those of the program that is built.
 
     Raises:
         LoweringError: no padding of the next dimension gives that stride.
@@ -27,14 +31,14 @@ def align_storage(func: Function) -> Function:
     for buffer, key, value in func.notes:
         if key == ALIGN:
             wanted.setdefault(buffer, []).append(value)
-    padded = {buffer: _padded(buffer, items) for buffer, items in wanted.items()}
+    padded = {buffer: _padded(buffer, items, strict) for buffer, items in wanted.items()}
     if not padded:
         return func
     notes = tuple((padded.get(buffer, buffer), key, value) for buffer, key, value in func.notes)
     return replace(func, body=replace_buffer(func.body, padded), notes=notes)
 
 
-def _padded(buffer: Buffer, items: list[tuple[int, int, int]]) -> Buffer:
+def _padded(buffer: Buffer, items: list[tuple[int, int, int]], strict: bool) -> Buffer:
     shape = list(buffer.shape)
     for behind, factor, offset in sorted(items, reverse=True):
         axis = len(shape) + behind
@@ -42,10 +46,10 @@ def _padded(buffer: Buffer, items: list[tuple[int, int, int]]) -> Buffer:
         least = shape[axis + 1]
         fitting = (n for n in range(least, least + factor) if (n * inner - offset) % factor == 0)
         extent = next(fitting, None)
-        if extent is None:
+        if extent is None and strict:
             raise LoweringError(
                 f"storage_align of {buffer.name}: its dimension {axis + 1} has steps of {inner} elements, so that no "
                 f"stride of dimension {axis} is {offset} modulo {factor}; align an inner dimension, or ask for another"
             )
-        shape[axis + 1] = extent
+        shape[axis + 1] = least if extent is None else extent
     return Buffer(buffer.name, tuple(shape), buffer.dtype, buffer.scope)

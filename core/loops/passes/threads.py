@@ -249,7 +249,7 @@ class Kernel:
             return False
         if _adds_up(realize, loop.var):
             return False
-        caps = caps_of(realize.predicate, set(ranges))
+        caps = caps_of(realize.predicate, set(ranges), ranges)
         return loop.var not in determined(_written(realize, buffer), self.outside, ranges, caps)
 
     def _may_stay(self, buffer: Buffer, inside: Sequence[BlockRealize], loose: Sequence[For]) -> bool:

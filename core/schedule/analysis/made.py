@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from math import prod
 
 from pegbox.expr.affine import Linear, constant, linear
 from pegbox.expr.build import conjuncts
+from pegbox.expr.distinct import determined
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear
-from pegbox.expr.visit import free_vars
-from pegbox.loops.nodes import BlockRealize
+from pegbox.expr.visit import free_vars, substitute
+from pegbox.loops.nodes import BlockRealize, Region
 from pegbox.schedule.analysis import reduce_values, variables
 from pegbox.schedule.analysis.region import Interval, Relaxation, caps_of, index_interval
 from pegbox.schedule.tree import Tree
@@ -31,13 +33,12 @@ class Box:
 def made_box(tree: Tree, maker: BlockRealize, buffer: Buffer, standing: Set[Var]) -> Box | None:
     """What `maker` writes of `buffer` while the `standing` loops stand still; None where that is no box."""
     running = {x.var for x in tree.ancestors(maker)} - standing
-    relax = Relaxation(running, tree.ranges, caps_of(maker.predicate, running))
+    relax = Relaxation(running, tree.ranges, caps_of(maker.predicate, running, tree.ranges))
     region = next(w for w in maker.block.writes if w.buffer is buffer)
-    found = [index_interval(lo, maker, relax) if count == 1 else None for lo, count in region.box]
-    intervals = [i for i in found if i is not None and i.exact]
-    moved = [var for i in intervals for var in i.moved_by]
-    if len(intervals) < len(found) or len(set(moved)) < len(moved):
+    intervals = _apart(maker, region, relax) or _filled(maker, region, relax)
+    if intervals is None:
         return None
+    moved = [var for i in intervals for var in i.moved_by]
     values = dict(zip((it.var for it in maker.block.iters), maker.values, strict=True))
     whole = [
         (simplified_linear(values[lo], tree.ranges), extent)
@@ -54,6 +55,36 @@ def made_box(tree: Tree, maker: BlockRealize, buffer: Buffer, standing: Set[Var]
             return None
         conditions.append(part)
     return Box(intervals, conditions)
+
+
+def _intervals(maker: BlockRealize, region: Region, relax: Relaxation) -> list[Interval] | None:
+    found = [index_interval(lo, maker, relax) if count == 1 else None for lo, count in region.box]
+    known = [i for i in found if i is not None]
+    return known if len(known) == len(found) else None
+
+
+def _apart(maker: BlockRealize, region: Region, relax: Relaxation) -> list[Interval] | None:
+    """Intervals that make a box because each running loop moves one of them, which then takes each of its values."""
+    found = _intervals(maker, region, relax)
+    moved = [var for i in found or () for var in i.moved_by]
+    return found if found and all(i.exact for i in found) and len(set(moved)) == len(moved) else None
+
+
+def _filled(maker: BlockRealize, region: Region, relax: Relaxation) -> list[Interval] | None:
+    """Intervals that make a box because the running loops write as many different elements as it has.
+
+    So do the digits of a fused loop. What a predicate cuts off does not count: the caller asks whether that matters.
+    """
+    found = _intervals(maker, region, Relaxation(relax.running, relax.ranges))
+    if found is None:
+        return None
+    moved = frozenset[Var]().union(*(i.moved_by for i in found))
+    if prod(relax.ranges[v][1] + 1 for v in moved) != prod(i.width + 1 for i in found):
+        return None
+    bound = dict(zip((it.var for it in maker.block.iters), maker.values, strict=True))
+    indices = [substitute(lo, bound) for lo, _ in region.box]
+    standing = set(relax.ranges) - relax.running
+    return found if moved <= determined(indices, standing, relax.ranges) else None
 
 
 def _is_border(part: Expr, whole: Sequence[tuple[Linear, int]], used: Sequence[Mapping[Expr, int]]) -> bool:
@@ -84,7 +115,7 @@ def provides(tree: Tree, maker: BlockRealize, buffer: Buffer, user: BlockRealize
     if not all(any(same(c, k) for k in known) for c in made.conditions):
         return False
     running = around - shared
-    relax = Relaxation(running, tree.ranges, caps_of(user.predicate, running))
+    relax = Relaxation(running, tree.ranges, caps_of(user.predicate, running, tree.ranges))
     for region in user.block.reads:
         if region.buffer is buffer:
             for dim, (lo, count) in enumerate(region.box):

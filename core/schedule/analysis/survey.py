@@ -150,7 +150,7 @@ def _not_covering(tree: Tree, realize: BlockRealize) -> str | None:
         if prod(tree.loops[v].extent for v in used) == points:
             return None
     seen: set[Var] = set()
-    relax = Relaxation(loops, tree.ranges, caps_of(realize.predicate, loops))
+    relax = Relaxation(loops, tree.ranges, caps_of(realize.predicate, loops, tree.ranges))
     for it, value in zip(block.iters, realize.values, strict=True):
         own = free_vars(value) & loops
         if own & seen:

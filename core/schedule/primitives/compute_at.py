@@ -206,7 +206,7 @@ def _hull(tree: Tree, buffer: object, dim: int, readers: list[BlockRealize], sta
     hull: Interval | None = None
     for reader in readers:
         running = {x.var for x in tree.ancestors(reader)} - standing
-        relax = Relaxation(running, tree.ranges, caps_of(reader.predicate, running))
+        relax = Relaxation(running, tree.ranges, caps_of(reader.predicate, running, tree.ranges))
         for region in reader.block.reads:
             if region.buffer is not buffer:
                 continue

@@ -232,7 +232,9 @@ def _back(tree: Tree, realize: BlockRealize, producer: BlockRealize, made: Store
     assert not isinstance(places, str)  # it is a plain store
     if not all_same(places):
         no(f"it reads several elements of {buffer.name} at once")
-    if not places[0].indices:
+    if not buffer.shape:
+        if any(it.extent > 1 for it in block.iters):
+            no(f"all of its iterations read the one element of {buffer.name}")
         return dict.fromkeys((it.var for it in block.iters), ZERO)
     try:
         found = layout(block, places[0].indices)

@@ -319,7 +319,8 @@ def _selects(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var]) ->
     values = spatial_values(realize)
     if loop.var in determined(values, outside, tree.ranges):
         return True
-    caps = caps_of(realize.predicate, set(tree.loops))  # tails may overlap, if nothing but them is written there
+    # Tails may overlap, if nothing but them is written there.
+    caps = caps_of(realize.predicate, set(tree.loops), tree.ranges)
     return bool(caps) and loop.var in determined(values, outside, tree.ranges, caps)
 
 

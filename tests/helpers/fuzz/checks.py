@@ -39,7 +39,7 @@ def values(func: Function, graph: Graph, rng: random.Random) -> None:
     lowered = lower_function(func, simple=rng.random() < 0.15)
     verify(lowered)
     inputs = graph.inputs()
-    # Integers have no NaN: two kinds of poison, so that neither a wrong value nor a division by zero hides.
+    # Integers have no NaN: two kinds of poison, so that no wrong value hides.
     for poison in (POISON_INT, 0) if rng.random() < 0.25 else (POISON_INT,):
         _same(run_on(lowered, graph.tensors, inputs, poison=poison), graph, f"lowered:\n{lowered}")
 

@@ -2,6 +2,7 @@
 
 Values are small integers, also where they are held in floats, so that results are exact in any order of evaluation:
 each tensor knows the bound of its magnitude, and operations that would leave the exact range are preceded by a clamp.
+Integers may be anything where they are computed in their own type, in which they wrap around.
 Only graphs with intrinsics (`exact=False`) round, and are compared with a tolerance.
 """
 
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fuzz.integers import arithmetic, condition
 from pegbox import te
 from pegbox.compute.tensor import ComputeOp, Tensor
 
@@ -37,7 +39,8 @@ class Graph:
     def inputs(self, seed: int = 0) -> dict[Tensor, NDArray[Any]]:
         rng = np.random.default_rng(seed)
         given = [t for t in self.tensors if t not in self.outputs]
-        return {t: rng.integers(0 if t.dtype == "uint8" else -4, 5, t.shape).astype(t.dtype) for t in given}
+        drawn = {t: rng.integers(0 if t.dtype == "uint8" else -4, 5, t.shape) for t in given}
+        return {t: np.asarray(values).astype(t.dtype) for t, values in drawn.items()}
 
     def __str__(self) -> str:
         """The inputs, and what each stage computes."""
@@ -74,8 +77,8 @@ class _Drawing:
         return made
 
     def some(self, *, exact: bool = False) -> Tensor:
-        """A tensor that is there; a late one more often than not."""
-        choices = [t for t in self.bounds if t.dtype != "bool" and not (exact and t in self.rough)]
+        """A tensor that is there, no scalar; a late one more often than not."""
+        choices = [t for t in self.bounds if t.shape and t.dtype != "bool" and not (exact and t in self.rough)]
         if not choices:
             return self.fresh(self.shape(), "float32")
         return choices[-1] if self.rng.random() < 0.6 else self.rng.choice(choices)
@@ -335,7 +338,10 @@ def _reduction(d: _Drawing) -> None:
         return tuple(axes[over.index(n)] if n in over else i[kept.index(n)] for n in range(rank))
 
     size = int(np.prod([a.shape[n] for n in over]))
-    where = (lambda i: (axes[0] + i[0]) % 3 != 0) if rng.random() < 0.2 else (lambda i: None)
+    where: Callable[[Sequence[Any]], Any] = lambda i: None  # noqa: E731
+    if rng.random() < 0.2:
+        some = condition(rng, "int64", 2)
+        where = rng.choice([lambda i: (axes[0] + i[0]) % 3 != 0, lambda i: some((axes[0], i[0]))])
     kinds = ["sum", "sum", "sum", "max", "min", "own"]
     if a not in d.rough:
         kinds += ["argmax"]
@@ -479,8 +485,49 @@ def _intrinsic(d: _Drawing) -> None:
     d.rough.add(d.add(a.shape, body, 4, [a]))
 
 
+def _scalar(d: _Drawing) -> None:
+    """Tensors of rank 0: an input or a reduction of everything, what is made of it, and who reads that."""
+    rng, a = d.rng, d.some()
+    get = d.calm(a, 8)
+    axes = [te.reduce_axis((0, n), "k") for n in a.shape]
+    size = int(np.prod(a.shape))
+    made = rng.choice([
+        lambda: d.fresh((), a.dtype),
+        lambda: d.add((), lambda: te.sum(get(*axes), axis=axes), 8 * size, [a]),
+        lambda: d.add((), lambda: get(*(n - 1 for n in a.shape)) + 1, 9, [a]),
+    ])()  # fmt: skip
+    for _ in range(rng.choice((0, 1, 1, 2))):
+        before = d.calm(made, 8)
+        made = d.add((), lambda before=before: before() * 2 + 1, 17, [made])
+    value = d.calm(made, 20)
+    shape = rng.choice([(), (1,), d.shape(), a.shape])
+    if shape == a.shape and rng.random() < 0.7:
+        d.add(shape, lambda *i: value() + get(*i), 28, [made, a])
+    else:
+        d.add(shape, lambda *i: value() * 2, 40, [made])
+
+
+_WRAPPING = ("int64", "int64", "int64", "int32", "int16", "int8", "uint8")
+
+
+def _wrapping(d: _Drawing) -> None:
+    """Arithmetic on indices and elements that wraps around, or a tensor read where such a number says."""
+    rng, a = d.rng, d.some(exact=True)
+    get, dtype, rank = d.calm(a), rng.choice(_WRAPPING), len(a.shape)
+    plan = arithmetic(rng, dtype, rank + 1, rng.choice((2, 3, 4)))
+
+    def value(i: Sequence[Any]) -> Any:
+        return plan([te.cast(dtype, x) for x in (*i, get(*i))])
+
+    if rng.random() < 0.75:
+        d.add(a.shape, lambda *i: value(i), 2**63, [a])
+    else:
+        extent = a.shape[0]
+        d.add(a.shape, lambda *i: get(te.cast("int64", value(i)) % extent, *i[1:]) * 1, min(d.bounds[a], 16), [a])
+
+
 def _division(d: _Drawing) -> None:
-    """Divisors that come from memory: a stray zero kills the process."""
+    """Divisors that come from memory."""
     a = d.some(exact=True)
     if a.dtype not in ("int32", "int64"):
         return
@@ -493,7 +540,7 @@ def _division(d: _Drawing) -> None:
 _OPERATIONS: tuple[tuple[Callable[[_Drawing], None], int], ...] = (
     (_unary, 5), (_binary, 6), (_transpose, 2), (_reshape, 2), (_pad, 2), (_stencil, 4), (_border, 2), (_concat, 2),
     (_gather, 1), (_reduction, 6), (_product, 5), (_convolution, 3), (_normalized, 1), (_outputs, 1), (_division, 1),
-    (_mask, 1),
+    (_mask, 1), (_scalar, 2), (_wrapping, 3),
 )  # fmt: skip
 _ROUGH: tuple[tuple[Callable[[_Drawing], None], int], ...] = ((_softmax, 15), (_intrinsic, 15))
 

@@ -80,12 +80,12 @@ def reorder(s: TESchedule, rng: random.Random) -> None:
 
 def vectorize(s: TESchedule, rng: random.Random) -> None:
     stage = _stage(s, rng)
-    stage.vectorize(stage.leaf_iter_vars[-1] if rng.random() < 0.8 else _loop(stage, rng))
+    stage.vectorize(rng.choice(stage.leaf_iter_vars[-1:]) if rng.random() < 0.8 else _loop(stage, rng))
 
 
 def parallel(s: TESchedule, rng: random.Random) -> None:
     stage = _stage(s, rng)
-    stage.parallel(stage.leaf_iter_vars[0] if rng.random() < 0.8 else _loop(stage, rng))
+    stage.parallel(rng.choice(stage.leaf_iter_vars[:1]) if rng.random() < 0.8 else _loop(stage, rng))
 
 
 def unroll(s: TESchedule, rng: random.Random) -> None:

@@ -43,7 +43,7 @@ def share(sch: Schedule, choose: Choose) -> None:
     sch.compute_at(copy, below[choose(len(below))])
     loop = sch.get(loops[bound[0]])
     fresh = list(sch.get_loops(copy))
-    axis = fresh[-1 - choose(2)]
+    axis = fresh[-2:][choose(min(len(fresh), 2))]
     parts = [None, loop.extent] if choose(2) else [loop.extent, None]
     sch.bind(sch.split(axis, parts)[parts.index(loop.extent)], thread_tag(loop))
 
