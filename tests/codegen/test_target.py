@@ -125,7 +125,7 @@ def test_the_table_of_caches_names_processors_that_there_are() -> None:
         ("llvm -caches=32K,1M,4M", "-caches must be the KiB"),
         (f"llvm -caches=32,1024,{'9' * 5000}", "-caches must be the KiB"),
         ("", "a target is a string such as 'llvm -mcpu=znver4"),
-        (None, "a target is a string"),
+        (None, "target=None is not text; give a string"),
         ("cuda -arch=sm_80", "unknown kind 'cuda'; the only kind is 'llvm'"),
         ("llvm -mpcu=znver4", "unknown option '-mpcu=znver4'; did you mean -mcpu"),
         ("llvm fast", "unknown option 'fast'; use -mcpu"),
