@@ -237,6 +237,22 @@ def test_a_double_buffer_in_a_loop_of_one_iteration_stays_single() -> None:
     assert pb.lower(s, [a, c]).allocations["B"][0] == (10, 12)
 
 
+def test_a_double_buffer_of_threads_is_left_single_in_the_simple_program() -> None:
+    """Only where threads are lowered its copy stands in the serial loop around them."""
+    a = te.placeholder((3, 4), name="A")
+    c = te.compute((3, 4), lambda i, j: a[i, 3 - j] * 2, name="C")
+    s = te.create_schedule(c.op)
+    copy = s.cache_read(a, "shared", [c])
+    _, j = s[c].op.axis
+    s[copy].compute_at(s[c], j)
+    s[copy].double_buffer()
+    s[c].bind(j, te.thread_axis("threadIdx.x"))
+    s[copy].bind(s[copy].op.axis[1], te.thread_axis("threadIdx.x"))
+    assert pb.lower(s, [a, c]).allocations["A.shared"][0][0] == 2
+    simple = pb.lower(s, [a, c], simple_mode=True)
+    check(simple, (a, c), lambda x, y: x[:, ::-1] * 2)
+
+
 def test_te_double_buffer_refusals() -> None:
     a, b, c = chain()
     s = te.create_schedule(c.op)

@@ -27,6 +27,7 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
     Args:
         simple: leave loops with tails whole, with their tests inside, buffers no larger than their tensors, and what
             the threads of a block do together below the loops of these threads, as a GPU runs it: for people to read.
+            Strides and double buffers that such a program cannot have are left out.
 
     Raises:
         LoweringError: the program is malformed.
@@ -35,8 +36,9 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
     func = collect_notes(replace(func, origins=origins_of(func)))
     if not simple:
         func = lower_threads(func)
-    compact, align = partial(compact_buffers, grow=not simple), partial(align_storage, strict=not simple)
+    compact = partial(compact_buffers, grow=not simple)
+    align, double = (partial(run, strict=not simple) for run in (align_storage, double_buffers))
     shaped = (lower_inits, flatten_blocks, compact, place_prefetches, drop_guards)
-    for run in (*shaped, align, double_buffers, hoist_tests):
+    for run in (*shaped, align, double, hoist_tests):
         func = run(func)
     return func if simple else partition_loops(func)

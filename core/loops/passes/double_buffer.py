@@ -41,15 +41,23 @@ class _Site:
     others: Sequence[Stmt]
 
 
-def double_buffers(func: Function) -> Function:
+def double_buffers(func: Function, *, strict: bool = True) -> Function:
     """Give each buffer with a note a second half.
+
+    Args:
+        strict: refuse what cannot have one. False leaves it single, for programs in which buffers stand elsewhere than
+            in the one that is built.
 
     Raises:
         LoweringError: a buffer is not made anew in each iteration of a serial loop, apart from what uses it and from
             values that do not change in the loop.
     """
     for buffer in dict.fromkeys(buffer for buffer, key, _ in func.notes if key == DOUBLE):
-        func = func.with_body(_doubled(func.body, _site(func.body, buffer)))
+        try:
+            func = func.with_body(_doubled(func.body, _site(func.body, buffer)))
+        except LoweringError:
+            if strict:
+                raise
     return func
 
 
