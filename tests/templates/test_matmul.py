@@ -33,6 +33,25 @@ class TestMatmulWithANarrowResult(TemplateContract):
     configs = 4
 
 
+class TestMatmulWithPackedWeights(TemplateContract):
+    template = "matmul"
+    cases = (
+        (7, 13, 37, "float32", "packed"),
+        (1, 17, 33, "float32", "packed"),
+        (19, 1, 5, "float32", "packed"),
+        (33, 34, 35, "float64", "packed"),
+        (13, 70, 3, "float32", "packed"),
+    )
+    configs = 4
+
+
+class TestMatmulForNarrowVectors(TemplateContract):
+    template = "matmul"
+    cases = ((7, 13, 37), (1, 17, 33), (33, 34, 35, "float64"), (64, 64, 64, "float32", "packed"))
+    configs = 4
+    target = "llvm -mcpu=x86-64 -num-cores 2"
+
+
 class TestMatmulOfOtherTypes(TemplateContract):
     template = "matmul"
     cases = ((9, 10, 11, "int32"), (5, 6, 7, "float16"))

@@ -1,0 +1,65 @@
+"""Spaces of matrix products: laid out for the target, nothing in them that cannot be fast or means the same twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pegbox as pb
+from pegbox.task.task import Task
+from pegbox.templates.register_tile import fits, lanes_of
+
+TARGETS = (
+    "llvm -mcpu=znver4 -num-cores 1",
+    "llvm -mcpu=x86-64-v3 -num-cores 1",
+    "llvm -mtriple=aarch64-linux-gnu -num-cores 1",
+)
+SHAPES = ((512, 512, 512), (1, 1024, 1024), (64, 256, 1000), (37, 131, 77), (3, 2000, 40))
+
+
+def task_of(shape: tuple[int, ...], target: str, weights: str = "plain") -> Task:
+    return pb.create_task("matmul", args=shape, kwargs={"weights": weights}, target=target)
+
+
+def sampled(task: Task, count: int = 60) -> list[pb.Config]:
+    rows = task.space.sample(count, np.random.default_rng(0))
+    return [task.space.config([int(digit) for digit in row]) for row in rows]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("weights", ["plain", "packed"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_register_tiles_are_made_of_the_targets_vectors_and_fit(
+    shape: tuple[int, ...], weights: str, target: str
+) -> None:
+    task = task_of(shape, target, weights)
+    lanes = lanes_of(task.target, "float32")
+    for config in sampled(task):
+        assert config["nr"].val % lanes == 0
+        assert fits(task.target, config["mr"].val, config["nr"].val // lanes)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_blocks_fit_the_targets_cache(target: str) -> None:
+    task = task_of((512, 512, 512), target)
+    for config in sampled(task):
+        depth = (config["k_block"].val or 512) * 4
+        by_rows = config["order"].val == "yx"
+        tiles, size = (config["y_tiles"], config["mr"]) if by_rows else (config["x_tiles"], config["nr"])
+        assert tiles.val == 1 or tiles.val * size.val * depth <= task.target.caches.l2
+
+
+@pytest.mark.parametrize("shape", [(64, 64, 64), (1, 256, 256), (40, 24, 300)])
+def test_configurations_that_differ_make_different_programs(shape: tuple[int, ...]) -> None:
+    task = task_of(shape, TARGETS[1])
+    programs: dict[str, Any] = {}
+    for config in sampled(task, 40):
+        text = task.lower(config).ll
+        assert text not in programs, f"{config} makes the same program as {programs.get(text)}"
+        programs[text] = config
+
+
+def test_packed_weights_leave_no_layout_to_choose() -> None:
+    assert "layout" not in task_of((64, 64, 64), TARGETS[1], "packed").space.knobs
