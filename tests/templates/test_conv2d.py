@@ -27,6 +27,24 @@ class TestConv2d(TemplateContract):
     configs = 3
 
 
+class TestConv2dOfManyTiles(TemplateContract):
+    """Large enough that every knob exists, on vectors of other widths than this machine's, too."""
+
+    template = "conv2d"
+    cases = (
+        (1, 48, 14, 14, 96, 3, 3, 1, 1),
+        (1, 48, 14, 14, 96, 3, 3, 2, 1, 1, "NHWC"),
+        (1, 64, 15, 15, 80, 1, 1),
+        (1, 64, 14, 14, 96, 1, 1, 2, 0, 1, "NHWC", "packed"),
+        (1, 24, 9, 11, 64, 3, 3, 1, 1, 1, "NCHW", "packed"),
+    )
+    configs = 6
+
+
+class TestConv2dOfAvx2(TestConv2dOfManyTiles):
+    target = "llvm -mcpu=x86-64-v3 -num-cores 1"
+
+
 class TestConv2dChannelsLast(TemplateContract):
     template = "conv2d"
     cases = (
@@ -154,7 +172,7 @@ WIDE = [(1, 64, 56, 56, 128, 3, 3, 1, 1), (1, 512, 7, 7, 512, 3, 3, 1, 1), (1, 3
 def test_its_space_is_wide(args: Any, layout: str) -> None:
     task = pb.create_task("conv2d", args=args, kwargs={"layout": layout}, target="llvm -num-cores 1")
     count = task.space.num_valid()
-    assert count is None or count > 50_000
+    assert count is None or count > 1_000
     config = task.space.config([int(d) for d in task.space.sample(1, np.random.default_rng(1))[0]])
     assert str(task.lowered(config)).startswith("def conv2d(")
 
