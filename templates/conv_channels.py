@@ -183,7 +183,7 @@ def _schedule_out(cfg: Any, s: Any, conv: Conv, out: Tensor, tile: Tensor, lanes
 
 
 def _schedule_store(s: Any, tile: Tensor, sums: Tensor, lanes: int) -> None:
-    n, p, y, x, z = s[tile].op.axis
+    _, p, y, x, z = s[tile].op.axis
     zv, zl = s[tile].split(z, factor=lanes)
     s[tile].vectorize(zl)
     for loop in (y, x, zv):

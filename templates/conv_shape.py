@@ -59,7 +59,7 @@ class Conv:
 
     @property
     def steps(self) -> tuple[int, int]:
-        """How far apart neighbours of the result lie in a copy of the input: filters of one row leave out the others."""
+        """How far apart a copy of the input has what neighbours of the result read: no filter reads the rest."""
         y, x = (1 if k == 1 else s for k, s in zip(self.kernel, self.stride, strict=True))
         return y, x
 

@@ -160,7 +160,7 @@ def _tiles(conv: Conv, target: Target, lanes: str) -> frozenset[tuple[int, int]]
 
 
 def _loads_little(rows: int, vectors: int) -> bool:
-    """Are there at most five loads for four multiply-adds? A column of one vector is well where the shape has no two."""
+    """Are there at most five loads for four multiply-adds? Then many rows of one vector will do."""
     return 4 * (rows + vectors) <= 5 * rows * vectors
 
 
@@ -245,7 +245,9 @@ def _constrain_blocks(cfg: Any, conv: Conv) -> None:
             "weights are turned around for whole blocks", *panels, "weights_at",
         )  # fmt: skip
     add(
-        lambda c: c["order"].val == ("ho" if c["block_o"].val == 0 else "oh") or bool(c["block_h"].val and c["block_o"].val),
+        lambda c: (
+            bool(c["block_h"].val and c["block_o"].val) or c["order"].val == ("oh" if c["block_o"].val else "ho")
+        ),
         "one block is the inner loop", "order", "block_h", "block_o",
     )  # fmt: skip
     add(

@@ -1,7 +1,7 @@
 """How a convolution is cut into register tiles, and these into blocks: extents that space and schedules share.
 
-A tile may stick out of the result by a small share, into padding: what is computed there is never read. Tiles of a block
-that lie outside are skipped.
+A tile may stick out of the result by a small share, into padding: what is computed there is never read. Tiles of a
+block that lie outside are skipped.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class TemplateContract:
             assert not dead, f"{task!r}: changes of these knobs leave the program as it is: {dead}"
 
     def moved(self, task: Task, config: pb.Config) -> Iterator[tuple[str, pb.Config]]:
-        """For each knob the configuration with that one changed to a random value, where it is valid and not refused."""
+        """For each knob the configuration with that one changed to a random value, where one is valid."""
         rng = np.random.default_rng(config.index % 2**32)
         for column, (name, knob) in enumerate(task.space.knobs.items()):
             for digit in rng.permutation(len(knob)) if config.exists(name) else ():
