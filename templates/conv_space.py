@@ -106,10 +106,11 @@ def _declare_blocks(cfg: Any, conv: Conv) -> None:
     cfg.define_knob("block_o", panels := [b for b in _BLOCKS if b < conv.o or b == 0])
     cfg.define_knob("order", ["ho", "oh"])
     cfg.define_knob("order_tiles", ["ohw", "hwo"] if conv.flat else ["ohw", "how", "hwo"])
-    outer = {"order": "ho", "block_h": heights[1:], "pack_data": _copies(conv)}
+    outer: dict[str, Any] = {"order": "ho", "block_h": heights[1:], "pack_data": _copies(conv)}
     _declare_place(cfg, "data_at", outer if heights[1:] else {})
     if conv.weights != PACKED:
-        outer = {"order": "oh", "block_o": panels[1:], **({"pack_weights": True} if _both(conv) else {})}
+        outer = {"order": "oh", "block_o": panels[1:]}
+        outer |= {"pack_weights": True} if _both(conv) else {}
         _declare_place(cfg, "weights_at", outer if panels[1:] else {})
 
 
