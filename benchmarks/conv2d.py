@@ -1,26 +1,35 @@
-"""Convolutions: tune, then time our kernels against torch's (oneDNN), side by side in one process.
+"""Convolutions: tune, then time our kernels against other libraries', side by side in one process.
 
-    python3 benchmarks/conv2d.py                               # the layers of a ResNet, and an odd one, both layouts
+    python3 benchmarks/conv2d.py                               # the layers of a ResNet and odd ones, both layouts
     python3 benchmarks/conv2d.py 64x56x56-128x3x3-p1           # CxHxW-OxKHxKW, -s stride, -p padding, -d dilation
     python3 benchmarks/conv2d.py --layout NHWC --records convs.jsonl    # go on where an earlier run was stopped
+    ONEDNN_MAX_CPU_ISA=AVX2 python3 benchmarks/conv2d.py --target "llvm -mcpu=x86-64-v3 -num-cores 1"
 
-Needs torch (`pip install torch`, any build for CPUs). Each shape is tuned with `--trials` trials, then timed pinned to
-one core in rounds of (ours, torch, multiply-add peak); medians are quoted. Both sides take and give arrays in the
-user's layout and weights as the user has them, so that packing them counts for both: torch gets contiguous tensors for
-NCHW, and tensors in `channels_last` for NHWC, whose memory is our NHWC and OHWI. Ours is timed inside machine code, as
-the tuner does, and once more as a Python call ("as a call"); torch is `torch.nn.functional.conv2d` with one thread, a
-Python call that also makes its result's array. The results are compared before anything is timed.
+There are two groups. "plain": weights come as the user has them, and packing them counts for all, at each call. The
+rivals are torch (oneDNN) and ONNX Runtime with the weights as an input. "packed": they were packed before: ours by
+`pegbox.templates.pack_weights`, oneDNN's by torch's `mkldnn_reorder_conv2d_weight`, ONNX Runtime's as an initializer.
+A rival that is not installed is left out (`pip install torch onnxruntime onnx`). Each shape is tuned with `--trials`
+trials, then timed pinned to one core in rounds in which ours, the rivals and the multiply-add peak take turns; medians
+are quoted, and the ratio is to the best rival of the group. Data and results are in the user's layout: torch gets
+contiguous tensors for NCHW, and tensors in `channels_last` for NHWC, whose memory is our NHWC and OHWI; ONNX Runtime
+knows NCHW only. Ours is timed inside machine code, as the tuner does, and once more as a Python call ("as a call");
+the rivals are Python calls that also make their result's array. Results are compared before anything is timed.
+
+For a `--target` with narrower vectors than the machine's, limit oneDNN to the same instructions, as above. ONNX Runtime
+cannot be limited, and is left out there.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import math
 import os
 import re
 import statistics
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 # As in matmul.py: one thread, and no settings that slow other libraries down.
@@ -30,18 +39,17 @@ if any(name in os.environ for name in _TRAPS) or os.environ.get("OMP_NUM_THREADS
     os.execve(sys.executable, [sys.executable, *sys.argv], env)
 
 import numpy as np  # noqa: E402
-from peak import peak_kernel  # noqa: E402
+from conv_rivals import rivals  # noqa: E402
+from peak import peak_kernel, share_of_peak  # noqa: E402
 
 import pegbox as pb  # noqa: E402
-
-try:
-    import torch
-except ImportError:
-    raise SystemExit("benchmarks/conv2d.py compares with torch, which is not installed: pip install torch") from None
+from pegbox.templates import pack_weights  # noqa: E402
 
 SHAPES = (
     "64x56x56-128x3x3-p1", "3x224x224-64x7x7-s2-p3", "64x56x56-64x3x3-p1", "128x28x28-128x3x3-p1",
     "256x14x14-256x3x3-p1", "512x7x7-512x3x3-p1", "64x56x56-128x1x1-s2", "17x29x31-33x3x5-d2",
+    "24x112x112-40x5x5-s2-p2", "256x14x14-512x1x1-s2", "96x30x30-160x3x3-p1", "144x28x28-40x1x1",
+    "35x35x35-67x3x3-s2", "12x97x61-29x5x3-p2",
 )  # fmt: skip
 _SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)-(\d+)x(\d+)x(\d+)((?:-[spd]\d+)*)")
 _OPTIONS = {"s": "stride", "p": "padding", "d": "dilation"}
@@ -53,18 +61,22 @@ class Case:
     sizes: tuple[int, ...]  # C, H, W, O, KH, KW
     options: dict[str, int]
     layout: str
+    group: str
+    target: str
 
     def task(self) -> pb.Task:
         options = {**self.options, "layout": self.layout}
-        return pb.create_task("conv2d", args=(1, *self.sizes), kwargs=options, target="llvm -num-cores 1")
+        if self.group == "packed":
+            options["weights"] = "packed"
+        return pb.create_task("conv2d", args=(1, *self.sizes), kwargs=options, target=self.target)
 
 
 def main() -> int:
     options = parse()
     header = True
     for text in options.shapes:
-        for layout in options.layout:
-            row = one_case(parsed(text, layout), options)
+        for layout, group in itertools.product(options.layout, options.weights):
+            row = one_case(parsed(text, layout, group, options.target), options)
             print_row(row, header=header)
             header = False
     return 0
@@ -74,6 +86,8 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shapes", nargs="*", default=SHAPES, help="as 64x56x56-128x3x3-p1 (-s2: stride, -d2: dilation)")
     parser.add_argument("--layout", nargs="+", default=("NCHW", "NHWC"), choices=("NCHW", "NHWC"))
+    parser.add_argument("--weights", nargs="+", default=("plain", "packed"), choices=("plain", "packed"))
+    parser.add_argument("--target", default="llvm -num-cores 1", help="of one core; default: this machine")
     parser.add_argument("--trials", type=int, default=200)
     parser.add_argument("--tuner", default=None, help="pb.tune's default where it is not given")
     parser.add_argument("--records", help="keep the trials in this file, and go on from those that are in it")
@@ -83,13 +97,13 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def parsed(text: str, layout: str) -> Case:
+def parsed(text: str, layout: str, group: str, target: str) -> Case:
     found = _SHAPE.fullmatch(text)
     if found is None:
         raise SystemExit(f"{text!r} is no convolution: write CxHxW-OxKHxKW, as 64x56x56-128x3x3-p1")
     *sizes, rest = found.groups()
     given = {_OPTIONS[part[0]]: int(part[1:]) for part in rest.split("-") if part}
-    return Case(text, tuple(map(int, sizes)), given, layout)
+    return Case(text, tuple(map(int, sizes)), given, layout, group, target)
 
 
 def tuned(case: Case, options: argparse.Namespace) -> tuple[pb.Task, Any]:
@@ -106,26 +120,38 @@ def tuned(case: Case, options: argparse.Namespace) -> tuple[pb.Task, Any]:
 def one_case(case: Case, options: argparse.Namespace) -> dict[str, str]:
     task, result = tuned(case, options)
     ours = pb.build(task, config=result.best.config)
-    rng = np.random.default_rng(0)
-    data, weight, out = (rng.uniform(-1, 1, spec.shape).astype(spec.dtype) for spec in task.arguments())
-    rival = torch_call(case, data, weight)
-    ours(data, weight, out)
-    np.testing.assert_allclose(out, in_layout(rival(), case.layout), rtol=1e-3, atol=1e-3)
-    ns = timed(ours, [data, weight, out], rival, options)
+    data, weight, out = arrays_of(case)
+    others = rivals(case.group, data, weight, case.layout, case.options)
+    if pb.Target(case.target).vector_bits < pb.Target.host().vector_bits:
+        others.pop("ORT", None)
+    ours_weight = pack_weights(task, weight) if case.group == "packed" else weight
+    ours(data, ours_weight, out)
+    for name, call in others.items():
+        np.testing.assert_allclose(out, call(), rtol=1e-3, atol=1e-3, err_msg=name)
+    ns = timed(ours, [data, ours_weight, out], others, pb.Target(case.target), options)
+    best = min((ns[name] for name in others), default=math.nan)
     return {
         "shape": case.text,
         "layout": case.layout,
+        "weights": case.group,
         "ours µs": f"{ns['ours'] / 1e3:.1f}",
         "GFLOP/s": f"{task.flop / ns['ours']:.1f}",
         "as a call µs": f"{ns['call'] / 1e3:.1f}",
-        "torch µs": f"{ns['torch'] / 1e3:.1f}",
-        "GFLOP/s ": f"{task.flop / ns['torch']:.1f}",
-        "ratio": f"{ns['torch'] / ns['ours']:.2f}",
-        "of peak": f"{task.flop / ns['ours'] * ns['peak']:.0%}",
+        "rivals µs": ", ".join(f"{name} {ns[name] / 1e3:.1f}" for name in others),
+        "GFLOP/s ": f"{task.flop / best:.1f}",
+        "ratio": f"{best / ns['ours']:.2f}",
+        "of peak": share_of_peak(task.flop / ns["ours"], 1 / ns["peak"]),
         "trials": str(len(result.trials)),
         "best at": found_at(result),
         "config": str(result.best.config),
     }
+
+
+def arrays_of(case: Case) -> list[np.ndarray]:
+    """Data, weights as the user has them, and room for the result."""
+    task = replace(case, group="plain").task()
+    rng = np.random.default_rng(0)
+    return [rng.uniform(-1, 1, spec.shape).astype(spec.dtype) for spec in task.arguments()]
 
 
 def found_at(result: Any) -> str:
@@ -134,39 +160,23 @@ def found_at(result: Any) -> str:
     return str(next(found, "earlier"))
 
 
-def torch_call(case: Case, data: np.ndarray, weight: np.ndarray) -> Any:
-    """A call of torch on the same memory: `channels_last` tensors are logically NCHW and OIHW."""
-    torch.set_num_threads(1)
-    x, w = torch.from_numpy(data), torch.from_numpy(weight)
-    if case.layout == "NHWC":
-        x, w = x.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2)
-        assert x.is_contiguous(memory_format=torch.channels_last)
-
-    def call() -> torch.Tensor:
-        with torch.no_grad():
-            return torch.nn.functional.conv2d(x, w, **case.options)
-
-    return call
-
-
-def in_layout(result: torch.Tensor, layout: str) -> np.ndarray:
-    return (result if layout == "NCHW" else result.permute(0, 2, 3, 1)).contiguous().numpy()
-
-
-def timed(ours: Any, arrays: list[np.ndarray], rival: Any, options: argparse.Namespace) -> dict[str, float]:
+def timed(
+    ours: Any, arrays: list[np.ndarray], others: dict[str, Any], target: pb.Target, options: argparse.Namespace
+) -> dict[str, float]:
     """Nanoseconds of a call (for the peak: of one operation): medians of rounds in which all take turns."""
-    peak, peak_flop = peak_kernel("float32")
+    peak, peak_flop = peak_kernel("float32", target)
     x = np.zeros(peak.args[0].shape, np.float32)
     affinity = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {options.core})
     number = max(1, round(4e6 / max(ours.time_ns(arrays, 2) / 2, 1)))  # about 4 ms a sample
-    for _ in range(10):  # torch keeps what it has prepared for a shape
-        rival()
-    samples: dict[str, list[float]] = {"ours": [], "torch": [], "call": [], "peak": []}
+    calls = {**others, "call": lambda: ours(*arrays)}
+    for call in calls.values():  # a library keeps what it has prepared for a shape
+        _python_ns(call, 10)
+    samples: dict[str, list[float]] = {name: [] for name in ("ours", "peak", *calls)}
     for _ in range(options.rounds):
         samples["ours"].append(ours.time_ns(arrays, number) / number)
-        samples["torch"].append(_python_ns(rival, number))
-        samples["call"].append(_python_ns(lambda: ours(*arrays), number))
+        for name, call in calls.items():
+            samples[name].append(_python_ns(call, number))
         samples["peak"].append(peak.time_ns([x], 1) / peak_flop)
     os.sched_setaffinity(0, affinity)
     return {name: statistics.median(values) for name, values in samples.items()}
@@ -181,7 +191,7 @@ def _python_ns(call: Any, number: int) -> float:
 
 def print_row(row: dict[str, str], *, header: bool) -> None:
     def width(name: str) -> int:
-        return max(len(name), 24 if name == "shape" else 9)
+        return max(len(name), {"shape": 24, "rivals µs": 27}.get(name, 9))
 
     if header:
         print("  ".join(f"{name:>{width(name)}}" for name in row), flush=True)

@@ -7,7 +7,8 @@ from typing import Any
 import pegbox as pb
 from pegbox import te
 from pegbox.templates import conv_channels, conv_pixels, conv_space
-from pegbox.templates.conv_shape import conv_shape
+from pegbox.templates.conv_shape import PACKED, conv_shape
+from pegbox.templates.conv_tiles import packed_shape
 
 
 @pb.template("conv2d")
@@ -31,11 +32,14 @@ def conv2d(
 
     stride, padding and dilation are a number or a pair (rows, columns). `layout` is that of the input and of the
     result, "NCHW" or "NHWC"; `weights` is "OIHW", "OHWI" or "HWIO", and where it is not given "OIHW" for NCHW and
-    "OHWI" for NHWC (what torch has in memory with channels_last). float32 or float64; other types run, untuned.
+    "OHWI" for NHWC (what torch has in memory with channels_last). With "packed" the kernel takes the weights as
+    `pegbox.templates.pack_weights` lays them out for the task. float32 or float64; other types run, untuned.
     """
     conv = conv_shape((N, C, H, W), (O, KH, KW), stride, padding, dilation, layout, weights, dtype)
     data = te.placeholder(conv.data_shape, name="data", dtype=dtype)
-    weight = te.placeholder(conv.weight_shape, name="weight", dtype=dtype)
+    is_packed = conv.weights == PACKED
+    weight_shape = packed_shape(conv, cfg.target) if is_packed else conv.weight_shape
+    weight = te.placeholder(weight_shape, name="weight", dtype=dtype)
     cfg.add_flop(conv.flop)
     conv_space.declare(cfg, conv)
     kind = conv_pixels if cfg["lanes"].val == "pixels" else conv_channels

@@ -3,65 +3,99 @@
 The register tile is `tile_h` × `tile_w` pixels of the result by `vectors` vectors of channels. Each step of the
 reduction multiplies one element of the input for each pixel, broadcast, with vectors of weights that were packed for
 it: a panel [filter position][input channel][output channel] for each tile of output channels, zeros beyond the last.
+Weights that were packed ahead have such a panel for each vector; a tile reads as many of them side by side.
+
+Tiles and blocks of them that stick out of the result read zeros beyond the copy of the input.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import Any
 
 from pegbox import te
 from pegbox.compute.tensor import Tensor
-from pegbox.templates.conv_shape import Conv
-from pegbox.templates.conv_space import lanes_of
-
-_UNROLLED = 256  # copies of vectors written out, where the weights of a panel are turned around
+from pegbox.templates import conv_tiles as tiles
+from pegbox.templates.conv_shape import PACKED, Conv
+from pegbox.templates.register_tile import lanes_of
 
 
 def convolution(cfg: Any, conv: Conv, data: Tensor, weight: Tensor) -> tuple[Any, Tensor]:
     """Compute and schedule the convolution as the configuration says: the schedule and the result."""
-    panel = cfg["vectors"].val * lanes_of(conv)
-    copied = _copied_data(cfg, conv, data)
-    packed = _packed_weights(cfg, conv, weight, panel)
-    tile = _tiles(cfg, conv, data, copied, packed, panel)
+    lanes = lanes_of(cfg.target, conv.dtype)
+    panel = cfg["vectors"].val * lanes
+    area = _area(cfg, conv)
+    copied = _copied_data(cfg, conv, data, area)
+    packed = None if conv.weights == PACKED else _packed_weights(cfg, conv, weight, panel)
+    tile = _tiles(cfg, conv, data, copied, weight if packed is None else packed, area)
 
     def element(*index: Any) -> Any:
         n, o, y, x = conv.named(index)
-        return tile(n, o // panel, y, x, o % panel)
+        at = (0, y * conv.out[1] + x) if conv.flat else (y, x)
+        return tile(n, o // panel, *at, o % panel)
 
     out: Tensor = te.compute(conv.out_shape, element, name="C")
     s = te.create_schedule(out.op)
-    at_rows, at_channels = _schedule_out(cfg, s, conv, out, tile, panel)
-    _schedule_tile(cfg, s, conv, tile)
+    sums = s.cache_write(tile, "local") if _is_stored_twice(cfg, conv) else tile
+    first = _schedule_out(cfg, s, conv, out, tile, lanes)
+    if sums is not tile:
+        _schedule_store(s, tile, sums, lanes)
+    _schedule_tile(cfg, s, sums, lanes)
     if copied is not None:
-        _schedule_data(cfg, s, conv, copied, at_rows)
-    _schedule_weights(cfg, s, conv, packed, at_channels)
+        _schedule_data(cfg, s, conv, copied, (s[out], first), lanes)
+    if packed is not None:
+        _schedule_weights(cfg, s, conv, packed, (s[out], first), lanes)
     return s, out
 
 
-def _copied_data(cfg: Any, conv: Conv, data: Tensor) -> Tensor | None:
+def _is_stored_twice(cfg: Any, conv: Conv) -> bool:
+    """Does the tile pass through memory before it is turned around, so that a loop over its parts can do that?"""
+    return conv.layout == "NCHW" and cfg["vectors"].val * cfg["tile_h"].val > 1
+
+
+def _area(cfg: Any, conv: Conv) -> tuple[int, int]:
+    """Rows and columns that whole tiles cover."""
+    rows, columns = conv.pixels
+    if cfg["pack_data"].val == "no":
+        return rows, columns
+    height, width = cfg["tile_h"].val, cfg["tile_w"].val
+    return -(-rows // height) * height, -(-columns // width) * width
+
+
+def _copied_data(cfg: Any, conv: Conv, data: Tensor, area: tuple[int, int]) -> Tensor | None:
     """The input with its border of zeros: in the user's layout, or channels in blocks of `tile_c`."""
     if cfg["pack_data"].val == "no":
         return None
+    size = [(a - 1) * step + reach + 1 for a, step, reach in zip(area, conv.steps, conv.reach, strict=True)]
     if cfg["pack_data"].val == "plain":
-        shape = conv.at(conv.n, conv.c, *conv.padded)
-        plain: Tensor = te.compute(shape, lambda *i: padded(conv, data, *conv.named(i)), name="data_padded")
+        shape = conv.at(conv.n, conv.c, *size)
+        plain: Tensor = te.compute(shape, lambda *i: _read(conv, data, size, *conv.named(i)), name="data_padded")
         return plain
     block = cfg["tile_c"].size[-1]
     blocked: Tensor = te.compute(
-        (conv.n, conv.c // block, *conv.padded, block),
-        lambda n, co, y, x, ci: padded(conv, data, n, co * block + ci, y, x),
+        (conv.n, conv.c // block, *size, block),
+        lambda n, co, y, x, ci: _read(conv, data, size, n, co * block + ci, y, x),
         name="data_blocked",
     )
     return blocked
 
 
-def padded(conv: Conv, data: Tensor, n: Any, c: Any, y: Any, x: Any) -> Any:
-    """An element of the input by its place in the padded one."""
+def _read(conv: Conv, data: Tensor, size: Sequence[int], n: Any, c: Any, y: Any, x: Any) -> Any:
+    """An element of the input by its place in a copy of that size."""
+    if conv.flat:
+        value, pixels = data(*conv.at(n, c, x // conv.out[1], x % conv.out[1])), conv.pixels[1]
+        return value if size[1] <= pixels else te.if_then_else(x < pixels, value, te.const(0, conv.dtype))
+    apart = [stride // step for stride, step in zip(conv.stride, conv.steps, strict=True)]
+    return padded(conv, data, [(extent - 1) * a for extent, a in zip(size, apart, strict=True)],
+                  n, c, y * apart[0], x * apart[1])  # fmt: skip
+
+
+def padded(conv: Conv, data: Tensor, last: Sequence[int], n: Any, c: Any, y: Any, x: Any) -> Any:
+    """An element of the input by its place in the padded one, of which no row and column beyond `last` is asked for."""
     tests = []
-    for at, pad, size in zip((y, x), conv.padding, conv.size, strict=True):
-        if pad:
-            tests += [at >= pad, at < pad + size]
+    for at, pad, size, end in zip((y, x), conv.padding, conv.size, last, strict=True):
+        tests += [at >= pad] if pad else []
+        tests += [at < pad + size] if end >= pad + size else []
     value = data(*conv.at(n, c, y - conv.padding[0], x - conv.padding[1]))
     return te.if_then_else(te.all(*tests), value, te.const(0, conv.dtype)) if tests else value
 
@@ -71,74 +105,96 @@ def _packed_weights(cfg: Any, conv: Conv, weight: Tensor, panel: int) -> Tensor:
     block = cfg["tile_c"].size[-1]
     zero = te.const(0, conv.dtype)
     inner_k = cfg["inner"].val == "k"
+    panels = tiles.panels_of(cfg, conv, cfg.target)
 
     def element(p: Any, co: Any, a: Any, b: Any, c: Any, z: Any) -> Any:
         ci, kh, kw = (a, b, c) if inner_k else (c, a, b)
         value = weight(*conv.weight_at(p * panel + z, co * block + ci, kh, kw))
-        return value if conv.o % panel == 0 else te.if_then_else(p * panel + z < conv.o, value, zero)
+        return value if conv.o == panels * panel else te.if_then_else(p * panel + z < conv.o, value, zero)
 
     inside = (block, *conv.kernel) if inner_k else (*conv.kernel, block)
-    packed: Tensor = te.compute((-(-conv.o // panel), conv.c // block, *inside, panel), element, name="weight_packed")
+    packed: Tensor = te.compute((panels, conv.c // block, *inside, panel), element, name="weight_packed")
     return packed
 
 
-def _tiles(cfg: Any, conv: Conv, data: Tensor, copied: Tensor | None, packed: Tensor, panel: int) -> Tensor:
+def _tiles(cfg: Any, conv: Conv, data: Tensor, copied: Tensor | None, weight: Tensor, area: tuple[int, int]) -> Tensor:
     """The sums, [n][panel][y][x][output channel of the panel]."""
-    block = cfg["tile_c"].size[-1]
+    block, lanes = cfg["tile_c"].size[-1], lanes_of(cfg.target, conv.dtype)
     blocked = cfg["pack_data"].val == "blocked"
     inner_k = cfg["inner"].val == "k"
+    vectors = cfg["vectors"].val
     co, ci = te.reduce_axis((0, conv.c // block), name="co"), te.reduce_axis((0, block), name="ci")
     kh, kw = (te.reduce_axis((0, k), name=name) for k, name in zip(conv.kernel, ("kh", "kw"), strict=True))
 
-    def element(n: Any, p: Any, y: Any, x: Any, z: Any) -> Any:
-        at_y = y * conv.stride[0] + kh * conv.dilation[0]
-        at_x = x * conv.stride[1] + kw * conv.dilation[1]
+    def pixel(n: Any, y: Any, x: Any) -> Any:
+        if copied is None and conv.flat:
+            return data(*conv.at(n, co * block + ci, x // conv.out[1], x % conv.out[1]))
+        steps = conv.stride if copied is None else conv.steps
+        at = (y * steps[0] + kh * conv.dilation[0], x * steps[1] + kw * conv.dilation[1])
         if blocked and copied is not None:
-            left = copied(n, co, at_y, at_x, ci)
-        else:
-            left = (data if copied is None else copied)(*conv.at(n, co * block + ci, at_y, at_x))
-        right = packed(p, co, ci, kh, kw, z) if inner_k else packed(p, co, kh, kw, ci, z)
-        return te.sum(left * right, axis=(co, kh, kw, ci))
+            return copied(n, co, *at, ci)
+        return (data if copied is None else copied)(*conv.at(n, co * block + ci, *at))
 
-    tile: Tensor = te.compute((conv.n, packed.shape[0], *conv.out, panel), element, name="tile")
+    def factor(p: Any, z: Any) -> Any:
+        if conv.weights == PACKED:
+            return weight(p * vectors + z // lanes, kh, kw, co * block + ci, z % lanes)
+        return weight(p, co, ci, kh, kw, z) if inner_k else weight(p, co, kh, kw, ci, z)
+
+    def element(n: Any, p: Any, y: Any, x: Any, z: Any) -> Any:
+        return te.sum(pixel(n, y, x) * factor(p, z), axis=(co, kh, kw, ci))
+
+    panels = tiles.panels_of(cfg, conv, cfg.target)
+    tile: Tensor = te.compute((conv.n, panels, *area, vectors * lanes), element, name="tile")
     return tile
 
 
-def _schedule_out(cfg: Any, s: Any, conv: Conv, out: Tensor, tile: Tensor, panel: int) -> tuple[Any, Any]:
-    """Blocks of rows and of channels, tiles in them, each written when it is done."""
+def _schedule_out(cfg: Any, s: Any, conv: Conv, out: Tensor, tile: Tensor, lanes: int) -> Any:
+    """Blocks of rows and of channels, tiles in them, each written when it is done. Gives the outermost loop."""
     n, o, y, x = conv.named(s[out].op.axis)
-    height, width = cfg["tile_h"].val, cfg["tile_w"].val
-    ot, oi = s[out].split(o, factor=panel)
-    yt, yi = s[out].split(y, factor=height)
-    xt, xi = s[out].split(x, factor=width)
-    oo, om = s[out].split(ot, factor=-(-cfg["block_o"].val // panel))
-    yo, ym = s[out].split(yt, factor=-(-cfg["block_h"].val // height))
-    loops = {"o": om, "h": ym, "w": xt}
-    outer = [oo, yo] if cfg["order"].val == "oh" else [yo, oo]
-    inner = [loops[letter] for letter in cfg["order_tiles"].val]
-    ov, ol = s[out].split(oi, factor=lanes_of(conv))
-    if conv.layout == "NHWC":
-        s[out].reorder(n, *outer, *inner, yi, xi, ov, ol)
-        s[out].vectorize(ol)
-        for loop in (yi, xi, ov):
-            s[out].unroll(loop)
+    ot, oi = s[out].split(o, factor=cfg["vectors"].val * lanes)
+    oo, om = s[out].split(ot, factor=cfg["block_o"].val or tiles.panels_of(cfg, conv, cfg.target))
+    xt, xi = s[out].split(s[out].fuse(y, x) if conv.flat else x, factor=cfg["tile_w"].val)
+    height = cfg["block_h"].val or tiles.heights_of(cfg, conv, cfg.target)
+    rows = []
+    if conv.flat:
+        yo, xt = s[out].split(xt, factor=height)
+        loops = {"o": [om], "h": [], "w": [xt]}
     else:
-        # Lanes along the row that is stored: the tile is turned around in registers.
-        s[out].reorder(n, *outer, *inner, yi, ov, ol, xi)
-        s[out].vectorize(xi)
-        for loop in (yi, ov, ol):
-            s[out].unroll(loop)
+        yt, yi = s[out].split(y, factor=cfg["tile_h"].val)
+        yo, ym = s[out].split(yt, factor=height)
+        rows = [yi]
+        loops = {"o": [om], "h": [ym], "w": [xt]}
+    outer = [oo, yo] if cfg["order"].val == "oh" else [yo, oo]
+    inner = [loop for letter in cfg["order_tiles"].val for loop in loops[letter]]
+    ov, ol = s[out].split(oi, factor=lanes)
+    if conv.layout == "NHWC":
+        last, parts, unrolled = ol, [], [*rows, xi, ov]
+    else:
+        # Lanes along the row that is stored: vector after vector is turned around in registers.
+        last, parts, unrolled = xi, [*rows, ov], [ol]
+    s[out].reorder(n, *outer, *inner, *parts, *unrolled, last)
+    s[out].vectorize(last)
+    for loop in unrolled:
+        s[out].unroll(loop)
     first = s[out].fuse(n, outer[0])
     s[out].parallel(first)
     s[tile].compute_at(s[out], inner[-1])
-    places = {outer[0]: first, outer[1]: outer[1]}
-    return (s[out], places[yo]), (s[out], places[oo])
+    return first
 
 
-def _schedule_tile(cfg: Any, s: Any, conv: Conv, tile: Tensor) -> None:
+def _schedule_store(s: Any, tile: Tensor, sums: Tensor, lanes: int) -> None:
+    _, p, y, x, z = s[tile].op.axis
+    zv, zl = s[tile].split(z, factor=lanes)
+    s[tile].vectorize(zl)
+    for loop in (y, x, zv):
+        s[tile].unroll(loop)
+    s[sums].compute_at(s[tile], p)
+
+
+def _schedule_tile(cfg: Any, s: Any, tile: Tensor, lanes: int) -> None:
     n, p, y, x, z = s[tile].op.axis
     co, kh, kw, ci = s[tile].op.reduce_axis
-    zv, zl = s[tile].split(z, factor=lanes_of(conv))
+    zv, zl = s[tile].split(z, factor=lanes)
     if cfg["inner"].val == "k":
         reduction = [co, ci, kh, kw]
         unrolled = {"none": [], "kw": [kw], "kh_kw": [kh, kw]}[cfg["unroll_k"].val]
@@ -151,40 +207,35 @@ def _schedule_tile(cfg: Any, s: Any, conv: Conv, tile: Tensor) -> None:
         s[tile].unroll(loop)
 
 
-def _schedule_data(cfg: Any, s: Any, conv: Conv, copied: Tensor, at: tuple[Any, Any]) -> None:
+def _schedule_data(cfg: Any, s: Any, conv: Conv, copied: Tensor, at: tuple[Any, Any], lanes: int) -> None:
     """Copy rows of the input, all of them beforehand or those of a block."""
     *outer, last = s[copied].op.axis
     if cfg["data_at"].val == "block":
         s[copied].compute_at(*at)
     else:
         s[copied].parallel(s[copied].fuse(*outer[:2]))
-    lanes = lanes_of(conv)
     if last.extent >= lanes and (cfg["pack_data"].val == "plain" or conv.layout == "NHWC"):
         _, inside = s[copied].split(last, factor=lanes)
         s[copied].vectorize(inside)
 
 
-def _schedule_weights(cfg: Any, s: Any, conv: Conv, packed: Tensor, at: tuple[Any, Any]) -> None:
-    """Vectors of output channels; neighbours in the user's layout are read as vectors and turned around."""
+def _schedule_weights(cfg: Any, s: Any, conv: Conv, packed: Tensor, at: tuple[Any, Any], lanes: int) -> None:
+    """Vectors of output channels; as many neighbours in the user's layout are read as vectors and turned around."""
     panel, co, *middle, z = s[packed].op.axis
     ci, kh, kw = middle if cfg["inner"].val == "k" else (middle[2], *middle[:2])
-    zv, zl = s[packed].split(z, factor=lanes_of(conv))
-    near = _neighbours(conv, kh, kw)
-    most = max(1, _UNROLLED // math.prod(loop.extent for loop in near))
-    cio, cii = s[packed].split(ci, factor=min(lanes_of(conv), 1 << (most.bit_length() - 1)))
-    s[packed].reorder(panel, co, *(loop for loop in (kh, kw) if loop not in near), cio, zv, cii, *near, zl)
+    zv, zl = s[packed].split(z, factor=lanes)
+    if conv.weights == "OIHW":
+        s[packed].reorder(panel, co, zv, ci, kh, kw, zl)
+        outer, near = s[packed].split(s[packed].fuse(ci, kh, kw), factor=lanes)
+        outside = [zv, outer]
+    else:
+        outer, near = s[packed].split(ci, factor=lanes)
+        outside = [kh, kw, outer, zv]
+    s[packed].reorder(panel, co, *outside, near, zl)
     s[packed].vectorize(zl)
     if conv.weights != "HWIO":
-        for loop in (cii, *near):
-            s[packed].unroll(loop)
+        s[packed].unroll(near)
     if cfg["weights_at"].val == "block":
         s[packed].compute_at(*at)
     else:
         s[packed].parallel(panel)
-
-
-def _neighbours(conv: Conv, kh: Any, kw: Any) -> list[Any]:
-    """The loops over filter positions that go through neighbours of one input channel in the user's weights."""
-    if conv.weights != "OIHW":
-        return []
-    return [kh, kw] if kh.extent * kw.extent <= _UNROLLED else [kw]

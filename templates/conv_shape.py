@@ -11,7 +11,8 @@ from pegbox.errors import TemplateError
 
 DATA_LAYOUTS = ("NCHW", "NHWC")
 WEIGHT_LAYOUTS = ("OIHW", "OHWI", "HWIO")
-_USUAL = {"NCHW": "OIHW", "NHWC": "OHWI"}
+PACKED = "packed"
+USUAL_WEIGHTS = {"NCHW": "OIHW", "NHWC": "OHWI"}
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,22 @@ class Conv:
         return y, x
 
     @property
+    def flat(self) -> bool:
+        """Is it a matrix product on the image as one line of pixels, whatever its rows?"""
+        return self.kernel == (1, 1) and self.stride == (1, 1) and self.padding == (0, 0)
+
+    @property
+    def pixels(self) -> tuple[int, int]:
+        """Rows and columns of the result as tiles see them: all pixels in one line where it is `flat`."""
+        return (1, self.out[0] * self.out[1]) if self.flat else self.out
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """How far apart a copy of the input has what neighbours of the result read: no filter reads the rest."""
+        y, x = (1 if k == 1 else s for k, s in zip(self.kernel, self.stride, strict=True))
+        return y, x
+
+    @property
     def flop(self) -> float:
         return 2.0 * self.n * self.o * self.out[0] * self.out[1] * self.c * self.kernel[0] * self.kernel[1]
 
@@ -60,6 +77,7 @@ class Conv:
 
     @property
     def weight_shape(self) -> tuple[int, ...]:
+        """In the user's layout."""
         return self.weight_at(self.o, self.c, *self.kernel)
 
     def at(self, n: Any, c: Any, y: Any, x: Any) -> tuple[Any, ...]:
@@ -94,9 +112,9 @@ def conv_shape(
     """
     for name, value in zip(("N", "C", "H", "W", "O", "KH", "KW"), (*data, *filters), strict=True):
         _check_size(name, value)
-    _check_layout("layout", layout, DATA_LAYOUTS)
-    weights = weights or _USUAL[layout]
-    _check_layout("weights", weights, WEIGHT_LAYOUTS)
+    check_layout("layout", layout, DATA_LAYOUTS)
+    weights = weights or USUAL_WEIGHTS[layout]
+    check_layout("weights", weights, (*WEIGHT_LAYOUTS, PACKED))
     n, c, h, w = map(int, data)
     o, kh, kw = map(int, filters)
     conv = Conv(
@@ -121,7 +139,10 @@ def _check_size(name: str, value: Any) -> None:
         raise TemplateError(f"conv2d: {name}={value!r} is no size; give a whole number from 1 on")
 
 
-def _check_layout(name: str, value: Any, known: Sequence[str]) -> None:
+def check_layout(name: str, value: Any, known: Sequence[str]) -> None:
+    """Raises:
+    TemplateError: a value that is none of those known.
+    """
     if value not in known:
         raise TemplateError(f"conv2d: {name}={value!r} is no layout here; give one of {', '.join(known)}")
 

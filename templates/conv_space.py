@@ -1,111 +1,168 @@
 """The knobs of convolutions, and which of their values go together.
 
-A register tile is rows × vectors: vectors of 16 lanes (of float32) along one dimension, as many rows of them along
+A register tile is rows × vectors: vectors of the target's length along one dimension, as many rows of them along
 another one, accumulated over the whole reduction.
 
 | lanes | vectors along | rows along | broadcast, element by element |
 | --- | --- | --- | --- |
 | channels | output channels | `tile_h` × `tile_w` pixels of the result | the input |
 | pixels | pixels of the result, line after line | `tile_o` output channels | the weights |
+
+Tiles divide the result or stick out of it by a small share, into padding: so the register tile is written out once, and
+not again for each kind of tail.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
+from pegbox.codegen.target import Target
 from pegbox.expr.dtypes import nbytes
-from pegbox.templates.conv_shape import Conv
+from pegbox.templates import conv_tiles as tiles
+from pegbox.templates.conv_shape import PACKED, Conv
+from pegbox.templates.register_tile import LATENCY, ROWS, VECTORS, fits, lanes_of
 
-_VECTOR_BYTES = 64  # as in the matrix products: narrower vectors take two or four for one of these
-_REGISTERS = 32
-_LATENCY = 4  # vectors; fewer cannot hide the latency of additions on any machine
-_BODY = 256  # multiply-adds in the innermost loop's body
-_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28)
-_VECTORS = (1, 2, 3, 4, 6)
-
-
-def lanes_of(conv: Conv) -> int:
-    """Elements of the widest vectors."""
-    return _VECTOR_BYTES // nbytes(conv.dtype)
+_BODY = 128  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
+_HEIGHTS = (1, 2, 3, 4, 7)
+_BLOCKS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 128)
+_SHORT = 8  # input channels: a loop over fewer of them costs more than a block of them gives
 
 
 def declare(cfg: Any, conv: Conv) -> None:
     """The knobs of a convolution."""
-    channels, pixels = {"lanes": "channels"}, {"lanes": "pixels"}
-    both = conv.layout == "NCHW"
-    oh, ow = conv.out
-    widest = -(-max(conv.o, oh * ow if both else 1) // lanes_of(conv))
-    cfg.define_knob("lanes", ["channels", "pixels"] if both else ["channels"])
-    cfg.define_knob("vectors", [v for v in _VECTORS if v == 1 or v <= widest])
-    cfg.define_knob("tile_w", [r for r in _ROWS if r <= ow], when=channels)
-    cfg.define_knob("tile_h", [r for r in (1, 2, 3, 4, 7) if r <= oh], when=channels)
-    if both:
-        cfg.define_knob("tile_o", [r for r in _ROWS if r <= conv.o], when=pixels)
+    _declare_tile(cfg, conv)
+    _declare_copies(cfg, conv)
     _declare_reduction(cfg, conv)
     _declare_blocks(cfg, conv)
-    _declare_copies(cfg, conv)
-    _constrain(cfg, conv)
+    _constrain_tile(cfg, conv)
+    _constrain_copies(cfg, conv)
+    _constrain_blocks(cfg, conv)
+
+
+def _both(conv: Conv) -> bool:
+    """May lanes run along pixels, too? Where pixels are neighbours in memory."""
+    return conv.layout == "NCHW"
+
+
+def _declare_tile(cfg: Any, conv: Conv) -> None:
+    channels, pixels = {"lanes": "channels"}, {"lanes": "pixels"}
+    rows, columns = conv.pixels
+    widest = tiles.vectors_of(conv, cfg.target)
+    if _both(conv):
+        widest = max(widest, -(-rows * columns // lanes_of(cfg.target, conv.dtype)))
+    cfg.define_knob("lanes", ["channels", "pixels"] if _both(conv) else ["channels"])
+    cfg.define_knob("vectors", [v for v in VECTORS if v <= widest])
+    cfg.define_knob("tile_w", _tile_sizes(columns, ROWS), when=channels)
+    cfg.define_knob("tile_h", _tile_sizes(rows, _HEIGHTS), when=channels)
+    if _both(conv):
+        cfg.define_knob("tile_o", _tile_sizes(conv.o, ROWS), when=pixels)
+
+
+def _tile_sizes(extent: int, sizes: tuple[int, ...]) -> list[int]:
+    return [size for size in sizes if tiles.sticks_out_little(extent, size)]
+
+
+def _declare_copies(cfg: Any, conv: Conv) -> None:
+    """What is copied first, and into which layout."""
+    cfg.define_knob("pack_data", [*([] if any(conv.padding) else ["no"]), *_copies(conv)])
+    if _both(conv) and conv.weights != PACKED:
+        cfg.define_knob("pack_weights", [True, False])
+
+
+def _copies(conv: Conv) -> list[str]:
+    return ["plain", "blocked"] if len(_channel_blocks(conv)) > 1 else ["plain"]
+
+
+def _channel_blocks(conv: Conv) -> list[int]:
+    """All of them first: what holds where the knob does not exist."""
+    return [b for b in range(conv.c, min(_SHORT, conv.c) - 1, -1) if conv.c % b == 0]
 
 
 def _declare_reduction(cfg: Any, conv: Conv) -> None:
     """How the sums run: blocks of channels, filter positions inside or outside of the channels of a block."""
-    window = conv.kernel[0] * conv.kernel[1] > 1
-    cfg.define_split("tile_c", conv.c, num_outputs=2)
-    cfg.define_knob("inner", ["c", "k"] if window else ["c"])
-    cfg.define_knob("unroll_c", [u for u in (1, 2, 4, 8) if conv.c % u == 0], when={"inner": "c"})
-    if window:
-        cfg.define_knob("unroll_k", ["none", "kw", "kh_kw"], when={"inner": "k"})
+    kh, kw = conv.kernel
+    is_window = kh * kw > 1
+    cfg.define_knob("inner", ["c"] if not is_window else ["k"] if conv.c == 1 else ["c", "k"])
+    blocks = [[-1, b] for b in _channel_blocks(conv)]
+    only = {} if len(blocks) == 1 else {"inner": "c"} if is_window else {"pack_data": "blocked"}
+    cfg.define_split("tile_c", conv.c, "candidate", num_outputs=2, candidate=blocks, **({"when": only} if only else {}))
+    if not is_window or conv.c > 1:
+        cfg.define_knob("unroll_c", [u for u in (1, 2, 3, 4, 8) if conv.c % u == 0], when={"inner": "c"})
+    if is_window:
+        loops = ["none", *(["kw"] if kw > 1 else []), *(["kh_kw"] if kh > 1 else [])]
+        cfg.define_knob("unroll_k", loops, when={"inner": "k"})
 
 
 def _declare_blocks(cfg: Any, conv: Conv) -> None:
-    """Blocks of rows and output channels, and the order of the loops: over blocks, and over tiles in a block."""
-    cfg.define_knob("block_h", _sizes(conv.out[0], (1, 2, 4, 8, 16, 32)))
-    cfg.define_knob("block_o", _sizes(conv.o, (16, 32, 64, 128, 256)))
-    cfg.define_knob("order", ["oh", "ho"])
-    cfg.define_knob("order_tiles", ["ohw", "how", "hwo"])
+    """Blocks of tiles (0: all), the orders of loops, over blocks and over a block's tiles, and what is copied when.
+
+    A copy is made beforehand, or for each of the outermost blocks what it needs.
+    """
+    most = max(conv.pixels[0] if not tiles.is_gapless(conv) else conv.out[0] * conv.out[1], 1)
+    cfg.define_knob("block_h", heights := [b for b in _BLOCKS if b < most])
+    cfg.define_knob("block_o", panels := [b for b in _BLOCKS if b < conv.o or b == 0])
+    cfg.define_knob("order", ["ho", "oh"])
+    cfg.define_knob("order_tiles", ["ohw", "hwo"] if conv.flat else ["ohw", "how", "hwo"])
+    outer: dict[str, Any] = {"order": "ho", "block_h": heights[1:], "pack_data": _copies(conv)}
+    _declare_place(cfg, "data_at", outer if heights[1:] else {})
+    if conv.weights != PACKED:
+        outer = {"order": "oh", "block_o": panels[1:]}
+        outer |= {"pack_weights": True} if _both(conv) else {}
+        _declare_place(cfg, "weights_at", outer if panels[1:] else {})
 
 
-def _sizes(extent: int, sizes: tuple[int, ...]) -> list[int]:
-    """Those that are less than the whole, and the whole."""
-    return [*(size for size in sizes if size < extent), extent]
+def _declare_place(cfg: Any, name: str, when: dict[str, Any]) -> None:
+    """Where a copy is made; beforehand where there are no blocks outside (no condition under which there are)."""
+    cfg.define_knob(name, ["root", "block"] if when else ["root"], **({"when": when} if when else {}))
 
 
-def _declare_copies(cfg: Any, conv: Conv) -> None:
-    """What is copied first, into which layout, and whether all of it beforehand or for each block what it needs."""
-    both = conv.layout == "NCHW"
-    cfg.define_knob("pack_data", [*([] if any(conv.padding) else ["no"]), "plain", "blocked"])
-    cfg.define_knob("data_at", ["root", "block"], when={"pack_data": ("plain", "blocked")})
-    if both:
-        cfg.define_knob("pack_weights", [True, False])
-    cfg.define_knob("weights_at", ["root", "block"], **({"when": {"pack_weights": True}} if both else {}))
-
-
-def _constrain(cfg: Any, conv: Conv) -> None:
-    """Leave out what cannot be fast, whatever the rest of the configuration, and what has no meaning."""
-    _constrain_tile(cfg, conv)
+def _constrain_tile(cfg: Any, conv: Conv) -> None:
+    """Leave out register tiles that cannot be fast, whatever the rest of the configuration."""
+    good = {
+        lanes: _tiles(conv, cfg.target, lanes) for lanes in (["channels", "pixels"] if _both(conv) else ["channels"])
+    }
+    reads = ("lanes", "vectors", "tile_w", "tile_h", *(["tile_o"] if _both(conv) else []))
     cfg.add_constraint(
-        lambda c: c["inner"].val != "c" or c["tile_c"].size[-1] % c["unroll_c"].val == 0,
-        reads=("inner", "tile_c", "unroll_c"),
-        message="unroll_c divides the block of channels",
+        lambda c: (_rows(c), int(c["vectors"].val)) in good[c["lanes"].val],
+        reads=reads,
+        message=f"the register tile fits {cfg.target.vector_registers} registers, hides latency and loads little",
     )
-    if conv.layout == "NCHW":
+    count = {"none": 1, "kw": conv.kernel[1], "kh_kw": conv.kernel[0] * conv.kernel[1]}
+    unrolled = [("c", "unroll_c")] if conv.kernel == (1, 1) else [("k", "unroll_k")] if conv.c == 1 else [
+        ("c", "unroll_c"), ("k", "unroll_k")]  # fmt: skip
+    for inner, name in unrolled:
         cfg.add_constraint(
-            lambda c: c["pack_weights"].val or c["lanes"].val == "pixels",
-            reads=("lanes", "pack_weights"),
-            message="vectors of weights are read from panels",
+            lambda c, inner=inner, name=name: (
+                c["inner"].val != inner or _rows(c) * c["vectors"].val * count.get(c[name].val, c[name].val) <= _BODY
+            ),
+            reads=(*reads, "inner", name),
+            message=f"the innermost body has at most {_BODY} multiply-adds",
         )
-        cfg.add_constraint(
-            lambda c: c["lanes"].val != "pixels" or c["order_tiles"].val != "how",
-            reads=("lanes", "order_tiles"),
-            message="lines of pixels have two orders of tiles: channels outside (ohw) or inside (hwo)",
-        )
-        flat = ("no", "plain") if conv.stride == (1, 1) else ("plain",)
-        cfg.add_constraint(
-            lambda c: c["lanes"].val != "pixels" or c["pack_data"].val in flat,
-            reads=("lanes", "pack_data"),
-            message="lanes along pixels read the input plainly, with strides from a copy",
-        )
+
+
+@lru_cache(maxsize=256)
+def _tiles(conv: Conv, target: Target, lanes: str) -> frozenset[tuple[int, int]]:
+    """(rows, vectors) of the register tiles that are worth trying: the best kinds of which the shape has any."""
+    pixels = conv.pixels[0] * conv.pixels[1]
+    count = tiles.vectors_of(conv, target) if lanes == "channels" else -(-pixels // lanes_of(target, conv.dtype))
+    if lanes == "channels":
+        sizes = (_tile_sizes(conv.pixels[0], _HEIGHTS), _tile_sizes(conv.pixels[1], ROWS))
+        rows = {height * width for height, width in itertools.product(*sizes)}
+    else:
+        rows = set(_tile_sizes(conv.o, ROWS))
+    widths = [v for v in VECTORS if (count % v == 0 if lanes == "channels" else tiles.sticks_out_little(count, v))]
+    found = {(r, v) for r in rows for v in widths if fits(target, r, v)}
+    found = {tile for tile in found if _loads_little(*tile)} or found
+    most = max(r * v for r, v in found)
+    return frozenset((r, v) for r, v in found if r * v >= min(LATENCY, most))
+
+
+def _loads_little(rows: int, vectors: int) -> bool:
+    """Are there at most five loads for four multiply-adds? Then many rows of one vector will do."""
+    return 4 * (rows + vectors) <= 5 * rows * vectors
 
 
 def _rows(c: Any) -> int:
@@ -115,41 +172,115 @@ def _rows(c: Any) -> int:
     return int(c["tile_w"].val * c["tile_h"].val)
 
 
-def _constrain_tile(cfg: Any, conv: Conv) -> None:
-    oh, ow = conv.out
-    reads = ("lanes", "vectors", "tile_w", "tile_h", *(["tile_o"] if conv.layout == "NCHW" else []))
-    lanes = lanes_of(conv)
-    vectors = {"channels": -(-conv.o // lanes), "pixels": -(-oh * ow // lanes)}
-    most = {"channels": oh * ow, "pixels": conv.o}
+def _constrain_copies(cfg: Any, conv: Conv) -> None:
+    """Leave out what has no meaning: layouts that lanes cannot read, and blocks that are the whole."""
+    if len(_channel_blocks(conv)) > 1:
+        whole = 1 if conv.layout == "NCHW" else conv.c
+        cfg.add_constraint(
+            lambda c: c["pack_data"].val != "blocked" or (c["inner"].val == "c" and c["tile_c"].size[-1] != whole),
+            reads=("pack_data", "inner", "tile_c"),
+            message="blocked data are read block by block, and a block is not what lies together anyway",
+        )
+        if conv.kernel != (1, 1):
+            cfg.add_constraint(
+                lambda c: c["inner"].val != "c" or c["tile_c"].size[-1] % c["unroll_c"].val == 0,
+                reads=("inner", "tile_c", "unroll_c"),
+                message="unroll_c divides the block of channels",
+            )
+    if not any(conv.padding) and not conv.flat:
+        cfg.add_constraint(
+            lambda c: c["pack_data"].val != "no" or conv.out[0] % c["tile_h"].val == 0,
+            reads=("lanes", "pack_data", "tile_h"),
+            message="rows of tiles stick out only of a copy",
+        )
+    if _both(conv):
+        _constrain_lines(cfg, conv)
 
-    def add(predicate: Callable[[Any], bool], message: str, *more: str) -> None:
-        cfg.add_constraint(predicate, reads=(*reads, *more), message=message)
 
-    add(lambda c: c["vectors"].val <= max(vectors[c["lanes"].val], 1), "no vector of the tile is always empty")
-    add(lambda c: _rows(c) * c["vectors"].val <= _REGISTERS, f"the register tile takes at most {_REGISTERS} vectors")
-    add(
-        lambda c: _rows(c) * c["vectors"].val >= min(_LATENCY, most[c["lanes"].val] * vectors[c["lanes"].val]),
-        f"the register tile takes at least {_LATENCY} vectors, to hide the latency of additions",
+def _constrain_lines(cfg: Any, conv: Conv) -> None:
+    """What lanes along pixels cannot do, or along channels."""
+    plain = ("no", "plain") if conv.flat else ("plain",)
+    cfg.add_constraint(
+        lambda c: c["lanes"].val != "pixels" or c["pack_data"].val in plain,
+        reads=("lanes", "pack_data"),
+        message="lanes along pixels read the input plainly, from a copy where rows have gaps or strides",
     )
+    if conv.weights == PACKED:
+        lanes = lanes_of(cfg.target, conv.dtype)
+        cfg.add_constraint(
+            lambda c: c["lanes"].val != "pixels" or lanes % c["tile_o"].val == 0 or c["tile_o"].val % lanes == 0,
+            reads=("lanes", "tile_o"),
+            message="channels of a tile lie side by side in packed weights",
+        )
+        return
+    cfg.add_constraint(
+        lambda c: c["pack_weights"].val or (c["lanes"].val == "pixels" and conv.o % c["tile_o"].val == 0),
+        reads=("lanes", "pack_weights", "tile_o"),
+        message="vectors of weights are read from panels, and so are tiles that stick out",
+    )
+
+
+def _constrain_blocks(cfg: Any, conv: Conv) -> None:
+    """Leave out blocks that leave much undone or are far from any cache's size, and second names of one order."""
+    target = cfg.target
+    tile_o = ["tile_o"] if _both(conv) else []
+    down = ("lanes", "block_h", "vectors", "tile_w", "tile_h")
+    panels = ("lanes", "block_o", "vectors", *tile_o)
+
+    def is_block_of_rows(c: Any) -> bool:
+        count, block = tiles.heights_of(c, conv, target), c["block_h"].val
+        return tiles.is_block(count, block) and _is_cached(cfg, block, -(-_input_bytes(conv) // count))
+
+    def is_block_of_panels(c: Any) -> bool:
+        count, block = tiles.panels_of(c, conv, target), c["block_o"].val
+        return tiles.is_block(count, block) and _is_cached(cfg, block, -(-_weight_bytes(conv) // count))
+
+    def add(predicate: Callable[[Any], bool], message: str, *reads: str) -> None:
+        cfg.add_constraint(predicate, reads=reads, message=message)
+
+    add(is_block_of_rows, "blocks of rows fit a cache and leave little beyond the last one", *down)
+    add(is_block_of_panels, "blocks of channels fit a cache and leave little beyond the last one", *panels)
+    if conv.weights != PACKED:
+        add(
+            lambda c: c["weights_at"].val == "root" or tiles.panels_of(c, conv, target) % c["block_o"].val == 0,
+            "weights are turned around for whole blocks", *panels, "weights_at",
+        )  # fmt: skip
     add(
         lambda c: (
-            4 * (_rows(c) + c["vectors"].val) <= 5 * _rows(c) * c["vectors"].val
-            or min(vectors[c["lanes"].val], most[c["lanes"].val]) < 2
-            or most[c["lanes"].val] < 4
+            bool(c["block_h"].val and c["block_o"].val) or c["order"].val == ("oh" if c["block_o"].val else "ho")
         ),
-        "the register tile loads at most five vectors or elements for four multiply-adds",
-    )
-    unrolled = {"none": 1, "kw": conv.kernel[1], "kh_kw": conv.kernel[0] * conv.kernel[1]}
+        "one block is the inner loop", "order", "block_h", "block_o",
+    )  # fmt: skip
     add(
-        lambda c: c["inner"].val != "c" or _rows(c) * c["vectors"].val * c["unroll_c"].val <= _BODY,
-        f"the innermost body has at most {_BODY} multiply-adds",
-        "inner",
-        "unroll_c",
-    )
-    if conv.kernel != (1, 1):
-        add(
-            lambda c: c["inner"].val != "k" or _rows(c) * c["vectors"].val * unrolled[c["unroll_k"].val] <= _BODY,
-            f"the innermost body has at most {_BODY} multiply-adds",
-            "inner",
-            "unroll_k",
-        )
+        lambda c: c["order_tiles"].val == "ohw" or (c["block_o"].val or tiles.panels_of(c, conv, target)) > 1,
+        "one panel in a block has one order", *panels, "order_tiles",
+    )  # fmt: skip
+    add(
+        lambda c: _is_first_name(c["order_tiles"].val, *tiles.trips(c, conv, target)),
+        "an order of tiles has one name", *down, "order_tiles",
+    )  # fmt: skip
+
+
+def _input_bytes(conv: Conv) -> int:
+    return conv.c * conv.size[0] * conv.size[1] * nbytes(conv.dtype)
+
+
+def _weight_bytes(conv: Conv) -> int:
+    return conv.o * conv.c * conv.kernel[0] * conv.kernel[1] * nbytes(conv.dtype)
+
+
+def _is_cached(cfg: Any, block: int, tile_bytes: int) -> bool:
+    """Is a block neither larger than the second cache nor a small share of the first one?
+
+    Small ones are for several cores: each of these has blocks of its own.
+    """
+    size = block * tile_bytes
+    return block == 0 or ((block == 1 or size <= cfg.target.caches.l2) and (
+        cfg.target.num_cores > 1 or 8 * size >= cfg.target.caches.l1))  # fmt: skip
+
+
+def _is_first_name(order: str, rows: int, columns: int) -> bool:
+    """Is it the first of the orders that are the same once loops of one iteration are left out?"""
+    left = "o" + ("h" if rows > 1 else "") + ("w" if columns > 1 else "")
+    projected = ["".join(x for x in name if x in left) for name in ("ohw", "how", "hwo")]
+    return projected.index("".join(x for x in order if x in left)) == ("ohw", "how", "hwo").index(order)

@@ -13,10 +13,14 @@ if TYPE_CHECKING:
     from pegbox.task.task import Task
 
 # Template -> the module whose `pack_weights(task, array)` knows its layout.
-_PACKERS = {"matmul": "pegbox.templates.gemm_weights", "batch_matmul": "pegbox.templates.gemm_weights"}
+_PACKERS = {
+    "matmul": "pegbox.templates.gemm_weights",
+    "batch_matmul": "pegbox.templates.gemm_weights",
+    "conv2d": "pegbox.templates.conv_weights",
+}
 
 
-def pack_weights(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "") -> np.ndarray[Any, Any]:
     """A copy of the weights in the layout that the kernels of `task` take.
 
     Weights that stay the same over many calls are packed once and not at each call. The layout depends on the template,
@@ -24,10 +28,13 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any
 
     Args:
         task: of a built-in template, made with `weights="packed"`.
-        array: the weights as the template takes them without that: (K, N) of a matmul, (batch, K, N) of a batch.
+        array: the weights as the template takes them without that: (K, N) of a matmul, (batch, K, N) of a batch, the
+            filters of a convolution.
+        layout: of the filters, "OIHW", "OHWI" or "HWIO"; not given, it is what the template's `layout` has it mean.
 
     Raises:
         ArgumentError: the task takes its weights plain, or the array has another shape or dtype than they have.
+        TemplateError: no layout of filters.
     """
     module = _PACKERS.get(task.name)
     if module is None or task.workload[1].get("weights") != "packed":
@@ -35,7 +42,10 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any
             f"{task!r} takes its weights as they are; make it with kwargs={{'weights': 'packed'}} "
             f"(templates: {', '.join(sorted(_PACKERS))}) to pack them ahead"
         )
-    packed: np.ndarray[Any, Any] = import_module(module).pack_weights(task, array)
+    if layout and "layout" not in task.workload[1]:
+        raise ArgumentError(f"pack_weights: layout={layout!r} is of filters, and {task!r} has none; leave it out")
+    options = {"layout": layout} if layout else {}
+    packed: np.ndarray[Any, Any] = import_module(module).pack_weights(task, array, **options)
     return packed
 
 

@@ -51,6 +51,7 @@ def linear(exprs: Sequence[Expr], scales: Sequence[int], depth: Depth) -> Linear
     for expr, scale in zip(exprs, scales, strict=True):
         const += _collect(expr, scale, coefficients, atoms, depth)
     if len(atoms) > 1:
+        _rejoin_quotients(atoms)
         const += _rejoin(coefficients, atoms)
     terms = [(var, int64(coef)) for var, coef in coefficients.items() if int64(coef)]
     terms.sort(key=lambda term: depth(term[0]))
@@ -60,6 +61,33 @@ def linear(exprs: Sequence[Expr], scales: Sequence[int], depth: Depth) -> Linear
 def int64(value: int) -> int:
     """The int64 that a number is modulo 2^64."""
     return value if -(1 << 63) <= value < 1 << 63 else wrap(value, "int64")
+
+
+def _rejoin_quotients(atoms: list[tuple[Atom, int]]) -> None:
+    """Put `m * (e // (d * m)) + e // d % m` together as `e // d`: a line cut twice is first one that is cut once."""
+    for rest in [entry for entry in atoms if entry[0].kind == "mod"]:
+        for whole in [entry for entry in atoms if entry[0].kind == "div"]:
+            part = _quotient(rest[0])
+            if part is None or whole[1] != rest[1] * rest[0].divisor or whole not in atoms:
+                continue
+            if whole[0].divisor == part.divisor * rest[0].divisor and _is_same(whole[0].inner, part.inner):
+                atoms.remove(whole)
+                atoms.remove(rest)
+                atoms.append((part, rest[1]))
+                break
+
+
+def _quotient(mod: Atom) -> Atom | None:
+    """`e // d` of `e // d % m`."""
+    inner = mod.inner
+    if inner is None or inner.terms or inner.const or len(inner.atoms) != 1:
+        return None
+    atom, coefficient = inner.atoms[0]
+    return atom if atom.kind == "div" and coefficient == 1 else None
+
+
+def _is_same(a: Linear | None, b: Linear | None) -> bool:
+    return a is not None and b is not None and not (a.atoms or b.atoms) and (a.const, a.terms) == (b.const, b.terms)
 
 
 def _rejoin(coefficients: dict[Var, int], atoms: list[tuple[Atom, int]]) -> int:

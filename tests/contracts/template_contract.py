@@ -15,6 +15,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -143,6 +144,36 @@ class TemplateContract:
             for config in self.runnable(first):
                 same = second.space.from_json(config.to_json())
                 assert first.lower(config).ll == first.lower(config).ll == second.lower(same).ll
+
+    def test_every_knob_changes_the_program(self) -> None:
+        """Two configurations of one program are measured twice; a knob without an effect doubles the space."""
+        for task in self.tasks():
+            tried: Counter[str] = Counter()
+            same: Counter[str] = Counter()
+            for config in self.runnable(task):
+                program = task.show_ir(config)
+                for name, other in self.moved(task, config):
+                    tried[name] += 1
+                    same[name] += task.show_ir(other) == program
+            dead = {name: f"{same[name]} of {tried[name]}" for name in tried if same[name] * 4 > tried[name] >= 4}
+            assert not dead, f"{task!r}: changes of these knobs leave the program as it is: {dead}"
+
+    def moved(self, task: Task, config: pb.Config) -> Iterator[tuple[str, pb.Config]]:
+        """For each knob the configuration with that one changed to a random value, where one is valid."""
+        rng = np.random.default_rng(config.index % 2**32)
+        for column, (name, knob) in enumerate(task.space.knobs.items()):
+            for digit in rng.permutation(len(knob)) if config.exists(name) else ():
+                digits = np.array(config.digits)
+                digits[column] = digit
+                if digit == config.digits[column] or not task.space.is_valid(digits.reshape(1, -1))[0]:
+                    continue
+                other = task.space.config([int(d) for d in task.space.canonical(digits.reshape(1, -1))[0]])
+                try:
+                    task.schedule(other)
+                except (InvalidConfig, ScheduleError):
+                    continue
+                yield name, other
+                break
 
     def test_its_tasks_can_be_pickled(self) -> None:
         for task in self.tasks():

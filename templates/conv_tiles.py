@@ -1,0 +1,79 @@
+"""How a convolution is cut into register tiles, and these into blocks: extents that space and schedules share.
+
+A tile may stick out of the result by a small share, into padding: what is computed there is never read. Tiles of a
+block that lie outside are skipped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pegbox.codegen.target import Target
+from pegbox.templates.conv_shape import Conv
+from pegbox.templates.register_tile import lanes_of
+
+_OF_A_TILE = 7
+_OF_A_BLOCK = 4
+
+
+def vectors_of(conv: Conv, target: Target) -> int:
+    """Vectors of output channels."""
+    return -(-conv.o // lanes_of(target, conv.dtype))
+
+
+def packed_shape(conv: Conv, target: Target) -> tuple[int, ...]:
+    """Weights that are packed ahead: [vector of output channels][kh][kw][channel][output channel of the vector]."""
+    return vectors_of(conv, target), *conv.kernel, conv.c, lanes_of(target, conv.dtype)
+
+
+def sticks_out_little(extent: int, tile: int) -> bool:
+    """Do tiles of that size cover the extent with little beyond it?"""
+    return (-extent % tile) * _OF_A_TILE <= extent
+
+
+def is_block(count: int, block: int) -> bool:
+    """Is it a block of tiles (0: all of them) of which the last one is not much smaller?"""
+    return block == 0 or (block < count and (-count % block) * _OF_A_BLOCK <= count)
+
+
+def panels_of(c: Any, conv: Conv, target: Target) -> int:
+    """Tiles of output channels."""
+    if c["lanes"].val == "pixels":
+        return -(-conv.o // int(c["tile_o"].val))
+    return -(-vectors_of(conv, target) // int(c["vectors"].val))
+
+
+def pitch_of(conv: Conv) -> int:
+    """Elements between two rows of a line of pixels: columns of the result, and as many as a filter reaches beyond."""
+    return conv.out[1] + conv.reach[1] // conv.stride[1] if conv.kernel[1] > 1 else conv.out[1]
+
+
+def is_gapless(conv: Conv) -> bool:
+    """Are the pixels of a line those of the result, with nothing between the rows?"""
+    return pitch_of(conv) == conv.out[1]
+
+
+def line_of(conv: Conv, block_h: int) -> int:
+    """Pixels of the line that a block of rows makes."""
+    return ((block_h or conv.out[0]) - 1) * pitch_of(conv) + conv.out[1]
+
+
+def heights_of(c: Any, conv: Conv, target: Target) -> int:
+    """What blocks are made of: rows of tiles, tiles where all pixels are one line, rows where lines have gaps."""
+    rows, columns = conv.pixels
+    if c["lanes"].val == "pixels":
+        return -(-rows * columns // _line_tile(c, conv, target)) if is_gapless(conv) else rows
+    return -(-columns // int(c["tile_w"].val)) if conv.flat else -(-rows // int(c["tile_h"].val))
+
+
+def trips(c: Any, conv: Conv, target: Target) -> tuple[int, int]:
+    """Iterations of the loops over the tiles of a block, rows and columns of them; one loop where it is a line."""
+    block = int(c["block_h"].val)
+    height = block or heights_of(c, conv, target)
+    if c["lanes"].val == "pixels":
+        return 1, height if is_gapless(conv) else -(-line_of(conv, block) // _line_tile(c, conv, target))
+    return (1, height) if conv.flat else (height, -(-conv.out[1] // int(c["tile_w"].val)))
+
+
+def _line_tile(c: Any, conv: Conv, target: Target) -> int:
+    return int(c["vectors"].val) * lanes_of(target, conv.dtype)
