@@ -134,6 +134,8 @@ class _Constraints:
             *tiles,
             *blocks,
         )
+        if self.p.m > 1:
+            self._add(self.order_matters, "where one axis has a single tile, the other one is blocked", *tiles)
         if "packed" in self.layouts:
             self._add(
                 self.panel_fits,
@@ -173,6 +175,12 @@ class _Constraints:
         y = -(-self.p.m // c["mr"].val), c["mr"].val * depth
         x = -(-self.p.n // c["nr"].val), c["nr"].val * depth
         return (y, x) if c["order"].val == "yx" else (x, y)
+
+    def order_matters(self, c: Any) -> bool:
+        if self.streams(c):
+            return True
+        (blocked, _), (streamed, _) = self._axes(c)
+        return bool(blocked > 1 or (streamed == 1 and c["order"].val == "yx"))
 
     def block_fits(self, c: Any) -> bool:
         if self.streams(c):
