@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
+from pegbox.codegen import features
 from pegbox.codegen.target import Target
 from pegbox.errors import CompileError
 
@@ -18,6 +21,16 @@ class ModuleText:
         self._metadata: list[str] = []
         self._definitions: dict[str, str] = {}
         self._statements = 0
+
+    @cached_property
+    def converts_float16(self) -> bool:
+        """Has the target instructions between float16 and float32?"""
+        return features.converts_float16(self.target)
+
+    @cached_property
+    def computes_float16(self) -> bool:
+        """Has the target arithmetic of float16?"""
+        return features.computes_float16(self.target)
 
     def declare(self, text: str) -> None:
         """`declare ...` of an intrinsic or an external function; repeated ones are dropped."""
