@@ -13,6 +13,11 @@ import pytest
 # Modules that the tests of several rooms import by name.
 sys.path.append(str(Path(__file__).parent / "helpers"))
 
+if "-mtriple" in os.environ.get("PEGBOX_TARGET", ""):
+    import emulator
+
+    emulator.install()
+
 # A shell that starts the tests in the background has them ignore Ctrl-C, which some of them send.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

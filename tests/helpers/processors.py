@@ -7,6 +7,12 @@ import platform
 from pegbox.codegen import Program, Target, compile_program, features
 from pegbox.codegen.symbols import undefined
 
+# What every C library has, and an OpenMP runtime.
+PROVIDED = {
+    "clock_gettime", "memset", "memcpy", "memmove", "GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads",
+    *(name + suffix for name in ("floor", "ceil", "roundeven", "fma") for suffix in ("", "f")),
+    "_GLOBAL_OFFSET_TABLE_",
+}  # fmt: skip
 # x86 processors from the plainest on, with the newest feature that code for them uses.
 X86 = {
     "x86-64": "", "x86-64-v2": "sse4.2", "nehalem": "sse4.2", "sandybridge": "avx", "ivybridge": "f16c",
@@ -17,12 +23,6 @@ OTHERS = {
     "riscv64": "llvm -mtriple=riscv64-unknown-linux-gnu -mattr=+m,+a,+f,+d,+c",
     "riscv64-vector": "llvm -mtriple=riscv64-unknown-linux-gnu -mattr=+m,+a,+f,+d,+c,+v",
 }
-# What every C library has, and an OpenMP runtime.
-PROVIDED = {
-    "clock_gettime", "memset", "memcpy", "memmove", "GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads",
-    *(name + suffix for name in ("floor", "ceil", "roundeven", "fma") for suffix in ("", "f")),
-    "_GLOBAL_OFFSET_TABLE_",
-}  # fmt: skip
 
 
 def for_target(name: str, *, cores: int = 1) -> Target:
@@ -40,5 +40,6 @@ def runnable() -> dict[str, Target]:
 
 
 def missing_functions(program: Program) -> set[str]:
-    """What the object code calls that no C library promises."""
-    return set(undefined(compile_program(program).object_code)) - PROVIDED - set(program.externs)
+    """What the object code of a program calls that no C library promises."""
+    compiled = compile_program(program)
+    return set(undefined(compiled.object_code)) - PROVIDED - set(compiled.externs)
