@@ -17,6 +17,8 @@ from pegbox.loops.nodes import Alloc, For, ForKind, Function, Stmt, Store, seq
 SERIAL, PARALLEL, VECTORIZED, UNROLLED = ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED
 ONE_CORE = Target("llvm -num-cores 1")
 TWO_CORES = Target("llvm -num-cores 2")
+# For tests of text, which is not run: vectors of 16 floats.
+WIDE = Target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=znver4 -num-cores 1")
 
 
 def loop(

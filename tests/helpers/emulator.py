@@ -108,9 +108,9 @@ def _architecture(target: Target) -> str:
 def _linked(compiled: CompiledProgram, folder: Path) -> Path:
     compiler = _cross_compiler(_architecture(compiled.target))
     (folder / "kernel.o").write_bytes(compiled.object_code)
-    names = {"entry": compiled.name, "timed": f"{compiled.name}__timed"}
-    parts = [f"-Wl,--defsym={alias}={name}" for alias, name in names.items()]
-    parts += [str(_driver(compiler)), str(folder / "kernel.o")]
+    renamed = [f"--redefine-sym={compiled.name}=entry", f"--redefine-sym={compiled.name}__timed=timed"]
+    subprocess.run([compiler.removesuffix("gcc") + "objcopy", *renamed, str(folder / "kernel.o")], check=True)
+    parts = [str(_driver(compiler)), str(folder / "kernel.o")]
     for number, code in enumerate(compiled.foreign):
         if not isinstance(code, CSource):
             pytest.skip("a C library of this machine's architecture")
