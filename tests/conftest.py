@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+# Threads of a BLAS or an OpenMP runtime that wait for work would use up a core that others could have.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # Modules that the tests of several rooms import by name.
 sys.path.append(str(Path(__file__).parent / "helpers"))
 

@@ -8,6 +8,7 @@ file and writes them back, which runs in qemu-NAME. Otherwise a test ends, as sk
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ import pytest
 from processors import PROVIDED
 
 from pegbox.codegen import CompiledProgram, Target, kernel
+from pegbox.codegen.loader import LoadedCode
 from pegbox.codegen.symbols import undefined
 from pegbox.loops.foreign import CSource
 
@@ -60,8 +62,12 @@ _MOST_ARRAYS = 8
 
 
 def install() -> None:
-    """Kernels for the architecture of the default target are run here, in place of a JIT."""
-    kernel.LoadedCode = EmulatedCode  # type: ignore[misc, assignment]
+    """Kernels for other architectures come here; those for this machine, which some tests name, into the process."""
+
+    def load(compiled: CompiledProgram) -> EmulatedCode | LoadedCode:
+        return EmulatedCode(compiled) if compiled.target.triple else LoadedCode(compiled)
+
+    kernel.LoadedCode = load  # type: ignore[misc, assignment]
 
 
 class EmulatedCode:
@@ -74,6 +80,7 @@ class EmulatedCode:
         if len(compiled.args) > _MOST_ARRAYS:
             pytest.skip("too many arrays for the emulator's driver")
         self._compiled = compiled
+        self._numbers = itertools.count()
         self._folder = tempfile.TemporaryDirectory()
         self._program = _linked(compiled, Path(self._folder.name))
         pointers = [ctypes.c_void_p] * (len(compiled.args) + 1)
@@ -85,7 +92,7 @@ class EmulatedCode:
 
     def _run(self, addresses: tuple[Any, ...], calls: int) -> int | None:
         specs = self._compiled.args
-        path = Path(self._folder.name) / "arrays"
+        path = Path(self._folder.name) / f"arrays{next(self._numbers)}"  # calls may come from several threads
         head = [len(specs), self._compiled.workspace_bytes, calls]
         for spec, address in zip(specs, addresses, strict=False):
             head += [spec.nbytes, address % 64]
@@ -94,6 +101,7 @@ class EmulatedCode:
         emulator = f"qemu-{_architecture(self._compiled.target)}"
         subprocess.run([emulator, str(self._program), str(path)], check=True, timeout=300)
         got = path.read_bytes()[8 * len(head) :]
+        path.unlink()
         for spec, address in zip(specs, addresses, strict=False):
             if spec.is_output:
                 ctypes.memmove(address, got[: spec.nbytes], spec.nbytes)
