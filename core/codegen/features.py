@@ -81,17 +81,13 @@ def has(target: Target, feature: str) -> bool:
     return known
 
 
-def converts_float16(target: Target) -> bool:
-    """Has it instructions between float16 and float32?"""
+def computes_float16(target: Target) -> bool:
+    """Has it arithmetic of float16, or instructions from and to float32?
+
+    With the latter alone LLVM computes in float32, and fuses a product and a sum as it does for other floats.
+    """
     if _is(target, "llvm.x86."):
         return has(target, "f16c")
-    return _is(target, "llvm.aarch64.") or not {"+zfh", "+zfhmin"}.isdisjoint(target.attributes)
-
-
-def computes_float16(target: Target) -> bool:
-    """Has it arithmetic of float16? (On AArch64 LLVM uses float32 where it must, with the same rounding.)"""
-    if _is(target, "llvm.x86."):
-        return has(target, "avx512fp16")
     return _is(target, "llvm.aarch64.") or "+zfh" in target.attributes
 
 

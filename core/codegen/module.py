@@ -23,13 +23,8 @@ class ModuleText:
         self._statements = 0
 
     @cached_property
-    def converts_float16(self) -> bool:
-        """Has the target instructions between float16 and float32?"""
-        return features.converts_float16(self.target)
-
-    @cached_property
     def computes_float16(self) -> bool:
-        """Has the target arithmetic of float16?"""
+        """Has the target instructions for float16?"""
         return features.computes_float16(self.target)
 
     def declare(self, text: str) -> None:

@@ -16,7 +16,7 @@ NARROW = ("float16", "bfloat16")
 
 
 def is_emulated(frame: Frame, dtype: str) -> bool:
-    """Is it computed in float32, because the target has no arithmetic for it?"""
+    """Is it computed in float32 here, because the target has nothing for it?"""
     return dtype == "bfloat16" or (dtype == "float16" and not frame.module.computes_float16)
 
 
@@ -41,7 +41,7 @@ def absolute(frame: Frame, text: str, dtype: str, lanes: int) -> str:
 
 def widen(frame: Frame, text: str, dtype: str, lanes: int) -> str:
     """The float32 of the same value."""
-    if dtype == "float16" and frame.module.converts_float16:
+    if dtype == "float16" and frame.module.computes_float16:
         half = as_float(frame, text, dtype, lanes)
         return frame.op(f"fpext {computing(dtype, lanes)} {half} to {register('float32', lanes)}")
     function = conversions.float16_to_float32 if dtype == "float16" else conversions.bfloat16_to_float32
@@ -50,7 +50,7 @@ def widen(frame: Frame, text: str, dtype: str, lanes: int) -> str:
 
 def narrow(frame: Frame, text: str, dtype: str, lanes: int) -> str:
     """The nearest number to a float32, ties to even."""
-    if dtype == "float16" and frame.module.converts_float16:
+    if dtype == "float16" and frame.module.computes_float16:
         half = frame.op(f"fptrunc {register('float32', lanes)} {text} to {computing(dtype, lanes)}")
         return as_register(frame, half, dtype, lanes)
     function = conversions.float32_to_float16 if dtype == "float16" else conversions.float32_to_bfloat16
