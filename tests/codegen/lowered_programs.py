@@ -106,7 +106,7 @@ def alloc(buffer: Buffer, *stmts: Stmt) -> Alloc:
     return Alloc(buffer, seq(*stmts))
 
 
-def every_access(dtype: str) -> Function:
+def every_access(dtype: str) -> list[Function]:
     """Every kind of access and value: gathers, shuffles, masks, reductions, branches, tiles, casts."""
     a, c = Buffer("a", (40, 40), dtype), Buffer("c", (40,), dtype)
     wide = Buffer("w", (40,), "float64")
@@ -140,4 +140,4 @@ def every_access(dtype: str) -> Function:
         loop("j", 40, lambda j: put(where, j, cast("int32", call("sqrt", get(c, j)))), VECTORIZED),
         loop("j", 40, lambda j: put(c, j, call("pow", get(c, j), cast(dtype, place(j))))),
     ]
-    return function([a, c, wide, where], [a, c, wide, where], seq(*bodies))
+    return [function([a, c, wide, where], [a, c, wide, where], body) for body in bodies]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from lowered_programs import PARALLEL, SERIAL, VECTORIZED, alloc, elementwise, every_access, function, get, loop, put
-from processors import OTHERS, for_target, missing_functions
+from processors import for_target, missing_functions
 
 import pegbox as pb
 from pegbox.codegen import emit
@@ -19,14 +19,15 @@ from pegbox.expr import dtypes
 from pegbox.expr.build import cast, compare, maximum, minimum, select
 from pegbox.expr.intrinsics import call
 from pegbox.expr.nodes import Binary, Buffer, Expr
-from pegbox.loops.nodes import Function, seq
+from pegbox.loops.nodes import ForKind, Function, seq
 
-ARCHITECTURES = pytest.mark.parametrize("processor", OTHERS)
+WITH_VECTORS = ("aarch64", "riscv64-vector")  # scalar RISC-V is among the tests of narrow floats
+ARCHITECTURES = pytest.mark.parametrize("processor", WITH_VECTORS)
 
 
 def every_operation(dtype: str) -> Function:
     """Arithmetic, comparisons, functions, and casts from and to every type, scalar and vectorized."""
-    a, c = Buffer("a", (2, 37), dtype), Buffer("c", (2, 37), dtype)
+    a = Buffer("a", (2, 37), dtype)
     others = [Buffer(name, (37,), name) for name in dtypes.BITS]
     values: list[Callable[[Expr, Expr], Expr]] = []
     if dtype != "bool":
@@ -38,20 +39,23 @@ def every_operation(dtype: str) -> Function:
         values += [lambda x, y: call("pow", x, y), lambda x, y: x / y]
     elif dtypes.is_int(dtype):
         values += [lambda x, y, op=op: Binary(op, x, y) for op in ("floordiv", "floormod")]  # type: ignore[misc]
-    bodies = []
-    for kind in (SERIAL, VECTORIZED):
-        for value in values:
-            bodies.append(loop("i", 37, lambda i, v=value: put(c, 0, i, v(get(a, 0, i), get(a, 1, i))), kind))  # type: ignore[misc]
-        for other in others:
-            bodies.append(loop("i", 37, lambda i, o=other: put(o, i, cast(o.dtype, get(a, 0, i))), kind))  # type: ignore[misc]
-            bodies.append(loop("i", 37, lambda i, o=other: put(c, 1, i, cast(dtype, get(o, i))), kind))  # type: ignore[misc]
+    steps: list[tuple[Callable[[Expr, Expr], Expr], ForKind]] = [(value, VECTORIZED) for value in values]
+    steps += [(value, SERIAL) for value in values[:8]]
+    c = Buffer("c", (len(steps) + len(others), 37), dtype)  # a row each, or LLVM would leave out what is overwritten
+    bodies = [
+        loop("i", 37, lambda i, n=n, v=value: put(c, n, i, v(get(a, 0, i), get(a, 1, i))), kind)  # type: ignore[misc]
+        for n, (value, kind) in enumerate(steps)
+    ]
+    for n, other in enumerate(others, len(steps)):
+        bodies.append(loop("i", 37, lambda i, o=other, n=n: put(c, n, i, cast(dtype, get(o, i))), VECTORIZED))  # type: ignore[misc]
+        bodies.append(loop("i", 37, lambda i, o=other: put(o, i, cast(o.dtype, get(a, 0, i))), VECTORIZED))  # type: ignore[misc]
     return function([a, c, *others], [c, *others], seq(*bodies))
 
 
 # On x86 it is floats of 16 bits that processors differ in.
-_OLDER = ("x86-64", "sandybridge", "ivybridge", "haswell", "znver4", "sapphirerapids")
-_TYPES = [(processor, dtype) for processor in OTHERS for dtype in dtypes.BITS]
-_TYPES += [(processor, dtype) for processor in _OLDER for dtype in ("float16", "bfloat16")]
+_OLDER = ("x86-64", "ivybridge", "haswell", "sapphirerapids")
+_TYPES = [(processor, dtype) for processor in WITH_VECTORS for dtype in dtypes.BITS]
+_TYPES += [(processor, dtype) for processor in _OLDER for dtype in ("float16",)]
 
 
 @pytest.mark.parametrize(("processor", "dtype"), _TYPES)
@@ -63,7 +67,8 @@ def test_every_operation_of_every_type(dtype: str, processor: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_every_kind_of_access(dtype: str, processor: str) -> None:
     """Those of narrower floats are among their own tests."""
-    assert not missing_functions(emit(every_access(dtype), for_target(processor)))
+    for func in every_access(dtype):
+        assert not missing_functions(emit(func, for_target(processor)))
 
 
 @ARCHITECTURES
@@ -94,15 +99,14 @@ TEMPLATES = [
 @pytest.mark.parametrize(("template", "args"), TEMPLATES, ids=str)
 def test_built_in_templates(template: str, args: tuple[object, ...], processor: str) -> None:
     task = pb.create_task(template, args=args, target=for_target(processor, cores=2))
-    assembled = 0
-    for row in task.space.sample(3, np.random.default_rng(1)):
+    for row in task.space.sample(8, np.random.default_rng(1)):
         try:
             program = task.lower(task.space.config([int(digit) for digit in row]))
         except (InvalidConfig, ScheduleError):
             continue
         assert not missing_functions(program)
-        assembled += 1
-    assert assembled
+        return
+    pytest.fail("no sampled configuration is valid")
 
 
 def test_a_plain_program_has_no_text_of_another_architecture() -> None:
