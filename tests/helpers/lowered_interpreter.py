@@ -349,8 +349,6 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "div": _divide,
     "floordiv": lambda a, b: a // b if b else 0,
     "floormod": lambda a, b: a % b if b else 0,
-    "floordiv": operator.floordiv,
-    "floormod": operator.mod,
     "min": _extremum(min),
     "max": _extremum(max),
     "lt": operator.lt,
