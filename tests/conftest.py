@@ -10,8 +10,17 @@ from pathlib import Path
 
 import pytest
 
+# Threads of a BLAS or an OpenMP runtime that wait for work would use up a core that others could have.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # Modules that the tests of several rooms import by name.
 sys.path.append(str(Path(__file__).parent / "helpers"))
+
+if "-mtriple" in os.environ.get("PEGBOX_TARGET", ""):
+    import emulator
+
+    emulator.install()
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, which some of them send.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pegbox.codegen import features, numeric
+from pegbox.codegen import features, narrow_floats, numeric
 from pegbox.codegen.frame import Frame, Value
 from pegbox.codegen.lanes import Chunk
-from pegbox.codegen.lltypes import register
+from pegbox.codegen.lltypes import computing, register
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
 from pegbox.expr.low_level import EXTERN, PREFETCH, Address
@@ -66,14 +66,20 @@ def _plain(name: str, dtype: str) -> str:
 def _llvm(frame: Frame, expr: Call, args: list[Value]) -> Value:
     features.check_intrinsic(expr.name, frame.module.target)
     dtype, lanes = dtypes.element(expr.dtype), dtypes.lanes(expr.dtype)
-    types = ["ptr" if arg.dtype == dtypes.HANDLE else register(arg.dtype, arg.lanes) for arg in args]
-    result = register(dtype, lanes)
-    frame.module.declare(f"declare {result} @{expr.name}({', '.join(types)})")
-    listed = ", ".join(f"{ty} {arg.text}" for ty, arg in zip(types, args, strict=True))
-    text = f"call {result} @{expr.name}({listed})"
-    if not any(isinstance(node, Address) for node in walk(expr)):
-        return Value(frame.op(text), dtype, lanes)
-    found = frame.fresh("x")
-    frame.effect(f"{found} = {text}")
-    frame.available.clear()
-    return Value(found, dtype, lanes)
+    typed = [_operand(frame, arg) for arg in args]
+    result = computing(dtype, lanes)
+    frame.module.declare(f"declare {result} @{expr.name}({', '.join(ty for ty, _ in typed)})")
+    text = f"call {result} @{expr.name}({', '.join(f'{ty} {operand}' for ty, operand in typed)})"
+    if any(isinstance(node, Address) for node in walk(expr)):
+        found = frame.fresh("x")
+        frame.effect(f"{found} = {text}")
+        frame.available.clear()
+    else:
+        found = frame.op(text)
+    return Value(narrow_floats.as_register(frame, found, dtype, lanes), dtype, lanes)
+
+
+def _operand(frame: Frame, arg: Value) -> tuple[str, str]:
+    if arg.dtype == dtypes.HANDLE:
+        return "ptr", arg.text
+    return computing(arg.dtype, arg.lanes), narrow_floats.as_float(frame, arg.text, arg.dtype, arg.lanes)

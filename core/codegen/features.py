@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from functools import cache
 
 from pegbox.codegen.cpus import X86_VECTOR_BITS
@@ -35,6 +36,7 @@ _VNNI = """
 """
 _BF16 = "cooperlake sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids znver4 znver5"
 _FP16 = _AMX = "sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids"
+_WITHOUT_F16C = "sandybridge corei7-avx bdver1"
 _NOT_AVX2 = "sandybridge corei7-avx ivybridge core-avx-i bdver1 bdver2 bdver3 btver2"
 _WITHOUT_SSSE3 = """
     generic x86-64 nocona k8 opteron athlon64 athlon-fx k8-sse3 opteron-sse3 athlon64-sse3 amdfam10 barcelona
@@ -52,8 +54,8 @@ def _comes_with(feature: str) -> frozenset[str]:
     if feature in ("avx512f", "avx512bw"):
         without = {"knl", "knm"} if feature == "avx512bw" else set()
         return frozenset(cpu for cpu, width in bits.items() if width == 512 and cpu not in without)
-    if feature in ("avx", "avx2"):
-        without = set(_NOT_AVX2.split()) if feature == "avx2" else set()
+    if feature in ("avx", "avx2", "f16c"):
+        without = set({"avx2": _NOT_AVX2, "f16c": _WITHOUT_F16C}.get(feature, "").split())
         return frozenset(cpu for cpu, width in bits.items() if width >= 256 and cpu not in without)
     without = set((_WITHOUT_SSSE3 if feature == "ssse3" else _WITHOUT_SSE41).split())
     if feature == "sse4.2":
@@ -68,12 +70,29 @@ def needed(intrinsic: str) -> str | None:
 
 
 def has(target: Target, feature: str) -> bool:
-    """Does the target have the feature? What comes later in its feature string wins."""
+    """Does the x86 target have the feature? What comes later in its feature string wins."""
     known = target.cpu in _comes_with(feature) and not target.is_host_cpu
     for item in target.features.split(","):
-        if item[1:] == feature:
-            known = item[0] == "+"
+        sign, name = item[:1], item[1:]
+        if name == feature:
+            known = sign == "+"
+        elif feature == "f16c" and (name == "avx" if sign == "-" else name.startswith("avx512")):
+            known = sign == "+"  # it goes with AVX and comes with AVX-512
     return known
+
+
+def computes_float16(target: Target) -> bool:
+    """Has it arithmetic of float16, or instructions from and to float32?
+
+    With the latter alone LLVM computes in float32, and fuses a product and a sum as it does for other floats.
+    """
+    if _is(target, "llvm.x86."):
+        return has(target, "f16c")
+    return _is(target, "llvm.aarch64.") or "+zfh" in target.attributes
+
+
+def _is(target: Target, prefix: str) -> bool:
+    return _architecture(target).startswith(_ARCHITECTURES[prefix])
 
 
 def check_intrinsic(name: str, target: Target) -> None:
@@ -93,8 +112,4 @@ def check_intrinsic(name: str, target: Target) -> None:
 
 
 def _architecture(target: Target) -> str:
-    if target.triple:
-        return target.triple.split("-")[0]
-    from llvmlite import binding  # slow to import
-
-    return str(binding.get_process_triple()).split("-")[0]
+    return target.triple.split("-")[0] or platform.machine().lower()

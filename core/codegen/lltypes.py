@@ -1,4 +1,8 @@
-"""How element types are written in LLVM assembly, in registers and in memory, and how constants are."""
+"""How element types are written in LLVM assembly, in registers and in memory, and how constants are.
+
+Floats of 16 bits are written as integers of their bits, which every processor can load, choose, shuffle and store.
+Those that compute with them see them as floats for just that (narrow_floats).
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,12 @@ from pegbox.expr import dtypes
 
 # bool is a byte in memory (as NumPy stores it) and one bit in a register.
 _MEMORY = {
-    "float64": "double", "float32": "float", "float16": "half", "bfloat16": "bfloat",
+    "float64": "double", "float32": "float", "float16": "i16", "bfloat16": "i16",
     "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "i8", "bool": "i8",
 }  # fmt: skip
 _REGISTER = {**_MEMORY, "bool": "i1"}
-_SUFFIX = {**_REGISTER, "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16"}
+_SUFFIX = {**_REGISTER, "float64": "f64", "float32": "f32"}
+_NARROW = {"float16": ("half", "f16"), "bfloat16": ("bfloat", "bf16")}
 
 
 @cache
@@ -43,6 +48,24 @@ def suffix(dtype: str, lanes: int) -> str:
 
 
 @cache
+def computing(dtype: str, lanes: int) -> str:
+    """The type that arithmetic and LLVM's intrinsics take: `<8 x half>` where `register` says `<8 x i16>`."""
+    if dtype not in _NARROW:
+        return register(dtype, lanes)
+    element = _NARROW[dtype][0]
+    return f"<{lanes} x {element}>" if lanes else element
+
+
+@cache
+def computing_suffix(dtype: str, lanes: int) -> str:
+    """`suffix` for the type of `computing`: `v8f16`."""
+    if dtype not in _NARROW:
+        return suffix(dtype, lanes)
+    element = _NARROW[dtype][1]
+    return f"v{lanes}{element}" if lanes else element
+
+
+@cache
 def memory_suffix(dtype: str, lanes: int) -> str:
     return suffix("uint8" if dtype == "bool" else dtype, lanes)
 
@@ -64,14 +87,14 @@ def constant(value: int | float | bool, dtype: str) -> str:
 
 @cache
 def _float_constant(value: float, sign: float, dtype: str) -> str:
-    """Hexadecimal, so that the bits are exact: LLVM writes a float as the double of the same value, a half as 0xH.
+    """Hexadecimal, so that the bits are exact: LLVM writes a float as the double of the same value.
 
     `sign` tells 0.0 from -0.0, which the cache would take for the same.
     """
     if dtype == "float16":
-        return f"0xH{_bits(value, 'e', 'H'):04X}"
+        return str(_bits(value, "e", "H"))
     if dtype == "bfloat16":
-        return f"0xR{_bfloat_bits(value):04X}"
+        return str(_bfloat_bits(value))
     if dtype == "float32":
         value = struct.unpack("<f", struct.pack("<I", _bits(value, "f", "I")))[0]
     # LLVM reads a float's NaN from the double's high bits, which every quiet NaN keeps.

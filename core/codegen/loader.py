@@ -6,10 +6,11 @@ import ctypes
 import itertools
 import os
 import threading
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
-from pegbox.codegen import foreign, openmp
+from pegbox.codegen import foreign, openmp, symbols
 from pegbox.codegen.machine import _llvm, target_machine
 from pegbox.codegen.program import CompiledProgram
 from pegbox.codegen.target import Target
@@ -30,12 +31,13 @@ class LoadedCode:
         builder = _llvm().JITLibraryBuilder().add_object_img(compiled.object_code)
         for name in names:
             builder.export_symbol(name)
-        builder.import_symbol("clock_gettime", _clock_gettime())
+        imports = {"clock_gettime": _clock_gettime()}
         if compiled.num_threads > 1:
-            for name, address in openmp.addresses().items():
-                builder.import_symbol(name, address)
-        for name, address in foreign.addresses(compiled.name, compiled.externs, compiled.foreign, target).items():
+            imports |= openmp.addresses()
+        imports |= foreign.addresses(compiled.name, compiled.externs, compiled.foreign, target)
+        for name, address in imports.items():
             builder.import_symbol(name, address)
+        _check_symbols(compiled, imports)
         builder.add_current_process()
         with _lock:
             try:
@@ -45,10 +47,23 @@ class LoadedCode:
         self.entry, self.timed = (self._library[name] for name in names)
 
 
+def _check_symbols(compiled: CompiledProgram, imports: Collection[str]) -> None:
+    """The JIT would print the names of missing functions and say only that something is missing."""
+    process = ctypes.CDLL(None)
+    missing = [
+        name for name in symbols.undefined(compiled.object_code) if name not in imports and not hasattr(process, name)
+    ]
+    if missing:
+        raise CompileError(
+            f"{compiled.name}: the object code cannot be loaded: it calls {', '.join(missing)}, which LLVM takes for a "
+            f"part of the runtime library of {compiled.target} and this process does not have"
+        )
+
+
 @cache
 def _jit(pid: int) -> Any:
     """The process's JIT. It only links objects, so any processor of this machine's kind will do."""
-    return _llvm().create_lljit_compiler(target_machine(Target("llvm -num-cores 1")), use_jit_link=True)
+    return _llvm().create_lljit_compiler(target_machine(Target.host(num_cores=1)), use_jit_link=True)
 
 
 @cache

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
+from pegbox.codegen import features
 from pegbox.codegen.target import Target
 from pegbox.errors import CompileError
 
@@ -18,6 +21,11 @@ class ModuleText:
         self._metadata: list[str] = []
         self._definitions: dict[str, str] = {}
         self._statements = 0
+
+    @cached_property
+    def computes_float16(self) -> bool:
+        """Has the target instructions for float16?"""
+        return features.computes_float16(self.target)
 
     def declare(self, text: str) -> None:
         """`declare ...` of an intrinsic or an external function; repeated ones are dropped."""

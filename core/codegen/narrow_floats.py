@@ -1,66 +1,63 @@
-"""Floats of 16 bits: conversions that every processor can do, without calls of a runtime library.
+"""Floats of 16 bits: as integers of their bits in registers (lltypes), as floats where the target can do something.
 
-bfloat16 is computed in float32 and rounded after each operation, as on processors that have no arithmetic for it. The
-rounding is done with integers: to the nearest, ties to even, NaN stays NaN (made quiet).
-
-A float64 becomes a float16 through a float32 that is rounded to odd, which makes the second rounding the only one that
-counts (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Transactions on Computers 57, 2008).
+bfloat16 is computed in float32 and rounded after each operation, as on processors that have no arithmetic for it; so is
+float16 where the processor has none. Conversions that the target lacks are written out (vector_math.conversions): LLVM
+would call functions of a runtime library that few systems have.
 """
 
 from __future__ import annotations
 
 from pegbox.codegen.frame import Frame
-from pegbox.codegen.lltypes import register
+from pegbox.codegen.inlined import call
+from pegbox.codegen.lltypes import computing, register
+from pegbox.codegen.vector_math import conversion, conversions
+
+NARROW = ("float16", "bfloat16")
 
 
-def _literal(value: int, element: str, lanes: int) -> str:
-    return f"splat ({element} {value})" if lanes else str(value)
+def is_emulated(frame: Frame, dtype: str) -> bool:
+    """Is it computed in float32 here, because the target has nothing for it?"""
+    return dtype == "bfloat16" or (dtype == "float16" and not frame.module.computes_float16)
 
 
-def _integer(bits: int, lanes: int) -> str:
-    return f"<{lanes} x i{bits}>" if lanes else f"i{bits}"
+def as_float(frame: Frame, text: str, dtype: str, lanes: int) -> str:
+    """A register as what arithmetic takes."""
+    return _bitcast(frame, text, register(dtype, lanes), computing(dtype, lanes))
 
 
-def bfloat16_to_float32(frame: Frame, text: str, lanes: int) -> str:
-    """The same bits with sixteen zeros behind them."""
-    narrow, wide = _integer(16, lanes), _integer(32, lanes)
-    bits = frame.op(f"bitcast {register('bfloat16', lanes)} {text} to {narrow}")
-    shifted = frame.op(f"shl {wide} {frame.op(f'zext {narrow} {bits} to {wide}')}, {_literal(16, 'i32', lanes)}")
-    return frame.op(f"bitcast {wide} {shifted} to {register('float32', lanes)}")
+def as_register(frame: Frame, text: str, dtype: str, lanes: int) -> str:
+    """What arithmetic gave as a register."""
+    return _bitcast(frame, text, computing(dtype, lanes), register(dtype, lanes))
 
 
-def float32_to_bfloat16(frame: Frame, text: str, lanes: int) -> str:
-    """Rounded to the nearest, ties to even."""
-    narrow, wide, floats = _integer(16, lanes), _integer(32, lanes), register("float32", lanes)
-    bits = frame.op(f"bitcast {floats} {text} to {wide}")
-    high = frame.op(f"lshr {wide} {bits}, {_literal(16, 'i32', lanes)}")
-    odd = frame.op(f"and {wide} {high}, {_literal(1, 'i32', lanes)}")
-    bias = frame.op(f"add {wide} {odd}, {_literal(0x7FFF, 'i32', lanes)}")
-    rounded = frame.op(f"lshr {wide} {frame.op(f'add {wide} {bits}, {bias}')}, {_literal(16, 'i32', lanes)}")
-    quiet = frame.op(f"or {wide} {high}, {_literal(0x40, 'i32', lanes)}")
-    is_nan = frame.op(f"fcmp uno {floats} {text}, {text}")
-    chosen = frame.op(f"select {register('bool', lanes)} {is_nan}, {wide} {quiet}, {wide} {rounded}")
-    half = frame.op(f"trunc {wide} {chosen} to {narrow}")
-    return frame.op(f"bitcast {narrow} {half} to {register('bfloat16', lanes)}")
+def _bitcast(frame: Frame, text: str, source: str, target: str) -> str:
+    return text if source == target else frame.op(f"bitcast {source} {text} to {target}")
+
+
+def absolute(frame: Frame, text: str, dtype: str, lanes: int) -> str:
+    """The bits without the sign."""
+    return frame.op(f"and {register(dtype, lanes)} {text}, {'splat (i16 32767)' if lanes else '32767'}")
+
+
+def widen(frame: Frame, text: str, dtype: str, lanes: int) -> str:
+    """The float32 of the same value."""
+    if dtype == "float16" and frame.module.computes_float16:
+        half = as_float(frame, text, dtype, lanes)
+        return frame.op(f"fpext {computing(dtype, lanes)} {half} to {register('float32', lanes)}")
+    function = conversions.float16_to_float32 if dtype == "float16" else conversions.bfloat16_to_float32
+    return call(frame, conversion(function, "i16", lanes or 1), [text], lanes)
+
+
+def narrow(frame: Frame, text: str, dtype: str, lanes: int) -> str:
+    """The nearest number to a float32, ties to even."""
+    if dtype == "float16" and frame.module.computes_float16:
+        half = frame.op(f"fptrunc {register('float32', lanes)} {text} to {computing(dtype, lanes)}")
+        return as_register(frame, half, dtype, lanes)
+    function = conversions.float32_to_float16 if dtype == "float16" else conversions.float32_to_bfloat16
+    return call(frame, conversion(function, "float", lanes or 1), [text], lanes)
 
 
 def float64_to_float16(frame: Frame, text: str, lanes: int) -> str:
-    """Rounded once; LLVM would call a function that not every system has."""
-    doubles, floats = register("float64", lanes), register("float32", lanes)
-    wide, i1 = _integer(32, lanes), register("bool", lanes)
-    near = frame.op(f"fptrunc {doubles} {text} to {floats}")
-    back = frame.op(f"fpext {floats} {near} to {doubles}")
-    inexact = frame.op(f"fcmp one {doubles} {back}, {text}")
-    further = frame.op(f"fcmp ogt {doubles} {_magnitude(frame, back, lanes)}, {_magnitude(frame, text, lanes)}")
-    bits = frame.op(f"bitcast {floats} {near} to {wide}")
-    towards_zero = frame.op(f"sub {wide} {bits}, {frame.op(f'zext {i1} {further} to {wide}')}")
-    odd = frame.op(f"or {wide} {towards_zero}, {_literal(1, 'i32', lanes)}")
-    chosen = frame.op(f"select {i1} {inexact}, {wide} {odd}, {wide} {bits}")
-    exact = frame.op(f"bitcast {wide} {chosen} to {floats}")
-    return frame.op(f"fptrunc {floats} {exact} to {register('float16', lanes)}")
-
-
-def _magnitude(frame: Frame, text: str, lanes: int) -> str:
-    ty, kind = register("float64", lanes), f"v{lanes}f64" if lanes else "f64"
-    frame.module.declare(f"declare {ty} @llvm.fabs.{kind}({ty})")
-    return frame.op(f"call {ty} @llvm.fabs.{kind}({ty} {text})")
+    """Rounded once."""
+    odd = call(frame, conversion(conversions.float64_to_odd_float32, "double", lanes or 1), [text], lanes)
+    return narrow(frame, odd, "float16", lanes)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pegbox.codegen import narrow_floats
 from pegbox.codegen.frame import Frame, Value
-from pegbox.codegen.lltypes import register, suffix
+from pegbox.codegen.lltypes import computing, register, suffix
 from pegbox.codegen.memory import broadcast
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
@@ -38,7 +38,7 @@ def together(frame: Frame, a: Value, b: Value) -> tuple[str, str, int]:
 def binary(frame: Frame, op: str, a: Value, b: Value) -> Value:
     """add sub mul div floordiv floormod min max of two values of one dtype."""
     dtype = a.dtype
-    if dtype == "bfloat16":
+    if narrow_floats.is_emulated(frame, dtype):
         return cast(frame, binary(frame, op, cast(frame, a, "float32"), cast(frame, b, "float32")), dtype)
     if op in ("floordiv", "floormod"):
         return _floor(frame, op, a, b)
@@ -48,7 +48,9 @@ def binary(frame: Frame, op: str, a: Value, b: Value) -> Value:
     word = _FLOAT.get(op) if dtypes.is_float(dtype) else _INT.get(op)
     if word is None or dtype == "bool":
         raise CompileError(f"no instruction for {op} on {dtype}")
-    return Value(frame.op(f"{word} {register(dtype, lanes)} {x}, {y}"), dtype, lanes)
+    x, y = (narrow_floats.as_float(frame, text, dtype, lanes) for text in (x, y))
+    result = frame.op(f"{word} {computing(dtype, lanes)} {x}, {y}")
+    return Value(narrow_floats.as_register(frame, result, dtype, lanes), dtype, lanes)
 
 
 def extremum(frame: Frame, op: str, a: Value, b: Value) -> Value:
@@ -62,14 +64,15 @@ def extremum(frame: Frame, op: str, a: Value, b: Value) -> Value:
     if a.text[0] != "%":
         # The machine's minimum gives its second operand when the two do not compare; the literal goes first.
         a, b, x, y = b, a, y, x
-    predicate = "olt" if op == "min" else "ogt"
+    x, y = (narrow_floats.as_float(frame, text, dtype, lanes) for text in (x, y))
+    ty, i1, predicate = computing(dtype, lanes), register("bool", lanes), "olt" if op == "min" else "ogt"
     less = frame.op(f"fcmp {predicate} {ty} {y}, {x}")
-    best = frame.op(f"select {register('bool', lanes)} {less}, {ty} {y}, {ty} {x}")
+    best = frame.op(f"select {i1} {less}, {ty} {y}, {ty} {x}")
     if b.text[0] == "%":
         # `best` is x when either is NaN: right for a NaN in x; one in y is put in here (off the chain through x).
         nan = frame.op(f"fcmp uno {ty} {y}, {y}")
-        best = frame.op(f"select {register('bool', lanes)} {nan}, {ty} {y}, {ty} {best}")
-    return Value(best, dtype, lanes)
+        best = frame.op(f"select {i1} {nan}, {ty} {y}, {ty} {best}")
+    return Value(narrow_floats.as_register(frame, best, dtype, lanes), dtype, lanes)
 
 
 def _floor(frame: Frame, op: str, a: Value, b: Value) -> Value:
@@ -134,14 +137,14 @@ def _guarded(frame: Frame, op: str, dtype: str, ty: str, x: str, y: str, lanes: 
 
 def compare(frame: Frame, op: str, a: Value, b: Value) -> Value:
     """lt le gt ge eq ne; every comparison with NaN is false except ne."""
-    if a.dtype == "bfloat16":
+    if narrow_floats.is_emulated(frame, a.dtype):
         a, b = cast(frame, a, "float32"), cast(frame, b, "float32")
     x, y, lanes = together(frame, a, b)
-    ty = register(a.dtype, lanes)
     if dtypes.is_float(a.dtype):
-        return Value(frame.op(f"fcmp {_FLOAT_PREDICATES[op]} {ty} {x}, {y}"), "bool", lanes)
+        x, y = (narrow_floats.as_float(frame, text, a.dtype, lanes) for text in (x, y))
+        return Value(frame.op(f"fcmp {_FLOAT_PREDICATES[op]} {computing(a.dtype, lanes)} {x}, {y}"), "bool", lanes)
     table = _UNSIGNED_PREDICATES if is_unsigned(a.dtype) else _SIGNED_PREDICATES
-    return Value(frame.op(f"icmp {table[op]} {ty} {x}, {y}"), "bool", lanes)
+    return Value(frame.op(f"icmp {table[op]} {register(a.dtype, lanes)} {x}, {y}"), "bool", lanes)
 
 
 def logic(frame: Frame, op: str, a: Value, b: Value) -> Value:
@@ -175,8 +178,8 @@ def cast(frame: Frame, value: Value, dtype: str) -> Value:
     source, lanes = value.dtype, value.lanes
     if source == dtype:
         return value
-    if "bfloat16" in (source, dtype):
-        return _cast_bfloat16(frame, value, dtype)
+    if source in narrow_floats.NARROW or dtype in narrow_floats.NARROW:
+        return _cast_narrow(frame, value, dtype)
     text = value.text
     from_ty, to_ty = register(source, lanes), register(dtype, lanes)
     if dtype == "bool":
@@ -185,8 +188,6 @@ def cast(frame: Frame, value: Value, dtype: str) -> Value:
         return Value(frame.op(f"{word} {from_ty} {text}, {zero}"), dtype, lanes)
     if dtypes.is_float(source):
         if dtypes.is_float(dtype):
-            if (source, dtype) == ("float64", "float16"):
-                return Value(narrow_floats.float64_to_float16(frame, text, lanes), dtype, lanes)
             word = "fpext" if dtypes.BITS[dtype] > dtypes.BITS[source] else "fptrunc"
             return Value(frame.op(f"{word} {from_ty} {text} to {to_ty}"), dtype, lanes)
         return _to_int(frame, text, from_ty, dtype, lanes)
@@ -200,13 +201,19 @@ def cast(frame: Frame, value: Value, dtype: str) -> Value:
     return Value(frame.op(f"{'zext' if is_unsigned(source) else 'sext'} {from_ty} {text} to {to_ty}"), dtype, lanes)
 
 
-def _cast_bfloat16(frame: Frame, value: Value, dtype: str) -> Value:
-    """From or to bfloat16, through float32."""
-    if value.dtype == "bfloat16":
-        wide = narrow_floats.bfloat16_to_float32(frame, value.text, value.lanes)
-        return cast(frame, Value(wide, "float32", value.lanes), dtype)
+def _cast_narrow(frame: Frame, value: Value, dtype: str) -> Value:
+    """From or to a float of 16 bits, through float32, which holds every float16 and bfloat16.
+
+    An integer that float32 would round is too large for float16; a float64 is not, and must be rounded only once.
+    """
+    source, lanes = value.dtype, value.lanes
+    if (source, dtype) == ("float64", "float16"):
+        return Value(narrow_floats.float64_to_float16(frame, value.text, lanes), dtype, lanes)
+    if source in narrow_floats.NARROW:
+        wide = narrow_floats.widen(frame, value.text, source, lanes)
+        return cast(frame, Value(wide, "float32", lanes), dtype)
     single = cast(frame, value, "float32")
-    return Value(narrow_floats.float32_to_bfloat16(frame, single.text, single.lanes), dtype, single.lanes)
+    return Value(narrow_floats.narrow(frame, single.text, dtype, lanes), dtype, lanes)
 
 
 def _to_int(frame: Frame, text: str, from_ty: str, dtype: str, lanes: int) -> Value:

@@ -6,7 +6,7 @@ the schedule asked for it by vectorizing a reduction loop.
 
 from __future__ import annotations
 
-from pegbox.codegen import memory, numeric
+from pegbox.codegen import memory, narrow_floats, numeric
 from pegbox.codegen.expressions import in_bounds
 from pegbox.codegen.frame import Frame, Value
 from pegbox.codegen.index import Index
@@ -101,7 +101,7 @@ def horizontal(frame: Frame, op: str, value: Value) -> Value:
     ty, element, kind = register(dtype, count), register(dtype, 0), suffix(dtype, count)
     if count == 1:
         return Value(frame.op(f"extractelement {ty} {value.text}, i64 0"), dtype, 0)
-    if dtypes.is_float(dtype) and op in ("add", "mul"):
+    if dtypes.is_float(dtype) and op in ("add", "mul") and dtype not in narrow_floats.NARROW:
         name = f"@llvm.vector.reduce.f{op}.{kind}"
         frame.module.declare(f"declare {element} {name}({element}, {ty})")
         start = identity(op, dtype)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
+from functools import cache
 
 from pegbox.checks import check_text
 from pegbox.codegen import host
@@ -15,6 +17,8 @@ MOST_CORES = 2048
 """The largest -num-cores. OpenMP runtimes keep a record for each thread of a team on the caller's stack, which may have
 no more than half a megabyte."""
 
+_PROCESSOR = ("-mcpu", "-mattr", "-mtriple")
+_VARIABLE = "PEGBOX_TARGET"
 _EXAMPLE = "llvm -mcpu=znver4 -mattr=+avx512bf16,-avx512fp16 -num-cores 2"
 
 
@@ -25,10 +29,12 @@ class Target:
     own processor means the same. With another architecture's -mtriple it is that one's "generic" processor. Without
     -num-cores it is the number of cores that this process may run on. -caches are those of one core in KiB; without it
     they are what the processor's name stands for (not what this machine tells: one string means the same everywhere).
+    The environment variable PEGBOX_TARGET, a target string too, changes what the string leaves open: the processor
+    where it has none of -mcpu, -mattr, -mtriple, and the number of cores.
     `str(target)` is canonical: two targets are equal when their strings are.
 
     Raises:
-        TargetError: unknown kind, option, processor, or a malformed value.
+        TargetError: unknown kind, option, processor, or a malformed value, here or in PEGBOX_TARGET.
     """
 
     __slots__ = ("_caches", "attributes", "cpu", "num_cores", "triple")
@@ -40,7 +46,7 @@ class Target:
     _caches: Caches | None
 
     def __init__(self, text: str = "llvm") -> None:
-        options = _parse(check_text("target", text, error=TargetError))
+        options = _with_defaults(_parse(check_text("target", text, error=TargetError)))
         self.triple = options.get("-mtriple", "")
         self.cpu = options.get("-mcpu") or (host.cpu_name() if _is_x86(self.triple) else "generic")
         self.attributes = _attributes(options.get("-mattr", ""), text)
@@ -52,8 +58,9 @@ class Target:
 
     @classmethod
     def host(cls, *, num_cores: int | None = None) -> Target:
-        """This machine, with all cores of the process or with `num_cores`."""
-        return cls("llvm" if num_cores is None else f"llvm -num-cores {num_cores}")
+        """This machine whatever PEGBOX_TARGET says, with all cores of the process or with `num_cores`."""
+        count = host.available_cores() if num_cores is None else num_cores
+        return cls(f"llvm -mcpu={host.cpu_name()} -num-cores {count}")
 
     @property
     def is_host_cpu(self) -> bool:
@@ -130,6 +137,31 @@ def _parse(text: str) -> dict[str, str]:
         if name in options:
             raise TargetError(f"target {text!r}: option {name} is given twice; keep one")
         options[name] = value
+    return options
+
+
+def _with_defaults(options: dict[str, str]) -> dict[str, str]:
+    """The options, and what they leave open as the environment variable has it: the processor as a whole, the cores."""
+    text = os.environ.get(_VARIABLE, "")
+    if not text.strip():
+        return options
+    defaults = _defaults(text)
+    if not options.keys().isdisjoint(_PROCESSOR):
+        defaults = {name: value for name, value in defaults.items() if name == "-num-cores"}
+    return {**defaults, **options}
+
+
+@cache
+def _defaults(text: str) -> dict[str, str]:
+    try:
+        options = _parse(text)
+        _attributes(options.get("-mattr", ""), text)
+        _count(options.get("-num-cores", "1"), text)
+        _sizes(options.get("-caches", "1,1,0"), text)
+        if "-mcpu" in options:
+            _check_cpu(options["-mcpu"], options.get("-mtriple", ""), text)
+    except TargetError as error:
+        raise TargetError(f"the environment variable {_VARIABLE} (what a target leaves open): {error}") from None
     return options
 
 

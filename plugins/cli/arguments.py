@@ -31,7 +31,9 @@ def add_task_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
         help="the template's arguments in their order, or NAME=VALUE; Python literals (64, 0.5, 1,2,3), else text",
     )
     parser.add_argument(
-        "--target", default="llvm", help="e.g. 'llvm -mcpu=znver4 -num-cores 2' (default: this machine)"
+        "--target",
+        default="llvm",
+        help="e.g. 'llvm -mcpu=znver4 -num-cores 2' (default: $PEGBOX_TARGET, else this machine)",
     )
 
 

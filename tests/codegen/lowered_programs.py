@@ -9,14 +9,17 @@ import numpy as np
 
 from pegbox.codegen import Kernel, Target, build, emit
 from pegbox.expr import dtypes
-from pegbox.expr.build import as_expr
+from pegbox.expr.build import as_expr, cast, const, maximum, select
+from pegbox.expr.intrinsics import call
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.loops.interpret import interpret
-from pegbox.loops.nodes import Alloc, For, ForKind, Function, Stmt, Store, seq
+from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Stmt, Store, seq
 
 SERIAL, PARALLEL, VECTORIZED, UNROLLED = ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED
 ONE_CORE = Target("llvm -num-cores 1")
 TWO_CORES = Target("llvm -num-cores 2")
+# For tests of text, which is not run: vectors of 16 floats.
+WIDE = Target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=znver4 -num-cores 1")
 
 
 def loop(
@@ -101,3 +104,40 @@ def elementwise(
 
 def alloc(buffer: Buffer, *stmts: Stmt) -> Alloc:
     return Alloc(buffer, seq(*stmts))
+
+
+def every_access(dtype: str) -> list[Function]:
+    """Every kind of access and value: gathers, shuffles, masks, reductions, branches, tiles, casts."""
+    a, c = Buffer("a", (40, 40), dtype), Buffer("c", (40,), dtype)
+    wide = Buffer("w", (40,), "float64")
+    where = Buffer("i", (40,), "int32")
+    tile = Buffer("t", (20,), dtype)
+    zero = const(0.0, dtype)
+
+    def place(j: Expr) -> Expr:
+        return cast("int64", get(where, j))
+
+    dot = loop(
+        "k", 40, lambda k: loop("j", 40, lambda j: put(c, 0, get(c, 0) + get(a, k, j) * get(a, j, k)), VECTORIZED)
+    )
+    tiled = alloc(
+        tile,
+        loop("j", 20, lambda j: put(tile, j, zero), VECTORIZED),
+        loop("k", 40, lambda k: loop("j", 20, lambda j: put(tile, j, get(tile, j) + get(a, k, j)), VECTORIZED)),
+        loop("j", 20, lambda j: If(get(tile, j) > zero, put(c, j, get(tile, j))), VECTORIZED),
+    )
+    bodies = [
+        loop("j", 40, lambda j: put(c, j, get(a, j, 0) + get(a, 0, 39 - j)), VECTORIZED),
+        loop("k", 8, lambda k: loop("j", 16, lambda j: put(a, k, j, get(a, j, k)), VECTORIZED), UNROLLED),
+        loop("j", 40, lambda j: If(j * 1 + 3 < 37, put(c, j, maximum(get(a, 1, j), zero))), VECTORIZED),
+        loop("j", 40, lambda j: put(c, j, select(j < 30, get(a, 1, j + 10), zero))),
+        loop("k", 40, lambda k: loop("j", 40, lambda j: put(c, 0, maximum(get(c, 0), get(a, k, j))), VECTORIZED)),
+        dot,
+        tiled,
+        loop("j", 40, lambda j: put(c, place(j), call("tanh", get(a, place(j), 1))), VECTORIZED),
+        loop("j", 40, lambda j: put(c, j, cast(dtype, get(wide, j))), VECTORIZED),
+        loop("j", 40, lambda j: put(wide, j, cast("float64", get(c, j)) + cast("float64", j)), VECTORIZED),
+        loop("j", 40, lambda j: put(where, j, cast("int32", call("sqrt", get(c, j)))), VECTORIZED),
+        loop("j", 40, lambda j: put(c, j, call("pow", get(c, j), cast(dtype, place(j))))),
+    ]
+    return [function([a, c, wide, where], [a, c, wide, where], body) for body in bodies]

@@ -23,6 +23,7 @@ from lowered_programs import (
     numbers,
     put,
 )
+from processors import on_this_machine
 
 from pegbox.codegen import Target, build, compile_program, emit, load, openmp
 from pegbox.codegen.target import MOST_CORES
@@ -131,6 +132,7 @@ def test_reductions_inside_parallel_loops() -> None:
     check(function([a, c], [c], body), TWO_CORES, rtol=1e-4)
 
 
+@on_this_machine
 def test_two_threads_really_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
     # The program is made to report the team's size, as the runtime tells it, from inside the region.
     seen: list[int] = []
@@ -177,6 +179,7 @@ def forgotten_runtime() -> Iterator[None]:
     openmp.addresses.cache_clear()
 
 
+@on_this_machine
 @pytest.mark.usefixtures("forgotten_runtime")
 def test_without_an_openmp_runtime_the_error_tells_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openmp, "candidates", lambda: iter(["libnothing.so.7"]))

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from lowered_programs import ONE_CORE, PARALLEL, TWO_CORES, VECTORIZED, alloc, function, get, loop, put
+from processors import on_this_machine
 
 from pegbox.codegen import (
     Program,
@@ -52,6 +53,7 @@ def test_programs_and_object_code_can_be_pickled() -> None:
     assert (out == 2).all()
 
 
+@on_this_machine
 def test_object_code_runs_in_another_process(tmp_path: Path) -> None:
     path = tmp_path / "kernel.pickle"
     path.write_bytes(pickle.dumps(compile_program(scale(target=TWO_CORES, kind=PARALLEL))))
@@ -113,6 +115,7 @@ def test_compiling_and_loading_give_their_memory_back() -> None:
     assert pages() - before < 60 * 8
 
 
+@on_this_machine
 def test_damaged_object_code_is_an_error_not_a_crash() -> None:
     compiled = compile_program(scale())
     for damage in (b"", b"not an object", compiled.object_code[:200]):
@@ -120,6 +123,7 @@ def test_damaged_object_code_is_an_error_not_a_crash() -> None:
             load(replace(compiled, object_code=damage))
 
 
+@on_this_machine
 def test_code_for_another_architecture_is_not_loaded() -> None:
     elsewhere = Target("llvm -mtriple=aarch64-unknown-linux-gnu -mcpu=neoverse-n1 -num-cores 1")
     program = scale(target=elsewhere)
@@ -175,6 +179,7 @@ def test_half_precision_and_vector_math_compile_for_older_processors() -> None:
     )
 
 
+@on_this_machine
 @needs_cc
 def test_a_shared_library_is_callable_without_pegbox(tmp_path: Path) -> None:
     for target, kind in ((ONE_CORE, VECTORIZED), (TWO_CORES, PARALLEL)):
@@ -186,6 +191,7 @@ def test_a_shared_library_is_callable_without_pegbox(tmp_path: Path) -> None:
         np.testing.assert_array_equal(c, 2 * a)
 
 
+@on_this_machine
 @needs_cc
 def test_the_header_and_the_object_build_a_c_program(tmp_path: Path) -> None:
     size = 6000

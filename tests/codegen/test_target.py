@@ -6,12 +6,14 @@ import pickle
 
 import pytest
 
+import pegbox as pb
 from pegbox.codegen import Target, host
 from pegbox.codegen.cpus import PLAIN_CACHES, X86_CACHES, X86_VECTOR_BITS
 from pegbox.errors import TargetError
 
 
-def test_a_bare_target_is_this_machine_with_the_cores_of_this_process() -> None:
+def test_a_bare_target_is_this_machine_with_the_cores_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PEGBOX_TARGET", raising=False)
     target = Target("llvm")
     assert target.cpu == host.cpu_name()
     assert target.num_cores == host.available_cores()
@@ -19,7 +21,8 @@ def test_a_bare_target_is_this_machine_with_the_cores_of_this_process() -> None:
     assert target == Target()
 
 
-def test_the_host_with_fewer_cores() -> None:
+def test_the_host_with_fewer_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PEGBOX_TARGET", raising=False)
     assert Target.host(num_cores=1) == Target("llvm -num-cores 1")
 
 
@@ -63,8 +66,59 @@ def test_another_architecture_does_not_get_this_machines_processor() -> None:
     assert Target("llvm -mtriple=x86_64-linux-gnu").cpu == host.cpu_name()
 
 
-def test_naming_this_machines_processor_keeps_its_features() -> None:
+def test_naming_this_machines_processor_keeps_its_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PEGBOX_TARGET", raising=False)
     assert Target(f"llvm -mcpu={host.cpu_name()}").features == Target("llvm").features != ""
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "meant"),
+    [
+        ("llvm -mcpu=haswell -num-cores 3", "llvm", "llvm -mcpu=haswell -num-cores 3"),
+        ("llvm -mcpu=haswell -num-cores 3", "llvm -num-cores 1", "llvm -mcpu=haswell -num-cores 1"),
+        ("llvm -mcpu=haswell -num-cores 3", "llvm -mcpu=znver4", "llvm -mcpu=znver4 -num-cores 3"),
+        ("llvm -mcpu=haswell -num-cores 3", "llvm -mcpu=znver4 -num-cores 1", "llvm -mcpu=znver4 -num-cores 1"),
+        ("llvm -mtriple=aarch64-linux-gnu -num-cores 1", "llvm", "llvm -mtriple=aarch64-linux-gnu -num-cores 1"),
+        ("llvm -mtriple=aarch64-linux-gnu", "llvm -mcpu=haswell -num-cores 1", "llvm -mcpu=haswell -num-cores 1"),
+        ("llvm -mcpu=haswell -mattr=-avx", "llvm -mcpu=znver4 -num-cores 1", "llvm -mcpu=znver4 -num-cores 1"),
+        (
+            "llvm -mcpu=haswell -caches=32,512,0",
+            "llvm -caches=48,512,0 -num-cores 1",
+            "llvm -mcpu=haswell -caches=48,512,0 -num-cores 1",
+        ),
+        (" ", "llvm -mcpu=haswell -num-cores 1", "llvm -mcpu=haswell -num-cores 1"),
+    ],
+)
+def test_the_environment_says_what_a_target_leaves_open(
+    variable: str, text: str, meant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The processor as a whole, where the string does not name one, and the cores."""
+    monkeypatch.setenv("PEGBOX_TARGET", variable)
+    target = Target(text)
+    assert pickle.loads(pickle.dumps(target)) == target
+    monkeypatch.delenv("PEGBOX_TARGET")
+    assert target == Target(meant)
+    assert str(target) == str(Target(meant))
+
+
+def test_this_processor_with_other_features_is_no_open_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEGBOX_TARGET", "llvm -mcpu=nehalem")
+    assert Target("llvm -mattr=-avx").cpu == host.cpu_name()
+    assert Target.host().cpu == host.cpu_name()
+
+
+@pytest.mark.parametrize("value", ["haswell", "llvm -mcpu=has-well", "llvm -num-cores 0", "llvm -mattr=avx"])
+def test_an_error_in_the_environment_names_the_variable(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEGBOX_TARGET", value)
+    with pytest.raises(TargetError, match=f"variable PEGBOX_TARGET .*target '{value}'"):
+        Target("llvm")
+
+
+def test_tasks_carry_the_target_that_the_environment_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEGBOX_TARGET", "llvm -mcpu=nehalem -num-cores 1")
+    task = pb.create_task("matmul", args=(8, 8, 8))
+    monkeypatch.delenv("PEGBOX_TARGET")
+    assert str(pickle.loads(pickle.dumps(task)).target) == "llvm -mcpu=nehalem -num-cores 1"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from lowered_programs import ONE_CORE, SERIAL, UNROLLED, VECTORIZED, alloc, check, function, get, loop, put
+from lowered_programs import ONE_CORE, SERIAL, UNROLLED, VECTORIZED, WIDE, alloc, check, function, get, loop, put
 
 from pegbox.codegen import emit
 from pegbox.expr.nodes import Buffer
@@ -44,7 +44,7 @@ def test_every_type(dtype: str) -> None:
 
 
 def test_a_square_takes_a_load_per_row_and_log2_shuffles_per_element() -> None:
-    text = emit(transposition(16, 16, stride=64), ONE_CORE).ll
+    text = emit(transposition(16, 16, stride=64), WIDE).ll
     assert text.count("load <16 x float>") == 16
     assert text.count("shufflevector") == 16 * 4
     assert "gather" not in text
@@ -52,7 +52,7 @@ def test_a_square_takes_a_load_per_row_and_log2_shuffles_per_element() -> None:
 
 def test_rows_are_shorter_where_whole_ones_would_leave_the_buffer() -> None:
     """The last row ends 8 elements after the last whole square; what lies beyond is nobody's."""
-    text = emit(transposition(16, 24, stride=24), ONE_CORE).ll
+    text = emit(transposition(16, 24, stride=24), WIDE).ll
     assert text.count("load <16 x float>") == 16
     assert text.count("load <8 x float>") == 16
     assert "gather" not in text

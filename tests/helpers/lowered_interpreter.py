@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -305,9 +306,15 @@ class _Machine:
     @staticmethod
     def binary(op: str, a: Eval, b: Eval, dtype: str) -> Eval:
         function = _BINARY[op]
-        if dtypes.is_int(dtype):
-            return lambda env: dtypes.wrap(function(a(env), b(env)), dtype)
-        return lambda env: function(a(env), b(env))
+        if not dtypes.is_int(dtype):
+            return lambda env: function(a(env), b(env))
+        low, high = dtypes.value_range(dtype)
+
+        def compute(env: Env) -> int:
+            value = function(a(env), b(env))
+            return value if low <= value <= high else dtypes.wrap(value, dtype)
+
+        return compute
 
 
 def _converter(dtype: str) -> Callable[[Any], Number]:
@@ -318,7 +325,13 @@ def _converter(dtype: str) -> Callable[[Any], Number]:
     if dtypes.is_float(dtype):
         kind = np.dtype(dtype).type
         return lambda x: float(kind(x))
-    return lambda x: dtypes.wrap(int(x) if math.isfinite(x) else 0, dtype)
+    low, high = dtypes.value_range(dtype)
+
+    def convert(x: Any) -> int:
+        value = int(x) if math.isfinite(x) else 0
+        return value if low <= value <= high else dtypes.wrap(value, dtype)
+
+    return convert
 
 
 def _divide(a: float, b: float) -> float:
@@ -330,20 +343,20 @@ def _extremum(choose: Callable[..., Any]) -> Callable[[Any, Any], Any]:
 
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
     "div": _divide,
     "floordiv": lambda a, b: a // b if b else 0,
     "floormod": lambda a, b: a % b if b else 0,
     "min": _extremum(min),
     "max": _extremum(max),
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
 }
 
 _CALLS: dict[str, Callable[..., Any]] = {

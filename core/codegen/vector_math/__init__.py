@@ -9,15 +9,15 @@ Each is a branch-free polynomial, generic over the number of lanes. Largest erro
     float64     1.0   0.8   2.5   2.4      2     1.2   1.5
     ==========  ====  ====  ====  =======  ====  ====  =====
 
-with fused multiply-add; float16 computes in float32 and rounds. Infinities, NaN, zeros and subnormal
-numbers behave as in NumPy; no floating-point exception flags are promised.
+with fused multiply-add. Infinities, NaN, zeros and subnormal numbers behave as in NumPy; no floating-point exception
+flags are promised. Floats of 16 bits are converted (conversions), computed in float32, and rounded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from pegbox.codegen.vector_math.error_function import erf
 from pegbox.codegen.vector_math.exponential import exp, sigmoid, tanh
@@ -37,16 +37,26 @@ FUNCTIONS: Final[dict[str, tuple[int, Callable[..., Value]]]] = {
     "pow": (2, pow_), "rsqrt": (1, rsqrt),
 }  # fmt: skip
 
-_ELEMENTS: Final = {"float16": "half", "float32": "float", "float64": "double"}
+_ELEMENTS: Final = {"float32": "float", "float64": "double"}
+
+
+class Definition(NamedTuple):
+    """An internal, always inlined function of `lanes` numbers (scalar types when that is 1).
+
+    name: without `@`. text: its `define`. declarations: the `declare` lines that it needs, which a module may hold
+    only once. parameters, result: element types in LLVM's words.
+    """
+
+    name: str
+    text: str
+    declarations: frozenset[str]
+    parameters: tuple[str, ...]
+    result: str
 
 
 @cache
-def definition(name: str, dtype: str, lanes: int) -> tuple[str, str, frozenset[str]]:
-    """An internal, always inlined function of `lanes` numbers (scalar types when that is 1).
-
-    Returns:
-        The function's name without `@`; the text of its `define`; the `declare` lines it needs, which a module may
-        hold only once.
+def definition(name: str, dtype: str, lanes: int) -> Definition:
+    """A mathematical function, from numbers of a type to the same type.
 
     Raises:
         CompileError: there is no such function for the type.
@@ -57,14 +67,23 @@ def definition(name: str, dtype: str, lanes: int) -> tuple[str, str, frozenset[s
             f"of {', '.join(_ELEMENTS)} and one lane or more"
         )
     arity, function = FUNCTIONS[name]
-    element = _ELEMENTS[dtype]
+    return _define(name, function, (_ELEMENTS[dtype],) * arity, lanes)
+
+
+@cache
+def conversion(function: Callable[[Value], Value], element: str, lanes: int) -> Definition:
+    """One of the functions of `conversions`, whose argument has the element type of LLVM's name."""
+    return _define(function.__name__, function, (element,), lanes)
+
+
+def _define(name: str, function: Callable[..., Value], elements: tuple[str, ...], lanes: int) -> Definition:
     body = Body(lanes)
-    arguments = [Value(body, f"%{letter}", element) for letter in "xy"[:arity]]
-    wide = "float" if element == "half" else element
-    result = function(*(a.to_float(wide) for a in arguments)).to_float(element)
-    ty = body.type(element)
-    symbol = f"pegbox.{name}.{SUFFIX[element] if lanes == 1 else f'v{lanes}{SUFFIX[element]}'}"
-    parameters = ", ".join(f"{ty} {a.text}" for a in arguments)
+    arguments = [Value(body, f"%{letter}", element) for letter, element in zip("xy", elements, strict=False)]
+    result = function(*arguments)
+    kind = SUFFIX.get(elements[0], elements[0])
+    symbol = f"pegbox.{name}.{kind if lanes == 1 else f'v{lanes}{kind}'}"
+    ty = body.type(result.element)
+    parameters = ", ".join(f"{body.type(a.element)} {a.text}" for a in arguments)
     lines = [f"define internal {ty} @{symbol}({parameters}) alwaysinline nounwind {{", *body.lines]
     text = "\n".join([*lines, f"  ret {ty} {result.text}", "}", ""])
-    return symbol, text, frozenset(body.declares)
+    return Definition(symbol, text, frozenset(body.declares), elements, result.element)

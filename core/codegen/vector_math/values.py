@@ -14,9 +14,9 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-BITS: Final = {"half": 16, "float": 32, "double": 64, "i16": 16, "i32": 32, "i64": 64, "i1": 1}
+BITS: Final = {"float": 32, "double": 64, "i16": 16, "i32": 32, "i64": 64, "i1": 1}
 INTEGER_OF: Final = {"float": "i32", "double": "i64"}
-SUFFIX: Final = {"half": "f16", "float": "f32", "double": "f64"}
+SUFFIX: Final = {"float": "f32", "double": "f64"}
 
 
 class Body:
@@ -187,6 +187,10 @@ class Value:
         if element == self.element:
             return self
         return self._convert("fpext" if BITS[element] > BITS[self.element] else "fptrunc", element)
+
+    def to_int(self, element: str) -> Value:
+        """An integer with more bits (zeros in front) or fewer."""
+        return self._convert("zext" if BITS[element] > BITS[self.element] else "trunc", element)
 
 
 def horner(x: Value, coefficients: Sequence[float]) -> Value:

@@ -1,0 +1,65 @@
+"""Conversions from and to floats of 16 bits, which are integers of their bits here.
+
+Rounding is to the nearest, ties to even; too large becomes infinity, NaN stays NaN (made quiet).
+"""
+
+from __future__ import annotations
+
+from pegbox.codegen.vector_math.values import Value
+
+_SIGN, _INFINITY, _MANTISSA, _QUIET_NAN = 0x8000, 0x7C00, 0x03FF, 0x7E00  # of a float16
+_REBIAS = (127 - 15) << 23  # between the exponents of a float16 and of a float32, at the place of the latter
+_SMALLEST_NORMAL = (127 - 14) << 23  # of float16, as a float32
+
+
+def float16_to_float32(x: Value) -> Value:
+    """Exponent and mantissa to their new places; infinities and NaN are rebiased twice.
+
+    Subnormal numbers get the smallest normal one added, which goes off again as a float.
+    """
+    bits = x.to_int("i32")
+    magnitude = bits & (_SIGN - 1)
+    moved = magnitude << 13
+    normal = moved + _REBIAS
+    large = magnitude.ge(_INFINITY).where(normal + _REBIAS, normal)
+    small = ((moved + _SMALLEST_NORMAL).from_bits("float") - 2.0**-14).bits()
+    return (magnitude.gt(_MANTISSA).where(large, small) | ((bits & _SIGN) << 16)).from_bits("float")
+
+
+def float32_to_float16(x: Value) -> Value:
+    """Numbers near a normal float16 are rounded as integers, where a carry makes the next exponent, at last infinity.
+
+    For the others half a unit in the last place is 2^-25: a float32 beside 0.5 is rounded there.
+    """
+    bits = x.bits()
+    magnitude = bits & 0x7FFFFFFF
+    high = magnitude >> 13
+    rounded = (magnitude + ((high & 1) + (0xFFF - _REBIAS))) >> 13
+    large = rounded.gt(_INFINITY).where(_INFINITY, rounded)
+    small = (magnitude.from_bits("float") + 0.5).bits() - 0x3F000000
+    number = magnitude.ge(_SMALLEST_NORMAL).where(large, small)
+    chosen = x.is_nan().where(high & _MANTISSA | _QUIET_NAN, number)
+    return (chosen | ((bits >> 16) & _SIGN)).to_int("i16")
+
+
+def bfloat16_to_float32(x: Value) -> Value:
+    """The same bits with sixteen zeros behind them."""
+    return (x.to_int("i32") << 16).from_bits("float")
+
+
+def float32_to_bfloat16(x: Value) -> Value:
+    bits = x.bits()
+    high = bits >> 16
+    rounded = (bits + ((high & 1) + 0x7FFF)) >> 16
+    return x.is_nan().where(high | 0x40, rounded).to_int("i16")
+
+
+def float64_to_odd_float32(x: Value) -> Value:
+    """Rounded to the neighbour with an odd last bit unless exact: rounding that to float16 is the only one that counts.
+
+    Source: Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Transactions on Computers 57, 2008.
+    """
+    near = x.to_float("float")
+    back, bits = near.to_float("double"), near.bits()
+    towards_zero = back.abs().gt(x.abs()).where(bits - 1, bits)
+    return back.eq(x).where(bits, towards_zero | 1).from_bits("float")
