@@ -24,6 +24,7 @@ from pegbox.tuners.candidates import CandidatePool
 from pegbox.tuners.explored import Digits, rows_of
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learner import experience_of
+from pegbox.tuners.surrogates.blas import one_thread
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
 from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.surrogates.targets import targets
@@ -105,7 +106,8 @@ class BayesTuner(BaseTuner):
             )
         n = min(n, max(SMALLEST, len(self._told) // GROWTH))
         untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 else 0
-        rows, scores = self._plan(n - untested)
+        with one_thread():
+            rows, scores = self._plan(n - untested)
         if len(rows) < n:
             rows = np.concatenate([rows, self._told.explored.sample(n, self._rng)])
             rows = rows[self._told.explored.fresh(rows, limit=n)]

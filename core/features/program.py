@@ -11,6 +11,7 @@ from pegbox.checks import check_instance
 from pegbox.codegen.cpus import PLAIN_CACHES
 from pegbox.errors import PegboxError, SpaceError
 from pegbox.features.classes import Classes, Conflict, Leaf, Rows
+from pegbox.features.collector import without_collection
 from pegbox.features.describe import WIDTH, describe
 from pegbox.features.formulas import Features, Machine, compute
 from pegbox.features.from_ir import nest_of_function
@@ -120,9 +121,17 @@ class ProgramFeatures:
             unknown = np.flatnonzero(classes < 0)
             if not len(unknown):
                 return classes
-            if len(self._classes.leaves) >= MAX_CLASSES:
-                self._start()
-            self._add(digits[:, unknown[0]])
+            for place in unknown.tolist():
+                self._find(digits[:, place])
+
+    def _find(self, row: Digits) -> None:
+        """Make the class of a row known."""
+        if self._classes.has(row):
+            return
+        if len(self._classes.leaves) >= MAX_CLASSES:
+            self._start()
+        with without_collection():
+            self._add(row)
 
     def _sampled(self) -> Digits:
         """Some configurations of the space, digits of shape (knobs, rows)."""
