@@ -43,6 +43,10 @@ configurations at least, and one for so many that were measured."""
 SHORTLIST = 1024
 """Of more candidates, those with the best means go on: a variance costs as much as a hundred means."""
 
+BEGIN = 96
+"""Candidates from anywhere for the first batch, where experience chooses it: nothing is measured until their features
+are there, and of a convolution's hundreds of classes of programs each takes some ten milliseconds."""
+
 CLIMBERS, STEPS = 24, 4
 """Candidates grow by neighbours of so many of the most promising, so many of each. Once: features of programs cost
 mostly by the call, and the next batch goes on from what this one finds."""
@@ -155,7 +159,10 @@ class BayesTuner(BaseTuner):
 
     def _prepared(self) -> tuple[Inputs, CandidatePool]:
         if self._pool is None or self._inputs is None:
-            self._pool = CandidatePool(self._told.explored, self._rng, anywhere=self._anywhere, near=self._near)
+            begin = None if len(self._told) else BEGIN
+            self._pool = CandidatePool(
+                self._told.explored, self._rng, anywhere=self._anywhere, near=self._near, begin=begin
+            )
             program = self._table if self._table.program_columns is not None else None
             self._inputs = Inputs(self._space, program, self._pool.sample)
         return self._inputs, self._pool

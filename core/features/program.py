@@ -36,7 +36,10 @@ MAX_CLASSES = 4096
 """So many classes are kept; then all are forgotten, and found again as they are needed."""
 
 POOL = 64
-"""Configurations whose classes are found first: most classes of a space, and members to check each class with."""
+"""Configurations among which members are looked for to check each class with."""
+
+PRIMING = 16
+"""So many of them have their classes found first."""
 
 CHECKS = 2
 """Members of a new class that are described once more without tracing."""
@@ -116,7 +119,7 @@ class ProgramFeatures:
             if not self._primed:
                 # The same classes first, whatever is asked for first: what is found does not depend on it.
                 self._primed = True
-                self._classified(self._sampled())
+                self._classified(np.ascontiguousarray(self._sampled()[:, :PRIMING]))
             classes = self._classes.of(digits)
             unknown = np.flatnonzero(classes < 0)
             if not len(unknown):

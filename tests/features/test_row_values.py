@@ -38,14 +38,19 @@ def test_long_sums_need_no_stack() -> None:
     assert RowValues(graph, np.array([2, 1]))[node] >= 0
 
 
+def broken_off() -> None:
+    with without_collection():
+        assert not gc.isenabled()
+        raise KeyError
+
+
 @pytest.mark.parametrize("enabled", [True, False])
 def test_the_collector_is_left_as_it_was(enabled: bool) -> None:
     was = gc.isenabled()
     try:
         (gc.enable if enabled else gc.disable)()
-        with pytest.raises(KeyError), without_collection():
-            assert not gc.isenabled()
-            raise KeyError
+        with pytest.raises(KeyError):
+            broken_off()
         assert gc.isenabled() == enabled
     finally:
         (gc.enable if was else gc.disable)()

@@ -1,8 +1,8 @@
 """Linear algebra on one thread.
 
-A Gaussian process of a few hundred trials makes thousands of calls that take microseconds. OpenBLAS spreads each over all
-cores, and where these have other work its threads wait for one another, turning: four times the processor's time on a
-machine of two cores with builders at work.
+A Gaussian process of a few hundred trials makes thousands of calls that take microseconds. OpenBLAS spreads each over
+all cores, and where these have other work its threads wait for one another, turning: on two cores at work a search took
+four times as much of the processor's time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Library(NamedTuple):
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Run the body with one thread in every OpenBLAS of this process, then as before. Other libraries stay as they are."""
+    """Run the body with one thread in every OpenBLAS of this process. Other libraries stay as they are."""
     libraries = _loaded()
     before = [library.get_threads() for library in libraries]
     try:
