@@ -24,6 +24,7 @@ from pegbox.tuners.candidates import CandidatePool
 from pegbox.tuners.explored import Digits, rows_of
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learner import experience_of
+from pegbox.tuners.surrogates.blas import one_thread
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
 from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.surrogates.targets import targets
@@ -41,6 +42,10 @@ configurations at least, and one for so many that were measured."""
 
 SHORTLIST = 1024
 """Of more candidates, those with the best means go on: a variance costs as much as a hundred means."""
+
+BEGIN = 96
+"""Candidates from anywhere for the first batch, where experience chooses it: nothing is measured until their features
+are there, and of a convolution's hundreds of classes of programs each takes some ten milliseconds."""
 
 CLIMBERS, STEPS = 24, 4
 """Candidates grow by neighbours of so many of the most promising, so many of each. Once: features of programs cost
@@ -105,7 +110,8 @@ class BayesTuner(BaseTuner):
             )
         n = min(n, max(SMALLEST, len(self._told) // GROWTH))
         untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 else 0
-        rows, scores = self._plan(n - untested)
+        with one_thread():
+            rows, scores = self._plan(n - untested)
         if len(rows) < n:
             rows = np.concatenate([rows, self._told.explored.sample(n, self._rng)])
             rows = rows[self._told.explored.fresh(rows, limit=n)]
@@ -153,7 +159,10 @@ class BayesTuner(BaseTuner):
 
     def _prepared(self) -> tuple[Inputs, CandidatePool]:
         if self._pool is None or self._inputs is None:
-            self._pool = CandidatePool(self._told.explored, self._rng, anywhere=self._anywhere, near=self._near)
+            begin = None if len(self._told) else BEGIN
+            self._pool = CandidatePool(
+                self._told.explored, self._rng, anywhere=self._anywhere, near=self._near, begin=begin
+            )
             program = self._table if self._table.program_columns is not None else None
             self._inputs = Inputs(self._space, program, self._pool.sample)
         return self._inputs, self._pool

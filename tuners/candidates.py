@@ -18,18 +18,21 @@ class CandidatePool:
     at by a model that knew less. Relatives are neighbours, neighbours of these, and crossings of the best.
     """
 
-    def __init__(self, explored: Explored, rng: np.random.Generator, *, anywhere: int, near: int) -> None:
+    def __init__(
+        self, explored: Explored, rng: np.random.Generator, *, anywhere: int, near: int, begin: int | None = None
+    ) -> None:
         self._explored, self._space, self._rng = explored, explored.space, rng
         self._anywhere, self._near = anywhere, near
         self._whole = whole(self._space, WHOLE)
-        self.sample: Digits = self._space.sample(anywhere, rng)
-        """Some of the space at random."""
+        self.sample: Digits = self._space.sample(anywhere if begin is None else min(begin, anywhere), rng)
+        """Some of the space at random: `anywhere`, but `begin` until something is explored."""
 
     def around(self, rows: Digits, costs: Floats) -> Digits:
         """New candidates, none of them explored, no two the same, given what was measured."""
         if self._whole is not None:
             return self._whole[self._explored.fresh(self._whole)]
-        self._renew()
+        if len(rows):
+            self._renew()
         return self._fresh(np.concatenate([self._relatives(rows, costs), self.sample]))
 
     def neighbors(self, rows: Digits, *, but: Digits) -> Digits:

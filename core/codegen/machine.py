@@ -43,8 +43,12 @@ def warm_up() -> None:
     _llvm()
 
 
-def compile_program(program: Program) -> CompiledProgram:
+def compile_program(program: Program, *, quick: bool = False) -> CompiledProgram:
     """Object code of a program.
+
+    `quick` leaves out the last part of LLVM's optimizer, which takes half of its time: the vectorization of scalar
+    loops, the unrolling of loops with unknown trip counts, what is forwarded from one iteration to the next. It is for
+    candidates of a search, which run once; `docs/codegen.md` says how much slower their code is.
 
     Raises:
         CompileError: LLVM rejects the text (a defect of the emitter, or a text that was edited).
@@ -52,7 +56,7 @@ def compile_program(program: Program) -> CompiledProgram:
     """
     prepare(program.foreign, program.target)
     started = time.perf_counter()
-    with _optimized(program) as module:
+    with _optimized(program, quick=quick) as module:
         code = target_machine(program.target).emit_object(module)
     seconds = time.perf_counter() - started
     return CompiledProgram(
@@ -81,7 +85,7 @@ def optimized_ir(program: Program) -> str:
 
 
 @contextmanager
-def _optimized(program: Program) -> Iterator[Any]:
+def _optimized(program: Program, *, quick: bool = False) -> Iterator[Any]:
     """The program as an optimized LLVM module.
 
     It has an LLVM context of its own, since the global one keeps every constant and type for ever. Everything is closed
@@ -102,10 +106,26 @@ def _optimized(program: Program) -> Iterator[Any]:
         options.loop_vectorization = True  # for loops that the schedule left scalar
         options.slp_vectorization = False
         builder = stack.enter_context(llvm.create_pass_builder(machine, options))
-        passes = builder.getModulePassManager()
-        passes.run(module, builder)
-        _dispose(passes)
+        if quick:
+            _simplify(module, builder)
+        else:
+            passes = builder.getModulePassManager()
+            passes.run(module, builder)
+            _dispose(passes)
         yield module
+
+
+def _simplify(module: Any, builder: Any) -> None:
+    """What LLVM's -O3 does to each function before it vectorizes.
+
+    Not a list of passes of our own: kernels without loop unswitching, jump threading, or the promotion of what a loop
+    adds to in memory, were up to twice as slow as with -O3, so that a search would have ranked them wrongly.
+    """
+    passes = builder.getFunctionPassManager()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
+    _dispose(passes)
 
 
 def _dispose(passes: Any) -> None:

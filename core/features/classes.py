@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pegbox.features.graph import Evaluation, Floats, Graph
+from pegbox.features.row_values import RowValues
 from pegbox.space.digits import Digits
 
 Rows: TypeAlias = npt.NDArray[np.intp]
@@ -86,6 +87,13 @@ class Classes:
             raise Conflict(_any_leaf(tree))
         tree.answers[answer] = self._grown(tree.answers.get(answer), rest, leaf)
         return tree
+
+    def has(self, row: Digits) -> bool:
+        """Is the class of one row known? Only what is asked on the way to it is evaluated."""
+        tree, values = self._root, RowValues(self.graph, row)
+        while isinstance(tree, Question):
+            tree = tree.answers.get(values[tree.node])
+        return tree is not None
 
     def of(self, digits: Digits) -> Rows:
         """Numbers of the classes of rows, digits of shape (knobs, rows); -1 where the class is not known yet."""

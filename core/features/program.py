@@ -11,6 +11,7 @@ from pegbox.checks import check_instance
 from pegbox.codegen.cpus import PLAIN_CACHES
 from pegbox.errors import PegboxError, SpaceError
 from pegbox.features.classes import Classes, Conflict, Leaf, Rows
+from pegbox.features.collector import without_collection
 from pegbox.features.describe import WIDTH, describe
 from pegbox.features.formulas import Features, Machine, compute
 from pegbox.features.from_ir import nest_of_function
@@ -35,7 +36,10 @@ MAX_CLASSES = 4096
 """So many classes are kept; then all are forgotten, and found again as they are needed."""
 
 POOL = 64
-"""Configurations whose classes are found first: most classes of a space, and members to check each class with."""
+"""Configurations among which members are looked for to check each class with."""
+
+PRIMING = 16
+"""So many of them have their classes found first."""
 
 CHECKS = 2
 """Members of a new class that are described once more without tracing."""
@@ -115,14 +119,22 @@ class ProgramFeatures:
             if not self._primed:
                 # The same classes first, whatever is asked for first: what is found does not depend on it.
                 self._primed = True
-                self._classified(self._sampled())
+                self._classified(np.ascontiguousarray(self._sampled()[:, :PRIMING]))
             classes = self._classes.of(digits)
             unknown = np.flatnonzero(classes < 0)
             if not len(unknown):
                 return classes
-            if len(self._classes.leaves) >= MAX_CLASSES:
-                self._start()
-            self._add(digits[:, unknown[0]])
+            for place in unknown.tolist():
+                self._find(digits[:, place])
+
+    def _find(self, row: Digits) -> None:
+        """Make the class of a row known."""
+        if self._classes.has(row):
+            return
+        if len(self._classes.leaves) >= MAX_CLASSES:
+            self._start()
+        with without_collection():
+            self._add(row)
 
     def _sampled(self) -> Digits:
         """Some configurations of the space, digits of shape (knobs, rows)."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pegbox.measure.channel import BrokenReply
@@ -20,32 +19,48 @@ _JOBS = "pegbox.measure.build_job"
 
 
 class Builder:
-    """A pool of builder processes. `build` blocks and may be called from `workers` threads at a time.
+    """A pool of builder processes. `build` blocks and may be called from `size` threads at a time.
 
     A builder that dies or overruns `timeout` seconds costs its program, not the pool: it is replaced at once.
+
+    Args:
+        workers: how many run on `cores`.
+        shared: cores that also time candidates. Where there are any, one more builder runs there, but never during the
+            body of a `with builder.silence():`.
     """
 
     def __init__(
-        self, *, workers: int, cores: Sequence[int] = (), timeout: float = 30.0, max_memory: int | None = None
+        self,
+        *,
+        workers: int,
+        cores: Sequence[int] = (),
+        shared: Sequence[int] = (),
+        timeout: float = 30.0,
+        max_memory: int | None = None,
     ) -> None:
-        self._cores, self._timeout, self._memory = tuple(cores), timeout, max_memory
-        self._workers = workers
-        self._lock = threading.Lock()
+        self._timeout, self._memory = timeout, max_memory
+        self._changed = threading.Condition()
         self._working: set[Worker] = set()
         self._closed = False
-        self._idle: queue.LifoQueue[Worker] = queue.LifoQueue()
-        for _ in range(workers):
-            self._idle.put(self._start())
+        self._silences = 0
+        self._places = [tuple(cores)] * workers + ([tuple(shared)] if shared else [])
+        self._guest = workers if shared else None
+        self._idle: dict[int, Worker] = {place: self._start(cores) for place, cores in enumerate(self._places)}
 
-    def build(self, program: Program) -> CompiledProgram | Failed:
+    @property
+    def size(self) -> int:
+        """How many builders there are."""
+        return len(self._places)
+
+    def build(self, program: Program, *, quick: bool = False) -> CompiledProgram | Failed:
         """Compile one program; whatever goes wrong with it is a `Failed` of the kind COMPILE_ERROR or TIMEOUT.
 
         Raises `MeasureError` when builder processes cannot be started at all.
         """
-        worker = self._take()
+        place, worker = self._take()
         try:
             worker.wait_ready()
-            return read_build(worker.call("build", program, timeout=self._timeout), program)
+            return read_build(worker.call("build", program, quick, timeout=self._timeout), program)
         except WorkerTimeout:
             return Failed(FailureKind.TIMEOUT, f"compiling took longer than {self._timeout:g} s")
         except WorkerDied as error:
@@ -56,11 +71,24 @@ class Builder:
         except JobError as error:
             return Failed(FailureKind.COMPILE_ERROR, str(error))
         finally:
-            self._put_back(worker)
+            self._put_back(place, worker)
+
+    @contextlib.contextmanager
+    def silence(self) -> Iterator[None]:
+        """Keep the shared cores free: waits for a build that goes on there, and lets none begin."""
+        with self._changed:
+            self._silences += 1
+            self._changed.wait_for(lambda: self._guest is None or self._guest in self._idle)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._silences -= 1
+                self._changed.notify_all()
 
     def interrupt(self) -> None:
         """Kill the builders at work; their builds come back as `Failed`, later ones get fresh processes."""
-        with self._lock:
+        with self._changed:
             for worker in self._working:
                 worker.kill()
 
@@ -68,28 +96,39 @@ class Builder:
         """Kill all builders for good; waits for builds in progress to come back."""
         self._closed = True
         self.interrupt()
-        for _ in range(self._workers):
-            self._idle.get().close()
-        self._workers = 0
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._idle) == len(self._places))
+            for worker in self._idle.values():
+                worker.close()
+            self._idle, self._places = {}, []
 
-    def _take(self) -> Worker:
-        worker = self._idle.get()
-        with self._lock:
+    def _take(self) -> tuple[int, Worker]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._free() is not None)
+            place = self._free()
+            assert place is not None
+            worker = self._idle.pop(place)
             self._working.add(worker)
-        return worker
+        return place, worker
 
-    def _put_back(self, worker: Worker) -> None:
+    def _free(self) -> int | None:
+        """A builder that may begin, if any; those on shared cores last."""
+        return min((p for p in self._idle if p != self._guest or not self._silences), default=None)
+
+    def _put_back(self, place: int, worker: Worker) -> None:
         """Make the worker available again, or a fresh one in its place when it is dead."""
-        with self._lock:
+        with self._changed:
             self._working.discard(worker)
         fresh = worker
         if not worker.alive and not self._closed:
             with contextlib.suppress(OSError):  # no process to be had: the dead one fails the next build, and so on
-                fresh = self._start()
+                fresh = self._start(self._places[place])
                 worker.close()
-        self._idle.put(fresh)
+        with self._changed:
+            self._idle[place] = fresh
+            self._changed.notify_all()
 
-    def _start(self) -> Worker:
-        worker = Worker(_JOBS, cores=self._cores, memory=self._memory, most_reply=MOST_BUILD)
+    def _start(self, cores: Sequence[int]) -> Worker:
+        worker = Worker(_JOBS, cores=cores, memory=self._memory, most_reply=MOST_BUILD)
         worker.post("warm_up")
         return worker

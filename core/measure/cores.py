@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+_MANY = 4
+
 
 @dataclass(frozen=True)
 class CorePlan:
@@ -33,6 +35,14 @@ class CorePlan:
         # A sibling hyperthread shares the timing core's execution units: leave it idle where others remain.
         quiet = tuple(core for core in others if core not in _siblings(timing))
         return cls((timing,), quiet or others, every, overlap=True)
+
+    @property
+    def shared(self) -> tuple[int, ...]:
+        """The timing cores where something may be built while none is timed: where few others do, and none beside it.
+
+        With more builders it is the lowering, in one process, that they wait for.
+        """
+        return self.timing if self.overlap and len(self.building) < _MANY else ()
 
     def running(self, threads: int) -> tuple[int, ...]:
         """The cores for a candidate of `threads` threads."""

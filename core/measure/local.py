@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections import deque
@@ -10,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_float, check_int, check_mapping
+from pegbox.codegen.program import CompiledProgram, Program
 from pegbox.errors import ArgumentError
 from pegbox.hooks import registry
 from pegbox.measure.batch import Batch
@@ -23,13 +25,13 @@ from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, Ok, Result
 from pegbox.measure.runner import Runner, RunnerFactory
 from pegbox.measure.timing import TimingPolicy
+from pegbox.measure.twins import Twins
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self
 
-    from pegbox.codegen import CompiledProgram, Program
     from pegbox.space import Config
     from pegbox.task.task import Task
 
@@ -48,11 +50,12 @@ class LocalMeasurer:
         timeout: seconds that one trial may run.
         build_timeout: seconds that one compilation may take.
         repeats, min_repeat_ms, flush_cache, rounds: see `TimingPolicy`; or pass a whole policy as `timing`.
-        builders: number of builder processes; by default one for each core that is not timing.
+        builders: number of builder processes; by default one for each core that is not timing, and where these are
+            few, one more on the timing core, which rests while candidates are timed.
         max_memory: bytes the runner may allocate; by default three quarters of the machine's.
         rtol, atol: how far a float may be off; by default from the data type and the work per element.
         best: the best cost known from elsewhere, in seconds, such as from the records of an earlier run.
-        kept_builds: of how many of the fastest the object code is kept, so that `remeasure` need not build them again.
+        kept_builds: of how many of the fastest the object code is kept that `remeasure` made, for when they come again.
         runner_options: passed on to the factory.
 
     Raises `ArgumentError` for options outside their domain, `UnknownName` for an unknown runner.
@@ -102,18 +105,20 @@ class LocalMeasurer:
         self._max_memory = memory_share() if max_memory is None else max_memory
         self._best = best
         self._builds = BuildCache(capacity=kept_builds)
+        self._twins = Twins()
         self._cores = CorePlan.detect(threads=task.target.num_cores)
         workers = builders or min(len(self._cores.building), _MOST_BUILDERS)
-        # A trial in every builder, one running, one ready to run, one being lowered.
-        self._window = workers + 3
         self._runner: Runner | None = None
         self._builder = Builder(
             workers=workers,
             cores=self._cores.building,
+            shared=() if builders else self._cores.shared,
             timeout=build_timeout,
-            max_memory=max(memory_share(workers=workers), 1),
+            max_memory=max(memory_share(workers=workers + 1), 1),
         )
-        self._build_threads = self._threads(workers, "pegbox-build")
+        # A trial in every builder, one running, one ready to run, one being lowered.
+        self._window = self._builder.size + 3
+        self._build_threads = self._threads(self._builder.size, "pegbox-build")
         self._run_thread = self._threads(1, "pegbox-run")
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
@@ -131,14 +136,15 @@ class LocalMeasurer:
     def remeasure(self, configs: Sequence[Config]) -> list[Result]:
         """Time a few configs again, interleaved (A B C A B C ...), so that the winner is not just the luckiest.
 
-        Configs among the fastest that this measurer has seen are not built again.
+        Their code is what `pegbox.build` makes, with all that LLVM has. Of the fastest it is kept for another round.
         """
         candidates = [Candidate(self._task, config) for config in configs]
-        builds = [self._rebuild(candidate) for candidate in candidates]
+        started = [self._rebuild(candidate) for candidate in candidates]
+        builds = [build.result() for build in started]
         ready = [build for build in builds if not isinstance(build, Failed)]
         began = time.perf_counter()
         try:
-            results = iter(self._run_thread.submit(self._open().rerun, ready).result() if ready else [])
+            results = iter(self._run_thread.submit(self._rerun, ready).result() if ready else [])
         except BaseException:
             self._interrupt()
             raise
@@ -187,15 +193,20 @@ class LocalMeasurer:
         finally:
             if pending:
                 batch.cancel()
+                self._twins.forget([future for _, future in pending])
                 self._interrupt()
 
     def _start(self, config: Config, batch: Batch) -> tuple[Config, Future[Result]]:
         candidate = Candidate(self._task, config)
         program = self._lower(candidate)
-        if not isinstance(program, Failed):
-            return config, batch.submit(_LocalTrial(self, candidate, program))
         future: Future[Result] = Future()
-        future.set_result(candidate.finish(program))
+        if isinstance(program, Failed):
+            future.set_result(candidate.finish(program))
+        elif (twin := self._twins.of(config, program)) is not None:
+            twin.add_done_callback(lambda done: _follow(done, candidate, future))
+        else:
+            future = batch.submit(_LocalTrial(self, candidate, program))
+            self._twins.add(config, program, future)
         return config, future
 
     def _lower(self, candidate: Candidate) -> Program | Failed:
@@ -203,13 +214,20 @@ class LocalMeasurer:
         with confined(self._cores.building):
             return candidate.lower()
 
-    def _rebuild(self, candidate: Candidate) -> CompiledProgram | Failed:
-        if (known := self._builds.get(candidate.config)) is not None:
-            return known
-        program = self._lower(candidate)
-        if isinstance(program, Failed):
-            return program
-        return self._build_threads.submit(candidate.build, self._builder, program).result()
+    def _rebuild(self, candidate: Candidate) -> Future[CompiledProgram | Failed]:
+        """The build of the kernel as `pegbox.build` makes it, with all that LLVM has."""
+        known = self._builds.get(candidate.config)
+        program = self._lower(candidate) if known is None else known
+        if isinstance(program, Program):
+            return self._build_threads.submit(candidate.build, self._builder, program)
+        done: Future[CompiledProgram | Failed] = Future()
+        done.set_result(program)
+        return done
+
+    def _rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
+        runner = self._open()
+        with self._builder.silence():
+            return runner.rerun(programs)
 
     def _kept(self, candidate: Candidate, compiled: CompiledProgram, result: Result) -> Result:
         """The result; its build is kept for another round."""
@@ -219,13 +237,14 @@ class LocalMeasurer:
 
     def _run(self, candidate: Candidate, compiled: CompiledProgram) -> Result:
         """Run on the runner thread, which alone changes the best cost and the cache."""
-        began = time.perf_counter()
-        result = self._open().run(compiled, best=self._best)
-        if isinstance(result, Ok):
-            if not result.partial:
-                self._best = min(self._best, result.cost)
-            self._builds.offer(candidate.config, result.cost, compiled)
-        return candidate.finish(result, running=time.perf_counter() - began)
+        runner = self._open()
+        with self._builder.silence():
+            began = time.perf_counter()
+            result = runner.run(compiled, best=self._best)
+            running = time.perf_counter() - began
+        if isinstance(result, Ok) and not result.partial:
+            self._best = min(self._best, result.cost)
+        return candidate.finish(result, running=running)
 
     def _silent(self, program: CompiledProgram) -> bool:
         return self._cores.silent(program.num_threads)
@@ -264,6 +283,14 @@ class LocalMeasurer:
             raise ArgumentError(f"best={best!r}: must be above 0 seconds")
 
 
+def _follow(twin: Future[Result], candidate: Candidate, future: Future[Result]) -> None:
+    """Give a candidate the result of its twin. Its phases are its own: nothing was built or run for it."""
+    if (error := twin.exception()) is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(candidate.finish(dataclasses.replace(twin.result(), phases={})))
+
+
 class _LocalTrial:
     """The steps of a trial that the pipeline runs on its threads."""
 
@@ -271,7 +298,7 @@ class _LocalTrial:
         self._measurer, self._candidate, self._program = measurer, candidate, program
 
     def build(self) -> CompiledProgram | Failed:
-        return self._candidate.build(self._measurer._builder, self._program)
+        return self._candidate.build(self._measurer._builder, self._program, quick=True)
 
     def run(self, compiled: CompiledProgram) -> Result:
         return self._measurer._run(self._candidate, compiled)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from lowered_programs import ONE_CORE, SERIAL, UNROLLED, VECTORIZED, WIDE, alloc, check, function, get, loop, put
 
-from pegbox.codegen import emit
+from pegbox.codegen import Target, emit
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import For, Function
 
@@ -48,6 +50,21 @@ def test_a_square_takes_a_load_per_row_and_log2_shuffles_per_element() -> None:
     assert text.count("load <16 x float>") == 16
     assert text.count("shufflevector") == 16 * 4
     assert "gather" not in text
+
+
+def test_shuffles_stay_inside_of_16_bytes_or_move_these_whole() -> None:
+    """Others are several instructions with AVX2, and LLVM takes long to find them."""
+    text = emit(transposition(8, 8, stride=64), Target("llvm -mcpu=x86-64-v3 -num-cores 1")).ll
+    masks = [
+        tuple(map(int, re.findall(r"i32 (\d+)", line.split("<8 x i32>")[1])))
+        for line in text.splitlines()
+        if "shufflevector <8 x float>" in line
+    ]
+    assert len(masks) == 8 * 3
+    for mask in masks:
+        inside = all(place // 4 == pick % 8 // 4 for place, pick in enumerate(mask))
+        whole = all(mask[start : start + 4] == tuple(range(mask[start], mask[start] + 4)) for start in (0, 4))
+        assert inside != whole
 
 
 def test_rows_are_shorter_where_whole_ones_would_leave_the_buffer() -> None:

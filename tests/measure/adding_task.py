@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import llvm_kernels as kernels
@@ -22,15 +22,17 @@ class AddingConfig:
 
 @dataclass
 class AddingTask:
-    """C = A + B."""
+    """C = A + B. No two configs make equal programs, unless `twins` are wanted."""
 
     target: Target = field(default_factory=lambda: Target.host(num_cores=1))
     flop: float = kernels.SIZE
     lowered: list[str] = field(default_factory=list)
+    twins: bool = False
 
     def lower(self, config: AddingConfig) -> Any:
         self.lowered.append(config.name)
-        return config.make()
+        program = config.make()
+        return program if self.twins else replace(program, ll=f"{program.ll}; {config.name}\n")
 
     def arguments(self) -> Any:
         return kernels.arguments()

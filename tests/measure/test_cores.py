@@ -16,6 +16,12 @@ def test_a_plan_keeps_to_the_mask_and_times_apart_from_building() -> None:
         assert not set(plan.timing) & set(plan.building)
 
 
+def test_the_timing_core_builds_where_few_others_do_and_only_then() -> None:
+    assert CorePlan((1,), (0,), (0, 1), overlap=True).shared == (1,)
+    assert CorePlan((9,), tuple(range(9)), tuple(range(10)), overlap=True).shared == ()
+    assert CorePlan((1,), (0, 1), (0, 1), overlap=False).shared == ()
+
+
 def test_one_core_does_everything_in_turn() -> None:
     core = usable_cores()[0]
     with confined([core]):

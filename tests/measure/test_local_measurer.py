@@ -21,6 +21,7 @@ from adding_task import AddingConfig, AddingTask
 from pegbox.codegen import Target
 from pegbox.errors import ArgumentError, CompileError, InvalidConfig, MeasureError, UnknownName
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, Result
+from pegbox.measure.builder import Builder
 from pegbox.measure.cores import confined, usable_cores
 
 HERE = Path(__file__).parent
@@ -186,17 +187,73 @@ def test_the_affinity_of_the_caller_is_its_own_again(open_measurer: Any) -> None
     assert usable_cores() == before
 
 
-def test_measuring_again_builds_nothing_anew(open_measurer: Any) -> None:
+def test_measuring_a_third_time_builds_nothing_anew(open_measurer: Any) -> None:
     task = AddingTask()
     measurer = open_measurer(task)
     configs = [AddingConfig("a", lambda: kernels.slow(100_000)), AddingConfig("b", lambda: kernels.slow(100_000))]
     assert all(result.ok for result in measure(measurer, *configs))
+    assert all(result.ok for result in measurer.remeasure(configs))
     task.lowered.clear()
     first, second = measurer.remeasure(configs)
     assert task.lowered == []
     assert isinstance(first, Ok)
     assert isinstance(second, Ok)
     assert len(first.costs) == len(second.costs) >= 5
+
+
+def test_what_is_measured_again_is_compiled_as_a_kernel_is(open_measurer: Any, monkeypatch: Any) -> None:
+    asked = []
+
+    def build(self: Builder, program: Any, *, quick: bool = False) -> Any:
+        asked.append(quick)
+        return compiling(self, program, quick=quick)
+
+    compiling = Builder.build
+    monkeypatch.setattr(Builder, "build", build)
+    measurer = open_measurer()
+    measure(measurer, GOOD)
+    measurer.remeasure([GOOD])
+    assert asked == [True, False]
+
+
+def test_equal_programs_are_measured_once(open_measurer: Any) -> None:
+    events: list[str] = []
+    program, slower = kernels.good(), kernels.slow(10)
+    measurer = open_measurer(AddingTask(twins=True), runner=watched_runner(events))
+    first, second, later = (AddingConfig(name, lambda: program) for name in ("a", "b", "later"))
+    other = AddingConfig("slow", lambda: slower)
+    one, twin, unlike = measure(measurer, first, second, other)
+    assert events == ["run", "run"]
+    assert isinstance(one, Ok)
+    assert isinstance(twin, Ok)
+    assert isinstance(unlike, Ok)
+    assert twin.costs == one.costs
+    assert set(twin.phases) == {"lower"}
+    assert twin.total_seconds == twin.phases["lower"]
+    assert [result.cost for result in measure(measurer, later)] == [one.cost]
+    assert events == ["run", "run"]
+
+
+def test_a_configuration_that_comes_again_is_measured_again(open_measurer: Any) -> None:
+    events: list[str] = []
+    program = kernels.good()
+    again = AddingConfig("again", lambda: program)
+    measurer = open_measurer(AddingTask(twins=True), runner=watched_runner(events))
+    measure(measurer, again)
+    measure(measurer, again)
+    assert events == ["run", "run"]
+
+
+def test_a_twin_of_what_was_given_up_is_measured(open_measurer: Any) -> None:
+    program = kernels.good()
+    measurer = open_measurer(AddingTask(twins=True), timeout=120.0, best=100.0)
+    waiting = AddingConfig("waiting", lambda: program)
+    results = measurer.measure([GOOD, AddingConfig("endless", kernels.endless), waiting])
+    assert next(results)[1].ok
+    results.close()
+    (after,) = measure(measurer, AddingConfig("twin", lambda: program))
+    assert after.ok
+    assert "build" in after.phases
 
 
 def test_measuring_again_builds_what_it_has_not_seen(open_measurer: Any) -> None:

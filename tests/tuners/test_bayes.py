@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pegbox.errors import ArgumentError
+from pegbox.measure.result import Ok
 from pegbox.search import make_tuner, run
 from pegbox.search.protocols import Features, Transfer, Tuner
 from pegbox.search.testing import (
@@ -201,11 +202,31 @@ def test_the_first_batches_have_a_random_share_in_case_experience_is_wrong() -> 
 
 
 def test_where_everything_fails_experience_is_left_alone() -> None:
+    space, later = wide_space(), []
+    for seed in range(6):
+        tuner = BayesTuner(space, seed=seed, program=Digit(space), experience=knowing)
+        configs = searched(tuner, space, trials=60, cost=lambda config: math.inf)
+        assert len(set(configs)) == 60
+        later += configs[20:]
+    assert np.median([bowl(config) for config in later]) > 40
+
+
+def test_before_the_first_result_few_features_are_asked_for() -> None:
+    """Those of a template's programs take seconds for a whole pool, and nothing is measured meanwhile."""
+    asked: list[int] = []
+
+    class Counting(Digit):
+        def __call__(self, digits: Any) -> Any:
+            asked.append(len(digits))
+            return super().__call__(digits)
+
     space = wide_space()
-    tuner = BayesTuner(space, seed=0, program=Digit(space), experience=knowing)
-    configs = searched(tuner, space, trials=60, cost=lambda config: math.inf)
-    assert len(set(configs)) == 60
-    assert np.median([bowl(config) for config in configs[20:]]) > 40
+    tuner = BayesTuner(space, seed=0, program=Counting(space), experience=knowing)
+    first = tuner.ask(8)
+    assert sum(asked) < 250
+    tuner.tell(first, [Ok((1e-3,)) for _ in first])
+    tuner.ask(8)
+    assert sum(asked) > 512
 
 
 def test_measurements_of_other_shapes_are_experience() -> None:

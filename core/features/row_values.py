@@ -1,0 +1,38 @@
+"""Values of nodes for one configuration, when they are asked for."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from pegbox.features.graph import Graph
+from pegbox.space.digits import Digits
+
+_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "min": min, "max": max,
+    "floordiv": lambda a, b: a // b if b else 0, "mod": lambda a, b: a % b if b else 0,
+    "lt": lambda a, b: int(a < b), "le": lambda a, b: int(a <= b), "eq": lambda a, b: int(a == b),
+}  # fmt: skip
+"""As those of `pegbox.features.graph`, also where something is divided by zero."""
+
+
+class RowValues(dict[int, int]):
+    """`values[node]`; each is computed once. For many configurations see `pegbox.features.graph.Evaluation`."""
+
+    def __init__(self, graph: Graph, row: Digits) -> None:
+        super().__init__()
+        self._nodes, self._row = graph.nodes, row.tolist()
+
+    def __missing__(self, node: int) -> int:
+        waiting = [node]  # no recursion: sums may be long
+        while waiting:
+            made = self._nodes[waiting[-1]]
+            if made.table is not None:
+                self[waiting.pop()] = int(made.table[self._row[made.knob] if made.knob >= 0 else 0])
+                continue
+            missing = [operand for operand in (made.a, made.b) if operand not in self]
+            if missing:
+                waiting += missing
+            else:
+                self[waiting.pop()] = _OPERATIONS[made.op](self[made.a], self[made.b])
+        return self[node]

@@ -1,0 +1,59 @@
+"""Linear algebra on one thread.
+
+A Gaussian process of a few hundred trials makes thousands of calls that take microseconds. OpenBLAS spreads each over
+all cores, and where these have other work its threads wait for one another, turning: on two cores at work a search took
+four times as much of the processor's time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+_NAMES = [(f"{prefix}openblas_", suffix) for prefix in ("", "scipy_") for suffix in ("", "64_")]
+"""NumPy's and SciPy's wheels bring copies of their own, whose names don't meet."""
+
+
+class _Library(NamedTuple):
+    get_threads: Callable[[], int]
+    set_threads: Callable[[int], None]
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Run the body with one thread in every OpenBLAS of this process. Other libraries stay as they are."""
+    libraries = _loaded()
+    before = [library.get_threads() for library in libraries]
+    try:
+        for library in libraries:
+            library.set_threads(1)
+        yield
+    finally:
+        for library, threads in zip(libraries, before, strict=True):
+            library.set_threads(threads)
+
+
+def _loaded() -> list[_Library]:
+    """The copies of OpenBLAS in this process; none where there is no list of what is loaded (which Linux has)."""
+    try:
+        with open("/proc/self/maps") as file:
+            paths = dict.fromkeys(re.findall(r"/\S*openblas\S*\.so\S*", file.read()))
+    except OSError:
+        return []
+    return [found for path in paths if (found := _library(path)) is not None]
+
+
+def _library(path: str) -> _Library | None:
+    try:
+        handle = ctypes.CDLL(path)
+    except OSError:  # replaced since it was loaded
+        return None
+    for prefix, suffix in _NAMES:
+        with contextlib.suppress(AttributeError):
+            return _Library(
+                getattr(handle, f"{prefix}get_num_threads{suffix}"), getattr(handle, f"{prefix}set_num_threads{suffix}")
+            )
+    return None
