@@ -2,6 +2,8 @@
 
 A tile may stick out of the result by a small share, into padding: what is computed there is never read. Tiles of a
 block that lie outside are skipped.
+
+Schedules call these with traced integers, which `int()` would forget: values of knobs are left as they are.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ def is_block(count: int, block: int) -> bool:
 def panels_of(c: Any, conv: Conv, target: Target) -> int:
     """Tiles of output channels."""
     if c["lanes"].val == "pixels":
-        return -(-conv.o // int(c["tile_o"].val))
-    return -(-vectors_of(conv, target) // int(c["vectors"].val))
+        return _pieces(conv.o, c["tile_o"].val)
+    return _pieces(vectors_of(conv, target), c["vectors"].val)
 
 
 def pitch_of(conv: Conv) -> int:
@@ -62,18 +64,23 @@ def heights_of(c: Any, conv: Conv, target: Target) -> int:
     """What blocks are made of: rows of tiles, tiles where all pixels are one line, rows where lines have gaps."""
     rows, columns = conv.pixels
     if c["lanes"].val == "pixels":
-        return -(-rows * columns // _line_tile(c, conv, target)) if is_gapless(conv) else rows
-    return -(-columns // int(c["tile_w"].val)) if conv.flat else -(-rows // int(c["tile_h"].val))
+        return _pieces(rows * columns, _line_tile(c, conv, target)) if is_gapless(conv) else rows
+    return _pieces(columns, c["tile_w"].val) if conv.flat else _pieces(rows, c["tile_h"].val)
 
 
 def trips(c: Any, conv: Conv, target: Target) -> tuple[int, int]:
     """Iterations of the loops over the tiles of a block, rows and columns of them; one loop where it is a line."""
-    block = int(c["block_h"].val)
+    block = c["block_h"].val
     height = block or heights_of(c, conv, target)
     if c["lanes"].val == "pixels":
-        return 1, height if is_gapless(conv) else -(-line_of(conv, block) // _line_tile(c, conv, target))
-    return (1, height) if conv.flat else (height, -(-conv.out[1] // int(c["tile_w"].val)))
+        return 1, height if is_gapless(conv) else _pieces(line_of(conv, block), _line_tile(c, conv, target))
+    return (1, height) if conv.flat else (height, _pieces(conv.out[1], c["tile_w"].val))
 
 
 def _line_tile(c: Any, conv: Conv, target: Target) -> int:
-    return int(c["vectors"].val) * lanes_of(target, conv.dtype)
+    vectors: int = c["vectors"].val
+    return vectors * lanes_of(target, conv.dtype)
+
+
+def _pieces(extent: int, size: int) -> int:
+    return -(-extent // size)

@@ -158,6 +158,14 @@ class TemplateContract:
             dead = {name: f"{same[name]} of {tried[name]}" for name in tried if same[name] * 4 > tried[name] >= 4}
             assert not dead, f"{task!r}: changes of these knobs leave the program as it is: {dead}"
 
+    def test_the_numbers_of_its_knobs_can_be_traced(self) -> None:
+        """`int(cfg["tile"].val)` or `range(...)` forgets where a number is from: then features cost a run for each."""
+        for task in self.tasks():
+            features = pb.program_features(task)
+            features.of(self.sampled(task))
+            names = list(task.space.knobs)
+            assert not [names[position] for position in features.pinned], repr(task)
+
     def moved(self, task: Task, config: pb.Config) -> Iterator[tuple[str, pb.Config]]:
         """For each knob the configuration with that one changed to a random value, where one is valid."""
         rng = np.random.default_rng(config.index % 2**32)
