@@ -68,11 +68,13 @@ def index(value: int) -> Const:
 
 
 def as_expr(value: object) -> Expr:
-    """Python and NumPy scalars become constants; expressions stay.
+    """Python and NumPy scalars become constants; expressions stay, but for `==` and `!=` of constants.
 
     Raises:
         ExprError: the value is neither.
     """
+    if isinstance(value, Compare):
+        return _decided(value)
     if isinstance(value, Expr):
         return value
     if isinstance(value, bool | int | float):
@@ -296,13 +298,18 @@ def compare(op: str, a: object, b: object) -> Expr:
     ea, eb = _meet(a, b)
     if "x" in ea.dtype:
         raise ExprError(f"{ea} and {eb}: vectors are not compared; use minimum and maximum")
-    if isinstance(ea, Const) and isinstance(eb, Const):
-        return TRUE if _COMPARE[op](ea.value, eb.value) else FALSE
-    return Compare(op, ea, eb)
+    return _decided(Compare(op, ea, eb))
+
+
+def _decided(made: Compare) -> Expr:
+    """What `==` and `!=` leave open, since their truth value is needed, until they become a part of something."""
+    if isinstance(made.a, Const) and isinstance(made.b, Const):
+        return TRUE if _COMPARE[made.op](made.a.value, made.b.value) else FALSE
+    return made
 
 
 def equal(a: object, b: object) -> Compare:
-    """The operator ==: never folds, because its truth value is structural equality."""
+    """The operator ==: does not fold by itself, because its truth value is structural equality; see `as_expr`."""
     try:
         ea, eb = _meet(a, b)
     except ExprError:

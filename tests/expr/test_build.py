@@ -10,7 +10,7 @@ import pytest
 from pegbox.errors import ExprError
 from pegbox.expr import build, intrinsics
 from pegbox.expr.equal import same
-from pegbox.expr.nodes import Buffer, Const, Load, Var
+from pegbox.expr.nodes import Buffer, Compare, Const, Load, Var
 
 F = Load(Buffer("A", (4,), "float32"), (build.index(0),))
 N = Load(Buffer("B", (4,), "int32"), (build.index(0),))
@@ -119,3 +119,14 @@ def test_printing_keeps_the_meaning_of_parentheses():
     assert str((i + j) % 4 * k) == "(i + j) % 4 * k"
     assert str(i // (j * k)) == "i // (j * k)"
     assert str(build.logical_and(build.logical_or(i < j, j < k), i < k)) == "(i < j or j < k) and i < k"
+
+
+def test_equality_of_constants_is_decided_where_it_becomes_a_part_of_something() -> None:
+    """By itself it stays, since Python asks for its truth value; a script that is read back would have decided it."""
+    one, other, x = build.const(17, "int8"), build.const(-1, "int8"), Var("x", "int8")
+    assert isinstance(one == other, Compare)
+    assert same(build.select(one != other, x, x + 1), x)
+    assert same(build.select(one == other, x, x + 1), x + 1)
+    assert same(build.cast("int32", one == one), build.const(1, "int32"))
+    assert same(build.logical_and(one != other, x < 3), x < 3)
+    assert same(build.as_expr(one == other), build.FALSE)

@@ -176,3 +176,11 @@ def test_compute_inline_refuses_consumers_that_hold_blocks() -> None:
     sch.blockize(sch.get_loop("C", 1))
     refused(sch, "B", r"its consumer C_o cannot take a value in, because it holds loops", "compute_inline")
     refused(sch, "C_o", "it holds loops or blocks of its own")
+
+
+def test_a_consumer_whose_value_came_to_depend_on_nothing_is_refused() -> None:
+    """x // (0 // (y * i)) is 0 where i is: a simplification that knows this leaves no load of what the block reads."""
+    args = two((1, 4), lambda b, i, j: j.astype("int32") // (b[i, j].astype("int32") * i.astype("int32")), (1, 4))
+    sch = Schedule(args)
+    sch.transform_block_layout("C", lambda i, j: (i, j))
+    refused(sch, "C", "its value does not depend on B, which it says it reads")

@@ -230,6 +230,8 @@ def _back(tree: Tree, realize: BlockRealize, producer: BlockRealize, made: Store
 
     places = uses(block, buffer)
     assert not isinstance(places, str)  # it is a plain store
+    if not places:
+        no(f"its value does not depend on {buffer.name}, which it says it reads")
     if not all_same(places):
         no(f"it reads several elements of {buffer.name} at once")
     if not buffer.shape:
