@@ -40,6 +40,8 @@ def _own(stage: Stage, rng: random.Random) -> list[Call]:
         seeds.pop(0)
         stage.unroll(stage.leaf_iter_vars[-1])
 
+    if not stage.leaf_iter_vars:  # a scalar
+        return []
     calls = rng.choices([split, split, reorder, fuse], k=rng.randint(0, 4)) + [unroll] * rng.randint(0, 1)
     seeds = [rng.randrange(2**32) for _ in calls]
     return list(calls)
@@ -49,7 +51,7 @@ def _attach(s: TESchedule, stage: Stage, rng: random.Random) -> Call | None:
     """Attaching it to a loop that its consumer has when all its own calls are made."""
     buffers = [t.buffer for t in stage.op.outputs]
     readers = [x for x in s.stages if any(t.buffer in buffers for t in x.op.inputs)]
-    if stage.is_output or len(readers) != 1 or rng.random() < 0.3:
+    if stage.is_output or len(readers) != 1 or not readers[0].leaf_iter_vars or rng.random() < 0.3:
         return None
     at = rng.random()
     return lambda: stage.compute_at(readers[0], readers[0].leaf_iter_vars[int(at * len(readers[0].leaf_iter_vars))])
