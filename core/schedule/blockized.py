@@ -171,6 +171,14 @@ def _init(tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Seque
                 x.var,
                 block.name,
             )
+        if x.extent > 1 and x.var not in used | reduce:
+            raise refuse(
+                tree,
+                f"{what}: {x.var.name} binds no variable of {block.name}, which sums anew in each of its iterations",
+                "make the block of the loops inside of it",
+                x.var,
+                block.name,
+            )
     fresh: dict[Var, Expr] = {x.var: x.var.copy() for x in loops if x.var in used}
     own = {it.var: it.var.copy() for it, _ in spatial}
     renamed: dict[Var, Expr] = {old: new for old, new in own.items()}  # noqa: C416  (widens the value type)

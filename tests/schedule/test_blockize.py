@@ -15,6 +15,7 @@ from pegbox.loops.passes import lower_function
 from pegbox.loops.verify import verify
 from pegbox.schedule import BlockRef, Schedule
 from pegbox.tir import script
+from pegbox.tir.script import tir as T
 
 
 def product(n: int = 8, m: int = 12, k: int = 6) -> list[te.Tensor]:
@@ -175,6 +176,27 @@ def test_a_fused_loop_that_joins_inside_and_outside_is_refused() -> None:
     sch = Schedule([a, b])
     _, inner = sch.split(sch.fuse(*sch.get_loops("B")), factor=12)
     refused(sch, lambda: sch.blockize(inner), "blockize(i_j_fused_1)")
+
+
+def test_a_loop_that_computes_a_sum_again_is_refused() -> None:
+    """It stands outside of the nest that starts the sum, which would be started once and added to in each iteration."""
+
+    @T.prim_func
+    def repeated(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")) -> None:
+        for again, i, k in T.grid(3, 4, 8):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] = B[vi] + A[vi, vk]
+
+    sch = Schedule(repeated)
+    again, i, _ = sch.get_loops("B")
+    refused(sch, lambda: sch.blockize(again), "blockize(again): again binds no variable of B", "sum anew", "> ")
+    sch.blockize(i)
+    a, b = np.arange(32, dtype="float32").reshape(4, 8), np.empty(4, "float32")
+    pb.build(sch)(a, b)
+    np.testing.assert_array_equal(b, a.sum(axis=1))
 
 
 def test_a_loop_around_several_blocks_is_refused() -> None:
