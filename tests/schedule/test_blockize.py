@@ -183,7 +183,7 @@ def test_a_loop_that_computes_a_sum_again_is_refused() -> None:
 
     @T.prim_func
     def repeated(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")) -> None:
-        for again, i, k in T.grid(3, 4, 8):
+        for _again, i, k in T.grid(3, 4, 8):
             with T.block("B"):
                 vi, vk = T.axis.remap("SR", [i, k])
                 with T.init():
@@ -192,7 +192,7 @@ def test_a_loop_that_computes_a_sum_again_is_refused() -> None:
 
     sch = Schedule(repeated)
     again, i, _ = sch.get_loops("B")
-    refused(sch, lambda: sch.blockize(again), "blockize(again): again binds no variable of B", "sum anew", "> ")
+    refused(sch, lambda: sch.blockize(again), "blockize(_again): _again binds no variable of B", "sums anew", "> ")
     sch.blockize(i)
     a, b = np.arange(32, dtype="float32").reshape(4, 8), np.empty(4, "float32")
     pb.build(sch)(a, b)
