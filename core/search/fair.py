@@ -12,7 +12,7 @@ import numpy as np
 
 from pegbox.search.protocols import Floats
 from pegbox.space import ConfigSpace, Digits
-from pegbox.space.enumeration import in_index_order
+from pegbox.space.enumeration import listed
 from pegbox.space.sampling import draw
 
 LISTED = 1 << 20
@@ -33,9 +33,8 @@ def fair_order(space: ConfigSpace, seed: int) -> Iterator[Digits]:
     rng = np.random.default_rng(seed)
     count = space.num_valid()
     if count is not None and count <= LISTED:
-        blocks = list(in_index_order(space.structure))
-        if blocks:
-            yield rng.permutation(np.concatenate(blocks))
+        if count:
+            yield rng.permutation(listed(space.structure))
         return
     yield from _drawn(space, rng)
 

@@ -144,6 +144,22 @@ def in_index_order(structure: Structure) -> Iterator[Digits]:
     return Search(structure, range(len(structure.knobs))[::-1], checks, base).blocks()
 
 
+def soonest(structure: Structure) -> tuple[list[int], list[Check]]:
+    """All columns in the order in which the checks become due soonest, those that nothing asks for last; the checks."""
+    tied = [component for component in structure.components if not component.free]
+    free = [column for component in structure.components if component.free for column in component.columns]
+    order = [column for component in tied for column in search_order(structure, component)] + free
+    return order, [check for component in tied for check in component.checks]
+
+
+def listed(structure: Structure) -> Digits:
+    """What `in_index_order` gives, all at once: searched in the order that drops most, then sorted."""
+    base = np.zeros(len(structure.knobs), dtype=np.int64)
+    rows = _collect(Search(structure, *soonest(structure), base))
+    assert rows is not None  # without a budget
+    return rows[np.lexsort(rows.T)]
+
+
 def count_valid(structure: Structure, budget: int) -> int | None:
     """Number of valid canonical configs; None where counting would look at more than `budget` partial rows."""
     total = 1

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pegbox.errors import SpaceError
 from pegbox.space.constraint import BoundConstraint
 from pegbox.space.digits import Digits, first_of_each
-from pegbox.space.enumeration import OutOfBudget, Search, enumerated, search_order
+from pegbox.space.enumeration import OutOfBudget, Search, enumerated, search_order, soonest
 from pegbox.space.structure import Component, Structure
 from pegbox.space.walk import walk
 
@@ -69,10 +69,7 @@ def _listed(structure: Structure, n: int, rng: np.random.Generator) -> tuple[Dig
 
     It stops where it is far longer than `n`, and is left out where nothing but a part of it could be looked at.
     """
-    tied = [component for component in structure.components if not component.free]
-    free = [column for component in structure.components if component.free for column in component.columns]
-    order = [column for component in tied for column in search_order(structure, component)] + free
-    checks = [check for component in tied for check in component.checks]
+    order, checks = soonest(structure)
     base = np.zeros(len(structure.lengths), dtype=np.int64)
     blocks, found, complete = [base.reshape(1, -1)[:0]], 0, True
     try:
