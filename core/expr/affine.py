@@ -49,6 +49,13 @@ class Linear:
             return Linear({}, 0)
         return Linear({t: c * factor for t, c in self.terms.items()}, self.const * factor)
 
+    def literal(self) -> Linear:
+        """The same sum modulo 2^64, of numbers that int64 has; its bounds may be known where those of others are not."""
+        if holds(self.const) and all(map(holds, self.terms.values())):
+            return self
+        terms = {term: _literal(coefficient) for term, coefficient in self.terms.items()}
+        return Linear({term: coefficient for term, coefficient in terms.items() if coefficient}, _literal(self.const))
+
     def to_expr(self) -> Expr:
         """Terms in the order in which they came, the constant last; an int64 expression of the same value."""
         result: Expr | None = None

@@ -50,8 +50,8 @@ def _linear(expr: Expr, ranges: Ranges) -> Linear:
     terms: dict[Expr, int] = {}
     const = _collect(expr, 1, terms, ranges)
     if len(terms) > 1 and any(isinstance(t, Binary) and t.op == "floormod" for t in terms):
-        return _rejoined(Linear(terms, const), ranges)
-    return Linear(terms, const)
+        return _rejoined(Linear(terms, const).literal(), ranges)
+    return Linear(terms, const).literal()
 
 
 def _rejoined(form: Linear, ranges: Ranges) -> Linear:

@@ -219,3 +219,11 @@ def test_numbers_from_memory_may_be_the_lowest_of_their_type():
     assert str(simplify(build.maximum(a + 1, a), {X: (0, 7)})) == "max(a[x] + 1, a[x])"
     assert str(simplify((a * 4 + 3) // 4, {X: (0, 7)})) == "(a[x] * 4 + 3) // 4"
     assert str(simplify((a // 4) // 2, {X: (0, 7)})) == "a[x] // 8"
+
+
+def test_constants_that_wrap_around_on_the_way_are_those_that_int64_has() -> None:
+    """x + 1 + 2^63 is x + 1 - 2^63: it is negative, and simplifying once more finds nothing else."""
+    beyond = X - build.index(-1) - build.index(-(2**63))
+    assert str(simplify(build.maximum(beyond, 12), {X: (0, 16)})) == "12"
+    assert str(simplify(beyond < 0, {X: (0, 16)})) == "True"
+    assert str(simplify(beyond, {X: (0, 16)})) == "x - 9223372036854775807"
