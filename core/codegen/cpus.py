@@ -7,6 +7,7 @@ does not know.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 _AVX512 = """
@@ -88,6 +89,7 @@ def x86_vector_registers(cpu: str, attributes: tuple[str, ...]) -> int:
     return 32 if has else 16
 
 
-def _switched(attributes: tuple[str, ...]) -> tuple[set[str], set[str]]:
-    on = {name[1:] for name in attributes if name.startswith("+")}
-    return on, {name[1:] for name in attributes if name.startswith("-")}
+@lru_cache(64)  # a template asks for each candidate
+def _switched(attributes: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    on = frozenset(name[1:] for name in attributes if name.startswith("+"))
+    return on, frozenset(name[1:] for name in attributes if name.startswith("-"))
