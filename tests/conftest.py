@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +21,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Modules that the tests of several rooms import by name.
 sys.path.append(str(Path(__file__).parent / "helpers"))
 
+# Tests start hundreds of processes. Where Python may leave no bytecode beside the sources, each of them would compile
+# the whole package again: a folder that goes away with the tests holds it instead.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    os.environ["PYTHONPYCACHEPREFIX"] = _bytecode = tempfile.mkdtemp(prefix="pegbox-bytecode-")
+    atexit.register(shutil.rmtree, _bytecode, ignore_errors=True)
+
 if "-mtriple" in os.environ.get("PEGBOX_TARGET", ""):
     import emulator
 
@@ -25,6 +35,13 @@ if "-mtriple" in os.environ.get("PEGBOX_TARGET", ""):
 # A shell that starts the tests in the background has them ignore Ctrl-C, which some of them send.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Six thousand collected tests are no garbage: the collector need not walk them again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 @pytest.fixture
