@@ -108,9 +108,10 @@ def alloc(buffer: Buffer, *stmts: Stmt) -> Alloc:
 
 def every_access(dtype: str) -> list[Function]:
     """Every kind of access and value: gathers, shuffles, masks, reductions, branches, tiles, casts."""
-    a, c = Buffer("a", (40, 40), dtype), Buffer("c", (40,), dtype)
-    wide = Buffer("w", (40,), "float64")
-    where = Buffer("i", (40,), "int32")
+    size = 24  # a vector of 16 and a rest
+    a, c = Buffer("a", (size, size), dtype), Buffer("c", (size,), dtype)
+    wide = Buffer("w", (size,), "float64")
+    where = Buffer("i", (size,), "int32")
     tile = Buffer("t", (20,), dtype)
     zero = const(0.0, dtype)
 
@@ -118,26 +119,26 @@ def every_access(dtype: str) -> list[Function]:
         return cast("int64", get(where, j))
 
     dot = loop(
-        "k", 40, lambda k: loop("j", 40, lambda j: put(c, 0, get(c, 0) + get(a, k, j) * get(a, j, k)), VECTORIZED)
+        "k", size, lambda k: loop("j", size, lambda j: put(c, 0, get(c, 0) + get(a, k, j) * get(a, j, k)), VECTORIZED)
     )
     tiled = alloc(
         tile,
         loop("j", 20, lambda j: put(tile, j, zero), VECTORIZED),
-        loop("k", 40, lambda k: loop("j", 20, lambda j: put(tile, j, get(tile, j) + get(a, k, j)), VECTORIZED)),
+        loop("k", size, lambda k: loop("j", 20, lambda j: put(tile, j, get(tile, j) + get(a, k, j)), VECTORIZED)),
         loop("j", 20, lambda j: If(get(tile, j) > zero, put(c, j, get(tile, j))), VECTORIZED),
     )
     bodies = [
-        loop("j", 40, lambda j: put(c, j, get(a, j, 0) + get(a, 0, 39 - j)), VECTORIZED),
+        loop("j", size, lambda j: put(c, j, get(a, j, 0) + get(a, 0, size - 1 - j)), VECTORIZED),
         loop("k", 8, lambda k: loop("j", 16, lambda j: put(a, k, j, get(a, j, k)), VECTORIZED), UNROLLED),
-        loop("j", 40, lambda j: If(j * 1 + 3 < 37, put(c, j, maximum(get(a, 1, j), zero))), VECTORIZED),
-        loop("j", 40, lambda j: put(c, j, select(j < 30, get(a, 1, j + 10), zero))),
-        loop("k", 40, lambda k: loop("j", 40, lambda j: put(c, 0, maximum(get(c, 0), get(a, k, j))), VECTORIZED)),
+        loop("j", size, lambda j: If(j * 1 + 3 < 21, put(c, j, maximum(get(a, 1, j), zero))), VECTORIZED),
+        loop("j", size, lambda j: put(c, j, select(j < 14, get(a, 1, j + 10), zero))),
+        loop("k", size, lambda k: loop("j", size, lambda j: put(c, 0, maximum(get(c, 0), get(a, k, j))), VECTORIZED)),
         dot,
         tiled,
-        loop("j", 40, lambda j: put(c, place(j), call("tanh", get(a, place(j), 1))), VECTORIZED),
-        loop("j", 40, lambda j: put(c, j, cast(dtype, get(wide, j))), VECTORIZED),
-        loop("j", 40, lambda j: put(wide, j, cast("float64", get(c, j)) + cast("float64", j)), VECTORIZED),
-        loop("j", 40, lambda j: put(where, j, cast("int32", call("sqrt", get(c, j)))), VECTORIZED),
-        loop("j", 40, lambda j: put(c, j, call("pow", get(c, j), cast(dtype, place(j))))),
+        loop("j", size, lambda j: put(c, place(j), call("tanh", get(a, place(j), 1))), VECTORIZED),
+        loop("j", size, lambda j: put(c, j, cast(dtype, get(wide, j))), VECTORIZED),
+        loop("j", size, lambda j: put(wide, j, cast("float64", get(c, j)) + cast("float64", j)), VECTORIZED),
+        loop("j", size, lambda j: put(where, j, cast("int32", call("sqrt", get(c, j)))), VECTORIZED),
+        loop("j", size, lambda j: put(c, j, call("pow", get(c, j), cast(dtype, place(j))))),
     ]
     return [function([a, c, wide, where], [a, c, wide, where], body) for body in bodies]
