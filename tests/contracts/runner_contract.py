@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import llvm_kernels as kernels
 import pytest
@@ -58,25 +58,38 @@ class RunnerContract:
     """Subclasses set `factory`; a test may change `timing` through the fixture `make`."""
 
     factory: Any
+    _shared: ClassVar[Runner | None] = None
+
+    def opened(self, **timing: Any) -> Runner:
+        policy = TimingPolicy(**{"timeout": SHORT, "min_repeat_ms": 1.0, **timing})
+        runner: Runner = self.factory(kernels.bench(), timing=policy, cores=CorePlan.detect(), max_memory=4 << 30)
+        return runner
 
     @pytest.fixture
     def make(self) -> Iterator[Any]:
         runners: list[Runner] = []
 
         def make(**timing: Any) -> Runner:
-            policy = TimingPolicy(**{"timeout": SHORT, "min_repeat_ms": 1.0, **timing})
-            runner: Runner = self.factory(kernels.bench(), timing=policy, cores=CorePlan.detect(), max_memory=4 << 30)
-            runners.append(runner)
-            return runner
+            runners.append(self.opened(**timing))
+            return runners[-1]
 
         yield make
         for runner in runners:
             runner.close()
 
     @pytest.fixture
-    def runner(self, make: Any) -> Runner:
-        made: Runner = make()
-        return made
+    def runner(self) -> Runner:
+        """One for many tests: whatever candidates do to it must not hurt those of the next test."""
+        cls = type(self)
+        if cls._shared is None:
+            cls._shared = self.opened()
+        return cls._shared
+
+    @classmethod
+    def teardown_class(cls) -> None:
+        if cls._shared is not None:
+            cls._shared.close()
+        cls._shared = None
 
     def check_recovered(self, runner: Runner) -> None:
         assert isinstance(runner.run(kernels.compiled(kernels.good())), Ok)
@@ -193,7 +206,7 @@ class RunnerContract:
     @pytest.mark.parametrize("start", ["", "setpgid(0, 0);", "setsid();"])
     @pytest.mark.parametrize("end", ["abort();", "_exit(0);", ""])
     def test_processes_that_a_candidate_started_end_with_the_runner(
-        self, runner: Runner, tmp_path: Path, start: str, end: str
+        self, make: Any, tmp_path: Path, start: str, end: str
     ) -> None:
         fifo = tmp_path / "alive"
         os.mkfifo(fifo)
@@ -201,6 +214,7 @@ class RunnerContract:
         try:
             sleeps = 'if (!fork()) execlp("sleep", "sleep", "600", NULL);'
             body = f'if (open("{fifo}", O_WRONLY) < 0) _exit(1); {start} {sleeps} _exit(0);'
+            runner = make()
             runner.run(kernels.compiled(kernels.running(f"if (!fork()) {{ {body} }} wait(0); {end}")))
             runner.close()
             assert _hung_up(reader), "a process that the candidate started still runs"
@@ -226,6 +240,7 @@ class RunnerContract:
         assert time.monotonic() - began < 60
         self.check_recovered(runner)
 
-    def test_closing_twice_is_harmless(self, runner: Runner) -> None:
+    def test_closing_twice_is_harmless(self, make: Any) -> None:
+        runner = make()
         runner.close()
         runner.close()
