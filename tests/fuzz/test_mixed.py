@@ -18,10 +18,11 @@ from pegbox.schedule import Schedule
 
 FUZZ = int(os.environ.get("PEGBOX_FUZZ", "0"))
 CHUNKS = 20
-CASES = FUZZ or 1000
+CASES = FUZZ or 760  # and those of `test_what_people_tune_...`: a thousand together
+EACH_KIND = max(20, FUZZ // 100)
 FIRST = int(time.time()) // 86400 * 1_000_000 if FUZZ else 0
 OTHER_TESTS = {"work_on"}  # of modules with several functions
-LEAST = 5  # times that each primitive has to be done in a thousand cases
+LEAST = 5  # times that each primitive has to be done
 
 TALLY = Tally()
 
@@ -46,6 +47,6 @@ def test_every_primitive_was_done_often() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_people_tune_keeps_its_values_under_te(kind: str) -> None:
     tally = Tally()
-    for seed in range(max(30, FUZZ // 100)):
+    for seed in range(EACH_KIND):
         run_case(draw_case(FIRST + seed, kind, "te"), tally)
     assert tally.cases > tally.refused["(a whole TE schedule)"]

@@ -17,19 +17,14 @@ from pegbox.schedule import Schedule, Trace
 
 
 @pytest.mark.parametrize("which", range(7))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_any_sequence_of_primitives_keeps_the_values(which: int, data: Any, programs: Any, check_values: Any) -> None:
-    args, reference = programs.all[which]()
-    sch = scheduled(args, lambda n: data.draw(st.integers(0, n - 1)), 14)
-    check_values(sch, reference)
-
-
-@pytest.mark.parametrize("which", range(7))
-def test_any_sequence_of_primitives_lowers_to_the_same_values(which: int, programs: Any) -> None:
+def test_any_sequence_of_primitives_keeps_the_values_and_lowers_to_them(
+    which: int, programs: Any, check_values: Any
+) -> None:
     for seed in range(60):
         args, reference = programs.all[which]()
         sch = scheduled(args, random.Random(seed).randrange, 14)
+        if seed % 2:  # the scheduled program itself
+            check_values(sch, reference)
         func = lower_function(sch.func)
         rng = np.random.default_rng(0)
         inputs = {t: rng.integers(-5, 6, t.shape).astype(t.dtype) for t in args if t.buffer not in func.outputs}
