@@ -50,7 +50,7 @@ class Linear:
         return Linear({t: c * factor for t, c in self.terms.items()}, self.const * factor)
 
     def literal(self) -> Linear:
-        """The same sum modulo 2^64, of numbers that int64 has; its bounds may be known where those of others are not."""
+        """The same sum modulo 2^64, of numbers that int64 has: its bounds may be known where others are not."""
         if holds(self.const) and all(map(holds, self.terms.values())):
             return self
         terms = {term: _literal(coefficient) for term, coefficient in self.terms.items()}
