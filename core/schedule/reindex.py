@@ -66,6 +66,8 @@ def reindexed_write(tree: Tree, realize: BlockRealize, original: Buffer, name: s
         IndexMap([it.var for it in used], indices).layout([it.extent for it in used])
     except ExprError as error:
         problem = str(error)
+    if realize.block.is_reduction and any(it.is_reduce for it in used):
+        problem = f"all that {own} has are reduce variables"
     if problem:
         raise refuse(tree, f"{what}: {problem}", "reindex blocks that write each element once", own)
     fresh = fresh_iters([it.extent for it in used])
@@ -107,7 +109,8 @@ def _own_dimensions(
     free = set().union(*map(free_vars, indices)) if indices else set()
     used = [it for it in realize.block.iters if it.var in free]
     if not used:
-        used = list(realize.block.iters[:1])  # a constant place: one dimension is the least that a buffer has
+        # A constant place: one dimension is the least that a buffer has. A sum's init knows the spatial ones alone.
+        used = sorted(realize.block.iters, key=lambda it: it.is_reduce)[:1]
     return (
         used,
         Buffer(name, tuple(it.extent for it in used), buffer.dtype, buffer.scope),

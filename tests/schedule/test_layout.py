@@ -370,3 +370,21 @@ def test_packed_panels_keep_the_values_with_tails(check_values: Any, m: int, n: 
 def test_panels_take_the_room_of_one(check_values: Any) -> None:
     _, sch = packed_matmul(8, 75, 16, None)
     assert lower_function(sch.func).allocations["B_reindex"][0] == (1, 16, 32)
+
+
+def test_reindex_of_a_constant_place_takes_a_variable_that_the_init_knows(check_values: Any) -> None:
+    a = te.placeholder((7, 8), name="A")
+    i, j = te.reduce_axis((0, 7), "i"), te.reduce_axis((0, 8), "j")
+    sch = Schedule([a, te.compute((1,), lambda _: te.sum(a[i, j], axis=[i, j]), name="B")])
+    sch.blockize(sch.get_loop("B", 0))
+    sch.reorder_block_iter_var("B_o", [1, 0, 2])
+    sch.reindex("B_o", ("write", 0))
+    check_values(sch, lambda x: [x.sum().reshape(1)])
+
+
+def test_reindex_refuses_a_sum_that_has_no_spatial_variable() -> None:
+    a = te.placeholder((7,), name="A")
+    i = te.reduce_axis((0, 7), "i")
+    sch = Schedule([a, te.compute((), lambda: te.sum(a[i], axis=i), name="B")])
+    with pytest.raises(ScheduleError, match="all that B has are reduce variables"):
+        sch.reindex("B", ("write", 0))
