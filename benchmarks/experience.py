@@ -22,11 +22,12 @@ import argparse
 import io
 import json
 import lzma
+import statistics
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +53,8 @@ from pegbox.search.experience import (
 )
 from pegbox.search.protocols import Transfer
 from pegbox.task.task import Task
+
+Verdict: TypeAlias = tuple[float, float, float]
 
 HERE = Path(__file__).parent / "experience"
 
@@ -203,14 +206,34 @@ def check(sources: Sequence[Shipped], *, across: bool) -> None:
     """How well each workload is foretold by others: by all, by other templates alone, by other machines alone.
 
     The rank correlation with the costs; and the speed of the program with the best score, and of the fastest of the
-    first eight, beside the fastest.
+    first eight, beside the fastest. Medians of each processor stand below.
     """
-    print(f"{'target and workload':78} " + " ".join(f"{name:>22}" for name in judged(sources[0], sources, across)))
+    columns = list(judged(sources[0], sources, across))
+    print(f"{'target and workload':78} " + " ".join(f"{name:>22}" for name in columns))
+    found: dict[str, list[list[Verdict | None]]] = {}
     for one in sources:
-        cells = []
-        for others in judged(one, sources, across).values():
-            cells.append(verdict(learned_for(Target(one.target), others), one.measured) if others else "-")
-        print(f"{Target(one.target).cpu + ' ' + one.measured.name:78.78} " + " ".join(f"{cell:>22}" for cell in cells))
+        target = Target(one.target)
+        row = [
+            verdict(learned_for(target, others), one.measured) if others else None
+            for others in judged(one, sources, across).values()
+        ]
+        found.setdefault(target.cpu, []).append(row)
+        print_row(f"{target.cpu} {one.measured.name}", row)
+    for cpu, rows in found.items():
+        print_row(f"median of {len(rows)} of {cpu}", [median(column) for column in zip(*rows, strict=True)])
+
+
+def print_row(name: str, verdicts: Iterable[Verdict | None]) -> None:
+    cells = [f"{v[0]:5.2f} {v[1]:6.0%} {v[2]:6.0%}" if v else "-" for v in verdicts]
+    print(f"{name:78.78} " + " ".join(f"{cell:>22}" for cell in cells), flush=True)
+
+
+def median(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+    there = [v for v in verdicts if v is not None]
+    if not there:
+        return None
+    correlation, first, eight = (statistics.median(values) for values in zip(*there, strict=True))
+    return correlation, first, eight
 
 
 def judged(one: Shipped, sources: Sequence[Shipped], across: bool) -> dict[str, list[Shipped]]:
@@ -228,11 +251,11 @@ def judged(one: Shipped, sources: Sequence[Shipped], across: bool) -> dict[str, 
     return found
 
 
-def verdict(experience: Experience, measured: Transfer) -> str:
+def verdict(experience: Experience, measured: Transfer) -> Verdict:
     scores, ran = experience(measured.features), np.isfinite(measured.costs)
     speeds = (measured.costs.min() / measured.costs)[np.argsort(-scores, kind="stable")]
-    correlation = np.corrcoef(ranked(-scores[ran]), ranked(measured.costs[ran]))[0, 1]
-    return f"{correlation:5.2f} {speeds[0]:6.0%} {speeds[:8].max():6.0%}"
+    correlation = float(np.corrcoef(ranked(-scores[ran]), ranked(measured.costs[ran]))[0, 1])
+    return correlation, float(speeds[0]), float(speeds[:8].max())
 
 
 if __name__ == "__main__":
