@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pegbox as pb
+from pegbox import te
 from pegbox.errors import ScheduleError
 from pegbox.schedule import Schedule
 
@@ -169,3 +170,16 @@ def test_moved_blocks_may_go_without_loops_of_one_iteration(programs: Any, check
     sch.compute_at("C", sch.get_loop("E", 0))
     assert [sch.extent(x) for x in sch.get_loops("C")] == [5, 1, 7, 6]
     check_values(sch, reference)
+
+
+def test_a_buffer_that_each_parallel_iteration_has_is_not_shared_by_parts() -> None:
+    a = te.placeholder((7, 2, 7), name="A")
+    b = te.compute((7, 2, 7), lambda i, j, k: a[i, j, k] * 2, name="B")
+    sch = Schedule([a, te.compute((7, 2, 7), lambda i, j, k: b[i, j, k] + b[i, k // 4, j * 6], name="C")])
+    sch.compute_at("B", sch.get_loop("C", 2))
+    i, j, _ = sch.get_loops("C")
+    sch.parallel(j)
+    with pytest.raises(
+        ScheduleError, match="j cannot be parallel: several of its iterations may write the same elements of B"
+    ):
+        sch.loop_partition(i, [2, None, 3])

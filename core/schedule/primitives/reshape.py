@@ -22,6 +22,7 @@ from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.base import ScheduleBase
 from pegbox.schedule.handles import BlockRef, LoopRef
 from pegbox.schedule.outline import refuse
+from pegbox.schedule.primitives.kinds import check_kinds
 from pegbox.schedule.recording import primitive
 from pegbox.schedule.tree import Tree, blocks_below
 
@@ -87,7 +88,12 @@ class ReshapePrimitives(ScheduleBase):
         for number, (size, end) in enumerate(zip(sizes, accumulate(sizes), strict=True)):
             names = {r.block.name: _unused(f"{r.block.name}_{old.var.name}_{number}", taken) for r in realizes(old)}
             parts.append(_Part(self.tree, old, end - size, size, names, keep=size > 1 or preserve_unit_iters))
-        self._set(self.tree.replace(old, seq(*(part.loop() for part in parts))))
+        after = Tree(self.tree.replace(old, seq(*(part.loop() for part in parts))))
+        # What each iteration of a parallel loop inside had for itself is now shared by the parts.
+        kinds = (ForKind.PARALLEL, ForKind.THREAD)
+        copied = [v for v, x in after.loops.items() if x.kind in kinds and v not in self.tree.loops]
+        check_kinds(after, copied, self.tree)
+        self._set(after)
         return [LoopRef(part.var) for part in parts if part.keep]
 
     @primitive(any_block=True)
