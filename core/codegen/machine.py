@@ -48,7 +48,7 @@ def compile_program(program: Program, *, quick: bool = False) -> CompiledProgram
 
     `quick` leaves out the last part of LLVM's optimizer, which takes half of its time: the vectorization of scalar
     loops, the unrolling of loops with unknown trip counts, what is forwarded from one iteration to the next. It is for
-    candidates of a search, which run once; `docs/codegen.md` says how much slower their code is.
+    candidates of a search, which run once; see `docs/codegen.md`.
 
     Raises:
         CompileError: LLVM rejects the text (a defect of the emitter, or a text that was edited).

@@ -13,6 +13,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.affine import Linear, constant
 from pegbox.expr.build import TRUE, conjuncts, index, logical_and
 from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, IterKind, Region, Stmt
@@ -198,8 +199,4 @@ def _init(tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Seque
 
 def fresh_block(tree: Tree, base: str) -> str:
     """A block name that the program does not have."""
-    name, count = base, 0
-    while name in tree.names:
-        count += 1
-        name = f"{base}_{count}"
-    return name
+    return unused_name(base, tree.names)
