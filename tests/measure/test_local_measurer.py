@@ -246,7 +246,8 @@ def test_a_configuration_that_comes_again_is_measured_again(open_measurer: Any) 
 
 def test_a_twin_of_what_was_given_up_is_measured(open_measurer: Any) -> None:
     program = kernels.good()
-    measurer = open_measurer(AddingTask(twins=True), timeout=120.0, best=100.0)
+    # One builder: what is built first runs first, and the endless one would run for two minutes.
+    measurer = open_measurer(AddingTask(twins=True), timeout=120.0, best=100.0, builders=1)
     waiting = AddingConfig("waiting", lambda: program)
     results = measurer.measure([GOOD, AddingConfig("endless", kernels.endless), waiting])
     assert next(results)[1].ok
@@ -264,7 +265,8 @@ def test_measuring_again_builds_what_it_has_not_seen(open_measurer: Any) -> None
 
 
 def test_leaving_early_gives_up_the_rest_and_the_measurer_stays_usable(open_measurer: Any) -> None:
-    measurer = open_measurer(timeout=120.0, best=100.0)  # an endless candidate would run for two minutes
+    # One builder: what is built first runs first, and the endless one would run for two minutes.
+    measurer = open_measurer(timeout=120.0, best=100.0, builders=1)
     results = measurer.measure([GOOD, AddingConfig("endless", kernels.endless), AddingConfig("never")])
     assert next(results)[1].ok
     began = time.monotonic()
@@ -325,7 +327,8 @@ def test_ctrl_c_passes_through_and_leaves_no_process_behind() -> None:
         import llvm_kernels as kernels
         from adding_task import AddingConfig, AddingTask
         from pegbox.measure import LocalMeasurer
-        with LocalMeasurer(AddingTask(), timeout=500.0, best=100.0) as measurer:
+        # One builder: with two, the endless one may be built, and so run, before the other.
+        with LocalMeasurer(AddingTask(), timeout=500.0, best=100.0, builders=1) as measurer:
             try:
                 for config, result in measurer.measure([AddingConfig("a"), AddingConfig("b", kernels.endless)]):
                     print(config.name, result.ok, flush=True)
