@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import os
 import re
 from functools import cache
@@ -37,8 +38,6 @@ class Target:
         TargetError: unknown kind, option, processor, or a malformed value, here or in PEGBOX_TARGET.
     """
 
-    __slots__ = ("_caches", "attributes", "cpu", "num_cores", "triple")
-
     cpu: str
     attributes: tuple[str, ...]
     triple: str
@@ -71,12 +70,12 @@ class Target:
         """The feature string for LLVM; what comes later in it wins."""
         return ",".join((host.cpu_features() if self.is_host_cpu else ()) + self.attributes)
 
-    @property
+    @functools.cached_property
     def vector_bits(self) -> int:
         """Width of the vectors that a vectorized loop is cut into."""
         return vector_bits(self.cpu, self._switches)
 
-    @property
+    @functools.cached_property
     def vector_registers(self) -> int:
         """How many vectors a core holds in registers: what a register tile has to fit into."""
         if _is_x86(self.triple):

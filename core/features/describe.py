@@ -1,20 +1,20 @@
 """From a nest to a fixed set of numbers: what the features are computed from.
 
-The numbers are exact integers, plain or traced. Their layout is the same for every program: see `LAYOUT`.
+The numbers are exact integers, or symbols for those of all configurations. Their layout is the same for every program:
+see `LAYOUT`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import reduce
 
 from pegbox.expr.dtypes import nbytes
 from pegbox.expr.nodes import Buffer
-from pegbox.expr.open_int import least
-from pegbox.features.footprint import NOTHING, Memory, Touched, by_buffer, product
+from pegbox.features.footprint import NOTHING, Known, Memory, Touched, by_buffer
 from pegbox.features.index import Loop, Sum, loops_in, reach, step
 from pegbox.features.nest import Access, Nest, Statement
-from pegbox.features.traced import ceil_div, combined, most
+from pegbox.features.symbol import Quantity, below, ceil_div, equal, least, most, product
 from pegbox.loops.nodes import ForKind
 
 DEPTH = 16
@@ -46,11 +46,15 @@ for _position, _name in enumerate(LEVELS):
 WIDTH = len(NUMBERS) + DEPTH + len(LEVELS) * (DEPTH + 1)
 
 
-def describe(nest: Nest, vector_bytes: int) -> list[int]:
-    """WIDTH numbers, in the order of LAYOUT."""
-    memory, shared = Memory(nest), _shared(nest)
-    main = _main(nest)
-    numbers = dict.fromkeys(NUMBERS, 0)
+def describe(nest: Nest, vector_bytes: int, *, holds: Callable[[Quantity], bool], known: Known) -> list[Quantity]:
+    """WIDTH numbers, in the order of LAYOUT.
+
+    `holds` answers what decides how to go on, a truth as 1 or 0; `known` are footprints of programs that were described
+    before.
+    """
+    memory, shared = Memory(nest, known), _shared(nest)
+    main = _main(nest, holds)
+    numbers: dict[str, Quantity] = dict.fromkeys(NUMBERS, 0)
     numbers |= _computation(main, memory, vector_bytes) | _tile(main, memory, vector_bytes)
     numbers |= _program(nest, memory, shared, vector_bytes)
     before = _makers(nest, main)
@@ -69,13 +73,13 @@ def describe(nest: Nest, vector_bytes: int) -> list[int]:
     return row
 
 
-def _main(nest: Nest) -> Statement:
+def _main(nest: Nest, holds: Callable[[Quantity], bool]) -> Statement:
     """The statement with most arithmetic; of several, the first. Where there is none, the one with most points."""
     busy = [s for s in nest.statements if s.operations] or list(nest.statements)
     best, most_work = busy[0], max(busy[0].operations, 1) * busy[0].domain
     for other in busy[1:]:
         work = max(other.operations, 1) * other.domain
-        if work > most_work:
+        if holds(below(most_work, work)):
             best, most_work = other, work
     return best
 
@@ -91,15 +95,19 @@ def _merged(loops: Sequence[Loop]) -> list[tuple[Loop, ...]]:
     return [tuple(loops[:surplus]), *((loop,) for loop in loops[surplus:])] if loops else []
 
 
-def _levels(main: Statement, loops: Sequence[tuple[Loop, ...]], memory: Memory) -> dict[str, list[int]]:
+def _levels(main: Statement, loops: Sequence[tuple[Loop, ...]], memory: Memory) -> dict[str, list[Quantity]]:
     """Footprints inside of 0, 1, ... of the main computation's loops."""
     written = set(main.written)
     buffers = by_buffer(main.accesses)
     reads = [buffer for buffer in buffers if buffer not in written]
-    found: dict[str, list[int]] = {name: [] for name in LEVELS}
+    found: dict[str, list[Quantity]] = {name: [] for name in LEVELS}
+    touched: dict[Buffer, Touched] = {}
     for depth in range(len(loops) + 1):
         running = {loop for run in loops[depth:] for loop in run}
-        touched = {buffer: memory.of(accesses, running) for buffer, accesses in buffers.items()}
+        stopped = set(loops[depth - 1]) if depth else set()
+        for buffer, accesses in buffers.items():
+            if not depth or memory.depend(accesses, stopped):
+                touched[buffer] = memory.of(accesses, running)
         total = _sum(touched.values())
         found["lines_written"].append(_sum(touched[b] for b in written).lines)
         for number in range(2):
@@ -114,7 +122,7 @@ def _sum(parts: Iterable[Touched]) -> Touched:
     return reduce(Touched.plus, parts, NOTHING)
 
 
-def _computation(main: Statement, memory: Memory, vector_bytes: int) -> dict[str, int]:
+def _computation(main: Statement, memory: Memory, vector_bytes: int) -> dict[str, Quantity]:
     lanes = [loop for loop in main.loops if loop.kind is ForKind.VECTORIZED]
     unrolled = [loop for loop in main.loops if loop.kind is ForKind.UNROLLED]
     parallel = [loop for loop in main.loops if loop.kind in (ForKind.PARALLEL, ForKind.THREAD)]
@@ -127,7 +135,7 @@ def _computation(main: Statement, memory: Memory, vector_bytes: int) -> dict[str
         "wide": _vectors(main, vector_bytes),
         "unrolled": product(loop.extent for loop in unrolled),
         "unroll_loops": len(unrolled),
-        "steps": reduce(most, (loop.unroll_steps for loop in main.loops), 0),
+        "steps": _largest(loop.unroll_steps for loop in main.loops),
         "parallel": product(loop.extent for loop in parallel),
         "parallel_loops": len(parallel),
         "loops": len(main.loops),
@@ -136,7 +144,7 @@ def _computation(main: Statement, memory: Memory, vector_bytes: int) -> dict[str
     }
 
 
-def _vectors(statement: Statement, vector_bytes: int) -> int:
+def _vectors(statement: Statement, vector_bytes: int) -> Quantity:
     """Machine vectors that one vector operation of the statement takes; 1 where it is not vectorized."""
     lanes = product(loop.extent for loop in statement.loops if loop.kind is ForKind.VECTORIZED)
     size = max((nbytes(access.buffer.dtype) for access in statement.accesses if access.is_write), default=4)
@@ -150,27 +158,31 @@ def _innermost(statement: Statement) -> Loop | None:
     return loops[-1] if loops else None
 
 
-def _stride(access: Access, loop: Loop, memory: Memory) -> int:
+def _stride(access: Access, loop: Loop, memory: Memory) -> Quantity:
     """Elements from one iteration to the next; 0 where there is no next one."""
-    between, total = 1, 0
+    between: Quantity = 1
+    total: Quantity = 0
     for index, extent in zip(reversed(access.indices), reversed(memory.shapes[access.buffer]), strict=True):
         total = total + step(index, loop) * between
         between = between * extent
     return total * least(loop.extent - 1, 1)
 
 
-def _moves(main: Statement, memory: Memory) -> dict[str, int]:
+def _moves(main: Statement, memory: Memory) -> dict[str, Quantity]:
     """How accesses move along the innermost loop: to the next element, not at all, or farther."""
     loop = _innermost(main)
-    contiguous = repeated = reads = writes = 0
+    contiguous: Quantity = 0
+    repeated: Quantity = 0
+    writes: Quantity = 0
+    reads = 0
     for access in main.accesses:
         stride = _stride(access, loop, memory) if loop is not None else 0
         if access.is_write:
-            writes = writes + combined("eq", stride, 1)
+            writes = writes + equal(stride, 1)
         elif access.buffer not in main.written:
             reads = reads + 1
-            contiguous = contiguous + combined("eq", stride, 1)
-            repeated = repeated + combined("eq", stride, 0)
+            contiguous = contiguous + equal(stride, 1)
+            repeated = repeated + equal(stride, 0)
     return {
         "contiguous": contiguous,
         "repeated": repeated,
@@ -189,19 +201,20 @@ def _tile_loops(statement: Statement) -> list[Loop]:
     return tile
 
 
-def _tile(main: Statement, memory: Memory, vector_bytes: int) -> dict[str, int]:
+def _tile(main: Statement, memory: Memory, vector_bytes: int) -> dict[str, Quantity]:
     """The register tile: results that are held, what is loaded for how much work, and how long it goes on."""
     tile = _tile_loops(main)
     steps = {loop for loop in tile if loop.kind is ForKind.UNROLLED}
     wide, lane = _vectors(main, vector_bytes), _innermost(main)
     written = set(main.written)
-    accumulators, loads = 0, 0
+    accumulators: Quantity = 0
+    loads: Quantity = 0
     for buffer, accesses in by_buffer(main.accesses).items():
         held = memory.elements(accesses, steps)
         if buffer in written:
             accumulators = accumulators + held * wide
         else:
-            stays = combined("eq", _stride(accesses[0], lane, memory), 0) if lane is not None else 0
+            stays = equal(_stride(accesses[0], lane, memory), 0) if lane is not None else 0
             loads = loads + held * (wide - stays * (wide - 1))
     touched = _sum(memory.of(accesses, set(tile)) for accesses in by_buffer(main.accesses).values())
     return {
@@ -216,21 +229,22 @@ def _tile(main: Statement, memory: Memory, vector_bytes: int) -> dict[str, int]:
     }
 
 
-def _covered(value: Sum, extent: int, tile: Set[Loop]) -> int:
+def _covered(value: Sum, extent: Quantity, tile: Set[Loop]) -> Quantity:
     """Values that whole tiles compute, of a variable with `extent` of them: what sticks out is computed in vain."""
     size = reach(value, tile, 0) + 1
     return ceil_div(extent, size) * size
 
 
-def _trip(main: Statement, tile: Sequence[Loop]) -> int:
+def _trip(main: Statement, tile: Sequence[Loop]) -> Quantity:
     """Iterations of the loops around the tile during which it adds to the same elements."""
     outputs = {
         loop for access in main.accesses if access.is_write for index in access.indices for loop in loops_in(index)
     }
-    same, trip = 1, 1
+    same: Quantity = 1
+    trip: Quantity = 1
     for loop in reversed(main.loops[: len(main.loops) - len(tile)]):
         if loop in outputs:
-            same = same * combined("eq", loop.extent, 1)
+            same = same * equal(loop.extent, 1)
         trip = trip * (1 + same * (loop.extent - 1))
     return trip
 
@@ -249,8 +263,8 @@ def _makers(nest: Nest, main: Statement) -> set[Statement]:
 
 def _group(
     members: Sequence[Statement], memory: Memory, shared: Mapping[Statement, int], vector_bytes: int
-) -> dict[str, int]:
-    total = dict.fromkeys(GROUP_NUMBERS, 0)
+) -> dict[str, Quantity]:
+    total: dict[str, Quantity] = dict.fromkeys(GROUP_NUMBERS, 0)
     for statement in members:
         runs = product(loop.extent for loop in statement.loops)
         lanes = product(loop.extent for loop in statement.loops if loop.kind is ForKind.VECTORIZED)
@@ -258,10 +272,10 @@ def _group(
         vectors = vectors * _vectors(statement, vector_bytes)
         loop = _innermost(statement)
         strides = [_stride(access, loop, memory) for access in statement.accesses] if loop is not None else []
-        unlike = sum_of(1 - combined("eq", x, 0) - combined("eq", x, 1) for x in strides)
+        unlike = sum_of(1 - equal(x, 0) - equal(x, 1) for x in strides)
         own = set(statement.loops[shared[statement] :])
         outside = product(loop.extent for loop in statement.loops[: shared[statement]])
-        part = {
+        part: dict[str, Quantity] = {
             "count": 1,
             "points": statement.domain,
             "runs": runs,
@@ -274,16 +288,19 @@ def _group(
     return total
 
 
-def sum_of(values: Iterable[int]) -> int:
-    return reduce(lambda a, b: a + b, values, 0)
+def sum_of(values: Iterable[Quantity]) -> Quantity:
+    total: Quantity = 0
+    for value in values:
+        total = total + value
+    return total
 
 
-def _lines(statement: Statement, running: Set[Loop], memory: Memory, *, write: bool) -> int:
+def _lines(statement: Statement, running: Set[Loop], memory: Memory, *, write: bool) -> Quantity:
     groups = by_buffer(access for access in statement.accesses if access.is_write == write)
     return _sum(memory.of(accesses, running) for accesses in groups.values()).lines
 
 
-def _program(nest: Nest, memory: Memory, shared: Mapping[Statement, int], vector_bytes: int) -> dict[str, int]:
+def _program(nest: Nest, memory: Memory, shared: Mapping[Statement, int], vector_bytes: int) -> dict[str, Quantity]:
     """The whole program: overhead of loops, size of code, memory for intermediates."""
     held = [_bytes(buffer, shape) for buffer, shape in memory.shapes.items() if buffer not in nest.params]
     return {
@@ -292,17 +309,25 @@ def _program(nest: Nest, memory: Memory, shared: Mapping[Statement, int], vector
         "regions": sum_of(_regions(s, shared[s]) for s in nest.statements),
         "code": sum_of(_code(s, vector_bytes) for s in nest.statements),
         "workspace": sum_of(held),
-        "largest": reduce(most, held, 0),
+        "largest": _largest(held),
     }
 
 
-def _bytes(buffer: Buffer, shape: Sequence[int]) -> int:
+def _largest(values: Iterable[Quantity]) -> Quantity:
+    found: Quantity = 0
+    for value in values:
+        found = most(found, value)
+    return found
+
+
+def _bytes(buffer: Buffer, shape: Sequence[Quantity]) -> Quantity:
     return product(shape) * nbytes(buffer.dtype)
 
 
-def _iterations(statement: Statement, shared: int) -> int:
+def _iterations(statement: Statement, shared: int) -> Quantity:
     """How often control goes round one of the statement's own loops."""
-    around, total = product(loop.extent for loop in statement.loops[:shared]), 0
+    around = product(loop.extent for loop in statement.loops[:shared])
+    total: Quantity = 0
     for loop in statement.loops[shared:]:
         if loop.kind not in (ForKind.UNROLLED, ForKind.VECTORIZED):
             around = around * loop.extent
@@ -310,7 +335,7 @@ def _iterations(statement: Statement, shared: int) -> int:
     return total
 
 
-def _regions(statement: Statement, shared: int) -> int:
+def _regions(statement: Statement, shared: int) -> Quantity:
     """How often the statement's own parallel loops are started."""
     for position, loop in enumerate(statement.loops):
         if loop.kind in (ForKind.PARALLEL, ForKind.THREAD):
@@ -318,7 +343,7 @@ def _regions(statement: Statement, shared: int) -> int:
     return 0
 
 
-def _code(statement: Statement, vector_bytes: int) -> int:
+def _code(statement: Statement, vector_bytes: int) -> Quantity:
     """Instructions of the straight code in the innermost loop."""
     copies = product(loop.extent for loop in statement.loops if loop.kind is ForKind.UNROLLED)
     return copies * _vectors(statement, vector_bytes) * (statement.operations + len(statement.accesses))

@@ -8,12 +8,13 @@ from typing import TypeAlias
 
 from pegbox.expr.dtypes import nbytes
 from pegbox.expr.nodes import Buffer
-from pegbox.expr.open_int import least
 from pegbox.features.index import Loop, Sum, loops_in, reach
 from pegbox.features.nest import Access, Nest, Statement
-from pegbox.features.traced import TracedInt, ceil_div, combined, most
+from pegbox.features.symbol import Quantity, at_most, ceil_div, least, most, product
+from pegbox.features.traced import quantity
 
-Counts: TypeAlias = tuple[tuple[int, int], ...]
+Count: TypeAlias = tuple[Quantity, Quantity]
+Counts: TypeAlias = tuple[Count, ...]
 """Along each dimension: how many indices occur, and how many there are from the first to the last."""
 
 LINE = 64
@@ -24,9 +25,9 @@ PAGE = 4096
 class Touched:
     """What is touched of one buffer, or of several."""
 
-    bytes: int = 0
-    lines: int = 0
-    pages: int = 0
+    bytes: Quantity = 0
+    lines: Quantity = 0
+    pages: Quantity = 0
 
     def plus(self, other: Touched) -> Touched:
         if other is NOTHING:
@@ -43,67 +44,67 @@ class Touched:
 NOTHING = Touched()
 
 
-def product(values: Iterable[int]) -> int:
-    result = 1
-    for value in values:
-        if type(value) is not int or value != 1:
-            result = value if type(result) is int and result == 1 else result * value
-    return result
+Known: TypeAlias = dict[tuple[Counts, tuple[Quantity, ...], int], Touched]
+"""What is touched, by counts, shape and bytes of an element. Made of symbols it holds for all programs of their graph."""
 
 
 class Memory:
-    """Footprints in one program."""
+    """Footprints in one program; `known` are those of other programs, and takes in new ones."""
 
-    def __init__(self, nest: Nest) -> None:
+    def __init__(self, nest: Nest, known: Known) -> None:
         self.shapes = _shapes(nest)
-        self._loops: dict[Access, tuple[tuple[Loop | None, ...], ...]] = {}
-        self._counted: dict[tuple[Access, tuple[Loop | None, ...]], Counts] = {}
-        self._touched: dict[tuple[object, ...], Touched] = {}
+        self._loops: dict[Sum, tuple[Loop | None, ...]] = {}
+        self._counted: dict[tuple[Sum, Quantity, tuple[Loop | None, ...]], Count] = {}
+        self._known = known
 
     def of(self, accesses: Iterable[Access], running: Set[Loop]) -> Touched:
         """What accesses of one buffer touch while some loops run."""
         total: Touched | None = None
         for access in accesses:
+            shape, size = self.shapes[access.buffer], nbytes(access.buffer.dtype)
             counts = self._counts(access, running)
-            key = (access.buffer, *(identity(x) for count in counts for x in count))
-            found = self._touched.get(key)
+            key = counts, shape, size
+            found = self._known.get(key)
             if found is None:
-                shape, size = self.shapes[access.buffer], nbytes(access.buffer.dtype)
-                found = self._touched[key] = _touched(counts, shape, size)
+                found = self._known[key] = _touched(counts, shape, size)
             total = found if total is None or total is found else total.joined(found)
         return total or NOTHING
 
-    def elements(self, accesses: Iterable[Access], running: Set[Loop]) -> int:
+    def depend(self, accesses: Iterable[Access], loops: Set[Loop]) -> bool:
+        """Does what is touched depend on whether these loops run?"""
+        return any(not loops.isdisjoint(self._loops_of(index)) for access in accesses for index in access.indices)
+
+    def elements(self, accesses: Iterable[Access], running: Set[Loop]) -> Quantity:
         """How many different elements they touch."""
-        largest = 0
+        largest: Quantity = 0
         for access in accesses:
             largest = most(largest, product(points for points, _ in self._counts(access, running)))
         return largest
 
     def _counts(self, access: Access, running: Set[Loop]) -> Counts:
-        loops = self._loops.get(access)
-        if loops is None:
-            loops = self._loops[access] = tuple(tuple(loops_in(index)) for index in access.indices)
-        moving = tuple(loop for each in loops for loop in each if loop is None or loop in running)
-        found = self._counted.get((access, moving))
+        extents = self.shapes[access.buffer]
+        return tuple([self._count(*dim, running) for dim in zip(access.indices, extents, strict=True)])
+
+    def _count(self, index: Sum, extent: Quantity, running: Set[Loop]) -> Count:
+        """Of one dimension."""
+        moving = tuple([loop for loop in self._loops_of(index) if loop is None or loop in running])
+        found = self._counted.get((index, extent, moving))
         if found is None:
-            dims = zip(access.indices, loops, self.shapes[access.buffer], strict=True)
-            found = tuple(_count(index, each, extent, running) for index, each, extent in dims)
-            self._counted[access, moving] = found
+            found = self._counted[index, extent, moving] = _count(index, moving, extent, running)
         return found
 
+    def _loops_of(self, index: Sum) -> tuple[Loop | None, ...]:
+        loops = self._loops.get(index)
+        if loops is None:
+            loops = self._loops[index] = tuple(loops_in(index))
+        return loops
 
-def _count(index: Sum, loops: Iterable[Loop | None], extent: int, running: Set[Loop]) -> tuple[int, int]:
+
+def _count(index: Sum, moving: Sequence[Loop | None], extent: Quantity, running: Set[Loop]) -> Count:
     span = least(reach(index, running, extent - 1) + 1, extent)
-    moving = [loop for loop in loops if loop is None or loop in running]
     if None in moving:
         return span, span
     return least(span, product(loop.extent for loop in moving if loop is not None)), span
-
-
-def identity(value: int) -> object:
-    """Tells numbers apart by how they were made, without asking for their values."""
-    return ("node", value.node) if isinstance(value, TracedInt) else value
 
 
 def by_buffer(accesses: Iterable[Access]) -> dict[Buffer, list[Access]]:
@@ -113,20 +114,24 @@ def by_buffer(accesses: Iterable[Access]) -> dict[Buffer, list[Access]]:
     return grouped
 
 
-def _touched(counts: Counts, shape: Sequence[int], size: int) -> Touched:
+def _touched(counts: Counts, shape: Sequence[Quantity], size: int) -> Touched:
     """Rows that are touched whole join the next ones: then what is touched is one long run."""
-    run, runs, whole, inside = 1, 1, 1, True
-    between, span = 1, 1  # from one index to the next; from the first element to behind the last
+    run: Quantity = 1
+    runs: Quantity = 1
+    whole: Quantity = 1
+    between: Quantity = 1  # from one index to the next
+    span: Quantity = 1  # from the first element to behind the last
+    inside = True
     for (points, reached), extent in zip(reversed(counts), reversed(shape), strict=True):
         count = reached if inside else points
         run, runs = run * (1 + whole * (count - 1)), runs * (1 + (1 - whole) * (count - 1))
-        whole = whole * combined("le", extent, points)
+        whole = whole * at_most(extent, points)
         span = span + (reached - 1) * between
         between, inside = between * extent, False
     elements = product(points for points, _ in counts)
-    sparse = bool(counts) and identity(counts[-1][0]) != identity(counts[-1][1])
+    sparse = bool(counts) and counts[-1][0] != counts[-1][1]
 
-    def units(unit: int) -> int:
+    def units(unit: int) -> Quantity:
         found = runs * ceil_div(run * size, unit)
         if len(counts) > 1:
             found = least(found, ceil_div(span * size, unit))
@@ -135,7 +140,7 @@ def _touched(counts: Counts, shape: Sequence[int], size: int) -> Touched:
     return Touched(elements * size, units(LINE), units(PAGE))
 
 
-def _shapes(nest: Nest) -> dict[Buffer, tuple[int, ...]]:
+def _shapes(nest: Nest) -> dict[Buffer, tuple[Quantity, ...]]:
     """Shapes of buffers; of an intermediate, what is in use inside of the loops around all of its uses.
 
     That is how much of it lowering allocates (`pegbox.loops.passes.compact`).
@@ -144,17 +149,18 @@ def _shapes(nest: Nest) -> dict[Buffer, tuple[int, ...]]:
     for statement in nest.statements:
         for access in statement.accesses:
             uses.setdefault(access.buffer, []).append((statement, access))
-    return {buffer: buffer.shape if buffer in nest.params else _used(buffer, found) for buffer, found in uses.items()}
+    wholes = {buffer: tuple([quantity(extent) for extent in buffer.shape]) for buffer in uses}
+    return {b: wholes[b] if b in nest.params else _used(wholes[b], found) for b, found in uses.items()}
 
 
-def _used(buffer: Buffer, uses: Sequence[tuple[Statement, Access]]) -> tuple[int, ...]:
+def _used(whole: Sequence[Quantity], uses: Sequence[tuple[Statement, Access]]) -> tuple[Quantity, ...]:
     common = uses[0][0].loops
     for statement, _ in uses:
         same = [a is b for a, b in zip(common, statement.loops, strict=False)]
         common = common[: same.index(False) if False in same else len(same)]
     shape = []
-    for dim, extent in enumerate(buffer.shape):
-        widest = 0
+    for dim, extent in enumerate(whole):
+        widest: Quantity = 0
         for statement, access in uses:
             inner = set(statement.loops) - set(common)
             widest = most(widest, reach(access.indices[dim], inner, extent - 1))

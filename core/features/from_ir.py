@@ -8,6 +8,7 @@ from pegbox.expr.nodes import Var
 from pegbox.features.index import Loop, Sum, index_of
 from pegbox.features.nest import Nest, Statement
 from pegbox.features.statements import statements_of, unroll_steps
+from pegbox.features.traced import quantity
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt
 
 
@@ -19,7 +20,7 @@ def nest_of_function(func: Function) -> Nest:
 def _statements(stmt: Stmt, loops: tuple[Loop, ...], values: Mapping[Var, Sum]) -> Iterator[Statement]:
     match stmt:
         case For(var, extent, body, kind, annotations):
-            loop = Loop(var.name, extent, kind, unroll_steps(dict(annotations)))
+            loop = Loop(var.name, quantity(extent), kind, unroll_steps(dict(annotations)))
             yield from _statements(body, (*loops, loop), {**values, var: Sum(((loop, 1),))})
         case Seq(stmts):
             for each in stmts:

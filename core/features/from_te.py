@@ -13,12 +13,12 @@ from pegbox.compute.reducer import Reduce
 from pegbox.compute.tensor import ComputeOp, IterVar, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Expr, Load
-from pegbox.expr.open_int import least
 from pegbox.expr.visit import rewrite, substitute
 from pegbox.features.index import Loop, Sum, digit, fixed, reach
 from pegbox.features.nest import Access, Nest, Statement
 from pegbox.features.statements import statements_of, unroll_steps
-from pegbox.features.traced import ceil_div, most
+from pegbox.features.symbol import Quantity, ceil_div, least, most
+from pegbox.features.traced import quantity
 from pegbox.loops.from_compute import block_of
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule.te.schedule import TESchedule
@@ -81,7 +81,7 @@ def _mapped(body: Expr, change: Callable[[Expr], Expr]) -> Expr:
 def _place(stage: Stage, op: ComputeOp, placed: Mapping[int, _Placed]) -> _Placed:
     place = stage.place
     around: tuple[Loop, ...] = ()
-    extents = {iv: iv.extent for iv in (*op.axis, *op.reduce_axis)}
+    extents = {iv: quantity(iv.extent) for iv in (*op.axis, *op.reduce_axis)}
     bases = {iv: Sum(()) for iv in extents}
     if isinstance(place, At):
         host = placed.get(id(place.stage))
@@ -100,7 +100,7 @@ def _narrow(
     op: ComputeOp,
     around: Sequence[Loop],
     placed: Mapping[int, _Placed],
-    extents: dict[IterVar, int],
+    extents: dict[IterVar, Quantity],
     bases: dict[IterVar, Sum],
 ) -> None:
     """Only what is needed in one iteration of the loops around is computed there."""
@@ -115,26 +115,28 @@ def _narrow(
     outer = set(around)
     for dim, iv in enumerate(op.axis):
         first: Sum | None = None
-        low = high = 0
+        whole = quantity(iv.extent)
+        low: Quantity = 0
+        high: Quantity = 0
         for access, statement in needed:
             index = access.indices[dim]
             start = fixed(index, outer)
-            end = start.const + reach(index, set(statement.loops) - outer, iv.extent - 1)
+            end = start.const + reach(index, set(statement.loops) - outer, whole - 1)
             low, high = (start.const, end) if first is None else (least(low, start.const), most(high, end))
             first = first or start
         if first is not None:
-            extents[iv] = least(iv.extent, high - low + 1)
+            extents[iv] = least(whole, high - low + 1)
             bases[iv] = Sum(first.terms, low)
 
 
-def _loops(stage: Stage, extents: Mapping[IterVar, int]) -> tuple[dict[IterVar, Loop], dict[IterVar, Sum]]:
+def _loops(stage: Stage, extents: Mapping[IterVar, Quantity]) -> tuple[dict[IterVar, Loop], dict[IterVar, Sum]]:
     """The loops that are left after all relations, and what the axes are in terms of them."""
     extent = dict(extents)
     for relation in stage.relations:
         match relation:
             case SplitRelation(parent, outer, inner, factor, nparts):
                 whole = extent[parent]
-                small = least(factor if factor is not None else nparts or 1, whole)
+                small = least(quantity(factor if factor is not None else nparts or 1), whole)
                 large = ceil_div(whole, small)
                 extent[outer], extent[inner] = (large, small) if factor is not None else (small, large)
             case FuseRelation(outer, inner, fused):
@@ -151,6 +153,6 @@ def _loops(stage: Stage, extents: Mapping[IterVar, int]) -> tuple[dict[IterVar, 
     return by_var, values
 
 
-def _loop(stage: Stage, iv: IterVar, extent: int) -> Loop:
+def _loop(stage: Stage, iv: IterVar, extent: Quantity) -> Loop:
     pragmas = {f"pragma_{name}": value for name, value in stage.pragmas.get(iv, {}).items()}
     return Loop(iv.name, extent, stage.kinds.get(iv, ForKind.SERIAL), unroll_steps(pragmas))

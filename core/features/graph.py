@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pegbox.features.symbol import Quantity, Symbol
 from pegbox.space.digits import Digits
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -60,6 +61,7 @@ class Graph:
         self._known: dict[tuple[Any, ...], int] = {}
         self._applied: dict[tuple[str, int, int], int] = {}
         self._constants: dict[float, int] = {}
+        self._symbols: dict[int, Symbol] = {}
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -80,6 +82,19 @@ class Graph:
         if found is None:
             found = self._constants[value] = self.table(-1, np.array([value], dtype=np.float64))
         return found
+
+    def symbol(self, node: int) -> Quantity:
+        """The node as something to calculate with; a constant is an int."""
+        found = self._symbols.get(node)
+        if found is not None:
+            return found
+        if self.is_constant(node):
+            return int(self.nodes[node].low)
+        return self._symbols.setdefault(node, Symbol(self, node))
+
+    def node_of(self, quantity: Quantity) -> int:
+        """The node that `quantity` stands for."""
+        return quantity.node if isinstance(quantity, Symbol) else self.constant(quantity)
 
     def is_constant(self, node: int) -> bool:
         """Is it the same in all configurations?"""

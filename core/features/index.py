@@ -1,7 +1,6 @@
 """Indices as sums over loops, and over what `//` and `%` make of such sums: how far they reach, how they move.
 
-Coefficients may be traced (`pegbox.features.traced`); nothing here asks for their values, so that nothing here depends
-on the configuration but through arithmetic.
+Coefficients may be symbols (`pegbox.features.symbol`): nothing here depends on the configuration but through arithmetic.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pegbox.expr.nodes import Binary, Cast, Const, Expr, Select, Var
-from pegbox.expr.open_int import least
-from pegbox.features.traced import combined, most
+from pegbox.features.symbol import Quantity, least, most
+from pegbox.features.traced import quantity
 from pegbox.loops.nodes import ForKind
 
 
@@ -21,9 +20,9 @@ class Loop:
     """A loop of a nest; one that several statements share is one object."""
 
     name: str
-    extent: int
+    extent: Quantity
     kind: ForKind = ForKind.SERIAL
-    unroll_steps: int = 0
+    unroll_steps: Quantity = 0
     """What the pragma "auto_unroll_max_step" says."""
 
 
@@ -33,7 +32,7 @@ class Digit:
 
     op: str
     value: Sum
-    divisor: int
+    divisor: Quantity
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +54,16 @@ Atom: TypeAlias = "Loop | Digit | Choice | Anywhere"
 class Sum:
     """Sum of coefficient × atom, plus a constant."""
 
-    terms: tuple[tuple[Atom, int], ...]
-    const: int = 0
+    terms: tuple[tuple[Atom, Quantity], ...]
+    const: Quantity = 0
 
-    def plus(self, other: Sum, scale: int = 1) -> Sum:
-        merged: dict[Atom, int] = dict(self.terms)
+    def plus(self, other: Sum, scale: Quantity = 1) -> Sum:
+        merged: dict[Atom, Quantity] = dict(self.terms)
         for atom, coefficient in other.terms:
             merged[atom] = merged[atom] + coefficient * scale if atom in merged else coefficient * scale
         return Sum(tuple(merged.items()), self.const + other.const * scale)
 
-    def times(self, factor: int) -> Sum:
+    def times(self, factor: Quantity) -> Sum:
         return Sum(tuple((atom, coefficient * factor) for atom, coefficient in self.terms), self.const * factor)
 
 
@@ -72,7 +71,7 @@ def index_of(expr: Expr, values: Mapping[Var, Sum]) -> Sum:
     """An index expression over variables whose values are known as sums."""
     match expr:
         case Const(value) if isinstance(value, int):
-            return Sum((), value)
+            return Sum((), quantity(value))
         case Var() if expr in values:
             return values[expr]
         case Binary("add", a, b):
@@ -82,7 +81,7 @@ def index_of(expr: Expr, values: Mapping[Var, Sum]) -> Sum:
         case Binary("mul", a, b):
             return _product(index_of(a, values), index_of(b, values))
         case Binary("floordiv" | "floormod" as op, a, Const(divisor)) if isinstance(divisor, int):
-            return digit(op, index_of(a, values), divisor)
+            return digit(op, index_of(a, values), quantity(divisor))
         case Binary("min" | "max", a, b) | Select(_, a, b):
             return Sum(((Choice((index_of(a, values), index_of(b, values))), 1),))
         case Cast(_, a):
@@ -91,11 +90,11 @@ def index_of(expr: Expr, values: Mapping[Var, Sum]) -> Sum:
             return Sum(((Anywhere(), 1),))
 
 
-def digit(op: str, value: Sum, divisor: int) -> Sum:
+def digit(op: str, value: Sum, divisor: Quantity) -> Sum:
     """`value // divisor` or `value % divisor` as a sum of one atom; a constant stays one."""
     if not value.terms:
-        return Sum((), combined("floordiv" if op == "floordiv" else "mod", value.const, divisor))
-    if type(divisor) is int and divisor == 1:
+        return Sum((), value.const // divisor if op == "floordiv" else value.const % divisor)
+    if isinstance(divisor, int) and divisor == 1:
         return value if op == "floordiv" else Sum(())
     return Sum(((Digit(op, value, divisor), 1),))
 
@@ -106,23 +105,23 @@ def _product(a: Sum, b: Sum) -> Sum:
     return b.times(a.const) if not a.terms else Sum(((Anywhere(), 1),))
 
 
-def reach(value: Sum, running: Set[Loop], limit: int) -> int:
+def reach(value: Sum, running: Set[Loop], limit: Quantity) -> Quantity:
     """Largest less smallest value while the loops in `running` run; `limit` is that of what is not known.
 
     For `//` and `%` the least value is taken to be a multiple of the divisor, which it is for tiles.
     """
-    total = 0
+    total: Quantity = 0
     for atom, coefficient in value.terms:
         total = total + _size(coefficient) * _reach_of(atom, running, limit)
     return total
 
 
-def _size(coefficient: int) -> int:
+def _size(coefficient: Quantity) -> Quantity:
     """The absolute value."""
-    return most(coefficient, 0 - coefficient)
+    return abs(coefficient) if isinstance(coefficient, int) else most(coefficient, -coefficient)
 
 
-def _reach_of(atom: Atom, running: Set[Loop], limit: int) -> int:
+def _reach_of(atom: Atom, running: Set[Loop], limit: Quantity) -> Quantity:
     match atom:
         case Loop():
             return atom.extent - 1 if atom in running else 0
@@ -131,7 +130,7 @@ def _reach_of(atom: Atom, running: Set[Loop], limit: int) -> int:
         case Digit(_, value, divisor):
             return least(_reach_within(value, divisor, running, limit), divisor - 1)
         case Choice(values):
-            widest = 0
+            widest: Quantity = 0
             for each in values:
                 widest = most(widest, reach(each, running, limit))
             return widest
@@ -139,11 +138,11 @@ def _reach_of(atom: Atom, running: Set[Loop], limit: int) -> int:
             return limit
 
 
-def _reach_within(value: Sum, divisor: int, running: Set[Loop], limit: int) -> int:
+def _reach_within(value: Sum, divisor: Quantity, running: Set[Loop], limit: Quantity) -> Quantity:
     """As `reach`, without the terms that move by multiples of the divisor."""
-    total = 0
+    total: Quantity = 0
     for atom, coefficient in value.terms:
-        counts = least(combined("mod", coefficient, divisor), 1)
+        counts = least(coefficient % divisor, 1)
         total = total + counts * _size(coefficient) * _reach_of(atom, running, limit)
     return total
 
@@ -164,22 +163,22 @@ def loops_in(value: Sum) -> list[Loop | None]:
     return list(found)
 
 
-def step(value: Sum, loop: Loop) -> int:
+def step(value: Sum, loop: Loop) -> Quantity:
     """By how much the value moves from one iteration of a loop to the next, in general."""
-    total = 0
+    total: Quantity = 0
     for atom, coefficient in value.terms:
         total = total + coefficient * _step_of(atom, loop)
     return total
 
 
-def _step_of(atom: Atom, loop: Loop) -> int:
+def _step_of(atom: Atom, loop: Loop) -> Quantity:
     match atom:
         case Loop():
             return 1 if atom is loop else 0
         case Digit("floordiv", value, divisor):
             return step(value, loop) // divisor
         case Digit(_, value, divisor):
-            return combined("mod", step(value, loop), divisor)
+            return step(value, loop) % divisor
         case Choice(values):
             return step(values[0], loop)
         case _:

@@ -30,8 +30,8 @@ class Statement:
 
     name: str
     loops: tuple[Loop, ...]
-    domain: int
-    iters: tuple[tuple[Sum, int], ...]
+    domain: Quantity
+    iters: tuple[tuple[Sum, Quantity], ...]
     operations: int
     accesses: tuple[Access, ...]
     is_reduction: bool

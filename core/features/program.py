@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,14 @@ from pegbox.errors import PegboxError, SpaceError
 from pegbox.features.classes import Classes, Conflict, Leaf, Rows
 from pegbox.features.collector import without_collection
 from pegbox.features.describe import WIDTH, describe
+from pegbox.features.footprint import Known
 from pegbox.features.formulas import Features, Machine, compute
 from pegbox.features.from_ir import nest_of_function
 from pegbox.features.from_te import nest_of_stages
 from pegbox.features.graph import Evaluation, Floats
 from pegbox.features.groups import Groups
+from pegbox.features.row_values import RowValues
+from pegbox.features.symbol import Quantity
 from pegbox.features.traced import Recorder
 from pegbox.features.tracing import Numbers, traced_view
 from pegbox.schedule.schedule import Schedule
@@ -73,6 +76,7 @@ class ProgramFeatures:
         self._numbers = Numbers(self.task.space)
         self._classes = Classes(self._numbers.graph)
         self._groups = Groups(self._numbers.graph)
+        self._footprints: Known = {}
         self._primed = False
 
     @property
@@ -149,7 +153,7 @@ class ProgramFeatures:
     def _add(self, row: Digits) -> None:
         """Find the class of a row. Where numbers got through untraced, pin the knobs that they came from."""
         numbers, recorder = self._traced(row)
-        nodes = None if numbers is None else tuple(recorder.node(number) for number in numbers)
+        nodes = None if numbers is None else tuple(map(self._numbers.graph.node_of, numbers))
         try:
             leaf = self._classes.add(recorder.guards, nodes, row)
         except Conflict as conflict:
@@ -184,7 +188,7 @@ class ProgramFeatures:
 
     def _holds(self, leaf: Leaf, member: Digits) -> bool:
         """Is the class's description of a member the one that an untraced run gives?"""
-        numbers = self._described(ApplyingConfig(self.task.space.config(member.tolist()), self.task.target))
+        numbers = self._plain(self.task.space.config(member.tolist()))
         if numbers is None or leaf.nodes is None:
             return numbers is None and leaf.nodes is None
         plan = Evaluation(self._numbers.graph, leaf.nodes)
@@ -219,25 +223,30 @@ class ProgramFeatures:
         """The questions of the traced run of a row, with the answers."""
         return list(self._traced(row)[1].guards.items())
 
-    def _traced(self, row: Digits) -> tuple[list[int] | None, Recorder]:
+    def _traced(self, row: Digits) -> tuple[list[Quantity] | None, Recorder]:
         """The numbers of a traced run; None where the template refuses."""
-        recorder = Recorder(self._numbers.graph)
+        recorder = Recorder(self._numbers.graph, RowValues(self._numbers.graph, row))
         config = self.task.space.config(row.tolist())
+        view = traced_view(config, self.task.target, self._numbers, recorder, self._pinned)
         try:
-            return self._described(
-                traced_view(config, self.task.target, self._numbers, recorder, self._pinned)
-            ), recorder
+            return self._described(view, recorder.holds, self._footprints), recorder
         finally:
             recorder.open = False
 
-    def _described(self, view: TemplateConfig) -> list[int] | None:
+    def _plain(self, config: Config) -> list[Quantity] | None:
+        """The numbers of one configuration, from a run for it alone."""
+        return self._described(ApplyingConfig(config, self.task.target), bool, {})
+
+    def _described(
+        self, view: TemplateConfig, holds: Callable[[Quantity], bool], known: Known
+    ) -> list[Quantity] | None:
         """The numbers of one configuration; None where the template refuses it."""
         try:
             made, tensors = self.task._run(view)
             nest = nest_of_function(made.func) if isinstance(made, Schedule) else nest_of_stages(made, tensors)
         except PegboxError:
             return None
-        return describe(nest, self.task.target.vector_bits // 8)
+        return describe(nest, self.task.target.vector_bits // 8, holds=holds, known=known)
 
     def of(self, configs: Sequence[Config]) -> Features:
         """The features of configurations, of shape (len(configs), len(names))."""
@@ -252,7 +261,7 @@ class ProgramFeatures:
 
     def direct(self, config: Config) -> Features:
         """The features of one configuration, from a run for it alone: slow, and what those of many must equal."""
-        numbers = self._described(ApplyingConfig(config, self.task.target))
+        numbers = self._plain(config)
         columns = np.array(numbers if numbers is not None else [0] * WIDTH, dtype=np.float64)[:, None]
         return np.asarray(finished(columns, np.array([numbers is None]), self._machine)[0])
 

@@ -9,6 +9,8 @@ from pegbox.expr.nodes import Expr, Load, Var
 from pegbox.expr.visit import loads
 from pegbox.features.index import Loop, Sum, index_of
 from pegbox.features.nest import Access, Statement
+from pegbox.features.symbol import Quantity
+from pegbox.features.traced import quantity
 from pegbox.loops.nodes import Alloc, Block, BlockRealize, Evaluate, For, If, Seq, Stmt, Store
 from pegbox.task.flop import operations
 
@@ -34,13 +36,13 @@ def statements_of(block: Block, values: Sequence[Sum], loops: Sequence[Loop]) ->
     """The statements of a block whose variables have `values`, inside of `loops`."""
     body = _Body((), dict(zip((it.var for it in block.iters), values, strict=True)))
     _collect(block.body, body)
-    iters = tuple((value, it.extent) for value, it in zip(values, block.iters, strict=True))
+    iters = tuple((value, quantity(it.extent)) for value, it in zip(values, block.iters, strict=True))
     return [_statement(block, part, loops, iters) for part in body.flat()]
 
 
-def _statement(block: Block, part: _Body, loops: Sequence[Loop], iters: tuple[tuple[Sum, int], ...]) -> Statement:
+def _statement(block: Block, part: _Body, loops: Sequence[Loop], iters: tuple[tuple[Sum, Quantity], ...]) -> Statement:
     own = tuple((Sum(((loop, 1),)), loop.extent) for loop in part.inner)
-    domain = 1
+    domain: Quantity = 1
     for _, extent in (*iters, *own):
         domain = extent * domain
     return Statement(
@@ -64,7 +66,7 @@ def _collect(stmt: Stmt, into: _Body) -> None:
         case Alloc(_, body):
             _collect(body, into)
         case For(var, extent, body, kind):
-            loop = Loop(var.name, extent, kind)
+            loop = Loop(var.name, quantity(extent), kind)
             part = _Body((*into.inner, loop), {**into.values, var: Sum(((loop, 1),))})
             _collect(body, part)
             into.parts.append(part)
@@ -95,7 +97,7 @@ def _evaluate(expr: Expr, into: _Body) -> None:
         _touch(load, into, is_write=False)
 
 
-def unroll_steps(annotations: Mapping[str, object]) -> int:
+def unroll_steps(annotations: Mapping[str, object]) -> Quantity:
     """The limit that the pragma "auto_unroll_max_step" gives, 0 where there is none."""
     steps = annotations.get("pragma_auto_unroll_max_step", 0)
-    return steps if isinstance(steps, int) else 0
+    return quantity(steps) if isinstance(steps, int) else 0

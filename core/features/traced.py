@@ -11,11 +11,12 @@ C code that takes an int as it is (`range`, indexing, hashing) goes unnoticed; w
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pegbox.expr.open_int import OpenInt
 from pegbox.features.graph import Graph
+from pegbox.features.symbol import Quantity, Symbol
 
 PLAIN: dict[str, Callable[[int, int], int]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv,
@@ -27,8 +28,9 @@ PLAIN: dict[str, Callable[[int, int], int]] = {
 class Recorder:
     """The expressions and guards of one run."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, values: Mapping[int, int] | None = None) -> None:
         self.graph = graph
+        self._values: Mapping[int, int] = {} if values is None else values  # of the nodes, in the configuration of the run
         self.guards: dict[int, int] = {}  # node: the value it had, in the order of asking
         self.open = True
         self.made: dict[tuple[str, int, int, int], int] = {}
@@ -47,6 +49,13 @@ class Recorder:
         """The run goes on as it does only where the node has this value."""
         if self.open and not self.graph.is_constant(node):
             self.guards.setdefault(node, value)
+
+    def holds(self, truth: Quantity) -> bool:
+        """Is what is 1 or 0 true in this run? It goes on so only where it is the same."""
+        if not isinstance(truth, Symbol):
+            return bool(truth)
+        self.guard(truth.node, self._values[truth.node])
+        return bool(self._values[truth.node])
 
     def pin(self, number: TracedInt) -> None:
         self.guard(number.node, int(number))
@@ -87,7 +96,7 @@ class TracedInt(OpenInt):
         return self
 
     def __abs__(self) -> int:
-        return most(self, -self)
+        return combined("max", self, -self)
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -120,13 +129,11 @@ def combined(op: str, a: int, b: int) -> int:
     return found
 
 
-def most(a: int, b: int) -> int:
-    """The larger one, without asking which."""
-    return combined("max", a, b)
-
-
-def ceil_div(a: int, b: int) -> int:
-    return -(-a // b)
+def quantity(number: int) -> Quantity:
+    """A number of a template as it is in all configurations."""
+    if type(number) is TracedInt and number.recorder.open:
+        return number.recorder.graph.symbol(number.node)
+    return number
 
 
 def _arithmetic(op: str, name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:

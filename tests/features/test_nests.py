@@ -30,7 +30,7 @@ def test_stages_and_the_replayed_program_are_described_alike(task_of: Callable[.
             stages, tensors = task._run(ApplyingConfig(config, task.target))
         except InvalidConfig:
             continue
-        short = describe(nest_of_stages(stages, tensors), 64)
-        whole = describe(nest_of_function(task.schedule(config).func), 64)
+        short = describe(nest_of_stages(stages, tensors), 64, holds=bool, known={})
+        whole = describe(nest_of_function(task.schedule(config).func), 64, holds=bool, known={})
         unlike = {name: (short[at], whole[at]) for name, at in LAYOUT.items() if short[at] != whole[at]}
         assert not unlike, str(config)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pegbox.expr.open_int import least
 from pegbox.features.graph import Evaluation, Graph
-from pegbox.features.traced import Recorder, TracedInt, ceil_div, combined, most
+from pegbox.features.traced import Recorder, TracedInt, combined
 
 VALUES = {0: [1, 2, 3, 4, 6, 8], 1: [5, 16, 7, 64]}
 """What two knobs stand for, by digit."""
@@ -30,8 +30,8 @@ def traced(digits: tuple[int, int]) -> tuple[Recorder, int, int]:
 
 
 OPERATIONS: list[Callable[[int, int], int]] = [
-    operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, least, most, ceil_div,
-    lambda a, b: combined("le", a, b), lambda a, b: combined("eq", a, b), lambda a, b: -a + abs(b),
+    operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, least,
+    lambda a, b: combined("max", a, b), lambda a, b: combined("le", a, b), lambda a, b: combined("eq", a, b), lambda a, b: -a + abs(b),
     lambda a, b: divmod(a, b)[0],
 ]  # fmt: skip
 

@@ -1,0 +1,113 @@
+"""Numbers of a program as expressions over the knobs, without values: what descriptions of programs are made of.
+
+A traced integer (`pegbox.features.traced`) is the value of one configuration, because templates need one. What is
+computed from the loops of a program needs none: there a `Symbol` stands for the number in all configurations at once. It
+has arithmetic, and no comparison: nothing that is made of symbols can depend on the configuration in another way. So
+what was made of the same symbols for one program holds for the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
+
+if TYPE_CHECKING:
+    from pegbox.features.graph import Graph
+
+Quantity: TypeAlias = "int | Symbol"
+
+
+class Symbol:
+    """A node of `graph` that is no constant; `Graph.symbol` makes them, one for each node."""
+
+    __slots__ = ("_made", "graph", "node")
+
+    def __init__(self, graph: Graph, node: int) -> None:
+        self.graph, self.node = graph, node
+        self._made: dict[tuple[str, Quantity], Quantity] = {}
+
+    def apply(self, op: str, other: Quantity) -> Quantity:
+        """`self op other`; `op` is a key of `pegbox.features.graph.OPERATIONS`."""
+        found = self._made.get((op, other))
+        if found is None:
+            graph = self.graph
+            found = self._made[op, other] = graph.symbol(graph.apply(op, self.node, graph.node_of(other)))
+        return found
+
+    def after(self, op: str, other: int) -> Quantity:
+        """`other op self`."""
+        return self.graph.symbol(self.graph.apply(op, self.graph.constant(other), self.node))
+
+    def __add__(self, other: Quantity) -> Quantity:
+        return self.apply("add", other)
+
+    def __sub__(self, other: Quantity) -> Quantity:
+        return self.apply("sub", other)
+
+    def __mul__(self, other: Quantity) -> Quantity:
+        return self.apply("mul", other)
+
+    def __floordiv__(self, other: Quantity) -> Quantity:
+        return self.apply("floordiv", other)
+
+    def __mod__(self, other: Quantity) -> Quantity:
+        return self.apply("mod", other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __rsub__(self, other: int) -> Quantity:
+        return self.after("sub", other)
+
+    def __rfloordiv__(self, other: int) -> Quantity:
+        return self.after("floordiv", other)
+
+    def __rmod__(self, other: int) -> Quantity:
+        return self.after("mod", other)
+
+    def __neg__(self) -> Quantity:
+        return self.after("sub", 0)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a symbol has no value that could be asked for")
+
+
+def least(a: Quantity, b: Quantity) -> Quantity:
+    """The smaller one."""
+    return _either("min", a, b) if isinstance(a, Symbol) or isinstance(b, Symbol) else min(a, b)
+
+
+def most(a: Quantity, b: Quantity) -> Quantity:
+    """The larger one."""
+    return _either("max", a, b) if isinstance(a, Symbol) or isinstance(b, Symbol) else max(a, b)
+
+
+def equal(a: Quantity, b: Quantity) -> Quantity:
+    """1 where they are equal, else 0."""
+    return _either("eq", a, b) if isinstance(a, Symbol) or isinstance(b, Symbol) else int(a == b)
+
+
+def below(a: Quantity, b: Quantity) -> Quantity:
+    """1 where `a` is less than `b`, else 0."""
+    return a.apply("lt", b) if isinstance(a, Symbol) else b.after("lt", a) if isinstance(b, Symbol) else int(a < b)
+
+
+def at_most(a: Quantity, b: Quantity) -> Quantity:
+    """1 where `a` is not greater than `b`, else 0."""
+    return a.apply("le", b) if isinstance(a, Symbol) else b.after("le", a) if isinstance(b, Symbol) else int(a <= b)
+
+
+def ceil_div(a: Quantity, b: Quantity) -> Quantity:
+    return -(-a // b)
+
+
+def product(values: Iterable[Quantity]) -> Quantity:
+    result: Quantity = 1
+    for value in values:
+        if isinstance(value, Symbol) or value != 1:
+            result = value * result
+    return result
+
+
+def _either(op: str, a: Quantity, b: Quantity) -> Quantity:
+    """An operation whose operands may change places."""
+    return a.apply(op, b) if isinstance(a, Symbol) else b.apply(op, a) if isinstance(b, Symbol) else NotImplemented
