@@ -30,7 +30,7 @@ from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.surrogates.targets import targets
 from pegbox.tuners.told import Told
 
-UNTESTED = 0.25
+UNTESTED = 0.1
 """The random share of the first `num_warmup` where experience takes their place: it may be wrong here."""
 
 TUNING_STEPS = 20
@@ -44,8 +44,8 @@ SHORTLIST = 1024
 """Of more candidates, those with the best means go on: a variance costs as much as a hundred means."""
 
 BEGIN = 96
-"""Candidates from anywhere for the first batch, where experience chooses it: nothing is measured until their features
-are there, and of a convolution's hundreds of classes of programs each takes some ten milliseconds."""
+"""Candidates from anywhere for the first batch that a model chooses: nothing is measured until their features are there,
+and of a convolution's hundreds of classes of programs each takes some milliseconds."""
 
 CLIMBERS, STEPS = 24, 4
 """Candidates grow by neighbours of so many of the most promising, so many of each. Once: features of programs cost
@@ -100,6 +100,7 @@ class BayesTuner(BaseTuner):
         self._inputs: Inputs | None = None
         self._process: GaussianProcess | None = None
         self._tuned = 0
+        self._begun = False
 
     def ask(self, n: int) -> list[Config]:
         missing = self._num_warmup - len(self._told)
@@ -109,6 +110,11 @@ class BayesTuner(BaseTuner):
                 self._told.explored.sample(min(n, missing) if missing > 0 else n, self._rng)
             )
         n = min(n, max(SMALLEST, len(self._told) // GROWTH))
+        if not self._begun and not len(self._told):
+            # A model needs to see some of the space at random, too, and these are measured while it gets ready.
+            self._begun = True
+            self._table.prepare()
+            return self._told.explored.configs(self._told.explored.sample(n, self._rng))
         untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 else 0
         with one_thread():
             rows, scores = self._plan(n - untested)
@@ -159,11 +165,14 @@ class BayesTuner(BaseTuner):
 
     def _prepared(self) -> tuple[Inputs, CandidatePool]:
         if self._pool is None or self._inputs is None:
-            begin = None if len(self._told) else BEGIN
-            self._pool = CandidatePool(
-                self._told.explored, self._rng, anywhere=self._anywhere, near=self._near, begin=begin
-            )
             program = self._table if self._table.program_columns is not None else None
+            self._pool = CandidatePool(
+                self._told.explored,
+                self._rng,
+                anywhere=self._anywhere,
+                near=self._near,
+                begin=self._anywhere if program is None else BEGIN,
+            )
             self._inputs = Inputs(self._space, program, self._pool.sample)
         return self._inputs, self._pool
 

@@ -14,26 +14,26 @@ WHOLE = 8192
 class CandidatePool:
     """Random configurations that are kept from batch to batch, a part of them renewed, and relatives of the best.
 
-    Keeping most of them saves computing their features again, and hardly costs variety: what is not chosen was looked
+    There are `begin` random ones in the first batch, and twice as many from batch to batch until there are `anywhere`. Keeping most of them saves computing their features again, and hardly costs variety: what is not chosen was looked
     at by a model that knew less. Relatives are neighbours, neighbours of these, and crossings of the best.
     """
 
     def __init__(
-        self, explored: Explored, rng: np.random.Generator, *, anywhere: int, near: int, begin: int | None = None
+        self, explored: Explored, rng: np.random.Generator, *, anywhere: int, near: int, begin: int
     ) -> None:
         self._explored, self._space, self._rng = explored, explored.space, rng
         self._anywhere, self._near = anywhere, near
         self._whole = whole(self._space, WHOLE)
-        self.sample: Digits = self._space.sample(anywhere if begin is None else min(begin, anywhere), rng)
-        """Some of the space at random: `anywhere`, but `begin` until something is explored."""
+        self.sample: Digits = self._space.sample(min(begin, anywhere), rng)
+        """Some of the space at random."""
 
     def around(self, rows: Digits, costs: Floats) -> Digits:
         """New candidates, none of them explored, no two the same, given what was measured."""
         if self._whole is not None:
             return self._whole[self._explored.fresh(self._whole)]
-        if len(rows):
-            self._renew()
-        return self._fresh(np.concatenate([self._relatives(rows, costs), self.sample]))
+        found = self._fresh(np.concatenate([self._relatives(rows, costs), self.sample]))
+        self._renew()
+        return found
 
     def neighbors(self, rows: Digits, *, but: Digits) -> Digits:
         """New candidates next to `rows` that are not in `but`; none where the space is looked at whole anyway."""
@@ -47,9 +47,10 @@ class CandidatePool:
         return rows[self._explored.fresh(rows)]
 
     def _renew(self) -> None:
-        """Drop what is explored, and the oldest eighth."""
+        """Drop what is explored, and the oldest eighth when there are enough."""
+        wanted = min(2 * len(self.sample), self._anywhere)
         kept = self._fresh(self.sample)[: self._anywhere * 7 // 8]
-        self.sample = np.concatenate([self._space.sample(self._anywhere - len(kept), self._rng), kept])
+        self.sample = np.concatenate([self._space.sample(wanted - len(kept), self._rng), kept])
 
     def _relatives(self, rows: Digits, costs: Floats) -> Digits:
         order = np.argsort(costs, kind="stable")

@@ -12,6 +12,7 @@ import numpy as np
 
 from pegbox.checks import check_choice
 from pegbox.errors import ArgumentError
+from pegbox.search.experience import Experience
 from pegbox.search.protocols import Features, FeatureSource, Opinion
 from pegbox.space import ConfigSpace
 from pegbox.tuners.explored import Digits, Places, keys_of
@@ -61,6 +62,12 @@ class FeatureTable:
         width += len(self._opinions)
         self._places: dict[bytes, int] = {}
         self._features: Features = np.empty((0, width), dtype=np.float32)
+
+    def prepare(self) -> None:
+        """Begin in the background what the opinions have to learn first."""
+        for opinion in self._opinions:
+            if isinstance(opinion, Experience):
+                opinion.prepare()
 
     def __len__(self) -> int:
         return len(self._places)

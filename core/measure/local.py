@@ -93,7 +93,7 @@ class LocalMeasurer:
         self._timing = timing or TimingPolicy(
             timeout=timeout,
             repeats=repeats,
-            max_repeats=max(20, repeats) if isinstance(repeats, int) else 20,
+            max_repeats=max(10, repeats) if isinstance(repeats, int) else 10,
             min_repeat_ms=min_repeat_ms,
             flush_cache=flush_cache,
             rounds=rounds,
@@ -174,7 +174,8 @@ class LocalMeasurer:
         self.close()
 
     def _measure_chunk(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
-        self._open()
+        if self._runner is None:
+            self._run_thread.submit(self._open)  # while the first are lowered and built
         batch = Batch(builders=self._build_threads, runners=self._run_thread, silent=self._silent)
         waiting = deque(configs)
         pending: deque[tuple[Config, Future[Result]]] = deque()
@@ -250,7 +251,7 @@ class LocalMeasurer:
         return self._cores.silent(program.num_threads)
 
     def _open(self) -> Runner:
-        """The runner, made when first needed: the reference outputs may take NumPy a while."""
+        """The runner, made when first needed: the reference outputs may take NumPy a while. On the runner thread."""
         if self._runner is None:
             args = self._task.arguments()
             inputs = make_inputs(args, seed=self._seed)

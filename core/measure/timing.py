@@ -20,7 +20,8 @@ class TimingPolicy:
 
     Far behind (`drop` times the best): one call. Ordinary: `repeats` timings. Near (`near` times the best, be it by
     its fastest timing only): timings until the interval of their median is tighter than `tight`, at most `max_repeats`.
-    MetaSchedule gives every candidate the full treatment and spends most of its tuning time on hopeless ones.
+    MetaSchedule gives every candidate the full treatment and spends most of its tuning time on hopeless ones. No more than
+    that is done for the near ones: those that may be the best are measured again at the end of a search, in turns.
 
     Times are in seconds except `min_repeat_ms`: the milliseconds that one timing must last, over several calls if
     need be. `flush_cache` empties the caches before each timing, which is then a single call. `max_seconds` is what
@@ -32,11 +33,11 @@ class TimingPolicy:
     repeats: int = 3
     min_repeat_ms: float = 5.0
     flush_cache: bool = False
-    max_repeats: int = 20
+    max_repeats: int = 10
     max_seconds: float = 0.5
-    near_seconds: float = 0.15
+    near_seconds: float = 0.06
     tight: float = 0.02
-    near: float = 1.1
+    near: float = 1.05
     drop: float = 2.0
     cold_slack: float = 0.005
     hopeless: float = 20.0

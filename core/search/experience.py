@@ -11,9 +11,11 @@ from __future__ import annotations
 import functools
 import json
 import math
+import threading
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -67,30 +69,43 @@ class Experience:
         if sum(len(source.costs) for source in self.sources) < FEWEST:
             raise ArgumentError(f"transfer from {names}: one record says nothing of what is faster; leave transfer out")
         self._model = model
-        self._fitted: CostModel | None = None
-        self._scale = 1.0
+        self._learning: Future[tuple[CostModel, float]] | None = None
+
+    def prepare(self) -> None:
+        """Begin to learn, in the background. Whatever breaks on the way is raised when scores are asked for."""
+        if self._learning is None:
+            self._learning = Future()
+            threading.Thread(target=_fill, args=(self._learning, self._learned), name="pegbox-experience").start()
 
     def __call__(self, features: Features) -> Floats:
         """Scores of shape (n,), in their standard deviations over what was learned from.
 
         Raises `PluginError` where the model cannot be loaded, or gives no numbers.
         """
-        return checked_scores(self._learned(), rounded(features)) / self._scale
+        self.prepare()
+        assert self._learning is not None
+        model, scale = self._learning.result()
+        return checked_scores(model, rounded(features)) / scale
 
-    def _learned(self) -> CostModel:
-        if self._fitted is None:
-            model = make_cost_model(self._model)
-            taken = [_taken(source) for source in self.sources]
-            features = rounded(np.concatenate([s.features[rows] for s, rows in zip(self.sources, taken, strict=True)]))
-            ranks = [ranked(s.costs)[rows] for s, rows in zip(self.sources, taken, strict=True)]
-            # Models may take the logarithm of costs: evenly spread is what they should find then, too.
-            try:
-                model.fit(features, np.exp(np.concatenate(ranks)))
-            except PluginError as error:
-                raise PluginError(f"{error}; to search without experience, give the tuner use_experience=no") from error
-            self._scale = spread(model.predict(features))
-            self._fitted = model
-        return self._fitted
+    def _learned(self) -> tuple[CostModel, float]:
+        """The model, and the standard deviation of its scores."""
+        model = make_cost_model(self._model)
+        taken = [_taken(source) for source in self.sources]
+        features = rounded(np.concatenate([s.features[rows] for s, rows in zip(self.sources, taken, strict=True)]))
+        ranks = [ranked(s.costs)[rows] for s, rows in zip(self.sources, taken, strict=True)]
+        # Models may take the logarithm of costs: evenly spread is what they should find then, too.
+        try:
+            model.fit(features, np.exp(np.concatenate(ranks)))
+        except PluginError as error:
+            raise PluginError(f"{error}; to search without experience, give the tuner use_experience=no") from error
+        return model, spread(model.predict(features))
+
+
+def _fill(future: Future[tuple[CostModel, float]], learn: Callable[[], tuple[CostModel, float]]) -> None:
+    try:
+        future.set_result(learn())
+    except BaseException as error:
+        future.set_exception(error)
 
 
 def _taken(source: Transfer) -> npt.NDArray[np.intp]:

@@ -48,7 +48,7 @@ class LocalRunner:
         self._closed = False
         self._served = 0
         self._worker = self._start()
-        self._spare = self._start()
+        self._spare: Worker | None = None  # starts behind the first run, which waits for less then
 
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
         """Check and time one candidate. See `pegbox.measure.Runner`."""
@@ -58,6 +58,7 @@ class LocalRunner:
             result = self._attempt(program, best)
             if isinstance(result, Failed) and result.kind in _OTHERS_FAULT and not fresh and not self._given_up:
                 result = self._attempt(program, best)
+            self._stand_by()
             return result
 
     def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
@@ -89,7 +90,8 @@ class LocalRunner:
         self.interrupt()
         with self._busy:
             for worker in (self._worker, self._spare):
-                worker.close()
+                if worker is not None:
+                    worker.close()
             self._folder.cleanup()
 
     def _attempt(self, program: CompiledProgram, best: float) -> Result:
@@ -132,7 +134,7 @@ class LocalRunner:
         if not self._worker.alive:
             self._replace()
         self._worker.wait_ready()
-        if silent:
+        if silent and self._spare is not None:
             self._spare.wait_ready()
         return self._worker
 
@@ -142,9 +144,16 @@ class LocalRunner:
             return
         with contextlib.suppress(OSError):
             fresh = self._start()
-            old, self._worker, self._spare = self._worker, self._spare, fresh
+            old = self._worker
+            self._worker, self._spare = (fresh, None) if self._spare is None else (self._spare, fresh)
             self._served = 0
             old.close()
+
+    def _stand_by(self) -> None:
+        """Start the spare worker, unless there is one."""
+        if self._spare is None and not self._closed:
+            with contextlib.suppress(OSError):
+                self._spare = self._start()
 
     def _start(self) -> Worker:
         worker = Worker(_JOBS, cores=self._cores.building, memory=self._memory)

@@ -113,6 +113,18 @@ def test_nothing_is_learned_before_it_is_asked_for() -> None:
     assert len(model.costs) == 200
 
 
+def test_what_breaks_while_it_gets_ready_is_raised_where_scores_are_asked_for() -> None:
+    class Broken(Recording):
+        def fit(self, features: Features, costs: Floats) -> None:
+            raise PluginError("no such library")
+
+    learned = Experience([source("a")], Broken())
+    learned.prepare()
+    for _ in range(2):
+        with pytest.raises(PluginError, match="no such library; to search without experience"):
+            learned(np.zeros((1, 3), np.float32))
+
+
 @pytest.mark.parametrize(
     ("sources", "message"),
     [

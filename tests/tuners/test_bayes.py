@@ -13,6 +13,7 @@ import pytest
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Ok
 from pegbox.search import make_tuner, run
+from pegbox.search.experience import Experience
 from pegbox.search.protocols import Features, Transfer, Tuner
 from pegbox.search.testing import (
     ArtificialMeasurer,
@@ -211,7 +212,7 @@ def test_where_everything_fails_experience_is_left_alone() -> None:
     assert np.median([bowl(config) for config in later]) > 40
 
 
-def test_before_the_first_result_few_features_are_asked_for() -> None:
+def test_the_first_batch_waits_for_no_features_and_the_second_for_few() -> None:
     """Those of a template's programs take seconds for a whole pool, and nothing is measured meanwhile."""
     asked: list[int] = []
 
@@ -222,11 +223,22 @@ def test_before_the_first_result_few_features_are_asked_for() -> None:
 
     space = wide_space()
     tuner = BayesTuner(space, seed=0, program=Counting(space), experience=knowing)
-    first = tuner.ask(8)
-    assert sum(asked) < 250
-    tuner.tell(first, [Ok((1e-3,)) for _ in first])
-    tuner.ask(8)
+    for most in (0, 400):
+        batch = tuner.ask(8)
+        assert sum(asked) <= most
+        tuner.tell(batch, [Ok((1e-3 * (number + 1),)) for number in range(len(batch))])
+    for _ in range(4):
+        tuner.ask(8)
     assert sum(asked) > 512
+
+
+def test_experience_gets_ready_while_the_first_batch_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared: list[Experience] = []
+    monkeypatch.setattr(Experience, "prepare", lambda experience: prepared.append(experience))
+    space = wide_space()
+    known = Experience([Transfer("a", np.arange(8.0, dtype=np.float32).reshape(8, 1), np.arange(1.0, 9.0))])
+    BayesTuner(space, seed=0, program=Digit(space), experience=known).ask(2)
+    assert prepared == [known]
 
 
 def test_measurements_of_other_shapes_are_experience() -> None:
@@ -345,7 +357,7 @@ def test_a_batch_is_no_larger_than_what_there_is() -> None:
 def test_candidates_are_new_valid_and_different() -> None:
     space = constrained_space()
     explored, rng = Explored(space), np.random.default_rng(0)
-    pool = CandidatePool(explored, rng, anywhere=64, near=48)
+    pool = CandidatePool(explored, rng, anywhere=64, near=48, begin=64)
     known = space.sample(20, rng)
     explored.add(known)
     costs = np.append(np.arange(19.0), math.inf)
@@ -358,12 +370,23 @@ def test_candidates_are_new_valid_and_different() -> None:
         explored.add(rows[:10])
 
 
+def test_random_candidates_double_until_there_are_enough() -> None:
+    explored, rng = Explored(constrained_space()), np.random.default_rng(0)
+    pool = CandidatePool(explored, rng, anywhere=40, near=0, begin=8)
+    nothing = pool.sample[:0]
+    sizes = [len(pool.sample)]
+    for _ in range(4):
+        pool.around(nothing, np.empty(0))
+        sizes.append(len(pool.sample))
+    assert sizes == [8, 16, 32, 40, 40]
+
+
 def test_relatives_of_the_best_are_close_to_it() -> None:
     space = matmul_space()
     explored, rng = Explored(space), np.random.default_rng(0)
     known = space.sample(30, rng)
     costs = np.where(np.arange(30) == 7, 1.0, math.inf)
-    rows = CandidatePool(explored, rng, anywhere=8, near=96).around(known, costs)
+    rows = CandidatePool(explored, rng, anywhere=8, near=96, begin=8).around(known, costs)
     differing = (rows != known[7]).sum(axis=1)
     assert (differing <= 2).sum() > 40
 
@@ -371,7 +394,7 @@ def test_relatives_of_the_best_are_close_to_it() -> None:
 def test_a_small_space_is_looked_at_whole() -> None:
     space = small_space()
     explored, rng = Explored(space), np.random.default_rng(0)
-    pool = CandidatePool(explored, rng, anywhere=4, near=4)
+    pool = CandidatePool(explored, rng, anywhere=4, near=4, begin=4)
     known = space.sample(5, rng)
     explored.add(known)
     assert len(pool.around(known, np.ones(5))) == 39
