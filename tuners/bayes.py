@@ -30,13 +30,13 @@ from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.surrogates.targets import targets
 from pegbox.tuners.told import Told
 
-UNTESTED = 0.1
-"""The random share of the first `num_warmup` where experience takes their place: it may be wrong here."""
+BLIND = 0.25
+"""The share of the first `num_warmup` that are random where experience takes their place: it may be wrong here."""
 
 TUNING_STEPS = 20
 """Steps on the process's parameters, each time from where the last ones led."""
 
-SMALLEST, GROWTH = 2, 6
+SMALLEST, GROWTH = 3, 6
 """The first batches are small, because what is learned from each result is most when there are few: so many
 configurations at least, and one for so many that were measured."""
 
@@ -109,15 +109,15 @@ class BayesTuner(BaseTuner):
             return self._told.explored.configs(
                 self._told.explored.sample(min(n, missing) if missing > 0 else n, self._rng)
             )
-        n = min(n, max(SMALLEST, len(self._told) // GROWTH))
         if not self._begun and not len(self._told):
-            # A model needs to see some of the space at random, too, and these are measured while it gets ready.
+            # All in the first batch: they are measured while the model gets ready.
             self._begun = True
             self._table.prepare()
-            return self._told.explored.configs(self._told.explored.sample(n, self._rng))
-        untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 else 0
+            blind = max(1, round(BLIND * self._num_warmup))
+            return self._told.explored.configs(self._told.explored.sample(min(n, blind), self._rng))
+        n = min(n, max(SMALLEST, len(self._told) // GROWTH))
         with one_thread():
-            rows, scores = self._plan(n - untested)
+            rows, scores = self._plan(n)
         if len(rows) < n:
             rows = np.concatenate([rows, self._told.explored.sample(n, self._rng)])
             rows = rows[self._told.explored.fresh(rows, limit=n)]
@@ -171,7 +171,7 @@ class BayesTuner(BaseTuner):
                 self._rng,
                 anywhere=self._anywhere,
                 near=self._near,
-                begin=self._anywhere if program is None else BEGIN,
+                begin=BEGIN if self._experienced else self._anywhere,
             )
             self._inputs = Inputs(self._space, program, self._pool.sample)
         return self._inputs, self._pool
