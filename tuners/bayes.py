@@ -30,8 +30,8 @@ from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.surrogates.targets import targets
 from pegbox.tuners.told import Told
 
-BLIND = 0.25
-"""The share of the first `num_warmup` that are random where experience takes their place: it may be wrong here."""
+UNTESTED = 0.2
+"""The random share of the first `num_warmup` where experience takes their place: it may be wrong here."""
 
 TUNING_STEPS = 20
 """Steps on the process's parameters, each time from where the last ones led."""
@@ -110,14 +110,14 @@ class BayesTuner(BaseTuner):
                 self._told.explored.sample(min(n, missing) if missing > 0 else n, self._rng)
             )
         if not self._begun and not len(self._told):
-            # All in the first batch: they are measured while the model gets ready.
+            # The first one at random is measured while the model gets ready.
             self._begun = True
             self._table.prepare()
-            blind = max(1, round(BLIND * self._num_warmup))
-            return self._told.explored.configs(self._told.explored.sample(min(n, blind), self._rng))
+            return self._told.explored.configs(self._told.explored.sample(1, self._rng))
         n = min(n, max(SMALLEST, len(self._told) // GROWTH))
+        untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 else 0
         with one_thread():
-            rows, scores = self._plan(n)
+            rows, scores = self._plan(n - untested)
         if len(rows) < n:
             rows = np.concatenate([rows, self._told.explored.sample(n, self._rng)])
             rows = rows[self._told.explored.fresh(rows, limit=n)]

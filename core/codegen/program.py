@@ -48,6 +48,16 @@ class Program:
     externs: tuple[str, ...] = ()
     foreign: tuple[ForeignCode, ...] = ()
 
+    @property
+    def longest_block(self) -> int:
+        """Instructions of the longest piece of straight code: LLVM's time grows with more than its square."""
+        longest = start = 0
+        lines = self.ll.splitlines()
+        for place, line in enumerate(lines):
+            if line.endswith((":", "{", "}")):  # a label, or where a function begins or ends
+                longest, start = max(longest, place - start - 1), place
+        return longest
+
 
 @dataclass(frozen=True)
 class CompiledProgram:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 import traceback
 from pathlib import Path
@@ -26,14 +27,16 @@ class Candidate:
         self._task = task
         self._phases: dict[str, float] = {}
 
-    def lower(self) -> Program | Failed:
+    def lower(self, *, max_block: float = math.inf) -> Program | Failed:
         """Apply the config and emit LLVM text, in this process.
 
-        Whatever the template raises makes this one config INVALID, sys.exit() too; the tuning run goes on.
+        Whatever the template raises makes this one config INVALID, sys.exit() too, and so do more than `max_block`
+        instructions in a row; the tuning run goes on.
         """
         began = time.perf_counter()
         try:
-            return self._task.lower(self.config)
+            program = self._task.lower(self.config)
+            return program if program.longest_block <= max_block else _too_long(program, max_block)
         except CompileError as error:
             return Failed(FailureKind.COMPILE_ERROR, str(error))
         except (Exception, SystemExit) as error:
@@ -58,6 +61,14 @@ class Candidate:
         if running:
             phases["ship"] = max(0.0, running - sum(result.phases.values()))
         return dataclasses.replace(result, phases=phases, total_seconds=sum(phases.values()), timestamp=time.time())
+
+
+def _too_long(program: Program, most: float) -> Failed:
+    return Failed(
+        FailureKind.INVALID,
+        f"{program.longest_block:,} instructions without a branch between them, above max_block={most:,}: LLVM takes "
+        "seconds for so many, and no processor runs them well; unroll less, or vectorize (pegbox.build does not ask)",
+    )
 
 
 def _describe(error: BaseException) -> str:

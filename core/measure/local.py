@@ -55,6 +55,7 @@ class LocalMeasurer:
         max_memory: bytes the runner may allocate; by default three quarters of the machine's.
         rtol, atol: how far a float may be off; by default from the data type and the work per element.
         best: the best cost known from elsewhere, in seconds, such as from the records of an earlier run.
+        max_block: a candidate with more instructions than that in a piece of straight code is refused, not compiled.
         kept_builds: of how many of the fastest the object code is kept that `remeasure` made, for when they come again.
         runner_options: passed on to the factory.
 
@@ -79,11 +80,13 @@ class LocalMeasurer:
         rtol: float | None = None,
         atol: float | None = None,
         best: float = math.inf,
+        max_block: int = 2000,
         kept_builds: int = 32,
         runner_options: Mapping[str, Any] | None = None,
     ) -> None:
         self._check_options(build_timeout=build_timeout, builders=builders, max_memory=max_memory, best=best)
         check_int("kept_builds", kept_builds)
+        self._max_block = check_int("max_block", max_block)
         for name, tolerance in (("rtol", rtol), ("atol", atol)):
             if tolerance is not None:
                 check_float(name, tolerance)
@@ -213,7 +216,7 @@ class LocalMeasurer:
     def _lower(self, candidate: Candidate) -> Program | Failed:
         # Only this thread, and only meanwhile: the timing core stays free, and the caller's affinity stays its own.
         with confined(self._cores.building):
-            return candidate.lower()
+            return candidate.lower(max_block=self._max_block)
 
     def _rebuild(self, candidate: Candidate) -> Future[CompiledProgram | Failed]:
         """The build of the kernel as `pegbox.build` makes it, with all that LLVM has."""

@@ -120,6 +120,11 @@ def wrong() -> Program:
     return program(after="%bad = getelementptr float, ptr %c, i64 77\n  store float 5.0, ptr %bad")
 
 
+def long() -> Program:
+    """Two thousand instructions without a branch."""
+    return program(after="\n".join(f"%x{number} = add i64 {number}, 1" for number in range(2000)))
+
+
 def unfinished() -> Program:
     """The last element is never written."""
     return program(count=SIZE - 1)

@@ -73,6 +73,7 @@ def test_every_way_to_fail_is_a_result_and_the_good_ones_are_measured(open_measu
         (raising(ZeroDivisionError("by zero")), FailureKind.INVALID, "ZeroDivisionError: by zero (test_local"),
         (raising(SystemExit(0)), FailureKind.INVALID, "SystemExit: 0"),
         (raising(CompileError("no such intrinsic")), FailureKind.COMPILE_ERROR, "no such intrinsic"),
+        (kernels.long, FailureKind.INVALID, "2,0"),
         (kernels.unparsable, FailureKind.COMPILE_ERROR, "expected instruction opcode"),
         (kernels.wrong, FailureKind.WRONG_RESULT, "[77]"),
         (kernels.segfault, FailureKind.CRASH, "SIGSEGV"),
@@ -298,7 +299,7 @@ def test_a_broken_reference_is_an_error_not_a_failed_candidate(open_measurer: An
 @pytest.mark.parametrize(
     "options",
     [{"timeout": 0}, {"repeats": 0}, {"min_repeat_ms": -1}, {"build_timeout": 0}, {"builders": 0}, {"max_memory": 0},
-     {"best": 0}],
+     {"best": 0}, {"max_block": 0}],
 )  # fmt: skip
 def test_an_option_outside_its_domain_is_refused(options: dict[str, Any]) -> None:
     (name,) = options
