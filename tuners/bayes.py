@@ -44,8 +44,8 @@ SHORTLIST = 1024
 """Of more candidates, those with the best means go on: a variance costs as much as a hundred means."""
 
 BEGIN = 96
-"""Candidates from anywhere for the first batch that a model chooses: nothing is measured until their features are there,
-and of a convolution's hundreds of classes of programs each takes some milliseconds."""
+"""Candidates from anywhere for the first batch that experience chooses: nothing is measured until their features are
+there, and of a convolution's hundreds of classes of programs each takes some milliseconds."""
 
 CLIMBERS, STEPS = 24, 4
 """Candidates grow by neighbours of so many of the most promising, so many of each. Once: features of programs cost

@@ -14,13 +14,12 @@ WHOLE = 8192
 class CandidatePool:
     """Random configurations that are kept from batch to batch, a part of them renewed, and relatives of the best.
 
-    There are `begin` random ones in the first batch, and twice as many from batch to batch until there are `anywhere`. Keeping most of them saves computing their features again, and hardly costs variety: what is not chosen was looked
+    There are `begin` random ones in the first batch, and twice as many from batch to batch until there are `anywhere`.
+    Keeping most of them saves computing their features again, and hardly costs variety: what is not chosen was looked
     at by a model that knew less. Relatives are neighbours, neighbours of these, and crossings of the best.
     """
 
-    def __init__(
-        self, explored: Explored, rng: np.random.Generator, *, anywhere: int, near: int, begin: int
-    ) -> None:
+    def __init__(self, explored: Explored, rng: np.random.Generator, *, anywhere: int, near: int, begin: int) -> None:
         self._explored, self._space, self._rng = explored, explored.space, rng
         self._anywhere, self._near = anywhere, near
         self._whole = whole(self._space, WHOLE)

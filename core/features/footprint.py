@@ -45,7 +45,7 @@ NOTHING = Touched()
 
 
 Known: TypeAlias = dict[tuple[Counts, tuple[Quantity, ...], int], Touched]
-"""What is touched, by counts, shape and bytes of an element. Made of symbols it holds for all programs of their graph."""
+"""What is touched, by counts, shape and bytes of an element. Made of symbols it holds for every program of a graph."""
 
 
 class Memory:

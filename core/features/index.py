@@ -1,6 +1,6 @@
 """Indices as sums over loops, and over what `//` and `%` make of such sums: how far they reach, how they move.
 
-Coefficients may be symbols (`pegbox.features.symbol`): nothing here depends on the configuration but through arithmetic.
+Coefficients may be symbols (`pegbox.features.symbol`): all that depends on the configuration does so by arithmetic.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pegbox.expr.nodes import Buffer
 from pegbox.features.index import Loop, Sum
+from pegbox.features.symbol import Quantity
 
 
 @dataclass(frozen=True, eq=False)

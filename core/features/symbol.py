@@ -1,8 +1,8 @@
 """Numbers of a program as expressions over the knobs, without values: what descriptions of programs are made of.
 
 A traced integer (`pegbox.features.traced`) is the value of one configuration, because templates need one. What is
-computed from the loops of a program needs none: there a `Symbol` stands for the number in all configurations at once. It
-has arithmetic, and no comparison: nothing that is made of symbols can depend on the configuration in another way. So
+computed from the loops of a program needs none: there a `Symbol` stands for the number in all configurations at once.
+It has arithmetic, and no comparison: nothing that is made of symbols can depend on the configuration in another way. So
 what was made of the same symbols for one program holds for the next.
 """
 

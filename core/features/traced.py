@@ -30,7 +30,9 @@ class Recorder:
 
     def __init__(self, graph: Graph, values: Mapping[int, int] | None = None) -> None:
         self.graph = graph
-        self._values: Mapping[int, int] = {} if values is None else values  # of the nodes, in the configuration of the run
+        self._values: Mapping[int, int] = (
+            {} if values is None else values
+        )  # of the nodes, in the configuration of the run
         self.guards: dict[int, int] = {}  # node: the value it had, in the order of asking
         self.open = True
         self.made: dict[tuple[str, int, int, int], int] = {}

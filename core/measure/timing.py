@@ -20,8 +20,8 @@ class TimingPolicy:
 
     Far behind (`drop` times the best): one call. Ordinary: `repeats` timings. Near (`near` times the best, be it by
     its fastest timing only): timings until the interval of their median is tighter than `tight`, at most `max_repeats`.
-    MetaSchedule gives every candidate the full treatment and spends most of its tuning time on hopeless ones. No more than
-    that is done for the near ones: those that may be the best are measured again at the end of a search, in turns.
+    MetaSchedule gives every candidate the full treatment and spends most of its tuning time on hopeless ones. Near ones
+    get no more than that: those that may be the best are measured again at the end of a search, in turns.
 
     Times are in seconds except `min_repeat_ms`: the milliseconds that one timing must last, over several calls if
     need be. `flush_cache` empties the caches before each timing, which is then a single call. `max_seconds` is what

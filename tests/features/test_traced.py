@@ -31,8 +31,8 @@ def traced(digits: tuple[int, int]) -> tuple[Recorder, int, int]:
 
 OPERATIONS: list[Callable[[int, int], int]] = [
     operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, least,
-    lambda a, b: combined("max", a, b), lambda a, b: combined("le", a, b), lambda a, b: combined("eq", a, b), lambda a, b: -a + abs(b),
-    lambda a, b: divmod(a, b)[0],
+    lambda a, b: combined("max", a, b), lambda a, b: combined("le", a, b), lambda a, b: combined("eq", a, b),
+    lambda a, b: -a + abs(b), lambda a, b: divmod(a, b)[0],
 ]  # fmt: skip
 
 expressions = st.recursive(
