@@ -14,6 +14,7 @@ are quoted, and the ratio is to the best rival of the group. Data and results ar
 contiguous tensors for NCHW, and tensors in `channels_last` for NHWC, whose memory is our NHWC and OHWI; ONNX Runtime
 knows NCHW only. Ours is timed inside machine code, as the tuner does, and once more as a Python call ("as a call");
 the rivals are Python calls that also make their result's array. Results are compared before anything is timed.
+GFLOP/s count what the convolution asks for, zeros of the border among it; "of peak" leaves those out, as a kernel may.
 
 For a `--target` with narrower vectors than the machine's, limit oneDNN to the same instructions, as above. ONNX Runtime
 cannot be limited, and is left out there.
@@ -44,6 +45,7 @@ from peak import peak_kernel, share_of_peak  # noqa: E402
 
 import pegbox as pb  # noqa: E402
 from pegbox.templates import pack_weights  # noqa: E402
+from pegbox.templates.conv_shape import conv_shape  # noqa: E402
 
 SHAPES = (
     "64x56x56-128x3x3-p1", "3x224x224-64x7x7-s2-p3", "64x56x56-64x3x3-p1", "128x28x28-128x3x3-p1",
@@ -140,11 +142,21 @@ def one_case(case: Case, options: argparse.Namespace) -> dict[str, str]:
         "rivals µs": ", ".join(f"{name} {ns[name] / 1e3:.1f}" for name in others),
         "GFLOP/s ": f"{task.flop / best:.1f}",
         "ratio": f"{best / ns['ours']:.2f}",
-        "of peak": share_of_peak(task.flop / ns["ours"], 1 / ns["peak"]),
+        "of peak": share_of_peak(inside(task) * task.flop / ns["ours"], 1 / ns["peak"]),
         "trials": str(len(result.trials)),
         "best at": found_at(result),
         "config": str(result.best.config),
     }
+
+
+def inside(task: pb.Task) -> float:
+    """Share of the operations that multiply elements of the image; a kernel may leave out those of the border."""
+    a = task.workload[1]
+    data, filters = tuple(a[name] for name in "NCHW"), (a["O"], a["KH"], a["KW"])
+    conv = conv_shape(
+        data, filters, *(a[name] for name in ("stride", "padding", "dilation", "layout", "weights", "dtype"))
+    )
+    return conv.inside(0) * conv.inside(1)
 
 
 def arrays_of(case: Case) -> list[np.ndarray]:

@@ -5,7 +5,9 @@ reduction multiplies one element of the input for each pixel, broadcast, with ve
 it: a panel [filter position][input channel][output channel] for each tile of output channels, zeros beyond the last.
 Weights that were packed ahead have such a panel for each vector; a tile reads as many of them side by side.
 
-Tiles and blocks of them that stick out of the result read zeros beyond the copy of the input.
+Tiles and blocks of them that stick out of the result read zeros beyond the copy of the input; where the last tiles of a
+row are cut (`conv_register_tiles.py`), nothing is computed there. A tile of one row leaves out the rows of a filter that
+lie in the border, and a tile of one column its columns: in an image of 7×7 they are a tenth of the work.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any
 from pegbox import te
 from pegbox.compute.tensor import Tensor
 from pegbox.templates import conv_tiles as tiles
+from pegbox.templates.conv_register_tiles import channel_tiles, streams_vectors
 from pegbox.templates.conv_shape import PACKED, Conv
 from pegbox.templates.register_tile import lanes_of
 
@@ -32,15 +35,15 @@ def convolution(cfg: Any, conv: Conv, data: Tensor, weight: Tensor) -> tuple[Any
     def element(*index: Any) -> Any:
         n, o, y, x = conv.named(index)
         at = (0, y * conv.out[1] + x) if conv.flat else (y, x)
-        return tile(n, o // panel, *at, o % panel)
+        return tile(n, o // lanes, *at, o % lanes)
 
     out: Tensor = te.compute(conv.out_shape, element, name="C")
     s = te.create_schedule(out.op)
     sums = s.cache_write(tile, "local") if _is_stored_twice(cfg, conv) else tile
     first = _schedule_out(cfg, s, conv, out, tile, lanes)
     if sums is not tile:
-        _schedule_store(s, tile, sums, lanes)
-    _schedule_tile(cfg, s, sums, lanes)
+        _schedule_store(s, tile, sums)
+    _schedule_tile(cfg, s, sums)
     if copied is not None:
         _schedule_data(cfg, s, conv, copied, (s[out], first), lanes)
     if packed is not None:
@@ -118,11 +121,12 @@ def _packed_weights(cfg: Any, conv: Conv, weight: Tensor, panel: int) -> Tensor:
 
 
 def _tiles(cfg: Any, conv: Conv, data: Tensor, copied: Tensor | None, weight: Tensor, area: tuple[int, int]) -> Tensor:
-    """The sums, [n][panel][y][x][output channel of the panel]."""
+    """The sums, [n][vector of output channels][y][x][output channel of the vector]."""
     block, lanes = cfg["tile_c"].size[-1], lanes_of(cfg.target, conv.dtype)
     blocked = cfg["pack_data"].val == "blocked"
     inner_k = cfg["inner"].val == "k"
     vectors = cfg["vectors"].val
+    is_cut = area[1] > conv.pixels[1] and channel_tiles(conv, cfg.target).are_cut
     co, ci = te.reduce_axis((0, conv.c // block), name="co"), te.reduce_axis((0, block), name="ci")
     kh, kw = (te.reduce_axis((0, k), name=name) for k, name in zip(conv.kernel, ("kh", "kw"), strict=True))
 
@@ -135,17 +139,32 @@ def _tiles(cfg: Any, conv: Conv, data: Tensor, copied: Tensor | None, weight: Te
             return copied(n, co, *at, ci)
         return (data if copied is None else copied)(*conv.at(n, co * block + ci, *at))
 
-    def factor(p: Any, z: Any) -> Any:
+    def factor(v: Any, z: Any) -> Any:
         if conv.weights == PACKED:
-            return weight(p * vectors + z // lanes, kh, kw, co * block + ci, z % lanes)
-        return weight(p, co, ci, kh, kw, z) if inner_k else weight(p, co, kh, kw, ci, z)
+            return weight(v, kh, kw, co * block + ci, z)
+        p, of_panel = v // vectors, v % vectors * lanes + z
+        return weight(p, co, ci, kh, kw, of_panel) if inner_k else weight(p, co, kh, kw, ci, of_panel)
 
-    def element(n: Any, p: Any, y: Any, x: Any, z: Any) -> Any:
-        return te.sum(pixel(n, y, x) * factor(p, z), axis=(co, kh, kw, ci))
+    def element(n: Any, v: Any, y: Any, x: Any, z: Any) -> Any:
+        tests = _inside(cfg, conv, (y, x), (kh, kw)) + ([x < conv.pixels[1]] if is_cut else [])
+        where = te.all(*tests) if tests else None
+        return te.sum(pixel(n, y, x) * factor(v, z), axis=(co, kh, kw, ci), where=where)
 
-    panels = tiles.panels_of(cfg, conv, cfg.target)
-    tile: Tensor = te.compute((conv.n, panels, *area, vectors * lanes), element, name="tile")
+    count = tiles.vectors_of(conv, cfg.target)
+    tile: Tensor = te.compute((conv.n, count, *area, lanes), element, name="tile")
     return tile
+
+
+def _inside(cfg: Any, conv: Conv, at: Sequence[Any], filter_at: Sequence[Any]) -> list[Any]:
+    """Tests that all pixels of a tile share: does a row of the filter, or a column, lie in the image?"""
+    if cfg["inner"].val != "c":
+        return []
+    tests = []
+    for axis, name in enumerate(("tile_h", "tile_w")):
+        if cfg[name].val == 1 and tiles.leaves_border_out(conv, axis):
+            place = at[axis] * conv.stride[axis] + filter_at[axis] * conv.dilation[axis]
+            tests += [place >= conv.padding[axis], place < conv.padding[axis] + conv.size[axis]]
+    return tests
 
 
 def _schedule_out(cfg: Any, s: Any, conv: Conv, out: Tensor, tile: Tensor, lanes: int) -> Any:
@@ -182,28 +201,28 @@ def _schedule_out(cfg: Any, s: Any, conv: Conv, out: Tensor, tile: Tensor, lanes
     return first
 
 
-def _schedule_store(s: Any, tile: Tensor, sums: Tensor, lanes: int) -> None:
-    _, p, y, x, z = s[tile].op.axis
-    zv, zl = s[tile].split(z, factor=lanes)
-    s[tile].vectorize(zl)
-    for loop in (y, x, zv):
+def _schedule_store(s: Any, tile: Tensor, sums: Tensor) -> None:
+    n, v, y, x, z = s[tile].op.axis
+    s[tile].vectorize(z)
+    for loop in (v, y, x):
         s[tile].unroll(loop)
-    s[sums].compute_at(s[tile], p)
+    s[sums].compute_at(s[tile], n)
 
 
-def _schedule_tile(cfg: Any, s: Any, tile: Tensor, lanes: int) -> None:
-    n, p, y, x, z = s[tile].op.axis
+def _schedule_tile(cfg: Any, s: Any, tile: Tensor) -> None:
+    n, v, y, x, z = s[tile].op.axis
     co, kh, kw, ci = s[tile].op.reduce_axis
-    zv, zl = s[tile].split(z, factor=lanes)
     if cfg["inner"].val == "k":
         reduction = [co, ci, kh, kw]
         unrolled = {"none": [], "kw": [kw], "kh_kw": [kh, kw]}[cfg["unroll_k"].val]
     else:
         cio, cii = s[tile].split(ci, factor=cfg["unroll_c"].val)
         reduction, unrolled = [co, kh, kw, cio, cii], [cii]
-    s[tile].reorder(n, p, *reduction, y, x, zv, zl)
-    s[tile].vectorize(zl)
-    for loop in (*unrolled, y, x, zv):
+    rows, vectors = cfg["tile_h"].val * cfg["tile_w"].val, cfg["vectors"].val
+    inside = (v, y, x) if streams_vectors(cfg.target, rows, vectors) else (y, x, v)
+    s[tile].reorder(n, *reduction, *inside, z)
+    s[tile].vectorize(z)
+    for loop in (*unrolled, *inside):
         s[tile].unroll(loop)
 
 

@@ -67,6 +67,12 @@ class Conv:
     def flop(self) -> float:
         return 2.0 * self.n * self.o * self.out[0] * self.out[1] * self.c * self.kernel[0] * self.kernel[1]
 
+    def inside(self, axis: int) -> float:
+        """Share of the filter's rows (axis 0) or columns (1) that lie in the image, not in its border, over all pixels."""
+        first = range(-self.padding[axis], self.out[axis] * self.stride[axis] - self.padding[axis], self.stride[axis])
+        taps = range(0, self.reach[axis] + 1, self.dilation[axis])
+        return sum(0 <= at + tap < self.size[axis] for at in first for tap in taps) / (self.out[axis] * len(taps))
+
     @property
     def data_shape(self) -> tuple[int, ...]:
         return self.at(self.n, self.c, *self.size)

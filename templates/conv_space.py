@@ -9,24 +9,28 @@ another one, accumulated over the whole reduction.
 | pixels | pixels of the result, line after line | `tile_o` output channels | the weights |
 
 Tiles divide the result or stick out of it by a small share, into padding: so the register tile is written out once, and
-not again for each kind of tail.
+not again for each kind of tail. Where that leaves no good one, tiles are cut (`conv_register_tiles.py`).
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
-from pegbox.codegen.target import Target
 from pegbox.expr.dtypes import nbytes
 from pegbox.templates import conv_tiles as tiles
+from pegbox.templates.conv_register_tiles import (
+    ChannelTile,
+    channel_tiles,
+    pixel_tiles,
+    tile_heights,
+    tile_sizes,
+    tile_widths,
+)
 from pegbox.templates.conv_shape import PACKED, Conv
-from pegbox.templates.register_tile import LATENCY, ROWS, VECTORS, fits, lanes_of
+from pegbox.templates.register_tile import ROWS, VECTORS, lanes_of
 
 _BODY = 128  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
-_HEIGHTS = (1, 2, 3, 4, 7)
 _BLOCKS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 128)
 _SHORT = 8  # input channels: a loop over fewer of them costs more than a block of them gives
 
@@ -49,20 +53,15 @@ def _both(conv: Conv) -> bool:
 
 def _declare_tile(cfg: Any, conv: Conv) -> None:
     channels, pixels = {"lanes": "channels"}, {"lanes": "pixels"}
-    rows, columns = conv.pixels
     widest = tiles.vectors_of(conv, cfg.target)
     if _both(conv):
-        widest = max(widest, -(-rows * columns // lanes_of(cfg.target, conv.dtype)))
+        widest = max(widest, -(-conv.pixels[0] * conv.pixels[1] // lanes_of(cfg.target, conv.dtype)))
     cfg.define_knob("lanes", ["channels", "pixels"] if _both(conv) else ["channels"])
     cfg.define_knob("vectors", [v for v in VECTORS if v <= widest])
-    cfg.define_knob("tile_w", _tile_sizes(columns, ROWS), when=channels)
-    cfg.define_knob("tile_h", _tile_sizes(rows, _HEIGHTS), when=channels)
+    cfg.define_knob("tile_w", tile_widths(conv, cfg.target), when=channels)
+    cfg.define_knob("tile_h", tile_heights(conv), when=channels)
     if _both(conv):
-        cfg.define_knob("tile_o", _tile_sizes(conv.o, ROWS), when=pixels)
-
-
-def _tile_sizes(extent: int, sizes: tuple[int, ...]) -> list[int]:
-    return [size for size in sizes if tiles.sticks_out_little(extent, size)]
+        cfg.define_knob("tile_o", tile_sizes(conv.o, ROWS), when=pixels)
 
 
 def _declare_copies(cfg: Any, conv: Conv) -> None:
@@ -121,12 +120,17 @@ def _declare_place(cfg: Any, name: str, when: dict[str, Any]) -> None:
 
 def _constrain_tile(cfg: Any, conv: Conv) -> None:
     """Leave out register tiles that cannot be fast, whatever the rest of the configuration."""
-    good = {
-        lanes: _tiles(conv, cfg.target, lanes) for lanes in (["channels", "pixels"] if _both(conv) else ["channels"])
-    }
+    of_channels = channel_tiles(conv, cfg.target).tiles
+    of_pixels = pixel_tiles(conv, cfg.target) if _both(conv) else frozenset()
     reads = ("lanes", "vectors", "tile_w", "tile_h", *(["tile_o"] if _both(conv) else []))
+
+    def is_good(c: Any) -> bool:
+        if c["lanes"].val == "pixels":
+            return (c["tile_o"].val, c["vectors"].val) in of_pixels
+        return ChannelTile(c["tile_h"].val, c["tile_w"].val, c["vectors"].val) in of_channels
+
     cfg.add_constraint(
-        lambda c: (_rows(c), int(c["vectors"].val)) in good[c["lanes"].val],
+        is_good,
         reads=reads,
         message=f"the register tile fits {cfg.target.vector_registers} registers, hides latency and loads little",
     )
@@ -141,28 +145,6 @@ def _constrain_tile(cfg: Any, conv: Conv) -> None:
             reads=(*reads, "inner", name),
             message=f"the innermost body has at most {_BODY} multiply-adds",
         )
-
-
-@lru_cache(maxsize=256)
-def _tiles(conv: Conv, target: Target, lanes: str) -> frozenset[tuple[int, int]]:
-    """(rows, vectors) of the register tiles that are worth trying: the best kinds of which the shape has any."""
-    pixels = conv.pixels[0] * conv.pixels[1]
-    count = tiles.vectors_of(conv, target) if lanes == "channels" else -(-pixels // lanes_of(target, conv.dtype))
-    if lanes == "channels":
-        sizes = (_tile_sizes(conv.pixels[0], _HEIGHTS), _tile_sizes(conv.pixels[1], ROWS))
-        rows = {height * width for height, width in itertools.product(*sizes)}
-    else:
-        rows = set(_tile_sizes(conv.o, ROWS))
-    widths = [v for v in VECTORS if (count % v == 0 if lanes == "channels" else tiles.sticks_out_little(count, v))]
-    found = {(r, v) for r in rows for v in widths if fits(target, r, v)}
-    found = {tile for tile in found if _loads_little(*tile)} or found
-    most = max(r * v for r, v in found)
-    return frozenset((r, v) for r, v in found if r * v >= min(LATENCY, most))
-
-
-def _loads_little(rows: int, vectors: int) -> bool:
-    """Are there at most five loads for four multiply-adds? Then many rows of one vector will do."""
-    return 4 * (rows + vectors) <= 5 * rows * vectors
 
 
 def _rows(c: Any) -> int:

@@ -16,6 +16,7 @@ from pegbox.templates.register_tile import lanes_of
 
 _OF_A_TILE = 7
 _OF_A_BLOCK = 4
+_BORDER = 0.02  # share of the filter's rows from which on a test for them is worth it
 
 
 def vectors_of(conv: Conv, target: Target) -> int:
@@ -36,6 +37,11 @@ def sticks_out_little(extent: int, tile: int) -> bool:
 def is_block(count: int, block: int) -> bool:
     """Is it a block of tiles (0: all of them) of which the last one is not much smaller?"""
     return block == 0 or (block < count and (-count % block) * _OF_A_BLOCK <= count)
+
+
+def leaves_border_out(conv: Conv, axis: int) -> bool:
+    """Do tiles of one row (axis 0) or one column (1) leave out what the filter has in the border?"""
+    return conv.inside(axis) <= 1 - _BORDER
 
 
 def panels_of(c: Any, conv: Conv, target: Target) -> int:

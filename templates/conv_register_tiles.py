@@ -1,0 +1,148 @@
+"""Which register tiles a convolution's space has: those that its shape and the target's registers make fast.
+
+Tiles stick out of the result by a small share, and their code is written out once. Or the last ones of a row and of the
+channels are cut, and written out again: where registers are few, few tiles go into 7 or 14 columns otherwise.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pegbox.codegen.target import Target
+from pegbox.templates import conv_tiles as tiles
+from pegbox.templates.conv_shape import Conv
+from pegbox.templates.register_tile import LATENCY, ROWS, VECTORS, fits, lanes_of, step_cost
+
+_HEIGHTS = (1, 2, 3, 4, 7)
+_CUT_COSTS = 0.95  # share of the cost of whole tiles from which on cutting is worth the code
+_NEAR = 1.1  # times the least cost, up to which a tile that is cut is worth trying
+
+
+@dataclass(frozen=True)
+class ChannelTile:
+    """`height` × `width` pixels by `vectors` vectors of output channels."""
+
+    height: int
+    width: int
+    vectors: int
+
+    @property
+    def rows(self) -> int:
+        return self.height * self.width
+
+
+@dataclass(frozen=True)
+class ChannelTiles:
+    """The tiles that are worth trying, and whether the last ones of a row, and of the channels, are cut."""
+
+    tiles: frozenset[ChannelTile]
+    are_cut: bool
+
+
+@lru_cache(maxsize=256)
+def channel_tiles(conv: Conv, target: Target) -> ChannelTiles:
+    """Tiles of lanes along channels."""
+    whole = {tile: _cost_of_whole(conv, target, tile) for tile in _whole_tiles(conv, target)}
+    cut = {tile: _cost_of_cut(conv, target, tile) for tile in _cut_tiles(conv, target)}
+    if not cut or min(cut.values()) > _CUT_COSTS * min(whole.values()):
+        return ChannelTiles(frozenset(whole), are_cut=False)
+    least = min(cut.values())
+    return ChannelTiles(frozenset(tile for tile, cost in cut.items() if cost <= _NEAR * least), are_cut=True)
+
+
+@lru_cache(maxsize=256)
+def pixel_tiles(conv: Conv, target: Target) -> frozenset[tuple[int, int]]:
+    """(output channels, vectors of pixels) of lanes along pixels."""
+    count = -(-conv.pixels[0] * conv.pixels[1] // lanes_of(target, conv.dtype))
+    widths = [v for v in VECTORS if tiles.sticks_out_little(count, v)]
+    rows = tile_sizes(conv.o, ROWS)
+    return frozenset(_good((r, v) for r, v in itertools.product(rows, widths) if fits(target, r, v)))
+
+
+def tile_sizes(extent: int, sizes: Iterable[int]) -> list[int]:
+    return [size for size in sizes if tiles.sticks_out_little(extent, size)]
+
+
+def tile_heights(conv: Conv) -> list[int]:
+    return tile_sizes(conv.pixels[0], _HEIGHTS)
+
+
+def tile_widths(conv: Conv, target: Target) -> list[int]:
+    """Widths that stick out little, and those that are cut."""
+    cut = {tile.width for tile in channel_tiles(conv, target).tiles}
+    return sorted({*tile_sizes(conv.pixels[1], ROWS), *cut})
+
+
+def streams_vectors(target: Target, rows: int, vectors: int) -> bool:
+    """Are a tile's vectors loaded one by one, and its broadcast elements kept? Where registers do not hold a row."""
+    return not fits(target, rows, vectors)
+
+
+def _whole_tiles(conv: Conv, target: Target) -> Iterator[ChannelTile]:
+    count = tiles.vectors_of(conv, target)
+    shapes = itertools.product(tile_heights(conv), tile_sizes(conv.pixels[1], ROWS))
+    found = [ChannelTile(*shape, v) for shape in shapes for v in VECTORS if count % v == 0]
+    found = [tile for tile in found if _fits(target, tile)]
+    good = _good((tile.rows, tile.vectors) for tile in found)
+    return (tile for tile in found if (tile.rows, tile.vectors) in good)
+
+
+def _cut_tiles(conv: Conv, target: Target) -> Iterator[ChannelTile]:
+    heights = [h for h in _HEIGHTS if conv.pixels[0] % h == 0]
+    widths = [w for w in ROWS if w <= conv.pixels[1]]
+    vectors = [v for v in VECTORS if v <= tiles.vectors_of(conv, target)]
+    found = (ChannelTile(*shape) for shape in itertools.product(heights, widths, vectors))
+    return (tile for tile in found if _fits(target, tile))
+
+
+def _fits(target: Target, tile: ChannelTile) -> bool:
+    return fits(target, tile.rows, tile.vectors) or fits(target, tile.vectors, tile.rows)
+
+
+def _good(found: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+    """The best kinds of tiles, of which there are any: with few loads, and enough accumulators."""
+    tried = set(found)
+    tried = {tile for tile in tried if _loads_little(*tile)} or tried
+    most = max(r * v for r, v in tried)
+    return {(r, v) for r, v in tried if r * v >= min(LATENCY, most)}
+
+
+def _loads_little(rows: int, vectors: int) -> bool:
+    """Are there at most five loads for four multiply-adds? Then many rows of one vector will do."""
+    return 4 * (rows + vectors) <= 5 * rows * vectors
+
+
+def _cost_of_whole(conv: Conv, target: Target, tile: ChannelTile) -> float:
+    """What one channel of the input costs for the whole result, in half cycles for each filter position."""
+    extents = (*conv.pixels, tiles.vectors_of(conv, target))
+    down, along, deep = (-(-extent // size) for extent, size in
+                         zip(extents, (tile.height, tile.width, tile.vectors), strict=True))  # fmt: skip
+    return down * along * deep * step_cost(tile.rows, tile.vectors) * _share_inside(conv, tile)
+
+
+def _cost_of_cut(conv: Conv, target: Target, tile: ChannelTile) -> float:
+    widths = _pieces(conv.pixels[1], tile.width)
+    depths = _pieces(tiles.vectors_of(conv, target), tile.vectors)
+    row = sum(
+        many * deep * step_cost(tile.height * width, vectors)
+        for (width, many), (vectors, deep) in itertools.product(widths, depths)
+    )
+    return conv.pixels[0] // tile.height * row * _share_inside(conv, tile)
+
+
+def _share_inside(conv: Conv, tile: ChannelTile) -> float:
+    """Share of the filter's positions that the tile does not leave out."""
+    share = 1.0
+    for axis, size in enumerate((tile.height, tile.width)):
+        if size == 1 and tiles.leaves_border_out(conv, axis):
+            share *= conv.inside(axis)
+    return share
+
+
+def _pieces(extent: int, size: int) -> list[tuple[int, int]]:
+    """Sizes of the pieces that an extent is cut into, and how many there are of each."""
+    whole, rest = divmod(extent, size)
+    return [(size, whole), *([(rest, 1)] if rest else [])]
