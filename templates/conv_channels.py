@@ -6,8 +6,8 @@ it: a panel [filter position][input channel][output channel] for each tile of ou
 Weights that were packed ahead have such a panel for each vector; a tile reads as many of them side by side.
 
 Tiles and blocks of them that stick out of the result read zeros beyond the copy of the input; where the last tiles of a
-row are cut (`conv_register_tiles.py`), nothing is computed there. A tile of one row leaves out the rows of a filter that
-lie in the border, and a tile of one column its columns: in an image of 7×7 they are a tenth of the work.
+row are cut (`conv_register_tiles.py`), nothing is computed there. In small images the columns of a filter that lie in
+the border are left out, and by tiles of one row its rows: of a 3×3 filter on 7×7 either is a tenth of the work.
 """
 
 from __future__ import annotations
@@ -156,12 +156,12 @@ def _tiles(cfg: Any, conv: Conv, data: Tensor, copied: Tensor | None, weight: Te
 
 
 def _inside(cfg: Any, conv: Conv, at: Sequence[Any], filter_at: Sequence[Any]) -> list[Any]:
-    """Tests that all pixels of a tile share: does a row of the filter, or a column, lie in the image?"""
+    """Does a row of the filter, and a column, lie in the image? Tests that the loops around channels are cut for."""
     if cfg["inner"].val != "c":
         return []
     tests = []
-    for axis, name in enumerate(("tile_h", "tile_w")):
-        if cfg[name].val == 1 and tiles.leaves_border_out(conv, axis):
+    for axis in range(2):
+        if (axis == 1 or cfg["tile_h"].val == 1) and tiles.leaves_border_out(conv, axis):
             place = at[axis] * conv.stride[axis] + filter_at[axis] * conv.dilation[axis]
             tests += [place >= conv.padding[axis], place < conv.padding[axis] + conv.size[axis]]
     return tests

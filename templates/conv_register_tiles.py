@@ -17,8 +17,8 @@ from pegbox.templates.conv_shape import Conv
 from pegbox.templates.register_tile import LATENCY, ROWS, VECTORS, fits, lanes_of, step_cost
 
 _HEIGHTS = (1, 2, 3, 4, 7)
-_CUT_COSTS = 0.95  # share of the cost of whole tiles from which on cutting is worth the code
-_NEAR = 1.1  # times the least cost, up to which a tile that is cut is worth trying
+_CUT_COSTS = 0.98  # share of the cost of whole tiles from which on cutting is worth the code
+_NEAR = 1.07  # times the least cost, up to which a tile that is cut is worth trying
 
 
 @dataclass(frozen=True)
@@ -116,33 +116,34 @@ def _loads_little(rows: int, vectors: int) -> bool:
 
 
 def _cost_of_whole(conv: Conv, target: Target, tile: ChannelTile) -> float:
-    """What one channel of the input costs for the whole result, in half cycles for each filter position."""
-    extents = (*conv.pixels, tiles.vectors_of(conv, target))
+    """What one channel of the input, at one filter position, costs for the whole result in half cycles."""
     down, along, deep = (-(-extent // size) for extent, size in
-                         zip(extents, (tile.height, tile.width, tile.vectors), strict=True))  # fmt: skip
-    return down * along * deep * step_cost(tile.rows, tile.vectors) * _share_inside(conv, tile)
+                         zip((*conv.pixels, tiles.vectors_of(conv, target)),
+                             (tile.height, tile.width, tile.vectors), strict=True))  # fmt: skip
+    row = sum(_cost_of_piece(conv, tile, t * tile.width, tile.width, tile.vectors) for t in range(along))
+    return down * deep * row * _rows_inside(conv, tile)
 
 
 def _cost_of_cut(conv: Conv, target: Target, tile: ChannelTile) -> float:
-    widths = _pieces(conv.pixels[1], tile.width)
-    depths = _pieces(tiles.vectors_of(conv, target), tile.vectors)
+    columns, count = conv.pixels[1], tiles.vectors_of(conv, target)
     row = sum(
-        many * deep * step_cost(tile.height * width, vectors)
-        for (width, many), (vectors, deep) in itertools.product(widths, depths)
+        deep * _cost_of_piece(conv, tile, x, min(tile.width, columns - x), vectors)
+        for vectors, deep in ((tile.vectors, count // tile.vectors), (count % tile.vectors, 1))
+        for x in range(0, columns, tile.width)
+        if vectors
     )
-    return conv.pixels[0] // tile.height * row * _share_inside(conv, tile)
+    return conv.pixels[0] // tile.height * row * _rows_inside(conv, tile)
 
 
-def _share_inside(conv: Conv, tile: ChannelTile) -> float:
-    """Share of the filter's positions that the tile does not leave out."""
-    share = 1.0
-    for axis, size in enumerate((tile.height, tile.width)):
-        if size == 1 and tiles.leaves_border_out(conv, axis):
-            share *= conv.inside(axis)
-    return share
+def _cost_of_piece(conv: Conv, tile: ChannelTile, x: int, width: int, vectors: int) -> float:
+    """A tile at column `x`, or what is left of it: the average over the filter's columns."""
+    if not tiles.leaves_border_out(conv, 1):
+        return step_cost(tile.height * width, vectors)
+    taps = range(conv.kernel[1])
+    active = [sum(conv.is_inside(1, x + i, tap) for i in range(width)) for tap in taps]
+    return sum(step_cost(tile.height * count, vectors) for count in active if count) / len(taps)
 
 
-def _pieces(extent: int, size: int) -> list[tuple[int, int]]:
-    """Sizes of the pieces that an extent is cut into, and how many there are of each."""
-    whole, rest = divmod(extent, size)
-    return [(size, whole), *([(rest, 1)] if rest else [])]
+def _rows_inside(conv: Conv, tile: ChannelTile) -> float:
+    """Share of the filter's rows that the tile does not leave out."""
+    return conv.inside(0) if tile.height == 1 and tiles.leaves_border_out(conv, 0) else 1.0

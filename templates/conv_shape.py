@@ -67,11 +67,15 @@ class Conv:
     def flop(self) -> float:
         return 2.0 * self.n * self.o * self.out[0] * self.out[1] * self.c * self.kernel[0] * self.kernel[1]
 
+    def is_inside(self, axis: int, pixel: int, tap: int) -> bool:
+        """Does a row (axis 0) or column (1) of the filter lie in the image, for a row or column of the result?"""
+        return 0 <= pixel * self.stride[axis] + tap * self.dilation[axis] - self.padding[axis] < self.size[axis]
+
     def inside(self, axis: int) -> float:
-        """Share of the filter's rows (axis 0) or columns (1) that lie in the image, not in its border, over all pixels."""
-        first = range(-self.padding[axis], self.out[axis] * self.stride[axis] - self.padding[axis], self.stride[axis])
-        taps = range(0, self.reach[axis] + 1, self.dilation[axis])
-        return sum(0 <= at + tap < self.size[axis] for at in first for tap in taps) / (self.out[axis] * len(taps))
+        """Share of the filter's rows (axis 0) or columns (1) that lie in the image, over the whole result."""
+        pixels, taps = range(self.out[axis]), range(self.kernel[axis])
+        count = sum(self.is_inside(axis, pixel, tap) for pixel in pixels for tap in taps)
+        return count / (len(pixels) * len(taps))
 
     @property
     def data_shape(self) -> tuple[int, ...]:

@@ -16,7 +16,8 @@ from pegbox.templates.register_tile import lanes_of
 
 _OF_A_TILE = 7
 _OF_A_BLOCK = 4
-_BORDER = 0.02  # share of the filter's rows from which on a test for them is worth it
+_BORDER = 0.02  # share of the filter's rows or columns from which on it is worth code to leave them out
+_FEW = 8  # input channels: loops over fewer are too short for that
 
 
 def vectors_of(conv: Conv, target: Target) -> int:
@@ -40,8 +41,8 @@ def is_block(count: int, block: int) -> bool:
 
 
 def leaves_border_out(conv: Conv, axis: int) -> bool:
-    """Do tiles of one row (axis 0) or one column (1) leave out what the filter has in the border?"""
-    return conv.inside(axis) <= 1 - _BORDER
+    """May tiles leave out the rows (axis 0) or columns (1) of the filter that lie in the border?"""
+    return conv.c >= _FEW and conv.inside(axis) <= 1 - _BORDER
 
 
 def panels_of(c: Any, conv: Conv, target: Target) -> int:
