@@ -18,7 +18,7 @@ from pegbox.templates.register_tile import LATENCY, ROWS, VECTORS, fits, lanes_o
 
 _HEIGHTS = (1, 2, 3, 4, 7)
 _CUT_COSTS = 0.98  # share of the cost of whole tiles from which on cutting is worth the code
-_NEAR = 1.07  # times the least cost, up to which a tile that is cut is worth trying
+_NEAR = 1.12  # times the least cost, up to which a tile that is cut is worth trying
 
 
 @dataclass(frozen=True)

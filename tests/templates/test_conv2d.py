@@ -94,7 +94,7 @@ def check(args: tuple[int, ...], options: dict[str, Any], *, configs: int, seed:
     assert out.shape == expected.shape
     assert task.flop == 2 * out.size * w.size // args[4]
     found = [
-        task.space.config([int(d) for d in row]) for row in task.space.sample(64 * configs if lanes else configs, rng)
+        task.space.config([int(d) for d in row]) for row in task.space.sample(512 * configs if lanes else configs, rng)
     ]
     chosen = [config for config in found if not lanes or config["lanes"].val == lanes][:configs]
     assert chosen
