@@ -17,8 +17,10 @@ from pegbox.templates.conv_shape import Conv
 from pegbox.templates.register_tile import LATENCY, ROWS, VECTORS, fits, lanes_of, step_cost
 
 _HEIGHTS = (1, 2, 3, 4, 7)
-_CUT_COSTS = 0.98  # share of the cost of whole tiles from which on cutting is worth the code
-_NEAR = 1.12  # times the least cost, up to which a tile that is cut is worth trying
+_CUT_COSTS = 0.95  # share of the cost of whole tiles from which on cutting is worth the code
+_CUT_ANYWAY = 0.99  # the same where a row's first and last tiles have code of their own, for the border
+_NEAR = 1.12  # times the least cost, up to which a tile is worth trying
+_FEW_REGISTERS = 16  # with more of them, tiles differ by less than an estimate can tell
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,11 @@ def channel_tiles(conv: Conv, target: Target) -> ChannelTiles:
     """Tiles of lanes along channels."""
     whole = {tile: _cost_of_whole(conv, target, tile) for tile in _whole_tiles(conv, target)}
     cut = {tile: _cost_of_cut(conv, target, tile) for tile in _cut_tiles(conv, target)}
-    if not cut or min(cut.values()) > _CUT_COSTS * min(whole.values()):
-        return ChannelTiles(frozenset(whole), are_cut=False)
-    least = min(cut.values())
-    return ChannelTiles(frozenset(tile for tile, cost in cut.items() if cost <= _NEAR * least), are_cut=True)
+    enough = _CUT_ANYWAY if tiles.leaves_border_out(conv, 1) else _CUT_COSTS
+    if cut and min(cut.values()) <= enough * min(whole.values()):
+        return ChannelTiles(_near_the_best(cut), are_cut=True)
+    all_are_close = target.vector_registers > _FEW_REGISTERS
+    return ChannelTiles(frozenset(whole) if all_are_close else _near_the_best(whole), are_cut=False)
 
 
 @lru_cache(maxsize=256)
@@ -79,6 +82,11 @@ def tile_widths(conv: Conv, target: Target) -> list[int]:
 def streams_vectors(target: Target, rows: int, vectors: int) -> bool:
     """Are a tile's vectors loaded one by one, and its broadcast elements kept? Where registers do not hold a row."""
     return not fits(target, rows, vectors)
+
+
+def _near_the_best(costs: dict[ChannelTile, float]) -> frozenset[ChannelTile]:
+    least = min(costs.values())
+    return frozenset(tile for tile, cost in costs.items() if cost <= _NEAR * least)
 
 
 def _whole_tiles(conv: Conv, target: Target) -> Iterator[ChannelTile]:
