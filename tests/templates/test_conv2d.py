@@ -208,6 +208,35 @@ def test_packed_weights_are_those_that_were_packed(layout: str, order: str) -> N
         np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4, err_msg=str(config))
 
 
+SMALL: list[tuple[tuple[int, ...], dict[str, Any]]] = [
+    ((1, 16, 7, 7, 40, 3, 3), {"padding": 1}),
+    ((2, 8, 13, 13, 33, 3, 3), {"padding": 1}),
+    ((1, 24, 9, 7, 56, 5, 3), {"padding": (2, 1), "stride": (1, 2)}),
+    ((1, 8, 6, 5, 72, 3, 3), {"padding": 2, "dilation": 2}),
+    ((1, 8, 3, 3, 24, 2, 2), {"padding": 4}),
+    ((1, 12, 7, 7, 88, 1, 1), {}),
+]
+
+
+@pytest.mark.parametrize(("args", "options"), SMALL)
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_small_images_leave_the_border_out_and_cut_tiles(args: Any, options: Any, layout: str) -> None:
+    target = "llvm -num-cores 1"
+    task = pb.create_task("conv2d", args=args, kwargs={**options, "layout": layout, "weights": "packed"}, target=target)
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, task.arguments()[0].shape).astype(np.float32)
+    w = rng.uniform(-1, 1, (args[4], args[1], *args[5:])).astype(np.float32)
+    o = {"stride": 1, "padding": 0, "dilation": 1} | options
+    expected = convolved(x, w, o["stride"], o["padding"], o["dilation"], layout, "OIHW")
+    out = np.empty(expected.shape, np.float32)
+    packed = pack_weights(task, w, "OIHW")
+    found = (task.space.config([int(d) for d in row]) for row in task.space.sample(400, rng))
+    for config in [config for config in found if config["lanes"].val == "channels"][:4]:
+        out[...] = np.nan
+        pb.build(task, config=config)(x, packed, out)
+        np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4, err_msg=str(config))
+
+
 def test_packed_weights_end_in_zeros() -> None:
     task = pb.create_task(
         "conv2d", args=(1, 5, 8, 8, 20, 3, 3), kwargs={"weights": "packed"}, target="llvm -mcpu=x86-64-v3 -num-cores 1"

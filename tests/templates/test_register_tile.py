@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pegbox import Target
-from pegbox.templates.register_tile import fits, is_balanced, lanes_of
+from pegbox.templates.register_tile import fits, is_balanced, lanes_of, step_cost
 
 AVX512, AVX2 = Target("llvm -mcpu=znver5"), Target("llvm -mcpu=x86-64-v3")
 SSE, NEON = Target("llvm -mcpu=x86-64"), Target("llvm -mtriple=aarch64-linux-gnu")
@@ -39,3 +39,10 @@ def test_a_balanced_tile_has_more_multiply_adds_than_loads() -> None:
     assert is_balanced(4, 2)
     assert not is_balanced(2, 2)
     assert not is_balanced(28, 1)
+
+
+def test_more_loads_and_fewer_accumulators_cost_more() -> None:
+    assert step_cost(4, 3) == step_cost(3, 4) == 12
+    assert step_cost(14, 1) > 14
+    assert step_cost(2, 2) > 4
+    assert step_cost(1, 4) < step_cost(2, 4) < step_cost(3, 4)
