@@ -9,7 +9,7 @@ Equal index expressions have equal linear forms, which is what makes subtracting
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from pegbox.expr import build
@@ -44,6 +44,17 @@ class Linear:
             add_term(terms, term, coefficient * scale)
         return Linear(terms, self.const + other.const * scale)
 
+    def minus(self, other: Linear) -> Linear:
+        """The difference, in which quotients and rests of sums also cancel that are written in another order."""
+        rest = self.add(other, -1)
+        if sum(isinstance(term, Binary) for term in rest.terms) < 2:
+            return rest
+        merged: dict[Hashable, tuple[Expr, int]] = {}
+        for term, coefficient in rest.terms.items():
+            first, total = merged.get(meaning := _meaning(term), (term, 0))
+            merged[meaning] = first, total + coefficient
+        return Linear({term: coefficient for term, coefficient in merged.values() if coefficient}, rest.const)
+
     def times(self, factor: int) -> Linear:
         if factor == 0:
             return Linear({}, 0)
@@ -73,6 +84,14 @@ class Linear:
         if _has_opposite(const):
             return build.sub(result, build.index(-const))
         return build.add(result, build.index(const))
+
+
+def _meaning(term: Expr) -> Hashable:
+    """Equal for terms that are equal but for the order of the sums in them."""
+    if not isinstance(term, Binary):
+        return term
+    forms = [linear(operand) for operand in (term.a, term.b)]
+    return term.op, *((frozenset((_meaning(t), c) for t, c in form.terms.items()), form.const) for form in forms)
 
 
 def _literal(value: int) -> int:
@@ -126,4 +145,4 @@ def add_term(terms: dict[Expr, int], term: Expr, coefficient: int) -> None:
 
 def difference(a: Expr, b: Expr) -> Linear:
     """`a - b` in linear form."""
-    return linear(a).add(linear(b), -1)
+    return linear(a).minus(linear(b))

@@ -123,7 +123,7 @@ def _holds(stores: Sequence[Interval | None], wanted: Interval | None, extent: i
         hull = hull.hull(each) if hull is not None else None
     if hull is None or wanted is None:
         return hull is not None and hull.lo.is_const and hull.lo.const <= 0 and hull.lo.const + hull.width >= extent - 1
-    between = linear_bounds(wanted.lo.add(hull.lo, -1), ranges)
+    between = linear_bounds(wanted.lo.minus(hull.lo), ranges)
     return between is not None and between[0] >= 0 and between[1] + wanted.width <= hull.width
 
 

@@ -170,7 +170,7 @@ class Nest:
 
     def _apart(self, one: Sequence[Interval | None], other: Sequence[Interval | None]) -> bool:
         for a, b in zip(one, other, strict=True):
-            gap = None if a is None or b is None else linear_bounds(a.lo.add(b.lo, -1), self.ranges)
+            gap = None if a is None or b is None else linear_bounds(a.lo.minus(b.lo), self.ranges)
             if a is not None and b is not None and gap is not None and (gap[0] > b.width or gap[1] + a.width < 0):
                 return True
         return False

@@ -47,7 +47,7 @@ class Interval:
 
     def hull(self, other: Interval) -> Interval | None:
         """The smallest interval around both, None when their distance is not constant."""
-        gap = other.lo.add(self.lo, -1)
+        gap = other.lo.minus(self.lo)
         if not gap.is_const:
             return None
         first, last = min(0, gap.const), max(self.width, gap.const + other.width)

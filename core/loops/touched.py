@@ -119,11 +119,11 @@ def holds(outer: Region, inner: Region, ranges: Ranges, running: Set[Var] = froz
         start: Linear = simplified_linear(lo, ranges)
         if start.is_const and start.const <= 0 and start.const + count >= extent:
             continue
-        between = linear_bounds(simplified_linear(at, ranges).add(start, -1), ranges)
+        between = linear_bounds(simplified_linear(at, ranges).minus(start), ranges)
         if between is None or between[0] < 0 or between[1] + width > count:
             # Of an index with `//` or `%`, the values that it takes meanwhile say more.
             found = interval(at, relax)
-            gap = None if found is None else found.lo.add(start, -1)
+            gap = None if found is None else found.lo.minus(start)
             if found is None or gap is None or not gap.is_const:
                 return False
             if gap.const < 0 or gap.const + found.width + width > count:

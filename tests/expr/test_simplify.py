@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegbox.expr import build
-from pegbox.expr.affine import linear
+from pegbox.expr.affine import Linear, linear
 from pegbox.expr.bounds import bounds
 from pegbox.expr.evaluate import evaluate
 from pegbox.expr.nodes import Binary, Buffer, Compare, Const, Expr, Load, Logic, Not, Select, Var
@@ -167,6 +167,22 @@ def test_comparisons_of_what_wraps_around_keep_their_truth(condition, scope):
     simple = simplify(condition, scope)
     for env in itertools.islice(assignments(scope), 12):
         assert evaluate(simple, env) == evaluate(condition, env), (str(condition), str(simple), env)
+
+
+@settings(max_examples=100, deadline=None)
+@given(integers, integers, divisors)
+def test_what_divides_the_same_sum_cancels_in_whatever_order_it_was_added(a, b, divisor):
+    for divide in (build.floordiv, build.floormod):
+        one, other = divide(build.add(a, b), divisor), divide(build.add(b, a), divisor)
+        assert linear(one).minus(linear(other)) == Linear({}, 0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(integers, integers, scopes)
+def test_a_difference_is_one_of_values(a, b, scope):
+    rest = linear(a).minus(linear(b)).to_expr()
+    for env in itertools.islice(assignments(scope), 8):
+        assert value(rest, env) == value(a, env) - value(b, env)
 
 
 def test_what_may_wrap_around_is_left_alone():

@@ -23,3 +23,15 @@ def test_an_index_that_is_divided_lies_in_the_box_around_it() -> None:
 
 def test_a_box_that_is_too_small_does_not_hold_it() -> None:
     assert _reads(1) is not None
+
+
+def test_a_divided_sum_is_the_same_in_another_order() -> None:
+    vi, vj = Var("vi"), Var("vj")
+    a = Buffer("A", (7,), "float32")
+    body = Store(a, ((vj % 7 * 4 + vi) // 7,), Load(a, (ZERO,)))
+    iters = (BlockIter(vi, 3, IterKind.SPATIAL), BlockIter(vj, 17, IterKind.SPATIAL))
+    stated = Region(a, (((vi + vj % 7 * 4) // 7, 1),))
+    other = Region(a, (((vi + vj % 7 * 5) // 7, 1),))
+    reads = (Region(a, ((ZERO, 1),)),)
+    assert uncovered(iters, body, None, reads, (stated,)) is None
+    assert uncovered(iters, body, None, reads, (other,)) is not None

@@ -93,7 +93,7 @@ def _contains(outer: Region, inner: Region, ranges: Ranges) -> bool:
         start = linear(lo)
         if start.is_const and start.const <= 0 and start.const + count >= extent:
             continue
-        gap = simplified_linear(at, ranges).add(simplified_linear(lo, ranges), -1)
+        gap = simplified_linear(at, ranges).minus(simplified_linear(lo, ranges))
         between = linear_bounds(gap, ranges)
         if between is None or between[0] < 0 or between[1] + width > count:
             return False

@@ -134,5 +134,5 @@ def _within(needed: Interval | None, count: int, made: Interval, extent: int) ->
         # Reads outside of the buffer are guarded in the body.
         first, last = max(lo.const, 0), min(lo.const + width, extent - 1)
         lo, width = constant(first), max(last - first, 0)
-    gap = lo.add(made.lo, -1)
+    gap = lo.minus(made.lo)
     return gap.is_const and gap.const >= 0 and gap.const + width <= made.width

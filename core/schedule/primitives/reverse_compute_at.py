@@ -236,7 +236,7 @@ class _Move:
             )
         shifted = Interval(made.lo.add(constant(-wanted.const)), made.width)
         known = found.setdefault(term, shifted)
-        if known.width != shifted.width or known.lo.add(shifted.lo, -1) != constant(0):
+        if known.width != shifted.width or known.lo.minus(shifted.lo) != constant(0):
             raise self._other_iterations(buffer)
 
     def _other_iterations(self, buffer: Buffer) -> ScheduleError:
