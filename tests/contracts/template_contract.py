@@ -18,6 +18,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -159,7 +160,7 @@ class TemplateContract:
 
     def test_one_configuration_is_always_one_program(self) -> None:
         for first, second in zip(self.tasks(), self.made_again(), strict=True):
-            for config in self.runnable(first):
+            for config in islice(self.runnable(first), 3):
                 same = second.space.from_json(config.to_json())
                 text = emit(lowered(first, config), first.target).ll
                 assert text == first.lower(config).ll == second.lower(same).ll
