@@ -178,8 +178,9 @@ class TemplateContract:
             dead = {name: f"{same[name]} of {tried[name]}" for name in tried if same[name] * 4 > tried[name] >= 4}
             assert not dead, f"{task!r}: changes of these knobs leave the program as it is: {dead}"
 
-    def test_the_numbers_of_its_knobs_can_be_traced(self) -> None:
+    def test_the_numbers_of_its_knobs_can_be_traced(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """`int(cfg["tile"].val)` or `range(...)` forgets where a number is from: then features cost a run for each."""
+        monkeypatch.setattr("pegbox.features.program.POOL", 12)  # configurations to check each class of programs with
         for task in self.tasks():
             features = pb.program_features(task)
             features.of(self.sampled(task))
