@@ -12,8 +12,7 @@ Names are imported when they are first used, so that `import pegbox` costs next 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if __name__ != "pegbox":
     raise ImportError(
@@ -21,9 +20,15 @@ if __name__ != "pegbox":
         "a second name would make a second copy of every class"
     )
 
+from pegbox.exports import on_demand
+
 __version__ = "0.1.0"
 
 _HOME = {
+    "api": "pegbox.api",
+    "errors": "pegbox.errors",
+    "te": "pegbox.te",
+    "tir": "pegbox.tir",
     "ConfigSpace": "pegbox.space",
     "Config": "pegbox.space",
     "Task": "pegbox.task.task",
@@ -49,7 +54,6 @@ _HOME = {
     "hookimpl": "pegbox.hooks",
     "program_features": "pegbox.features",
 }
-_MODULES = ("api", "errors", "te", "tir")
 
 __all__ = [
     "BaseTuner",
@@ -103,14 +107,7 @@ if TYPE_CHECKING:
     from pegbox.task.template import template
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"pegbox.{name}")
-    if name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'pegbox' has no attribute {name!r}; it has {', '.join(__all__)}")
+__getattr__ = on_demand(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import importlib
 import os
 import shutil
 import signal
@@ -18,6 +19,8 @@ import pytest
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+gc.disable()  # until all tests are collected
+
 # Modules that the tests of several rooms import by name.
 sys.path.append(str(Path(__file__).parent / "helpers"))
 
@@ -26,6 +29,9 @@ sys.path.append(str(Path(__file__).parent / "helpers"))
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     os.environ["PYTHONPYCACHEPREFIX"] = _bytecode = tempfile.mkdtemp(prefix="pegbox-bytecode-")
     atexit.register(shutil.rmtree, _bytecode, ignore_errors=True)
+
+plain_code = importlib.import_module("plain_code")
+plain_code.install()
 
 if "-mtriple" in os.environ.get("PEGBOX_TARGET", ""):
     import emulator
@@ -37,11 +43,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test about machine code, or one that is exact about roundings, is marked with `optimizer`."""
+    plain_code.always_optimized = item.get_closest_marker("optimizer") is not None
+
+
 def pytest_collection_finish() -> None:
     """Six thousand collected tests are no garbage: the collector need not walk them again and again."""
-    gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 20, 20)
+    gc.enable()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture

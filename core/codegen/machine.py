@@ -85,11 +85,14 @@ def optimized_ir(program: Program) -> str:
 
 
 @contextmanager
-def _optimized(program: Program, *, quick: bool = False) -> Iterator[Any]:
-    """The program as an optimized LLVM module.
+def parsed(program: Program) -> Iterator[Any]:
+    """The program as an LLVM module, as it was emitted.
 
     It has an LLVM context of its own, since the global one keeps every constant and type for ever. Everything is closed
     here and in this order: a garbage collection may free the context before the module, which crashes.
+
+    Raises:
+        CompileError: LLVM rejects the text.
     """
     llvm = _llvm()
     machine = target_machine(program.target)
@@ -102,10 +105,19 @@ def _optimized(program: Program, *, quick: bool = False) -> Iterator[Any]:
             module.verify()
         except RuntimeError as error:
             raise CompileError(f"{program.name}: LLVM rejects the program: {str(error).strip()[:2000]}") from error
+        yield module
+
+
+@contextmanager
+def _optimized(program: Program, *, quick: bool = False) -> Iterator[Any]:
+    """The program as an optimized LLVM module."""
+    llvm = _llvm()
+    with ExitStack() as stack:
+        module = stack.enter_context(parsed(program))
         options = stack.enter_context(llvm.create_pipeline_tuning_options(3))
         options.loop_vectorization = True  # for loops that the schedule left scalar
         options.slp_vectorization = False
-        builder = stack.enter_context(llvm.create_pass_builder(machine, options))
+        builder = stack.enter_context(llvm.create_pass_builder(target_machine(program.target), options))
         if quick:
             _simplify(module, builder)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pegbox.codegen.emit import emit
+from pegbox.codegen.emission import emit
 from pegbox.codegen.frame import identifier
 from pegbox.codegen.kernel import Kernel, build
 from pegbox.codegen.target import Target

@@ -173,6 +173,9 @@ class Const(Expr):
         self.value = value
         self.dtype = dtype
 
+    def __hash__(self) -> int:
+        return hash((self.value, self.dtype))
+
     @property
     def whole(self) -> int:
         """The value of an integer literal, the object itself: it may be an `OpenInt`."""
@@ -205,6 +208,9 @@ class Binary(Expr):
         self.a = a
         self.b = b
         self.dtype = a.dtype
+
+    def __hash__(self) -> int:
+        return hash((self.op, self.a, self.b))
 
 
 class Compare(Expr):
@@ -290,6 +296,9 @@ class Load(Expr):
         self.buffer = buffer
         self.indices = indices
         self.dtype = buffer.dtype
+
+    def __hash__(self) -> int:
+        return hash((self.buffer, self.indices))
 
     def at(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Load:
         """The same kind of access to another place."""

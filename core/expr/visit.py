@@ -11,6 +11,12 @@ from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct operands of a node."""
+    kind = type(expr)
+    # Most nodes are one of these, of which nothing but the class needs to be asked.
+    if kind is Var or kind is Const:
+        return ()
+    if kind is Binary:
+        return (expr.a, expr.b)  # type: ignore[attr-defined]
     match expr:
         case Const() | Var():
             return ()
@@ -38,7 +44,8 @@ def walk(expr: Expr) -> Iterator[Expr]:
     while stack:
         node = stack.pop()
         yield node
-        stack.extend(reversed(children(node)))
+        if below := children(node):
+            stack.extend(below[::-1])
 
 
 def free_vars(expr: Expr) -> set[Var]:
@@ -59,6 +66,9 @@ def rewrite(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
     replaced = leaf(expr)
     if replaced is not None:
         return replaced
+    kind = type(expr)
+    if kind is Var or kind is Const:  # most nodes are
+        return expr
     match expr:
         case Const() | Var():
             return expr

@@ -12,7 +12,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from pegbox.expr.visit import free_vars, loads
 from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store
 from pegbox.loops.visit import children, expressions
 
+_Code: TypeAlias = Callable[[Mapping[Var, Any]], Any]
 _DTYPES = {"bool": np.bool_}
 # Operators of NumPy's scalars do what its functions do, in a third of the time.
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -101,6 +102,7 @@ class _Machine:
             self._fresh(buffer)
         self.homes = _homes(func)
         self.depth = 0  # blocks around
+        self._codes: dict[int, _Code] = {}  # by the identity of the function's expressions
 
     def _fresh(self, buffer: Buffer) -> None:
         self.arrays[buffer] = np.zeros(buffer.shape, _DTYPES.get(buffer.dtype, buffer.dtype))
@@ -175,47 +177,84 @@ class _Machine:
 
     def value(self, expr: Expr, env: Mapping[Var, Any]) -> Any:
         """The value of an expression as a NumPy scalar of its dtype."""
+        code = self._codes.get(id(expr))
+        if code is None:
+            code = self._codes[id(expr)] = self._code(expr)
+        return code(env)
+
+    def _code(self, expr: Expr) -> _Code:
+        """What computes the expression: it is looked at once, and runs for each element."""
         match expr:
             case Const(value, dtype):
-                return _scalar_type(dtype)(value)
+                constant = _scalar_type(dtype)(value)
+                return lambda env: constant
             case Var():
-                return env[expr]
+                return operator.itemgetter(expr)
             case Binary(op, a, b):
-                return _BINARY[op](self.value(a, env), self.value(b, env))
+                return _applied(_BINARY[op], self._code(a), self._code(b))
             case Compare(op, a, b):
-                return _COMPARE[op](self.value(a, env), self.value(b, env))
-            case Logic(op, a, b):
-                left = self.value(a, env)
-                decided = not left if op == "and" else left
-                return left if decided else self.value(b, env)
+                return _applied(_COMPARE[op], self._code(a), self._code(b))
+            case Logic("and", a, b):
+                left, right = self._code(a), self._code(b)
+                return lambda env: right(env) if (known := left(env)) else known
+            case Logic("or", a, b):
+                left, right = self._code(a), self._code(b)
+                return lambda env: known if (known := left(env)) else right(env)
             case Not(a):
-                return np.logical_not(self.value(a, env))
+                inner = self._code(a)
+                return lambda env: np.logical_not(inner(env))
             case Select(cond, a, b):
-                return self.value(a if self.value(cond, env) else b, env)
+                test, yes, no = self._code(cond), self._code(a), self._code(b)
+                return lambda env: yes(env) if test(env) else no(env)
             case Cast(dtype, a):
-                return np.asarray(self.value(a, env)).astype(element(dtype))[()]
-            case Call(name, args, dtype) if is_machine_call(name):
-                if name not in _MACHINE:
-                    raise LoweringError(f"the interpreter does not know {name}; build the program instead")
-                return _MACHINE[name](*(self.value(a, env) for a in args))
-            case Broadcast(a, lanes):
-                return np.full(lanes, self.value(a, env))
-            case Reinterpret(dtype, a):
-                bits = np.atleast_1d(self.value(a, env)).view(element(dtype))
-                return bits if lanes_of(dtype) else bits[0]
-            case Stride(buffer, dim):
-                return np.int64(math.prod(buffer.shape[dim + 1 :]))
+                inner = self._code(a)
+                return lambda env: np.asarray(inner(env)).astype(element(dtype))[()]
             case Call(name, args, dtype):
-                return np.dtype(dtype).type(_CALLS[name](*(self.value(a, env) for a in args)))
-            case Load(buffer, indices):
-                place = self._box(buffer, indices, expr.box, env)
-                written = self.written[buffer][place]
-                if not (written.all() if written.ndim else written):
-                    raise IndexError(f"{buffer.name}{list(place)} is read before anything has been written there")
-                found = self.arrays[buffer][place]
-                return found.reshape(-1).copy() if found.ndim else found
+                return _called(name, [self._code(a) for a in args], dtype)
+            case Broadcast(a, lanes):
+                inner = self._code(a)
+                return lambda env: np.full(lanes, inner(env))
+            case Reinterpret(dtype, a):
+                inner = self._code(a)
+                return lambda env: _reinterpreted(inner(env), dtype)
+            case Stride(buffer, dim):
+                stride = np.int64(math.prod(buffer.shape[dim + 1 :]))
+                return lambda env: stride
+            case Load():
+                box = expr.box
+                return lambda env: self._load(expr, box, env)
             case _:
                 raise TypeError(f"unknown expression {type(expr).__name__}")
+
+    def _load(self, expr: Load, box: Sequence[int], env: Mapping[Var, Any]) -> Any:
+        buffer = expr.buffer
+        place = self._box(buffer, expr.indices, box, env)
+        written = self.written[buffer][place]
+        if not (written.all() if written.ndim else written):
+            raise IndexError(f"{buffer.name}{list(place)} is read before anything has been written there")
+        found = self.arrays[buffer][place]
+        return found.reshape(-1).copy() if found.ndim else found
+
+
+def _applied(function: Callable[[Any, Any], Any], a: _Code, b: _Code) -> _Code:
+    return lambda env: function(a(env), b(env))
+
+
+def _called(name: str, args: Sequence[_Code], dtype: str) -> _Code:
+    def run(env: Mapping[Var, Any]) -> Any:
+        values = [a(env) for a in args]
+        if not is_machine_call(name):
+            return np.dtype(dtype).type(_CALLS[name](*values))
+        if name not in _MACHINE:
+            raise LoweringError(f"the interpreter does not know {name}; build the program instead")
+        return _MACHINE[name](*values)
+
+    return run
+
+
+def _reinterpreted(value: Any, dtype: str) -> Any:
+    bits = np.atleast_1d(value).view(element(dtype))
+    return bits if lanes_of(dtype) else bits[0]
 
 
 @cache

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pegbox.expr.affine import Linear
 from pegbox.expr.bounds import linear_bounds
 from pegbox.expr.build import ZERO
+from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import substitute
@@ -116,6 +117,8 @@ def holds(outer: Region, inner: Region, ranges: Ranges, running: Set[Var] = froz
     """Does the box `outer` hold the box `inner` while some loops are `running`, as far as can be shown?"""
     relax = Relaxation(running, ranges)
     for (lo, count), (at, width), extent in zip(outer.box, inner.box, outer.buffer.shape, strict=True):
+        if width <= count and same(lo, at):
+            continue
         start: Linear = simplified_linear(lo, ranges)
         if start.is_const and start.const <= 0 and start.const + count >= extent:
             continue

@@ -1,12 +1,22 @@
-"""Measuring: candidates in, `Ok` or `Failed` out. Importing this loads NumPy, and no LLVM."""
+"""Measuring: candidates in, `Ok` or `Failed` out.
 
-from pegbox.measure.bench import Bench
-from pegbox.measure.check import Tolerance
-from pegbox.measure.cores import CorePlan
-from pegbox.measure.local import LocalMeasurer
-from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.measure.runner import Runner, RunnerFactory
-from pegbox.measure.timing import TimingPolicy
+Names are imported when they are first used: the processes that compile candidates need neither NumPy nor plugins.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegbox.exports import on_demand
+
+if TYPE_CHECKING:
+    from pegbox.measure.bench import Bench
+    from pegbox.measure.check import Tolerance
+    from pegbox.measure.cores import CorePlan
+    from pegbox.measure.local import LocalMeasurer
+    from pegbox.measure.result import Failed, FailureKind, Ok, Result
+    from pegbox.measure.runner import Runner, RunnerFactory
+    from pegbox.measure.timing import TimingPolicy
 
 __all__ = [
     "Bench",
@@ -21,3 +31,20 @@ __all__ = [
     "TimingPolicy",
     "Tolerance",
 ]
+
+__getattr__ = on_demand(
+    __name__,
+    {
+        "Bench": "pegbox.measure.bench",
+        "CorePlan": "pegbox.measure.cores",
+        "Failed": "pegbox.measure.result",
+        "FailureKind": "pegbox.measure.result",
+        "LocalMeasurer": "pegbox.measure.local",
+        "Ok": "pegbox.measure.result",
+        "Result": "pegbox.measure.result",
+        "Runner": "pegbox.measure.runner",
+        "RunnerFactory": "pegbox.measure.runner",
+        "TimingPolicy": "pegbox.measure.timing",
+        "Tolerance": "pegbox.measure.check",
+    },
+)

@@ -6,7 +6,7 @@ knobs fall: knobs that no constraint and no condition ties together never have t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -115,18 +115,23 @@ class Structure:
             yield Component(tuple(columns), constraints, tuple(checks), tuple(sorted(gates)))
 
     def asks(self, constraint: BoundConstraint) -> Callable[[Digits], Mask]:
-        return lambda rows: constraint.holds(rows, self.active(rows))
+        return lambda rows: constraint.holds(rows, self.active(rows, constraint.needs))
 
     def pinned(self, column: int) -> Callable[[Digits], Mask]:
         """A knob that does not exist has digit 0."""
-        return lambda rows: self.active(rows)[:, column] | (rows[:, column] == 0)
+        needs = self.ancestors[column] | {column}
+        return lambda rows: self.active(rows, needs)[:, column] | (rows[:, column] == 0)
 
-    def active(self, digits: Digits) -> Mask:
-        """Which knobs exist, of the shape of `digits`; a knob exists where its parents do and have the right digit."""
+    def active(self, digits: Digits, needs: Set[int] | None = None) -> Mask:
+        """Which knobs exist, of the shape of `digits`; a knob exists where its parents do and have the right digit.
+
+        With `needs`, columns with all of their ancestors, the answer holds for these alone.
+        """
         active = np.ones(digits.shape, dtype=np.bool_)
         for column, parents in self.conditions.items():
-            for parent, allowed in parents:
-                active[:, column] &= active[:, parent] & allowed[digits[:, parent]]
+            if needs is None or column in needs:
+                for parent, allowed in parents:
+                    active[:, column] &= active[:, parent] & allowed[digits[:, parent]]
         return active
 
     def canonical(self, digits: Digits) -> Digits:

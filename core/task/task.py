@@ -109,7 +109,7 @@ class Task:
 
     def lower(self, config: Config) -> Program:
         """The LLVM assembly of one configuration, with what is needed to compile and call it."""
-        from pegbox.codegen.emit import emit  # kept out of `import pegbox`
+        from pegbox.codegen.emission import emit  # kept out of `import pegbox`
 
         return emit(self.lowered(config), self.target)
 

@@ -56,7 +56,7 @@ Here = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def pegbox_here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Here:
-    """As `pegbox`, in this process: for what no process has a part in. (Templates in files stay registered.)"""
+    """As `pegbox`, in this process: for what no process has a part in."""
 
     def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         monkeypatch.chdir(cwd)
@@ -84,18 +84,18 @@ def test_tune_writes_one_json_line_per_trial(tuned: Path) -> None:
     assert all(len(json.loads(line)["result"]) == 4 for line in lines)
 
 
-def test_resume_measures_nothing_twice(tuned: Path, tmp_path: Path) -> None:
+def test_resume_measures_nothing_twice(tuned: Path, tmp_path: Path, pegbox_here: Here) -> None:
     records = tmp_path / "copy.jsonl"
     records.write_bytes((tuned / "matmul-64x64x64.jsonl").read_bytes())
     words = ("--tuner", "random", "--trials", "8", "--seed", "1", "--resume", "--records", str(records))
-    ran = pegbox("tune", *MATMUL, *words, cwd=tmp_path)
+    ran = pegbox_here("tune", *MATMUL, *words, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     indices = {json.loads(line)["config"]["index"] for line in records.read_text().splitlines()}
     assert len(indices) == 8
 
 
 def test_best_prints_the_fastest(tuned: Path, pegbox_here: Here) -> None:
-    ran = pegbox("best", "matmul-64x64x64.jsonl", cwd=tuned)
+    ran = pegbox_here("best", "matmul-64x64x64.jsonl", cwd=tuned)
     assert ran.returncode == 0, ran.stderr
     assert "matmul" in ran.stdout
     (found,) = json.loads(pegbox_here("best", "matmul-64x64x64.jsonl", "--json", cwd=tuned).stdout)
@@ -118,15 +118,15 @@ def test_show_prints_every_stage_of_a_candidate(tuned: Path, emit: str, containe
     assert len(ran.stdout.strip().splitlines()) > 1
 
 
-def test_built_library_holds_the_symbol_that_its_header_declares(tuned: Path) -> None:
-    ran = pegbox("build", *MATMUL, "--records", "matmul-64x64x64.jsonl", "--out", "matmul.so", cwd=tuned)
+def test_built_library_holds_the_symbol_that_its_header_declares(tuned: Path, pegbox_here: Here) -> None:
+    ran = pegbox_here("build", *MATMUL, "--records", "matmul-64x64x64.jsonl", "--out", "matmul.so", cwd=tuned)
     assert ran.returncode == 0, ran.stderr
     assert "matmul(" in (tuned / "matmul.h").read_text()
     assert ctypes.CDLL(str(tuned / "matmul.so")).matmul
 
 
-def test_built_object_is_an_object_file(tuned: Path) -> None:
-    ran = pegbox("build", *MATMUL, "--out", "matmul.o", "--no-header", cwd=tuned)
+def test_built_object_is_an_object_file(tuned: Path, pegbox_here: Here) -> None:
+    ran = pegbox_here("build", *MATMUL, "--out", "matmul.o", "--no-header", cwd=tuned)
     assert ran.returncode == 0, ran.stderr
     assert (tuned / "matmul.o").read_bytes()[:4] == b"\x7fELF"
 
@@ -165,7 +165,7 @@ def test_template_in_a_file_is_tuned_by_its_path(tuned: Path, tmp_path: Path) ->
 def test_bad_input_is_told_without_a_traceback(
     tuned: Path, words: tuple[str, ...], said: str, pegbox_here: Here
 ) -> None:
-    ran = (pegbox if words[1].startswith("mine.py") else pegbox_here)(*words, cwd=tuned)
+    ran = pegbox_here(*words, cwd=tuned)
     assert ran.returncode == 2, ran.stderr
     assert said in ran.stderr
     assert "Traceback" not in ran.stderr
@@ -180,8 +180,10 @@ def test_records_without_a_valid_trial_exit_with_one(tuned: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("tuner", ["random", "grid", "ga", "xgb"])
-def test_a_space_without_a_valid_config_exits_with_one_and_names_the_constraint(tuned: Path, tuner: str) -> None:
-    ran = pegbox("tune", "mine.py:impossible", "64", "--trials", "2", "--tuner", tuner, "--no-records", cwd=tuned)
+def test_a_space_without_a_valid_config_exits_with_one_and_names_the_constraint(
+    tuned: Path, tuner: str, pegbox_here: Here
+) -> None:
+    ran = pegbox_here("tune", "mine.py:impossible", "64", "--trials", "2", "--tuner", tuner, "--no-records", cwd=tuned)
     assert ran.returncode == 1, ran.stderr
     assert "the space has no valid config" in ran.stderr
     assert "tiles are never right" in ran.stderr
@@ -195,7 +197,7 @@ def test_tune_takes_a_task_and_says_how_to_make_one() -> None:
 
 def test_ctrl_c_keeps_what_was_measured_and_prints_the_best_of_it(tuned: Path, tmp_path: Path) -> None:
     records = tmp_path / "cut.jsonl"
-    words = ("tune", "matmul", "256", "256", "256", "--trials", "100000", "--records", str(records))
+    words = ("tune", *MATMUL, "--tuner", "random", "--trials", "100000", "--records", str(records))
     command = [sys.executable, "-m", "pegbox", *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tuned)
     try:

@@ -128,6 +128,7 @@ def one_program(inputs: list[Buffer], values: dict[str, Callable[..., Expr]], ki
 FUNCTIONS = ("exp", "log", "tanh", "sqrt", "floor", "round", "abs")
 
 
+@pytest.mark.optimizer  # two kernels, whose products and sums have to be fused alike
 @WITH_AND_WITHOUT
 @DTYPES
 def test_functions_round_the_float32_result(dtype: str, target: Target) -> None:

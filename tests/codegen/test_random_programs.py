@@ -106,7 +106,7 @@ def programs(draw: st.DrawFn) -> Function:
     return function([first.buffer, second.buffer, c], [c], body)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@settings(max_examples=45, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 @given(programs())
 def test_machine_code_computes_what_the_interpreter_computes(func: Function) -> None:
     check(func, TWO_CORES)

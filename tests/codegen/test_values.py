@@ -75,6 +75,7 @@ def test_floor_division_by_a_constant(dtype: str, divisor: int) -> None:
             np.testing.assert_array_equal(outputs(func, a=a, b=b), numpy(a, np.array(divisor, dtype)))
 
 
+@pytest.mark.optimizer
 def test_a_product_and_a_sum_are_fused() -> None:
     x = np.float32(1 + 2**-12)
     a = np.full(37, x)

@@ -18,6 +18,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -159,7 +160,7 @@ class TemplateContract:
 
     def test_one_configuration_is_always_one_program(self) -> None:
         for first, second in zip(self.tasks(), self.made_again(), strict=True):
-            for config in self.runnable(first):
+            for config in islice(self.runnable(first), 3):
                 same = second.space.from_json(config.to_json())
                 text = emit(lowered(first, config), first.target).ll
                 assert text == first.lower(config).ll == second.lower(same).ll
@@ -177,8 +178,9 @@ class TemplateContract:
             dead = {name: f"{same[name]} of {tried[name]}" for name in tried if same[name] * 4 > tried[name] >= 4}
             assert not dead, f"{task!r}: changes of these knobs leave the program as it is: {dead}"
 
-    def test_the_numbers_of_its_knobs_can_be_traced(self) -> None:
+    def test_the_numbers_of_its_knobs_can_be_traced(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """`int(cfg["tile"].val)` or `range(...)` forgets where a number is from: then features cost a run for each."""
+        monkeypatch.setattr("pegbox.features.program.POOL", 12)  # configurations to check each class of programs with
         for task in self.tasks():
             features = pb.program_features(task)
             features.of(self.sampled(task))

@@ -149,7 +149,7 @@ def _grow_wide(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
 wrapping = st.recursive(st.sampled_from(VARS), _grow_wide, max_leaves=6)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(wrapping, scopes)
 def test_what_wraps_around_keeps_its_value(expr, scope):
     simple, back, between = simplify(expr, scope), linear(expr).to_expr(), bounds(expr, scope)

@@ -216,7 +216,7 @@ class RandomNest:
 
 
 @pytest.mark.parametrize("kind", ["hoist", "partition", "both"])
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@settings(max_examples=80, deadline=None, derandomize=True, database=None)
 @given(data=st.data())
 def test_cutting_keeps_every_store_and_their_order(kind: str, data: Any) -> None:
     maker = RandomNest(data.draw)

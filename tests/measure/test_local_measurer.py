@@ -114,13 +114,13 @@ def test_a_best_cost_from_elsewhere_counts(open_measurer: Any) -> None:
 
 def test_configs_beyond_the_window_are_not_lowered_ahead(open_measurer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # Where one core does everything, a chunk is built before it is timed.
-    monkeypatch.setattr("pegbox.measure.local._CHUNK", 8)
+    monkeypatch.setattr("pegbox.measure.local._CHUNK", 4)
     task = AddingTask()
-    configs = [AddingConfig(f"c{i}") for i in range(40)]
+    configs = [AddingConfig(f"c{i}") for i in range(20)]
     results = open_measurer(task, builders=1).measure(configs)
     next(results)
-    assert len(task.lowered) < 40
-    assert len(list(results)) == 39
+    assert len(task.lowered) < 20
+    assert len(list(results)) == 19
     assert task.lowered == [config.name for config in configs]
 
 
@@ -137,8 +137,8 @@ def test_candidates_of_several_threads_run_after_every_build_of_the_batch(open_m
             return super().lower(config)
 
     measurer = open_measurer(Watching(), runner=watched_runner(events))
-    measure(measurer, *(AddingConfig(f"c{i}", lambda: kernels.good(threads=2)) for i in range(20)))
-    assert events == ["lower"] * 20 + ["run"] * 20
+    measure(measurer, *(AddingConfig(f"c{i}", lambda: kernels.good(threads=2)) for i in range(9)))
+    assert events == ["lower"] * 9 + ["run"] * 9
 
 
 def test_a_target_of_several_cores_builds_a_whole_batch_on_all_of_them_first(open_measurer: Any) -> None:
@@ -150,8 +150,8 @@ def test_a_target_of_several_cores_builds_a_whole_batch_on_all_of_them_first(ope
             return super().lower(config)
 
     task = Watching(target=Target.host(num_cores=2))
-    measure(open_measurer(task, runner=watched_runner(events)), *(AddingConfig(f"c{i}") for i in range(20)))
-    assert events == ["lower"] * 20 + ["run"] * 20
+    measure(open_measurer(task, runner=watched_runner(events)), *(AddingConfig(f"c{i}") for i in range(9)))
+    assert events == ["lower"] * 9 + ["run"] * 9
 
 
 def watched_runner(events: list[str]) -> Any:
@@ -165,7 +165,8 @@ def watched_runner(events: list[str]) -> Any:
     return Watched
 
 
-def test_on_one_core_nothing_is_lowered_while_a_candidate_runs() -> None:
+def test_on_one_core_nothing_is_lowered_while_a_candidate_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pegbox.measure.local._CHUNK", 8)
     events: list[str] = []
 
     class Watching(AddingTask):
@@ -176,10 +177,10 @@ def test_on_one_core_nothing_is_lowered_while_a_candidate_runs() -> None:
     with confined(usable_cores()[:1]):
         assert not CorePlan.detect().overlap
         with LocalMeasurer(Watching(), runner=watched_runner(events), min_repeat_ms=0.1) as measurer:  # type: ignore[arg-type]
-            results = measure(measurer, *(AddingConfig(f"c{i}") for i in range(70)))
+            results = measure(measurer, *(AddingConfig(f"c{i}") for i in range(11)))
     assert all(result.ok for result in results)
     # More than the pipeline's window; in two parts, so that object code does not pile up.
-    assert events == ["lower"] * 64 + ["run"] * 64 + ["lower"] * 6 + ["run"] * 6
+    assert events == ["lower"] * 8 + ["run"] * 8 + ["lower"] * 3 + ["run"] * 3
 
 
 def test_the_affinity_of_the_caller_is_its_own_again(open_measurer: Any) -> None:

@@ -40,3 +40,15 @@ def test_importing_pegbox_loads_no_plugin(tmp_path: Path) -> None:
     program = "import pegbox, sys; print([name for name in sys.modules if name.endswith('.plugin')])"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+def test_a_process_that_compiles_loads_no_numpy_and_no_plugins(tmp_path: Path) -> None:
+    names = ("llvmlite", "numpy", "pluggy", "pegbox.schedule", "pegbox.codegen.emission")
+    program = f"""
+import sys
+from pegbox.measure import build_job, worker
+build_job.warm_up()
+print(*[name for name in {names!r} if name in sys.modules])
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert ran.stdout.split() == ["llvmlite"]

@@ -52,7 +52,7 @@ exprs = st.one_of(
 extents = st.tuples(*[st.integers(1, 5)] * 3)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(expr=exprs, sizes=extents, running=st.sets(st.sampled_from(LOOPS), min_size=1), cap=st.integers(1, 12))
 def test_an_interval_holds_all_values_and_an_exact_one_nothing_else(
     expr: Expr, sizes: Any, running: set[Var], cap: int
@@ -77,7 +77,7 @@ def test_an_interval_holds_all_values_and_an_exact_one_nothing_else(
             assert values == box
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(expr=exprs, sizes=extents, running=st.sets(st.sampled_from(LOOPS), min_size=1), extent=st.integers(1, 20))
 def test_a_span_covers_the_part_of_the_domain_that_is_needed(
     expr: Expr, sizes: Any, running: set[Var], extent: int
@@ -100,7 +100,7 @@ def test_a_span_covers_the_part_of_the_domain_that_is_needed(
             assert needed <= ran
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(values=st.lists(exprs, min_size=1, max_size=3), sizes=extents, fixed=st.sets(st.sampled_from(LOOPS)))
 def test_a_determined_loop_never_visits_a_point_twice(values: list[Expr], sizes: Any, fixed: set[Var]) -> None:
     ranges = {v: (0, n - 1) for v, n in zip(LOOPS, sizes, strict=True)}

@@ -43,6 +43,9 @@ class TestConv2dOfManyTiles(TemplateContract):
 
 
 class TestConv2dOfAvx2(TestConv2dOfManyTiles):
+    """Two of them; `.ci/run` tests all for this target."""
+
+    cases = ((1, 48, 14, 14, 96, 3, 3, 1, 1), (1, 64, 14, 14, 96, 1, 1, 2, 0, 1, "NHWC", "packed"))
     target = "llvm -mcpu=x86-64-v3 -num-cores 1"
 
 

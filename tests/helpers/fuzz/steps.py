@@ -173,7 +173,8 @@ def random_step(sch: Schedule, choose: Choose) -> None:
         # A step may do several things, of which the last one is refused.
         if len(sch.trace) == known and sch.func is not before:
             raise AssertionError(f"a refused step changed the program: {error}") from error
-        drop_bad_notes(sch)
+        if sch.func is not before:
+            drop_bad_notes(sch)
         raise
     drop_bad_notes(sch)
 

@@ -1,0 +1,67 @@
+"""Kernels without LLVM's optimizer, for tests that ask what a program computes: a tenth of the time.
+
+Three of four programs are compiled as they were emitted, every fourth one, by a hash of its text, as users get it: what
+is wrong with a program may show in either. Tests marked with `optimizer` get the optimizer for all; so do processes
+that tests start, and what is printed as assembly.
+"""
+
+from __future__ import annotations
+
+import zlib
+from functools import cache
+from typing import Any
+
+from llvmlite import binding as llvm
+
+from pegbox.codegen import machine
+from pegbox.codegen.foreign import prepare
+from pegbox.codegen.program import CompiledProgram, Program
+from pegbox.codegen.target import Target
+
+_OPTIMIZED = 4  # one program in so many
+
+always_optimized = False
+
+
+def install() -> None:
+    """From now on `build` and its kin compile most programs of this process without the optimizer."""
+    optimized = machine.compile_program
+
+    def compile_program(program: Program, *, quick: bool = False) -> CompiledProgram:
+        if quick or always_optimized or is_drawn(program):
+            return optimized(program, quick=quick)
+        return unoptimized(program)
+
+    machine.compile_program = compile_program
+
+
+def is_drawn(program: Program) -> bool:
+    """Is it one of those that get the optimizer in any test?"""
+    return zlib.crc32(program.ll.encode()) % _OPTIMIZED == 0
+
+
+def unoptimized(program: Program) -> CompiledProgram:
+    """Object code of the text as it is."""
+    prepare(program.foreign, program.target)
+    with machine.parsed(program) as module:
+        code = _machine(program.target).emit_object(module)
+    return CompiledProgram(
+        program.name,
+        program.args,
+        code,
+        program.workspace_bytes,
+        program.num_threads,
+        program.target,
+        0.0,
+        program.externs,
+        program.foreign,
+    )
+
+
+@cache
+def _machine(target: Target) -> Any:
+    """As `machine.target_machine`, with LLVM's fastest selection of instructions."""
+    triple = target.triple or llvm.get_process_triple()
+    return llvm.Target.from_triple(triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=0, reloc="pic", codemodel="default"
+    )
