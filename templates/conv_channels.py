@@ -126,7 +126,7 @@ def _tiles(cfg: Any, conv: Conv, data: Tensor, copied: Tensor | None, weight: Te
     blocked = cfg["pack_data"].val == "blocked"
     inner_k = cfg["inner"].val == "k"
     vectors = cfg["vectors"].val
-    is_cut = area[1] > conv.pixels[1] and channel_tiles(conv, cfg.target).are_cut
+    is_cut = channel_tiles(conv, cfg.target).are_cut and area[1] > conv.pixels[1]
     co, ci = te.reduce_axis((0, conv.c // block), name="co"), te.reduce_axis((0, block), name="ci")
     kh, kw = (te.reduce_axis((0, k), name=name) for k, name in zip(conv.kernel, ("kh", "kw"), strict=True))
 
@@ -161,7 +161,7 @@ def _inside(cfg: Any, conv: Conv, at: Sequence[Any], filter_at: Sequence[Any]) -
         return []
     tests = []
     for axis in range(2):
-        if (axis == 1 or cfg["tile_h"].val == 1) and tiles.leaves_border_out(conv, axis):
+        if tiles.leaves_border_out(conv, axis) and (axis == 1 or cfg["tile_h"].val == 1):
             place = at[axis] * conv.stride[axis] + filter_at[axis] * conv.dilation[axis]
             tests += [place >= conv.padding[axis], place < conv.padding[axis] + conv.size[axis]]
     return tests

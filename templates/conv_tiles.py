@@ -16,7 +16,7 @@ from pegbox.templates.register_tile import lanes_of
 
 _OF_A_TILE = 7
 _OF_A_BLOCK = 4
-_BORDER = 0.01  # share of the filter's rows or columns from which on it is worth code to leave them out
+_BORDER = 0.03  # share of the filter's rows or columns from which on it is worth code to leave them out
 _FEW = 8  # input channels: loops over fewer are too short for that
 
 

@@ -36,7 +36,7 @@ UNTESTED = 0.2
 TUNING_STEPS = 20
 """Steps on the process's parameters, each time from where the last ones led."""
 
-SMALLEST, GROWTH = 3, 6
+SMALLEST, GROWTH = 3, 4
 """The first batches are small, because what is learned from each result is most when there are few: so many
 configurations at least, and one for so many that were measured."""
 
@@ -62,6 +62,8 @@ class BayesTuner(BaseTuner):
     fast. The process learns from at most `memory` trials, the best and the latest. `program` are the features of the
     task's programs.
     """
+
+    asks_ahead = True
 
     def __init__(
         self,
@@ -101,9 +103,15 @@ class BayesTuner(BaseTuner):
         self._process: GaussianProcess | None = None
         self._tuned = 0
         self._begun = False
+        self._pending: set[Config] = set()
 
     def ask(self, n: int) -> list[Config]:
-        missing = self._num_warmup - len(self._told)
+        configs = self._asked(n)
+        self._pending.update(configs)
+        return configs
+
+    def _asked(self, n: int) -> list[Config]:
+        missing = self._num_warmup - len(self._told) - len(self._pending)
         if not self._experienced if missing > 0 else not self._differ:
             # Nothing to learn from, or nothing that differs.
             return self._told.explored.configs(
@@ -130,6 +138,7 @@ class BayesTuner(BaseTuner):
         return bool(np.ptp(targets(self._told.costs)) > 0) if len(self._told) else False
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
+        self._pending.difference_update(configs)
         self._told.add(configs, results)
 
     def model_report(self) -> ModelReport | None:

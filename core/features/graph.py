@@ -50,6 +50,8 @@ class Node:
     table: Floats | None
     low: float
     high: float
+    depth: int = 0
+    """One more than that of its operands."""
 
 
 class Graph:
@@ -117,7 +119,7 @@ class Graph:
         if simple is not None:
             return simple
         low, high = _range(op, x, y)
-        return self._node((op, a, b), lambda: Node(op, a, b, -1, None, low, high))
+        return self._node((op, a, b), lambda: Node(op, a, b, -1, None, low, high, max(x.depth, y.depth) + 1))
 
     def _simple(self, op: str, a: int, b: int, x: Node, y: Node) -> int | None:
         match op:
@@ -216,12 +218,13 @@ class Evaluation:
     """A plan for some nodes of a graph; `place[node]` is the row of a node in the result."""
 
     def __init__(self, graph: Graph, wanted: Iterable[int]) -> None:
-        depths = _depths(graph, wanted)
-        keys = {n: (depths[n], graph.nodes[n].op, graph.nodes[n].knob) for n in depths}
-        order = sorted(depths, key=lambda n: (keys[n], n))
+        keyed = sorted(
+            (n.depth, n.op, n.knob, number) for number in _needed(graph, wanted) for n in (graph.nodes[number],)
+        )
+        order = [number for *_, number in keyed]
         self.place = {node: position for position, node in enumerate(order)}
         self._steps: list[_LookUp | _Call] = []
-        for start, stop in _runs([keys[n] for n in order]):
+        for start, stop in _runs([key[:3] for key in keyed]):
             self._steps.append(self._step(graph, order[start:stop], start, stop))
 
     def _step(self, graph: Graph, run: Sequence[int], start: int, stop: int) -> _LookUp | _Call:
@@ -254,17 +257,16 @@ def _runs(keys: Sequence[object]) -> Iterator[tuple[int, int]]:
             start = stop
 
 
-def _depths(graph: Graph, wanted: Iterable[int]) -> dict[int, int]:
-    needed: set[int] = set()
-    stack = list(wanted)
+def _needed(graph: Graph, wanted: Iterable[int]) -> set[int]:
+    """The nodes and all of their operands."""
+    nodes = graph.nodes
+    needed = set(wanted)
+    stack = list(needed)
     while stack:
-        node = stack.pop()
-        if node not in needed:
-            needed.add(node)
-            if graph.nodes[node].table is None:
-                stack += [graph.nodes[node].a, graph.nodes[node].b]
-    depths: dict[int, int] = {}
-    for number in sorted(needed):  # operands have lower numbers
-        made = graph.nodes[number]
-        depths[number] = 0 if made.table is not None else 1 + max(depths[made.a], depths[made.b])
-    return depths
+        node = nodes[stack.pop()]
+        if node.table is None:
+            for operand in (node.a, node.b):
+                if operand not in needed:
+                    needed.add(operand)
+                    stack.append(operand)
+    return needed

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_float, check_int, check_mapping
@@ -158,6 +159,10 @@ class LocalMeasurer:
             else candidate.finish(self._kept(candidate, build, next(results)), running=share)
             for candidate, build in zip(candidates, builds, strict=True)
         ]
+
+    def beside(self) -> AbstractContextManager[None]:
+        """For what the calling thread does between results of `measure`: it keeps off the timing core meanwhile."""
+        return confined(self._cores.building)
 
     def close(self) -> None:
         """End all processes; harmless when done twice."""

@@ -13,7 +13,7 @@ from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, loads, substitute
 from pegbox.loops.nodes import BlockIter, BlockRealize, For, IterKind, Region, Stmt
-from pegbox.loops.passes.notes import ALIGN
+from pegbox.loops.passes.notes import has_alignment
 from pegbox.loops.visit import map_exprs
 from pegbox.schedule.copies import after_writers, assign_block, before_readers
 from pegbox.schedule.outline import refuse
@@ -54,7 +54,7 @@ def reindexed_write(tree: Tree, realize: BlockRealize, original: Buffer, name: s
         raise refuse(
             tree, f"{what}: {others[0]} writes {original.name} too", "reindex first, decompose_reduction after", own
         )
-    if any(key == ALIGN for key, _ in realize.block.annotations):
+    if has_alignment(realize, original):
         problem = f"storage_align has spoken of the dimensions of {original.name} as they are"
         raise refuse(tree, f"{what}: {problem}", "reindex first, storage_align after", own)
     indices = _indices(tree, what, realize, original)

@@ -7,9 +7,10 @@ measurer) ends the run with a `TuningError` that carries the `TuneResult`.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pegbox.checks import check_int
@@ -99,6 +100,7 @@ class _Loop:
         self.clock = PhaseClock(state.clock)
         self.history: list[Trial] = []
         self.finals: list[Trial] = []
+        self.ahead: list[Config] = []
 
     def run(self, history: Sequence[tuple[Config, Result]]) -> TuneResult:
         broken: Exception | None = None
@@ -135,37 +137,57 @@ class _Loop:
         while True:
             if reason := self._stop():
                 return reason
-            with self.clock.phase("propose"):
-                batch = self.proposer.ask(self.state.room(self.batch_size))
+            batch, self.ahead = self.ahead or self._propose(), []
             if not batch:
                 return "exhausted"
             if reason := self._measure(batch):
                 return reason
 
+    def _propose(self, *, outstanding: int = 0) -> list[Config]:
+        """Another batch, beside trials that are `outstanding`; none where the limit leaves no more."""
+        room = self.state.room(self.batch_size, outstanding=outstanding)
+        if not room:
+            return []
+        beside = getattr(self.measurer, "beside", contextlib.nullcontext) if outstanding else contextlib.nullcontext
+        with self.clock.phase("propose"), beside():
+            return self.proposer.ask(room)
+
     def _stop(self) -> StopReason | None:
         return self.callbacks.stop or self.state.limits.reached(self.state)
 
     def _measure(self, batch: Sequence[Config]) -> StopReason | None:
-        """Measure a batch and tell the tuner; a limit reached on the way leaves the rest of the batch unmeasured."""
-        first = len(self.state.trials)
+        """Measure a batch and tell the tuner; a limit reached on the way leaves the rest of the batch unmeasured.
+
+        A tuner that asks ahead is told the first half, and asked for the next batch, while the others are measured.
+        """
+        first, untold = len(self.state.trials), batch
+        measured: dict[Config, Result] = {}
+        half = batch[: -(-len(batch) // 2)] if self.proposer.asks_ahead else batch
         stream = self._results(batch)
         try:
             for config, result in stream:
                 self._commit(config, result)
+                measured[config] = result
                 if (reason := self._stop()) and reason != "trials":
                     return reason
+                if len(half) == len(measured) < len(batch) and measured.keys() >= set(half):
+                    self._tell(half, measured)
+                    untold = batch[len(half) :]
+                    self.ahead = self._propose(outstanding=len(untold))
         finally:
             stream.close()
         fresh = self.state.trials[first:]
         self._check_complete(batch, fresh)
-        # In the order of asking, whatever the order of finishing: the same measurements then give the same proposals.
-        measured = {trial.config: trial.result for trial in fresh}
-        with self.clock.phase("learn"):
-            self.proposer.tell(batch, [measured[config] for config in batch])
-            self.state.model = self.proposer.model_report()
+        self._tell(untold, measured)
+        self.state.model = self.proposer.model_report()
         with self.clock.phase("callbacks"):
             self.callbacks.batch(fresh, self.state)
         return None
+
+    def _tell(self, batch: Sequence[Config], measured: Mapping[Config, Result]) -> None:
+        # In the order of asking, whatever the order of finishing: the same measurements then give the same proposals.
+        with self.clock.phase("learn"):
+            self.proposer.tell(batch, [measured[config] for config in batch])
 
     def _results(self, batch: Sequence[Config]) -> Generator[tuple[Config, Result], None, None]:
         """The measurer's stream, with the waiting counted and its errors named."""

@@ -53,6 +53,8 @@ class Proposer:
         self._searched = searched or space
         self._known: dict[Config, Result] = {}
         self._pending: set[Config] = set()
+        self.asks_ahead = bool(getattr(tuner, "asks_ahead", False))
+        """Whether it may be asked while configurations are on their way."""
         self.dropped: Counter[str] = Counter()
         """How many proposals were left out, by reason: `REPEATED`, `SURPLUS`."""
 

@@ -29,7 +29,8 @@ class Tuner(Protocol):
     A factory `factory(space, *, seed: int, **options)` makes one. A tuner never proposes a configuration twice,
     nor one that `tell` has already shown it, and draws only from its own generator seeded with `seed`: the same
     seed and the same measurements give the same proposals. A tuner may carry an `int` attribute `batch_size`,
-    which the tuning loop uses when its caller names no other.
+    which the tuning loop uses when its caller names no other, and `asks_ahead = True`: then it is told the first half of
+    a batch, and asked for the next one, while the others are measured, so that nothing waits for it.
     """
 
     def ask(self, n: int, /) -> Sequence[Config]:
@@ -88,7 +89,10 @@ class CostModel(Protocol):
 
 
 class Measurer(Protocol):
-    """Runs configurations and says what they cost."""
+    """Runs configurations and says what they cost.
+
+    It may have a method `beside()` too, which gives a context manager for work that must not disturb what it measures.
+    """
 
     def measure(self, configs: Sequence[Config], /) -> Iterator[tuple[Config, Result]]:
         """One result for each configuration, each as soon as it is there, in any order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -85,9 +86,10 @@ class SearchState:
         elapsed = self.elapsed
         return len(self.trials) / elapsed if elapsed > 0 else 0.0
 
-    def room(self, wanted: int) -> int:
-        """How many of `wanted` trials the trial limit leaves."""
-        return wanted if self.limits.trials is None else min(wanted, self.limits.trials - len(self.trials))
+    def room(self, wanted: int, *, outstanding: int = 0) -> int:
+        """How many of `wanted` trials the trial limit leaves, beside those that are `outstanding`."""
+        left = math.inf if self.limits.trials is None else self.limits.trials - len(self.trials) - outstanding
+        return int(min(wanted, left))
 
     def add(self, trial: Trial) -> None:
         """Take in a new trial."""

@@ -189,6 +189,15 @@ def test_transform_layout_refusals(programs: Any) -> None:
     refused(sch, "D is made in loops around E", layout(lambda i, j: (i // 4, j, i % 4), "D", pad_value=0))
 
 
+def test_an_alignment_of_a_block_inside_of_another_holds_its_layout(programs: Any) -> None:
+    sch = Schedule(programs.matmul_relu()[0])
+    sch.storage_align("D", 0, 0, 8, 4)
+    outer = sch.blockize(sch.add_unit_loop("D"))
+    change = lambda: sch.transform_layout(outer, ("write", 0), lambda i, j: (j, i))  # noqa: E731
+    refused(sch, "storage_align has spoken of the dimensions of D", change)
+    refused(sch, "storage_align has spoken of the dimensions of D", lambda: sch.reindex(outer, ("write", 0)))
+
+
 def test_transform_layout_refuses_boxes(programs: Any) -> None:
     sch = Schedule(programs.matmul_relu()[0])
     sch.blockize(sch.get_loop("D", 1))

@@ -1,5 +1,6 @@
 """The tuning loop: limits, order of events, what it keeps when something breaks."""
 
+import contextlib
 import math
 import signal
 import subprocess
@@ -126,6 +127,40 @@ def test_the_tuner_hears_results_in_the_order_of_asking() -> None:
     assert [[config.index for config in configs] for configs, _ in tuner.told] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert [r.cost for r in tuner.told[0][1]] == [by_index(config) for config in tuner.told[0][0]]
     assert [trial.config.index for trial in result.trials] == [3, 2, 1, 0, 7, 6, 5, 4]
+
+
+def test_a_tuner_that_asks_ahead_is_asked_while_half_of_a_batch_is_measured() -> None:
+    events: list[str] = []
+
+    class Ahead(ListTuner):
+        asks_ahead = True
+
+        def ask(self, n: int) -> list[Config]:
+            events.append(f"ask {n}")
+            return super().ask(n)
+
+        def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
+            events.append(f"tell {[config.index for config in configs]}")
+            super().tell(configs, results)
+
+    class Busy(ArtificialMeasurer):
+        @contextlib.contextmanager
+        def beside(self) -> Iterator[None]:
+            events.append("beside")
+            yield
+
+        def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
+            for config, result in super().measure(configs):
+                events.append(f"measured {config.index}")
+                yield config, result
+
+    space = small_space()
+    result = run(Ahead(space), Busy(by_index), trials=7, batch_size=4, space=space, finalists=0)
+    assert len(result.trials) == 7
+    assert events == [
+        "ask 4", "measured 0", "measured 1", "tell [0, 1]", "beside", "ask 3", "measured 2", "measured 3", "tell [2, 3]",
+        "measured 4", "measured 5", "tell [4, 5]", "measured 6", "tell [6]",
+    ]  # fmt: skip
 
 
 def test_history_is_told_first_may_win_and_is_not_measured_again() -> None:

@@ -126,10 +126,12 @@ def test_features_of_programs_are_learned_from() -> None:
     def cost(config: Config) -> float:
         return 1.0 + float(source(np.array([config.digits]))[0, 0])
 
-    blind, told = (BayesTuner(space, seed=0, program=program) for program in (None, source))
-    assert min(map(cost, searched(told, space, trials=32, cost=cost))) < min(
-        map(cost, searched(blind, space, trials=32, cost=cost))
-    )
+    def found(program: Source | None) -> float:
+        """The mean of the best of 32 trials."""
+        tuners = [BayesTuner(space, seed=seed, program=program) for seed in range(6)]
+        return float(np.mean([min(map(cost, searched(tuner, space, trials=32, cost=cost))) for tuner in tuners]))
+
+    assert found(source) < 0.9 * found(None)
 
 
 # --- experience -------------------------------------------------------------------------------------------------------
@@ -198,8 +200,11 @@ def test_experience_that_is_wrong_is_found_out() -> None:
 
 def test_the_first_batches_have_a_random_share_in_case_experience_is_wrong() -> None:
     space = wide_space()
-    tuner = BayesTuner(space, seed=0, program=Digit(space), experience=knowing, num_warmup=40)
-    assert np.mean([cost > 40 for cost in costs_of(tuner, trials=40)]) > 0.1
+    costs: list[float] = []
+    for seed in range(4):
+        tuner = BayesTuner(space, seed=seed, program=Digit(space), experience=knowing, num_warmup=40)
+        costs += costs_of(tuner, trials=40)
+    assert np.mean([cost > 40 for cost in costs]) > 0.1
 
 
 def test_where_everything_fails_experience_is_left_alone() -> None:

@@ -44,6 +44,14 @@ def collect_notes(func: Function) -> Function:
     return replace(func, notes=tuple(notes))
 
 
+def has_alignment(realize: BlockRealize, buffer: Buffer) -> bool:
+    """Does a note of the block, or of one inside of it, speak of the strides of a buffer that it writes?"""
+    return any(
+        any(key == ALIGN for key, _ in inner.block.annotations) and any(w.buffer is buffer for w in inner.block.writes)
+        for inner in realizes(realize)
+    )
+
+
 def alignment(value: Any) -> tuple[tuple[int, int, int, int], ...] | None:
     """The value of a `buffer_dim_align` note; None if it is malformed."""
     items = value if isinstance(value, tuple) else None
@@ -62,7 +70,11 @@ def _alignments(block: Block, value: Any) -> Iterator[tuple[Buffer, tuple[int, i
     for which, axis, factor, offset in items:
         buffer = _buffer(block, ALIGN, which)
         if not (0 <= axis < len(buffer.shape) - 1 and factor > 0 and 0 <= offset < factor):
-            raise LoweringError(f"block {block.name}: {ALIGN} of {buffer.name} asks for {[axis, factor, offset]}")
+            raise LoweringError(
+                f"block {block.name}: {ALIGN} asks for axis {axis} (factor {factor}, offset {offset}) of {buffer.name}, "
+                f"which has {len(buffer.shape)} dimensions; all but the last can be aligned, to 0 <= offset < factor: "
+                "let storage_align write the note"
+            )
         yield buffer, (axis - len(buffer.shape), factor, offset)
 
 

@@ -11,7 +11,7 @@ from pegbox.expr.index_layout import Layout
 from pegbox.expr.index_map import IndexMap
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import BlockRealize
-from pegbox.loops.passes.notes import ALIGN
+from pegbox.loops.passes.notes import has_alignment
 from pegbox.schedule.base import ScheduleBase
 from pegbox.schedule.buffers import check_intermediate, choose_read, choose_written, fresh_buffer_name, has_gaps
 from pegbox.schedule.copies import insert_at_top
@@ -229,9 +229,7 @@ class LayoutPrimitives(ScheduleBase):
                 raise refuse(
                     self.tree, f"{what}: {why}", "transform the layout first, blockize or tensorize after", name
                 )
-            if any(key == ALIGN for key, _ in user.block.annotations) and any(
-                w.buffer is buffer for w in user.block.writes
-            ):
+            if has_alignment(user, buffer):
                 raise refuse(
                     self.tree,
                     f"{what}: storage_align has spoken of the dimensions of {buffer.name} as they are",
