@@ -29,8 +29,8 @@ class Tuner(Protocol):
     A factory `factory(space, *, seed: int, **options)` makes one. A tuner never proposes a configuration twice,
     nor one that `tell` has already shown it, and draws only from its own generator seeded with `seed`: the same
     seed and the same measurements give the same proposals. A tuner may carry an `int` attribute `batch_size`,
-    which the tuning loop uses when its caller names no other, and `asks_ahead = True`: then it is told the first half of
-    a batch, and asked for the next one, while the others are measured, so that nothing waits for it.
+    which the tuning loop uses when its caller names no other, and `asks_ahead = True`: then it is told the first half
+    of a batch, and asked for the next one, while the others are measured, so that nothing waits for it.
     """
 
     def ask(self, n: int, /) -> Sequence[Config]:

@@ -158,8 +158,8 @@ def test_a_tuner_that_asks_ahead_is_asked_while_half_of_a_batch_is_measured() ->
     result = run(Ahead(space), Busy(by_index), trials=7, batch_size=4, space=space, finalists=0)
     assert len(result.trials) == 7
     assert events == [
-        "ask 4", "measured 0", "measured 1", "tell [0, 1]", "beside", "ask 3", "measured 2", "measured 3", "tell [2, 3]",
-        "measured 4", "measured 5", "tell [4, 5]", "measured 6", "tell [6]",
+        "ask 4", "measured 0", "measured 1", "tell [0, 1]", "beside", "ask 3", "measured 2", "measured 3",
+        "tell [2, 3]", "measured 4", "measured 5", "tell [4, 5]", "measured 6", "tell [6]",
     ]  # fmt: skip
 
 
