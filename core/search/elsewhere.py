@@ -62,5 +62,10 @@ def _process() -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     )
-    atexit.register(process.kill)
+    atexit.register(_end, process)
     return process
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()

@@ -71,7 +71,7 @@ def _alignments(block: Block, value: Any) -> Iterator[tuple[Buffer, tuple[int, i
         buffer = _buffer(block, ALIGN, which)
         if not (0 <= axis < len(buffer.shape) - 1 and factor > 0 and 0 <= offset < factor):
             raise LoweringError(
-                f"block {block.name}: {ALIGN} asks for axis {axis} (factor {factor}, offset {offset}) of {buffer.name}; "
+                f"block {block.name}: {ALIGN} asks of {buffer.name} axis {axis}, factor {factor}, offset {offset}; "
                 f"of its {len(buffer.shape)} dimensions all but the last can be aligned, with 0 <= offset < factor: "
                 "let storage_align write the note"
             )
