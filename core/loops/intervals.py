@@ -66,15 +66,17 @@ class Relaxation:
 
 
 def caps_of(predicate: Expr, running: Set[Var], ranges: Ranges) -> list[tuple[Mapping[Expr, int], int]]:
-    """`sum of running loops < n` among the predicate's parts, as (coefficients, n - 1)."""
-    found = []
+    """`sum of running loops < n` among the predicate's parts, as (coefficients, n - 1); of equal sums the least n."""
+    found: dict[frozenset[tuple[Expr, int]], tuple[Mapping[Expr, int], int]] = {}
     for part in conjuncts(predicate):
         if isinstance(part, Compare) and part.op == "lt" and isinstance(part.b, Const):
             form = linear(part.a)
             affine = all(isinstance(t, Var) and t in running and c > 0 for t, c in form.terms.items())
             if affine and fits(form, ranges):
-                found.append((form.terms, part.b.whole - form.const - 1))
-    return found
+                last, terms = part.b.whole - form.const - 1, frozenset(form.terms.items())
+                if terms not in found or last < found[terms][1]:
+                    found[terms] = form.terms, last
+    return list(found.values())
 
 
 def index_interval(expr: Expr, realize: BlockRealize, relax: Relaxation) -> Interval | None:

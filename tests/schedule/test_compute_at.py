@@ -235,3 +235,14 @@ def test_moving_again_is_refused_when_a_producer_has_made_too_little(programs: A
     assert sch.extent(sch.get_loops("A")[-1]) == 7
     with pytest.raises(ScheduleError, match="B reads A, but A, which makes it, may have made only a part of it"):
         sch.compute_at("B", i)  # would need all 16, since b[i] and b[i * 2] drift apart
+
+
+def test_the_tightest_of_two_predicates_says_what_of_a_parameter_is_made() -> None:
+    """The loops reach all eight columns of B, the consumer's predicate leaves two of them out."""
+    x = placeholder((3, 8), name="X")
+    b = compute((3, 8), lambda i, j: x[i, j] + 1.0, name="B")
+    c = compute((3, 6), lambda i, j: b[i, j] * 2.0, name="C")
+    sch = Schedule([x, b, c])
+    sch.split(sch.get_loop("C", 1), [4, 4])
+    with pytest.raises(ScheduleError, match="B writes the parameter B, all of which is needed"):
+        sch.compute_at("B", sch.get_loop("C", 2))

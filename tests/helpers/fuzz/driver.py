@@ -65,8 +65,9 @@ class Tally:
 def draw_case(seed: int, kind: str | None = None, language: str | None = None) -> Case:
     """The case of a seed: mostly a graph drawn freely; kind and language may be given."""
     rng = random.Random(seed * 2 + 1)
-    kind = kind or (rng.choice(list(KINDS)) if rng.random() < 0.25 else "drawn")
-    language = language or ("te" if rng.random() < 0.35 else "tir")
+    # Drawn in any case: what is drawn after them must not depend on whether they are given.
+    drawn = rng.choice(list(KINDS)) if rng.random() < 0.25 else "drawn"
+    kind, language = kind or drawn, language or ("te" if rng.random() < 0.35 else "tir")
     count = rng.randint(8, 24 if language == "tir" else 18)
     return Case(seed, kind, language, tuple(rng.randrange(2**32) for _ in range(count)))
 
