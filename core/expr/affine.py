@@ -49,11 +49,7 @@ class Linear:
         rest = self.add(other, -1)
         if sum(isinstance(term, Binary) for term in rest.terms) < 2:
             return rest
-        merged: dict[Hashable, tuple[Expr, int]] = {}
-        for term, coefficient in rest.terms.items():
-            first, total = merged.get(meaning := _meaning(term), (term, 0))
-            merged[meaning] = first, total + coefficient
-        return Linear({term: coefficient for term, coefficient in merged.values() if coefficient}, rest.const)
+        return Linear({term: coefficient for term, coefficient in _merged(rest).values()}, rest.const)
 
     def times(self, factor: int) -> Linear:
         if factor == 0:
@@ -86,12 +82,23 @@ class Linear:
         return build.add(result, build.index(const))
 
 
+def _merged(form: Linear) -> dict[Hashable, tuple[Expr, int]]:
+    """By meaning the first term that has it, with the coefficients of all of them; none is zero."""
+    merged: dict[Hashable, tuple[Expr, int]] = {}
+    for term, coefficient in form.terms.items():
+        meaning = _meaning(term)
+        first, total = merged.get(meaning, (term, 0))
+        merged[meaning] = first, total + coefficient
+    return {meaning: found for meaning, found in merged.items() if found[1]}
+
+
 def _meaning(term: Expr) -> Hashable:
     """Equal for terms that are equal but for the order of the sums in them."""
     if not isinstance(term, Binary):
         return term
     forms = [linear(operand) for operand in (term.a, term.b)]
-    return term.op, *((frozenset((_meaning(t), c) for t, c in form.terms.items()), form.const) for form in forms)
+    sums = [frozenset((meaning, c) for meaning, (_, c) in _merged(form).items()) for form in forms]
+    return term.op, *zip(sums, (form.const for form in forms), strict=True)
 
 
 def _literal(value: int) -> int:

@@ -177,8 +177,27 @@ def test_what_divides_the_same_sum_cancels_in_whatever_order_it_was_added(a, b, 
         assert linear(one).minus(linear(other)) == Linear({}, 0)
 
 
+repeated = st.builds(
+    lambda a, b, d, other: build.floordiv(
+        build.add(build.floordiv(build.add(a, b), d), build.floordiv(build.add(b, a), d)), other
+    ),
+    st.sampled_from(VARS),
+    st.sampled_from(VARS),
+    divisors,
+    divisors,
+)
+"""Quotients of a sum of two quotients that mean the same, in another order."""
+
+
+def test_terms_that_mean_the_same_count_each():
+    half = build.floordiv(build.add(X, Y), build.index(4))
+    twice = build.add(half, build.floordiv(build.add(Y, X), build.index(4)))
+    one, both = (build.floordiv(a, build.index(3)) for a in (half, twice))
+    assert not linear(both).minus(linear(one)).is_const
+
+
 @settings(max_examples=100, deadline=None)
-@given(integers, integers, scopes)
+@given(integers | repeated, integers | repeated, scopes)
 def test_a_difference_is_one_of_values(a, b, scope):
     rest = linear(a).minus(linear(b)).to_expr()
     for env in itertools.islice(assignments(scope), 8):
