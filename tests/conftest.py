@@ -13,7 +13,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
 
 # Threads of a BLAS or an OpenMP runtime that wait for work would use up a core that others could have.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -133,6 +133,9 @@ class BayesTuner(BaseTuner):
         self._told.foresight.expect(configs[: len(scores)], scores)
         return configs
 
+    def wait(self) -> None:
+        self._table.wait()
+
     @property
     def _differ(self) -> bool:
         return bool(np.ptp(targets(self._told.costs)) > 0) if len(self._told) else False

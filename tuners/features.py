@@ -69,6 +69,12 @@ class FeatureTable:
             if isinstance(opinion, Experience):
                 opinion.prepare()
 
+    def wait(self) -> None:
+        """Return when nothing of that goes on any more."""
+        for opinion in self._opinions:
+            if isinstance(opinion, Experience):
+                opinion.wait()
+
     def __len__(self) -> int:
         return len(self._places)
 

@@ -66,3 +66,7 @@ __getattr__ = on_demand(
         "write_shared_library": "pegbox.codegen.export",
     },
 )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -50,7 +50,7 @@ class Program:
 
     @property
     def longest_block(self) -> int:
-        """Instructions of the longest piece of straight code: LLVM's time grows with more than its square."""
+        """Instructions of the longest piece of straight code: LLVM's time grows faster than its square."""
         longest = start = 0
         lines = self.ll.splitlines()
         for place, line in enumerate(lines):

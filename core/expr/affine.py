@@ -49,7 +49,7 @@ class Linear:
         rest = self.add(other, -1)
         if sum(isinstance(term, Binary) for term in rest.terms) < 2:
             return rest
-        return Linear({term: coefficient for term, coefficient in _merged(rest).values()}, rest.const)
+        return Linear(dict(_merged(rest).values()), rest.const)
 
     def times(self, factor: int) -> Linear:
         if factor == 0:

@@ -48,3 +48,7 @@ __getattr__ = on_demand(
         "Tolerance": "pegbox.measure.check",
     },
 )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -160,9 +160,10 @@ class LocalMeasurer:
             for candidate, build in zip(candidates, builds, strict=True)
         ]
 
-    def beside(self) -> AbstractContextManager[None]:
-        """For what the calling thread does between results of `measure`: it keeps off the timing core meanwhile."""
-        return confined(self._cores.building)
+    def beside(self) -> AbstractContextManager[None] | None:
+        """For what the calling thread does between results of `measure`, and threads that it starts then: they keep off
+        the timing core. None where candidates are timed in silence, and nothing may be done."""
+        return confined(self._cores.building) if self._cores.overlap else None
 
     def close(self) -> None:
         """End all processes; harmless when done twice."""
@@ -182,8 +183,7 @@ class LocalMeasurer:
         self.close()
 
     def _measure_chunk(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
-        if self._runner is None:
-            self._run_thread.submit(self._open)  # while the first are lowered and built
+        self._open()
         batch = Batch(builders=self._build_threads, runners=self._run_thread, silent=self._silent)
         waiting = deque(configs)
         pending: deque[tuple[Config, Future[Result]]] = deque()
@@ -259,7 +259,7 @@ class LocalMeasurer:
         return self._cores.silent(program.num_threads)
 
     def _open(self) -> Runner:
-        """The runner, made when first needed: the reference outputs may take NumPy a while. On the runner thread."""
+        """The runner, made when first needed: the reference outputs may take NumPy a while."""
         if self._runner is None:
             args = self._task.arguments()
             inputs = make_inputs(args, seed=self._seed)

@@ -15,7 +15,7 @@ import threading
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ SAME_VECTORS = 0.5
 OTHER_VECTORS = 0.25
 """What one counts that was made with other registers: which tiles fit in them differs."""
 
+_STARTING = threading.Lock()
+
 FEWEST = 2
 """Records that say something."""
 
@@ -53,7 +55,8 @@ class Experience:
     Args:
         sources: what was measured, one for each workload. Costs count by their rank in their source: seconds of one
             workload mean nothing for another, and its fastest may be an exception that no other has.
-        model: a cost model, by name or made already. It learns when the first score is asked for.
+        model: a cost model, by name or made already. It learns when the first score is asked for, or before, in the
+            background, from `prepare` on.
 
     Raises `ArgumentError` where nothing ran, or where the sources differ in their features.
     """
@@ -73,19 +76,32 @@ class Experience:
 
     def prepare(self) -> None:
         """Begin to learn, in the background. Whatever breaks on the way is raised when scores are asked for."""
-        if self._learning is None:
-            self._learning = Future()
-            threading.Thread(target=_fill, args=(self._learning, self._learned), name="pegbox-experience").start()
+        self._begun()
+
+    def wait(self) -> None:
+        """Return when nothing goes on in the background."""
+        if (learning := self._learning) is not None:
+            wait([learning])
 
     def __call__(self, features: Features) -> Floats:
         """Scores of shape (n,), in their standard deviations over what was learned from.
 
         Raises `PluginError` where the model cannot be loaded, or gives no numbers.
         """
-        self.prepare()
-        assert self._learning is not None
-        model, scale = self._learning.result()
+        learning = self._begun()
+        try:
+            model, scale = learning.result()
+        except BaseException:
+            self._learning = None  # what was missing may be there the next time
+            raise
         return checked_scores(model, rounded(features)) / scale
+
+    def _begun(self) -> Future[tuple[CostModel, float]]:
+        with _STARTING:
+            if self._learning is None:
+                self._learning = Future()
+                threading.Thread(target=_fill, args=(self._learning, self._learned), name="pegbox-experience").start()
+            return self._learning
 
     def _learned(self) -> tuple[CostModel, float]:
         """The model, and the standard deviation of its scores."""

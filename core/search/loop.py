@@ -11,6 +11,7 @@ import contextlib
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from pegbox.checks import check_int
@@ -148,9 +149,14 @@ class _Loop:
         room = self.state.room(self.batch_size, outstanding=outstanding)
         if not room:
             return []
-        beside = getattr(self.measurer, "beside", contextlib.nullcontext) if outstanding else contextlib.nullcontext
-        with self.clock.phase("propose"), beside():
+        with self.clock.phase("propose"), self._beside() or contextlib.nullcontext():
             return self.proposer.ask(room)
+
+    def _beside(self) -> AbstractContextManager[object] | None:
+        """For what is done beside measurements; None where nothing may be."""
+        beside: Callable[[], AbstractContextManager[object] | None]
+        beside = getattr(self.measurer, "beside", contextlib.nullcontext)
+        return beside()
 
     def _stop(self) -> StopReason | None:
         return self.callbacks.stop or self.state.limits.reached(self.state)
@@ -159,10 +165,15 @@ class _Loop:
         """Measure a batch and tell the tuner; a limit reached on the way leaves the rest of the batch unmeasured.
 
         A tuner that asks ahead is told the first half, and asked for the next batch, while the others are measured.
+        Where they are measured in silence it is not, and does nothing in the background either.
         """
         first, untold = len(self.state.trials), batch
         measured: dict[Config, Result] = {}
-        half = batch[: -(-len(batch) // 2)] if self.proposer.asks_ahead else batch
+        half = batch
+        if self._beside() is None:
+            self.proposer.wait()
+        elif self.proposer.asks_ahead:
+            half = batch[: -(-len(batch) // 2)]
         stream = self._results(batch)
         try:
             for config, result in stream:
@@ -170,7 +181,7 @@ class _Loop:
                 measured[config] = result
                 if (reason := self._stop()) and reason != "trials":
                     return reason
-                if len(half) == len(measured) < len(batch) and measured.keys() >= set(half):
+                if untold is batch and len(measured) < len(batch) and measured.keys() >= set(half):
                     self._tell(half, measured)
                     untold = batch[len(half) :]
                     self.ahead = self._propose(outstanding=len(untold))

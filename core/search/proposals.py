@@ -86,6 +86,12 @@ class Proposer:
         except Exception as error:
             raise Broke(f"tuner {self._name!r} raised {type(error).__name__} in tell(): {error}") from error
 
+    def wait(self) -> None:
+        """Return when nothing of the tuner goes on in the background."""
+        wait = getattr(self._tuner, "wait", None)
+        if wait is not None:
+            wait()
+
     def model_report(self) -> ModelReport | None:
         """What the tuner says of its model, if it has one."""
         if not isinstance(self._tuner, SelfReporting):

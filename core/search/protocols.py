@@ -30,7 +30,8 @@ class Tuner(Protocol):
     nor one that `tell` has already shown it, and draws only from its own generator seeded with `seed`: the same
     seed and the same measurements give the same proposals. A tuner may carry an `int` attribute `batch_size`,
     which the tuning loop uses when its caller names no other, and `asks_ahead = True`: then it is told the first half
-    of a batch, and asked for the next one, while the others are measured, so that nothing waits for it.
+    of a batch, and asked for the next one, while the others are measured, as far as that does not disturb them. One
+    that works in the background has a method `wait()`, which returns when it does not any more.
     """
 
     def ask(self, n: int, /) -> Sequence[Config]:
@@ -91,7 +92,8 @@ class CostModel(Protocol):
 class Measurer(Protocol):
     """Runs configurations and says what they cost.
 
-    It may have a method `beside()` too, which gives a context manager for work that must not disturb what it measures.
+    It may have a method `beside()` too, which gives a context manager for work that must not disturb what it measures,
+    or None where all work does.
     """
 
     def measure(self, configs: Sequence[Config], /) -> Iterator[tuple[Config, Result]]:

@@ -278,6 +278,19 @@ def test_leaving_early_gives_up_the_rest_and_the_measurer_stays_usable(open_meas
     assert time.monotonic() - began < 60
 
 
+def test_what_is_done_beside_measurements_keeps_off_the_timing_core(open_measurer: Any) -> None:
+    cores = usable_cores()
+    aside = open_measurer().beside()
+    if len(cores) < 2:
+        assert aside is None  # one core: everything is timed in silence
+        return
+    with aside:
+        assert set(usable_cores()) < set(cores)
+        assert cores[-1] not in usable_cores()
+    assert usable_cores() == cores
+    assert open_measurer(AddingTask(target=Target.host(num_cores=2))).beside() is None
+
+
 def test_closing_ends_every_process(open_measurer: Any) -> None:
     before = workers_of(os.getpid())
     measurer = open_measurer()

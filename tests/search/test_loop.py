@@ -129,37 +129,63 @@ def test_the_tuner_hears_results_in_the_order_of_asking() -> None:
     assert [trial.config.index for trial in result.trials] == [3, 2, 1, 0, 7, 6, 5, 4]
 
 
+class Ahead(ListTuner):
+    """Writes down what is asked and told of it, too."""
+
+    asks_ahead = True
+
+    def __init__(self, space: ConfigSpace, events: list[str]) -> None:
+        super().__init__(space)
+        self.events = events
+
+    def ask(self, n: int) -> list[Config]:
+        self.events.append(f"ask {n}")
+        return super().ask(n)
+
+    def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
+        self.events.append(f"tell {[config.index for config in configs]}")
+        super().tell(configs, results)
+
+    def wait(self) -> None:
+        self.events.append("wait")
+
+
+class Busy(ArtificialMeasurer):
+    """Writes down what is measured; beside it only what `silent` allows."""
+
+    def __init__(self, events: list[str], *, silent: bool) -> None:
+        super().__init__(by_index)
+        self.events, self.silent = events, silent
+
+    def beside(self) -> contextlib.AbstractContextManager[None] | None:
+        return None if self.silent else self._aside()
+
+    @contextlib.contextmanager
+    def _aside(self) -> Iterator[None]:
+        self.events.append("aside")
+        yield
+
+    def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
+        for config, result in super().measure(configs):
+            self.events.append(f"measured {config.index}")
+            yield config, result
+
+
 def test_a_tuner_that_asks_ahead_is_asked_while_half_of_a_batch_is_measured() -> None:
-    events: list[str] = []
-
-    class Ahead(ListTuner):
-        asks_ahead = True
-
-        def ask(self, n: int) -> list[Config]:
-            events.append(f"ask {n}")
-            return super().ask(n)
-
-        def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
-            events.append(f"tell {[config.index for config in configs]}")
-            super().tell(configs, results)
-
-    class Busy(ArtificialMeasurer):
-        @contextlib.contextmanager
-        def beside(self) -> Iterator[None]:
-            events.append("beside")
-            yield
-
-        def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
-            for config, result in super().measure(configs):
-                events.append(f"measured {config.index}")
-                yield config, result
-
-    space = small_space()
-    result = run(Ahead(space), Busy(by_index), trials=7, batch_size=4, space=space, finalists=0)
+    space, events = small_space(), list[str]()
+    result = run(Ahead(space, events), Busy(events, silent=False), trials=7, batch_size=4, space=space, finalists=0)
     assert len(result.trials) == 7
     assert events == [
-        "ask 4", "measured 0", "measured 1", "tell [0, 1]", "beside", "ask 3", "measured 2", "measured 3",
+        "aside", "ask 4", "measured 0", "measured 1", "tell [0, 1]", "aside", "ask 3", "measured 2", "measured 3",
         "tell [2, 3]", "measured 4", "measured 5", "tell [4, 5]", "measured 6", "tell [6]",
+    ]  # fmt: skip
+
+
+def test_while_candidates_are_timed_in_silence_nothing_is_asked() -> None:
+    space, events = small_space(), list[str]()
+    run(Ahead(space, events), Busy(events, silent=True), trials=3, batch_size=2, space=space, finalists=0)
+    assert events == [
+        "ask 2", "wait", "measured 0", "measured 1", "tell [0, 1]", "ask 1", "wait", "measured 2", "tell [2]",
     ]  # fmt: skip
 
 
