@@ -77,7 +77,8 @@ done:
 """
 
 _HEADERS = "\n".join(
-    f"#include <{name}.h>" for name in ("fcntl", "signal", "stdlib", "string", "unistd", "sys/resource", "sys/wait")
+    f"#include <{name}.h>"
+    for name in ("dirent", "fcntl", "signal", "stdlib", "string", "unistd", "sys/resource", "sys/wait")
 )
 
 _WAIT = """br label %wait

@@ -120,3 +120,27 @@ def test_no_guard_is_dropped_that_keeps_an_index_from_memory_valid() -> None:
     s[picked].compute_at(s[doubled], do)
     s[at].compute_at(s[picked], s[picked].op.axis[0])
     check_values(s, [table, where, doubled])
+
+
+def test_a_select_does_not_hide_an_index_from_memory() -> None:
+    table, where = te.placeholder((5, 4), name="table"), te.placeholder((5,), "int32", "where")
+    at = te.compute((5,), lambda i: te.maximum(te.minimum(te.cast("int64", where[i]), 4), 0), "at")
+    picked = te.compute((5, 4), lambda i, j: te.if_then_else(j < 3, table[at[i], j], te.const(0, "float32")), "picked")
+    doubled = te.compute((5, 4), lambda i, j: picked[i, j] * 2, "doubled")
+    s = te.create_schedule(doubled.op)
+    do, _ = s[doubled].split(s[doubled].op.axis[0], factor=3)
+    s[picked].compute_at(s[doubled], do)
+    s[at].compute_at(s[picked], s[picked].op.axis[0])
+    check_values(s, [table, where, doubled])
+
+
+def test_a_select_does_not_hide_a_divisor_from_memory() -> None:
+    x = te.placeholder((5,), "int32", "X")
+    d = te.compute((5,), lambda i: x[i] * x[i] + 1, "D")
+    q = te.compute((5, 4), lambda i, j: te.if_then_else(j < 3, 100 // d[i], te.const(0, "int32")), "Q")
+    z = te.compute((5, 4), lambda i, j: q[i, j] + 1, "Z")
+    s = te.create_schedule(z.op)
+    s[d].split(s[d].op.axis[0], factor=3)
+    s[q].split(s[q].op.axis[0], factor=4)
+    func = check_values(s, [x, z])
+    run(func, [np.arange(5, dtype="int32"), np.zeros((5, 4), "int32")], poison=0)

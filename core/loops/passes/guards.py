@@ -10,6 +10,7 @@ from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load, Select, Var
 from pegbox.expr.visit import children as operands
 from pegbox.expr.visit import free_vars, loads
+from pegbox.expr.visit import walk as walk_expr
 from pegbox.loops.nodes import For, Function, If, Stmt, Store
 from pegbox.loops.visit import expressions, map_children, walk
 
@@ -49,8 +50,10 @@ def _expr_escapes(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
         case Load(buffer, indices):
             yield from _outside(buffer, indices, expr.box, ranges)
         case Select():
-            # Its own condition protects the loads, however they look; keep to what is simple here.
+            # Its own condition protects the loads, however they look; keep to what is simple here. From what stands in
+            # memory it protects nothing.
             yield from (v for v in free_vars(expr) if not _is_free(v, ranges))
+            yield from _from_memory(expr, ranges)
             return
         case Binary("floordiv" | "floormod", _, divisor) if _may_be_zero(divisor, ranges):
             # Outside of the domain it may be anything, and the machine traps.
@@ -59,6 +62,17 @@ def _expr_escapes(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
             pass
     for operand in operands(expr):
         yield from _expr_escapes(operand, ranges)
+
+
+def _from_memory(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
+    """Indices and divisors in an expression that are data."""
+    for part in walk_expr(expr):
+        match part:
+            case Load(_, indices):
+                yield from (index for index in indices if any(True for _ in loads(index)))
+            case Binary("floordiv" | "floormod", _, divisor) if any(True for _ in loads(divisor)):
+                if _may_be_zero(divisor, ranges):
+                    yield divisor
 
 
 def _may_be_zero(divisor: Expr, ranges: Ranges) -> bool:
