@@ -43,7 +43,14 @@ def main() -> None:
     write_reply(replies, encode_reply(READY, Reply(None, raised=False)))
     while True:
         token, name, arguments = inbox.get()
-        write_reply(replies, _perform(token, jobs, name, arguments))
+        reply = _perform(token, jobs, name, arguments)
+        try:
+            write_reply(replies, reply)
+        except OSError:
+            # The parent is gone, or a candidate has closed the pipe. Python's own way out would wait for its threads.
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(1)
 
 
 def _take_pipes() -> tuple[int, int]:
