@@ -137,7 +137,9 @@ def divide(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[Inde
     quotient = Index(index.const // divisor, whole, None, None)
     residue = Index(index.const % divisor, rest, index.offsets, index.vector)
     bounds = value_range(frame, residue)
-    if bounds is not None and bounds[0] // divisor == bounds[1] // divisor:
+    if bounds is None:  # without those multiples of the divisor it wraps around
+        return _division(frame, index, divisor, chunk)
+    if bounds[0] // divisor == bounds[1] // divisor:
         known = bounds[0] // divisor
         return quotient._replace(const=quotient.const + known), residue._replace(const=residue.const - known * divisor)
     if not rest and residue.vector is None and residue.offsets is not None:

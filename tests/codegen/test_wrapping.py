@@ -45,6 +45,11 @@ VALUES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         lambda a, i: (i * K) // 24 * 24 + (i * K + 24) % 24,
         lambda a, i: (i * K) // 24 * 24 + (i * K + 24) % 24,
     ),
+    # The sum itself does not wrap around, and would without its multiples of the divisor.
+    "a large divisor": (
+        lambda a, i: (i + te.min_value("int64")) % (HIGHEST - 1) - (i + te.min_value("int64")) // (HIGHEST - 1),
+        lambda a, i: (i + np.int64(LOWEST)) % (HIGHEST - 1) - (i + np.int64(LOWEST)) // (HIGHEST - 1),
+    ),
     "a float of it": (
         lambda a, i: te.cast("int64", te.cast("float64", i * K)) // 1024,
         lambda a, i: (i * K).astype("float64").astype("int64") // 1024,
