@@ -149,7 +149,9 @@ class _Loop:
         room = self.state.room(self.batch_size, outstanding=outstanding)
         if not room:
             return []
-        with self.clock.phase("propose"), self._beside() or contextlib.nullcontext():
+        # What a tuner starts in the background when it is first asked goes on beside the first trials.
+        aside = self._beside() if outstanding or not self.state.trials else None
+        with self.clock.phase("propose"), aside or contextlib.nullcontext():
             return self.proposer.ask(room)
 
     def _beside(self) -> AbstractContextManager[object] | None:
