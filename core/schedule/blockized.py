@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.affine import Linear, constant
+from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import TRUE, conjuncts, index, logical_and
+from pegbox.expr.distinct import determined
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplified_linear
@@ -87,7 +89,7 @@ def blockized(tree: Tree, loop: For, name: str, what: str) -> BlockRealize:
     )
     for x in reversed(loops):
         body = x.with_body(body)
-    init = None if block.init is None else _init(tree, realize, loops, values, what)
+    init = None if block.init is None else _init(tree, realize, loops, values, ranges, what)
     reads = tuple(_region(r, bound, relax) for r in block.reads)
     writes = tuple(_region(w, bound, relax) for w in block.writes)
     outer = Block(name, outer_iters, reads, writes, body, init)
@@ -157,7 +159,9 @@ def _region(region: Region, bound: dict[Var, Expr], relax: Relaxation) -> Region
     return Region(region.buffer, tuple(box))
 
 
-def _init(tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Sequence[Expr], what: str) -> Stmt:
+def _init(
+    tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Sequence[Expr], ranges: Ranges, what: str
+) -> Stmt:
     """A nest over the loops inside that select elements, which starts them."""
     block = realize.block
     spatial = [(it, v) for it, v in zip(block.iters, values, strict=True) if not it.is_reduce]
@@ -180,6 +184,17 @@ def _init(tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Seque
                 x.var,
                 block.name,
             )
+    told_apart = determined([v for _, v in spatial], used - {x.var for x in loops}, ranges)
+    twice = next((x for x in loops if x.extent > 1 and x.var in used - told_apart), None)
+    if twice is not None:
+        raise refuse(
+            tree,
+            f"{what}: iterations of {twice.var.name} may add to the same element of {block.name}, as where windows "
+            "overlap; the block would start it once and add to it again",
+            "make the block of the loops inside of it, or use decompose_reduction first",
+            twice.var,
+            block.name,
+        )
     fresh: dict[Var, Expr] = {x.var: x.var.copy() for x in loops if x.var in used}
     own = {it.var: it.var.copy() for it, _ in spatial}
     renamed: dict[Var, Expr] = {old: new for old, new in own.items()}  # noqa: C416  (widens the value type)

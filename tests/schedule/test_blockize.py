@@ -290,3 +290,15 @@ def main(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8,), "float32")):
     b = np.full(8, np.nan, "float32")
     pb.build(Schedule(func))(a, b)
     np.testing.assert_array_equal(b, a.sum(1))
+
+
+def test_windows_that_overlap_would_add_to_an_element_twice() -> None:
+    x = te.placeholder((5, 4), name="X")
+    k = te.reduce_axis((0, 4), name="k")
+    s = te.compute((5,), lambda i: te.sum(x[i, k], axis=k), name="S")
+    t = te.compute((2,), lambda i: s[i * 2] + s[i * 2 + 1] + s[i * 2 + 2], name="T")
+    u = te.compute((2,), lambda i: t[i] * 2, name="U")
+    sch = Schedule([x, u])
+    sch.compute_at("S", sch.get_loop("T", 0))
+    sch.compute_at("T", sch.get_loop("U", 0))  # leaves S behind, in the loop over windows
+    refused(sch, lambda: sch.blockize(sch.get_loop("S", 0)), "may add to the same element of S", "> ")
