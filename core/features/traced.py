@@ -30,9 +30,8 @@ class Recorder:
 
     def __init__(self, graph: Graph, values: Mapping[int, int] | None = None) -> None:
         self.graph = graph
-        self._values: Mapping[int, int] = (
-            {} if values is None else values
-        )  # of the nodes, in the configuration of the run
+        # Of the nodes, in the configuration of the run.
+        self._values: Mapping[int, int] = {} if values is None else values
         self.guards: dict[int, int] = {}  # node: the value it had, in the order of asking
         self.open = True
         self.made: dict[tuple[str, int, int, int], int] = {}
@@ -40,12 +39,6 @@ class Recorder:
     def number(self, node: int, value: int) -> int:
         """An integer with the value `value` here that is `node` in general."""
         return value if self.graph.is_constant(node) else TracedInt(value, node, self)
-
-    def node(self, value: int) -> int:
-        """The node of a number; numbers of other runs are constants here."""
-        if isinstance(value, TracedInt) and value.recorder is self:
-            return value.node
-        return self.graph.constant(value)
 
     def guard(self, node: int, value: int) -> None:
         """The run goes on as it does only where the node has this value."""

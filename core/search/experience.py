@@ -91,7 +91,7 @@ class Experience:
         learning = self._begun()
         try:
             model, scale = learning.result()
-        except BaseException:
+        except Exception:
             self._learning = None  # what was missing may be there the next time
             raise
         return checked_scores(model, rounded(features)) / scale

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pegbox.expr.open_int import least
 from pegbox.features.graph import Evaluation, Graph
-from pegbox.features.traced import Recorder, TracedInt, combined
+from pegbox.features.traced import Recorder, TracedInt, combined, quantity
 
 VALUES = {0: [1, 2, 3, 4, 6, 8], 1: [5, 16, 7, 64]}
 """What two knobs stand for, by digit."""
@@ -57,7 +57,7 @@ def test_one_trace_is_true_for_all_configurations(expression: Any, digits: tuple
         assert int(made) == value_of(expression, {"a": int(a), "b": int(b)})
     except ZeroDivisionError:
         return
-    node = recorder.node(made)
+    node = recorder.graph.node_of(quantity(made))
     plan = Evaluation(recorder.graph, [node])
     rows = np.array([(i, j) for i in range(6) for j in range(4)]).T
     found = plan(rows)[plan.place[node]]
