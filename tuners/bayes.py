@@ -76,7 +76,7 @@ class BayesTuner(BaseTuner):
         use_experience: bool = True,
         batch_size: int = 8,
         num_warmup: int = 12,
-        candidates: int = 512,
+        candidates: int = 256,
         relatives: int = 144,
         boldness: float = 2.0,
         memory: int = 300,

@@ -106,9 +106,7 @@ class Classes:
                 found[rows] = number
         return found
 
-    def _walk(
-        self, tree: Leaf | Question, rows: Rows, answers: Floats, place: Mapping[int, int]
-    ) -> Iterator[tuple[Rows, int]]:
+    def _walk(self, tree: Leaf | Question, rows: Rows, answers: Floats, place: Rows) -> Iterator[tuple[Rows, int]]:
         if isinstance(tree, Leaf):
             yield rows, tree.number
             return

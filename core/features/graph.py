@@ -10,8 +10,10 @@ a few dozen calls. Numbers are float64: exact up to 2^53, and several times as f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,6 +39,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "floordiv": _floordiv, "mod": _mod,
     "min": np.minimum, "max": np.maximum, "lt": np.less, "le": np.less_equal, "eq": np.equal,
 }  # fmt: skip
+_CODES = {op: code for code, op in enumerate(("table", *OPERATIONS))}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +63,7 @@ class Graph:
     def __init__(self, lengths: Sequence[int]) -> None:
         self.lengths = tuple(lengths)
         self.nodes: list[Node] = []
+        self._columns = array("q")
         self._known: dict[tuple[Any, ...], int] = {}
         self._applied: dict[tuple[str, int, int], int] = {}
         self._constants: dict[float, int] = {}
@@ -160,8 +164,15 @@ class Graph:
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = len(self.nodes)
-            self.nodes.append(make())
+            node = make()
+            self.nodes.append(node)
+            self._columns.extend((node.depth, _CODES[node.op], node.knob, node.a, node.b))
         return found
+
+    def columns(self) -> Places:
+        """Depth, code of the operation, knob and both operands of each node, of shape (5, nodes)."""
+        columns: Places = np.array(self._columns, dtype=np.intp).reshape(-1, 5).T
+        return columns
 
 
 def _is(node: Node, value: int) -> bool:
@@ -215,30 +226,32 @@ class _LookUp:
 
 
 class Evaluation:
-    """A plan for some nodes of a graph; `place[node]` is the row of a node in the result."""
+    """A plan for some nodes of a graph; `place[node]` is the row of a node in the result, -1 of one that it lacks."""
 
     def __init__(self, graph: Graph, wanted: Iterable[int]) -> None:
-        keyed = sorted(
-            (n.depth, n.op, n.knob, number) for number in _needed(graph, wanted) for n in (graph.nodes[number],)
-        )
-        order = [number for *_, number in keyed]
-        self.place = {node: position for position, node in enumerate(order)}
+        columns = graph.columns()
+        depth, code, knob, *operands = columns
+        needed = _needed(columns[3:], wanted)
+        order = needed[np.lexsort((knob[needed], code[needed], depth[needed]))]
+        self.place = np.full(len(depth), -1, dtype=np.intp)
+        self.place[order] = np.arange(len(order))
+        kinds = columns[:3, order]
+        starts = np.flatnonzero(np.r_[True, (kinds[:, 1:] != kinds[:, :-1]).any(axis=0)][: len(order)]).tolist()
         self._steps: list[_LookUp | _Call] = []
-        for start, stop in _runs([key[:3] for key in keyed]):
-            self._steps.append(self._step(graph, order[start:stop], start, stop))
-
-    def _step(self, graph: Graph, run: Sequence[int], start: int, stop: int) -> _LookUp | _Call:
-        first = graph.nodes[run[0]]
-        if first.table is not None:
-            tables = np.stack([t for n in run if (t := graph.nodes[n].table) is not None])
-            return _LookUp(first.knob, start, stop, tables)
-        a = np.array([self.place[graph.nodes[n].a] for n in run], dtype=np.intp)
-        b = np.array([self.place[graph.nodes[n].b] for n in run], dtype=np.intp)
-        return _Call(OPERATIONS[first.op], start, stop, a, b)
+        for start, stop in pairwise([*starts, len(order)]):
+            run = order[start:stop]
+            first = graph.nodes[run[0]]
+            if first.table is not None:
+                tables = np.stack([t for n in run.tolist() if (t := graph.nodes[n].table) is not None])
+                self._steps.append(_LookUp(first.knob, start, stop, tables))
+            else:
+                a, b = (self.place[each[run]] for each in operands)
+                self._steps.append(_Call(OPERATIONS[first.op], start, stop, a, b))
+        self._size = len(order)
 
     def __call__(self, digits: Digits) -> Floats:
         """Values of shape (nodes, rows) from digits of shape (knobs, rows)."""
-        values = np.empty((len(self.place), digits.shape[1]))
+        values = np.empty((self._size, digits.shape[1]))
         for step in self._steps:
             into = values[step.start : step.stop]
             if isinstance(step, _Call):
@@ -248,25 +261,13 @@ class Evaluation:
         return values
 
 
-def _runs(keys: Sequence[object]) -> Iterator[tuple[int, int]]:
-    """Where runs of equal keys begin and end."""
-    start = 0
-    for stop in range(1, len(keys) + 1):
-        if stop == len(keys) or keys[stop] != keys[start]:
-            yield start, stop
-            start = stop
-
-
-def _needed(graph: Graph, wanted: Iterable[int]) -> set[int]:
-    """The nodes and all of their operands."""
-    nodes = graph.nodes
-    needed = set(wanted)
-    stack = list(needed)
-    while stack:
-        node = nodes[stack.pop()]
-        if node.table is None:
-            for operand in (node.a, node.b):
-                if operand not in needed:
-                    needed.add(operand)
-                    stack.append(operand)
-    return needed
+def _needed(operands: Places, wanted: Iterable[int]) -> Places:
+    """The nodes and all of their operands, in rising order; operands of shape (2, nodes)."""
+    needed = np.zeros(operands.shape[1], dtype=bool)
+    found = np.unique(np.fromiter(wanted, dtype=np.intp))
+    while len(found):
+        needed[found] = True
+        below = operands[:, found].ravel()
+        below = below[below >= 0]
+        found = np.unique(below[~needed[below]])
+    return np.flatnonzero(needed)

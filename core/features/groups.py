@@ -43,9 +43,9 @@ class Group:
         """Numbers of shape (WIDTH, rows) of rows that belong to `members`; digits of shape (knobs, rows)."""
         if self._plan is None:
             nothing = (graph.constant(0),) * WIDTH  # of what the template refuses
-            nodes = [leaf.nodes or nothing for leaf in self.members]
-            self._plan = Evaluation(graph, {node for each in nodes for node in each})
-            self._places = np.array([[self._plan.place[n] for n in each] for each in nodes], dtype=np.intp)
+            nodes = np.array([leaf.nodes or nothing for leaf in self.members], dtype=np.intp)
+            self._plan = Evaluation(graph, nodes.ravel())
+            self._places = self._plan.place[nodes]
         found = np.empty((WIDTH, digits.shape[1]))
         for start in range(0, digits.shape[1], ROWS):
             rows = slice(start, start + ROWS)

@@ -192,7 +192,7 @@ class ProgramFeatures:
         if numbers is None or leaf.nodes is None:
             return numbers is None and leaf.nodes is None
         plan = Evaluation(self._numbers.graph, leaf.nodes)
-        values = plan(member[:, None])[[plan.place[node] for node in leaf.nodes], 0]
+        values = plan(member[:, None])[plan.place[list(leaf.nodes)], 0]
         return bool(np.array_equal(values, np.array(numbers, dtype=np.float64)))
 
     def _culprits(self, leaf: Leaf, row: Digits, member: Digits) -> list[int]:

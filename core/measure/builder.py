@@ -112,8 +112,8 @@ class Builder:
         return place, worker
 
     def _free(self) -> int | None:
-        """A builder that may begin, if any; those on shared cores last."""
-        return min((p for p in self._idle if p != self._guest or not self._silences), default=None)
+        """A builder that may begin, if any; first the one on the shared cores: the tuning process is on the others."""
+        return max((p for p in self._idle if p != self._guest or not self._silences), default=None)
 
     def _put_back(self, place: int, worker: Worker) -> None:
         """Make the worker available again, or a fresh one in its place when it is dead."""

@@ -15,8 +15,8 @@ from pegbox.records.history import load_history, matching, to_config
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record, describe_host
 from pegbox.search.callbacks import CallbackLike, check_callbacks
+from pegbox.search.display import progress as progress_callback
 from pegbox.search.options import measurer_options
-from pegbox.search.progress import progress as progress_callback
 from pegbox.search.recorder import Recorder
 from pegbox.search.settle import MOST
 from pegbox.search.sweeping import Sweep, SweepResult

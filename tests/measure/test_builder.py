@@ -30,19 +30,19 @@ def taken(builder: Builder) -> list[int]:
     return [place for place, _ in working]
 
 
-def test_the_builder_on_the_timing_core_begins_last(builder: Builder) -> None:
+def test_the_builder_on_the_timing_core_begins_first(builder: Builder) -> None:
     assert builder.size == 2
-    assert taken(builder) == [0, 1]
+    assert taken(builder) == [1, 0]
 
 
 def test_it_rests_in_silence(builder: Builder) -> None:
     with builder.silence():
         assert taken(builder) == [0]
-    assert taken(builder) == [0, 1]
+    assert taken(builder) == [1, 0]
 
 
 def test_silence_waits_for_its_build(builder: Builder) -> None:
-    (_, one), (place, shared) = builder._take(), builder._take()
+    (place, shared), (_, one) = builder._take(), builder._take()
     silent = threading.Event()
 
     def time() -> None:

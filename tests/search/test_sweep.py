@@ -16,7 +16,7 @@ from pegbox.measure import Failed, FailureKind, Ok, Result
 from pegbox.records import Journal
 from pegbox.search import settle
 from pegbox.search import sweep as sweep_module
-from pegbox.search.progress import LineProgress
+from pegbox.search.display import LineProgress
 from pegbox.search.settle import Again, Settling, repeat
 from pegbox.search.sweeping import Sweep
 from pegbox.space import Config

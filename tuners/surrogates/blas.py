@@ -25,6 +25,8 @@ class _Library(NamedTuple):
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """Run the body with one thread in every OpenBLAS of this process. Other libraries stay as they are."""
+    import scipy.linalg  # noqa: F401  (slow to import; what the body would load is among them)
+
     libraries = _loaded()
     before = [library.get_threads() for library in libraries]
     try:

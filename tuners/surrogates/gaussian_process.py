@@ -12,8 +12,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
-from scipy.optimize import minimize
 
 from pegbox.search.protocols import Floats
 from pegbox.tuners.surrogates.kernel import Groups, Points, matern, squared_distances
@@ -95,6 +93,9 @@ class GaussianProcess:
 
         There may be none: what is believed then are the trends.
         """
+        from scipy.linalg import cho_solve  # SciPy is slow to import, and the first trial does not wait for it
+        from scipy.optimize import minimize
+
         self._x, rest = x, y - self._drift(x)
         linear = self._points(x).trends @ self._points(x).trends.T
         apart = squared_distances(x[:, : len(self._groups)], self._groups)
@@ -127,6 +128,8 @@ class GaussianProcess:
 
     def posterior(self, x: Floats) -> Posterior:
         """What is believed of the rows `x` (m, columns)."""
+        from scipy.linalg import solve_triangular
+
         points = self._points(x)
         alike = self._points(self._x).alike(points)
         root = solve_triangular(self._factor, alike, lower=True, check_finite=False)
@@ -152,6 +155,8 @@ class GaussianProcess:
         `distances` are those of `squared_distances`, each group's flat: (groups, n * n). `linear` (n, n) is the
         covariance by trends, and `y` what these do not explain.
         """
+        from scipy.linalg import cho_solve
+
         n = len(y)
         weights, noise = np.exp(-2.0 * parameters[:-1]), math.exp(parameters[-1])
         kernel, slope = matern(weights @ distances)
