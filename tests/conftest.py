@@ -16,8 +16,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-# How long an example takes depends on what else the machine does.
-hypothesis.settings.register_profile("tests", deadline=None)
+# How long an example takes depends on what else the machine does. The examples are the same in each run, so that a run
+# says something of the change at hand; with PEGBOX_EXPLORE=1 they are others each time.
+hypothesis.settings.register_profile("tests", deadline=None, derandomize=os.environ.get("PEGBOX_EXPLORE") != "1")
 hypothesis.settings.load_profile("tests")
 
 # Threads of a BLAS or an OpenMP runtime that wait for work would use up a core that others could have.

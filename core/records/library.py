@@ -169,7 +169,7 @@ def _of_one_workload(
         asked = f"args={tuple(args or ())!r}" if task is None else call(plain(task.workload))
         raise RecordError(f"{source!r} holds no record of {asked}; it holds {_listed(records, _workload)}")
     if len(_distinct(kept, _workload)) > 1:
-        example = next(iter(_distinct(kept, lambda record: record.args)))
+        example = kept[0].args
         raise RecordError(
             f"{source!r} holds several workloads: {_listed(kept, _workload)}; say which: args={example!r}, or task=..."
         )

@@ -59,7 +59,7 @@ class SplitKnob(Knob):
         if not sizes or not all(type(size) is int for size in sizes):
             raise ValueError(f"{value!r} is no list of extents")
         outer, inner = sizes[0], sizes[1:]
-        if outer not in (-1, inferred_outer(self.extent, inner)):
+        if min(inner, default=1) < 1 or outer not in (-1, inferred_outer(self.extent, inner)):
             raise ValueError(f"outermost extent {outer} does not fit {inner} in an axis of {self.extent}")
         return inner
 

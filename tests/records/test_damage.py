@@ -71,6 +71,15 @@ def test_a_damaged_line_is_read_or_refused(tmp_path: Path, number: int, line: st
     check(readers(path)[number], path)
 
 
+def test_arguments_with_an_object_among_them_are_a_workload_of_their_own(tmp_path: Path) -> None:
+    target, name, args, kwargs = FORMS[0]["input"]
+    path = tmp_path / "records.jsonl"
+    other = {"input": [target, name, [{"index": 1}, *args[1:]], kwargs], "workload": [name, {"n": {"index": 1}}]}
+    path.write_text(json.dumps({**FORMS[0], **other}) + f"\n{GOOD}")
+    with pytest.raises(RecordError, match=r"holds several workloads.*say which: args=\(\{'index': 1\}, 4\)"):
+        pb.recorded_space(path)
+
+
 @OFTEN
 @given(line=st.sampled_from(FORMS).flatmap(damaged))
 def test_a_line_that_is_read_is_written_again_as_it_was(line: str) -> None:

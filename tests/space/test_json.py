@@ -73,6 +73,7 @@ def changed(position, value):
         (changed(0, ["tile", "sp", [-1, 3, 1]]), "'tile' is \\[-1, 3, 1\\] there"),
         (changed(0, ["tile", "sp", [-1, 2]]), "'tile' is \\[-1, 2\\] there"),
         (changed(0, ["tile", "sp", [5, 4, 4]]), "'tile' is \\[5, 4, 4\\] there"),
+        (changed(0, ["tile", "sp", [-1, 0, 1]]), "'tile' is \\[-1, 0, 1\\] there"),
         (changed(0, ["tile", "sp", "abc"]), "'tile' is 'abc' there"),
         (changed(0, ["tile", "sp", 3]), "'tile' is 3 there"),
         (changed(0, ["tile", "ot", [-1, 1, 1]]), "has tag 'ot' there, 'sp' here"),
