@@ -40,7 +40,7 @@ from pegbox.features.formulas import Machine
 from pegbox.features.program import ProgramFeatures, finished
 from pegbox.records.library import recorded_spaces
 from pegbox.records.recorded import RecordedSpace
-from pegbox.search.experience import (
+from pegbox.search.models.experience import (
     FILE,
     Experience,
     Shipped,

@@ -32,7 +32,7 @@ from peak import peak_kernel, share_of_peak
 
 import pegbox as pb
 from pegbox.codegen import Target
-from pegbox.search.outcome import TuneResult
+from pegbox.search.loop.outcome import TuneResult
 from pegbox.templates import pack_weights
 
 SHAPES = ("1024x1024x1024", "1000x999x1001", "128x128x128", "64x1024x1024", "96x2048x512", "1x4096x4096")

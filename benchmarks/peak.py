@@ -15,7 +15,7 @@ import statistics
 import numpy as np
 
 from pegbox.codegen import ArgSpec, Program, Target, compile_program, load
-from pegbox.codegen.kernel import Kernel
+from pegbox.codegen.runtime.kernel import Kernel
 from pegbox.templates.register_tile import LATENCY, lanes_of
 
 _ROUNDS = 20_000

@@ -38,7 +38,7 @@ from pegbox.records.library import recorded_spaces
 from pegbox.records.recorded import RecordedSpace
 from pegbox.records.simulated import SimulatedMeasurer
 from pegbox.search import make_tuner, run
-from pegbox.search.programs import handed
+from pegbox.search.models.inputs import handed
 from pegbox.search.protocols import Floats
 from pegbox.search.testing import matmul_cost, matmul_space, result_of
 from pegbox.space import Config

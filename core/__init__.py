@@ -35,7 +35,7 @@ _HOME = {
     "create_task": "pegbox.task.task",
     "create_tuner": "pegbox.search.asktell",
     "template": "pegbox.task.template",
-    "Target": "pegbox.codegen.target",
+    "Target": "pegbox.codegen.targets.target",
     "tune": "pegbox.api",
     "build": "pegbox.api",
     "lower": "pegbox.api",
@@ -48,9 +48,9 @@ _HOME = {
     "recorded_spaces": "pegbox.records.library",
     "SimulatedRunner": "pegbox.records.simulated",
     "pack_space": "pegbox.records.pack",
-    "sweep": "pegbox.search.sweep",
-    "BaseTuner": "pegbox.search.base",
-    "Comparison": "pegbox.search.comparison",
+    "sweep": "pegbox.search.sweep.sweep",
+    "BaseTuner": "pegbox.search.factory.base",
+    "Comparison": "pegbox.comparison",
     "hookimpl": "pegbox.hooks",
     "program_features": "pegbox.features",
 }
@@ -89,7 +89,8 @@ __all__ = [
 if TYPE_CHECKING:
     from pegbox import api, errors, te, tir
     from pegbox.api import build, compare, export, lower, tune
-    from pegbox.codegen.target import Target
+    from pegbox.codegen.targets.target import Target
+    from pegbox.comparison import Comparison
     from pegbox.features import program_features
     from pegbox.hooks import hookimpl
     from pegbox.records.apply import apply_history_best
@@ -99,9 +100,8 @@ if TYPE_CHECKING:
     from pegbox.records.recorded import RecordedSpace
     from pegbox.records.simulated import SimulatedRunner
     from pegbox.search.asktell import create_tuner
-    from pegbox.search.base import BaseTuner
-    from pegbox.search.comparison import Comparison
-    from pegbox.search.sweep import sweep
+    from pegbox.search.factory.base import BaseTuner
+    from pegbox.search.sweep.sweep import sweep
     from pegbox.space import Config, ConfigSpace
     from pegbox.task.task import Task, create_task
     from pegbox.task.template import template

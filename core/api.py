@@ -29,25 +29,25 @@ from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.replay import replay
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.search.asktell import create_tuner
-from pegbox.search.callbacks import CallbackLike, check_callbacks
-from pegbox.search.create import make_tuner, tuner_label
-from pegbox.search.display import progress as progress_callback
-from pegbox.search.loop import run
-from pegbox.search.options import measurer_options
-from pegbox.search.outcome import TuneResult
-from pegbox.search.programs import TransferSource, handed, program_features
+from pegbox.search.factory.create import make_tuner, tuner_label
+from pegbox.search.factory.options import measurer_options
+from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
+from pegbox.search.loop.display import progress as progress_callback
+from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.loop.recorder import Recorder
+from pegbox.search.loop.tuning import run
+from pegbox.search.models.inputs import TransferSource, handed, program_features
 from pegbox.search.protocols import TunerFactory
-from pegbox.search.recorder import Recorder
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
 
 if TYPE_CHECKING:
-    from pegbox.codegen.kernel import Kernel
-    from pegbox.codegen.runtime_module import RuntimeModule
-    from pegbox.codegen.target import Target
+    from pegbox.codegen.runtime.kernel import Kernel
+    from pegbox.codegen.runtime.runtime_module import RuntimeModule
+    from pegbox.codegen.targets.target import Target
+    from pegbox.comparison import Comparison
+    from pegbox.comparison.contenders import Tuners
     from pegbox.measure.runner import RunnerFactory
-    from pegbox.search.comparison import Comparison
-    from pegbox.search.comparison.contenders import Tuners
 
 __all__ = ["build", "compare", "create_task", "create_tuner", "export", "lower", "tune"]
 
@@ -373,8 +373,8 @@ def compare(
         ComparisonError: a run broke; the report of the finished ones is in its `result`.
         ComparisonInterrupted: Ctrl-C; it is a `KeyboardInterrupt`, and likewise has a `result`.
     """
-    from pegbox.search.comparison import compare as compare_tuners  # a search, which is what most want, needs none
-    from pegbox.search.comparison.progress import run_printer
+    from pegbox.comparison import compare as compare_tuners  # a search, which is what most want, needs none
+    from pegbox.comparison.progress import run_printer
 
     options: dict[str, Any] = {"runner": runner, "timeout": check_seconds("timeout", timeout)}
     options |= measurer_options(measure_options, taken={"runner", "timeout"})

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pegbox.codegen.target import Target
+from pegbox.codegen.targets.target import Target
 from pegbox.templates import conv_tiles as tiles
 from pegbox.templates.conv_shape import Conv
 from pegbox.templates.register_tile import LATENCY, ROWS, VECTORS, fits, lanes_of, step_cost

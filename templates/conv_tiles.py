@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pegbox.codegen.target import Target
+from pegbox.codegen.targets.target import Target
 from pegbox.templates.conv_shape import Conv
 from pegbox.templates.register_tile import lanes_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pegbox import te
-from pegbox.codegen.target import Target
+from pegbox.codegen.targets.target import Target
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import TemplateError
 from pegbox.expr.dtypes import nbytes

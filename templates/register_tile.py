@@ -6,7 +6,7 @@ element for each row, which is broadcast.
 
 from __future__ import annotations
 
-from pegbox.codegen.target import Target
+from pegbox.codegen.targets.target import Target
 from pegbox.expr.dtypes import BITS
 
 LATENCY = 8  # independent multiply-adds that keep two units busy, each of which takes four cycles

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pegbox.tuners.explored import Places
 from pegbox.tuners.surrogates.gaussian_process import Posterior
+from pegbox.tuners.visited import Places
 
 
 def optimistic_batch(posterior: Posterior, n: int, rng: np.random.Generator, *, boldness: float) -> Places:

@@ -14,21 +14,21 @@ import numpy as np
 from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
-from pegbox.search.base import BaseTuner
-from pegbox.search.experience import MODEL
-from pegbox.search.model_report import ModelReport
+from pegbox.search.factory.base import BaseTuner
+from pegbox.search.models.experience import MODEL
+from pegbox.search.models.report import ModelReport
 from pegbox.search.protocols import FeatureSource, Floats, Opinion, Transfer
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.acquisition import optimistic_batch
 from pegbox.tuners.candidates import CandidatePool
-from pegbox.tuners.explored import Digits, rows_of
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learner import experience_of
 from pegbox.tuners.surrogates.blas import one_thread
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
 from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.surrogates.targets import targets
-from pegbox.tuners.told import Told
+from pegbox.tuners.trial_history import Told
+from pegbox.tuners.visited import Digits, rows_of
 
 UNTESTED = 0.2
 """The random share of the first `num_warmup` where experience takes their place: it may be wrong here."""

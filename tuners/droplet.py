@@ -18,11 +18,11 @@ import numpy as np
 
 from pegbox.checks import check_float, check_int
 from pegbox.measure.result import Ok, Result
-from pegbox.search.base import BaseTuner
+from pegbox.search.factory.base import BaseTuner
 from pegbox.search.protocols import Floats
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.explored import Digits, Explored, rows_of
 from pegbox.tuners.steps import Steps
+from pegbox.tuners.visited import Digits, Explored, rows_of
 
 
 @dataclass(frozen=True)

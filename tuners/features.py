@@ -12,10 +12,10 @@ import numpy as np
 
 from pegbox.checks import check_choice
 from pegbox.errors import ArgumentError
-from pegbox.search.experience import Experience
+from pegbox.search.models.experience import Experience
 from pegbox.search.protocols import Features, FeatureSource, Opinion
 from pegbox.space import ConfigSpace
-from pegbox.tuners.explored import Digits, Places, keys_of
+from pegbox.tuners.visited import Digits, Places, keys_of
 
 KINDS = ("both", "knobs", "program")
 REMEMBERED = 1 << 16

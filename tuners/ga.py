@@ -15,10 +15,10 @@ import numpy as np
 from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
-from pegbox.search.base import BaseTuner
+from pegbox.search.factory.base import BaseTuner
 from pegbox.search.protocols import Floats
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.explored import Digits, Explored, Places, rows_of
+from pegbox.tuners.visited import Digits, Explored, Places, rows_of
 
 BREEDING_ROUNDS = 8
 """How often to breed again for children that were known already, before random ones take their places."""

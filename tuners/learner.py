@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from pegbox.errors import ArgumentError
-from pegbox.search.create import make_cost_model
-from pegbox.search.experience import Experience, checked_scores, spread
-from pegbox.search.model_report import pairs_in_order
+from pegbox.search.factory.create import make_cost_model
+from pegbox.search.models.experience import Experience, checked_scores, spread
+from pegbox.search.models.report import pairs_in_order
 from pegbox.search.protocols import CostModel, Features, Floats, Opinion, Transfer
-from pegbox.tuners.explored import Digits
 from pegbox.tuners.features import FeatureTable
+from pegbox.tuners.visited import Digits
 
 
 class Learner:

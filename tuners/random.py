@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from pegbox.measure.result import Result
-from pegbox.search.base import BaseTuner
+from pegbox.search.factory.base import BaseTuner
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.explored import Explored, rows_of
+from pegbox.tuners.visited import Explored, rows_of
 
 
 class RandomTuner(BaseTuner):

@@ -13,16 +13,16 @@ import numpy as np
 
 from pegbox.checks import check_float, check_int
 from pegbox.measure.result import Result
-from pegbox.search.base import BaseTuner
-from pegbox.search.model_report import ModelReport
+from pegbox.search.factory.base import BaseTuner
+from pegbox.search.models.report import ModelReport
 from pegbox.search.protocols import CostModel, FeatureSource, Floats, Opinion, Transfer
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.annealing import Annealing
 from pegbox.tuners.batches import pick_diverse
-from pegbox.tuners.explored import Digits, rows_of, whole
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learner import Learner
-from pegbox.tuners.told import Told
+from pegbox.tuners.trial_history import Told
+from pegbox.tuners.visited import Digits, rows_of, whole
 
 SHORTLIST = 8
 """The batch is picked from this many times as many of the best-scored candidates."""

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
-    from pegbox.codegen.emission import emit
-    from pegbox.codegen.export import c_header, write_object, write_shared_library
-    from pegbox.codegen.kernel import Kernel, build, load
-    from pegbox.codegen.machine import assembly, compile_program, optimized_ir, warm_up
+    from pegbox.codegen.emitter.emit import emit
     from pegbox.codegen.program import ArgSpec, CompiledProgram, Program
-    from pegbox.codegen.runtime_module import RuntimeModule, build_module
-    from pegbox.codegen.target import Target
-    from pegbox.codegen.time_evaluator import TimeEvaluator, TimeResult
+    from pegbox.codegen.runtime.export import c_header, write_object, write_shared_library
+    from pegbox.codegen.runtime.kernel import Kernel, build, load
+    from pegbox.codegen.runtime.machine import assembly, compile_program, optimized_ir, warm_up
+    from pegbox.codegen.runtime.runtime_module import RuntimeModule, build_module
+    from pegbox.codegen.runtime.time_evaluator import TimeEvaluator, TimeResult
+    from pegbox.codegen.targets.target import Target
 
 __all__ = [
     "ArgSpec",
@@ -47,23 +47,23 @@ __getattr__ = on_demand(
     {
         "ArgSpec": "pegbox.codegen.program",
         "CompiledProgram": "pegbox.codegen.program",
-        "Kernel": "pegbox.codegen.kernel",
+        "Kernel": "pegbox.codegen.runtime.kernel",
         "Program": "pegbox.codegen.program",
-        "RuntimeModule": "pegbox.codegen.runtime_module",
-        "Target": "pegbox.codegen.target",
-        "TimeEvaluator": "pegbox.codegen.time_evaluator",
-        "TimeResult": "pegbox.codegen.time_evaluator",
-        "assembly": "pegbox.codegen.machine",
-        "build": "pegbox.codegen.kernel",
-        "build_module": "pegbox.codegen.runtime_module",
-        "c_header": "pegbox.codegen.export",
-        "compile_program": "pegbox.codegen.machine",
-        "emit": "pegbox.codegen.emission",
-        "load": "pegbox.codegen.kernel",
-        "optimized_ir": "pegbox.codegen.machine",
-        "warm_up": "pegbox.codegen.machine",
-        "write_object": "pegbox.codegen.export",
-        "write_shared_library": "pegbox.codegen.export",
+        "RuntimeModule": "pegbox.codegen.runtime.runtime_module",
+        "Target": "pegbox.codegen.targets.target",
+        "TimeEvaluator": "pegbox.codegen.runtime.time_evaluator",
+        "TimeResult": "pegbox.codegen.runtime.time_evaluator",
+        "assembly": "pegbox.codegen.runtime.machine",
+        "build": "pegbox.codegen.runtime.kernel",
+        "build_module": "pegbox.codegen.runtime.runtime_module",
+        "c_header": "pegbox.codegen.runtime.export",
+        "compile_program": "pegbox.codegen.runtime.machine",
+        "emit": "pegbox.codegen.emitter.emit",
+        "load": "pegbox.codegen.runtime.kernel",
+        "optimized_ir": "pegbox.codegen.runtime.machine",
+        "warm_up": "pegbox.codegen.runtime.machine",
+        "write_object": "pegbox.codegen.runtime.export",
+        "write_shared_library": "pegbox.codegen.runtime.export",
     },
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pegbox.codegen.target import Target
+from pegbox.codegen.targets.target import Target
 from pegbox.expr import dtypes
 from pegbox.loops.foreign import ForeignCode
 

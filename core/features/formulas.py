@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pegbox.codegen.cpus import Caches
-from pegbox.codegen.target import Target
+from pegbox.codegen.targets.cpus import Caches
+from pegbox.codegen.targets.target import Target
 from pegbox.features.describe import DEPTH, GROUPS, LAYOUT
 from pegbox.features.footprint import LINE
 from pegbox.features.graph import Floats

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pegbox.checks import check_instance
-from pegbox.codegen.cpus import PLAIN_CACHES
+from pegbox.codegen.targets.cpus import PLAIN_CACHES
 from pegbox.errors import PegboxError, SpaceError
 from pegbox.features.classes import Classes, Conflict, Leaf, Rows
 from pegbox.features.collector import without_collection

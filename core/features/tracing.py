@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pegbox.codegen.target import Target
+from pegbox.codegen.targets.target import Target
 from pegbox.features.graph import Graph
 from pegbox.features.traced import Recorder
 from pegbox.space import Config, ConfigSpace

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from pegbox.expr.affine import constant, linear
 from pegbox.expr.nodes import Binary, Const, Expr, Var
-from pegbox.loops.intervals import Interval
+from pegbox.loops.access.interval import Interval
 from pegbox.loops.nodes import Block, BlockIter, Region
 
 

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pegbox.expr.low_level import Stride
 from pegbox.expr.nodes import Binary, Buffer, Call, Compare, Const, Expr, Load, Logic, Var
 from pegbox.expr.visit import children as operands
-from pegbox.loops.combiner import combiner_of
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import (
     Alloc,
@@ -29,6 +28,7 @@ from pegbox.loops.nodes import (
     Stmt,
     Store,
 )
+from pegbox.loops.reductions.combiner import combiner_of
 
 
 def structural_equal(a: object, b: object) -> bool:

@@ -13,7 +13,7 @@ from pegbox.expr.build import TRUE, add, index
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
 from pegbox.expr.printer import unused_name
 from pegbox.expr.visit import substitute
-from pegbox.loops.combiner import reducer_notes, store_all
+from pegbox.loops.access.region import reads_and_writes
 from pegbox.loops.nodes import (
     Block,
     BlockIter,
@@ -27,7 +27,7 @@ from pegbox.loops.nodes import (
     Store,
     seq,
 )
-from pegbox.loops.regions import reads_and_writes
+from pegbox.loops.reductions.combiner import reducer_notes, store_all
 
 
 def function_from_tensors(args: Sequence[Tensor], name: str = "main") -> Function:

@@ -148,7 +148,7 @@ class Region:
 class Block:
     """`annotations` may hold ("combiner", name): the reduction's combiner, for people and for vectorized reductions.
 
-    A user's own reducer is kept whole, as ("reducer", (name, combination)): see `pegbox.loops.combiner`.
+    A user's own reducer is kept whole, as ("reducer", (name, combination)): see `pegbox.loops.reductions.combiner`.
     """
 
     name: str
@@ -196,7 +196,7 @@ class Function:
     @property
     def allocations(self) -> dict[str, tuple[tuple[int, ...], str, str]]:
         """The intermediate buffers: {name: (shape, dtype, scope)}; a second one of a name is called `NAME_1`."""
-        from pegbox.loops.inspect import allocations  # it imports this module
+        from pegbox.loops.queries import allocations  # it imports this module
 
         return allocations(self)
 
@@ -212,7 +212,7 @@ class Function:
         Raises:
             LoweringError: no block or buffer is called so (an inlined stage has none), or there is no init.
         """
-        from pegbox.loops.inspect import loops_around  # it imports this module
+        from pegbox.loops.queries import loops_around  # it imports this module
 
         return loops_around(self, name, init=init)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.printer import show, unused_name
+from pegbox.loops.access.region import box
 from pegbox.loops.nodes import (
     Alloc,
     Block,
@@ -22,7 +23,6 @@ from pegbox.loops.nodes import (
     Store,
     thread_tag,
 )
-from pegbox.loops.regions import box
 
 _INDENT = "    "
 

@@ -9,8 +9,8 @@ from pegbox.expr.bounds import Interval, bounds
 from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Logic, Select, Var
 from pegbox.expr.visit import children as operands
+from pegbox.loops.access.access import uncovered
 from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, If, Region, Seq, Stmt, Store
-from pegbox.loops.touched import uncovered
 
 
 def verify(func: Function) -> None:

@@ -7,7 +7,19 @@ from dataclasses import replace
 
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import replace_buffers, substitute
-from pegbox.loops.nodes import Alloc, Block, BlockRealize, Evaluate, For, If, Region, Seq, Stmt, Store, seq
+from pegbox.loops.nodes import (
+    Alloc,
+    Block,
+    BlockRealize,
+    Evaluate,
+    For,
+    If,
+    Region,
+    Seq,
+    Stmt,
+    Store,
+    seq,
+)
 
 
 def children(stmt: Stmt) -> tuple[Stmt, ...]:
@@ -161,3 +173,27 @@ def map_blocks(stmt: Stmt, change: Callable[[BlockRealize], BlockRealize]) -> St
     if isinstance(stmt, BlockRealize):
         return change(stmt)
     return map_children(stmt, lambda s: map_blocks(s, change))
+
+
+def path_to(body: Stmt, target: Stmt) -> list[Stmt]:
+    """The statements from `body` down to `target`, both included."""
+
+    def find(stmt: Stmt) -> list[Stmt] | None:
+        if stmt is target:
+            return [stmt]
+        below: tuple[Stmt, ...]
+        match stmt:
+            case Seq(stmts):
+                below = stmts
+            case For() | Alloc():
+                below = (stmt.body,)
+            case If():
+                below = (stmt.then,)
+            case _:
+                below = ()
+        for child in below:
+            if (found := find(child)) is not None:
+                return [stmt, *found]
+        return None
+
+    return find(body) or []

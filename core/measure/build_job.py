@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def warm_up() -> None:
     """Load LLVM, and make it ready for this machine, before the first program arrives."""
     from pegbox.codegen import Target
-    from pegbox.codegen.machine import target_machine
+    from pegbox.codegen.runtime.machine import target_machine
 
     target_machine(Target.host())
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pegbox.schedule.handles import BlockRef as BlockRef
-from pegbox.schedule.handles import LoopRef as LoopRef
-from pegbox.schedule.lookup import Lookup
 from pegbox.schedule.primitives.cache import CachePrimitives
 from pegbox.schedule.primitives.compute_at import ComputeAtPrimitives
 from pegbox.schedule.primitives.inline import InlinePrimitives
@@ -20,6 +17,9 @@ from pegbox.schedule.primitives.sampling import SamplingPrimitives
 from pegbox.schedule.primitives.storage import StoragePrimitives
 from pegbox.schedule.primitives.tensorize import TensorizePrimitives
 from pegbox.schedule.primitives.threads import ThreadPrimitives
+from pegbox.schedule.state.handles import BlockRef as BlockRef
+from pegbox.schedule.state.handles import LoopRef as LoopRef
+from pegbox.schedule.state.lookup import Lookup
 
 
 class Schedule(

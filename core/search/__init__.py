@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
-    from pegbox.search.base import BaseTuner, BoundTuner
-    from pegbox.search.callbacks import Callback, CallbackLike, StopSearch
-    from pegbox.search.comparison import Comparison, ComparisonInterrupted, Run, Summary, compare
-    from pegbox.search.create import make_cost_model, make_tuner
-    from pegbox.search.display import LineProgress, LiveProgress, progress
-    from pegbox.search.loop import run
-    from pegbox.search.model_report import ModelJudge, ModelReport
-    from pegbox.search.outcome import BestTrial, StopReason, Trial, TuneResult
+    from pegbox.comparison import Comparison, ComparisonInterrupted, Run, Summary, compare
+    from pegbox.search.factory.base import BaseTuner, BoundTuner
+    from pegbox.search.factory.create import make_cost_model, make_tuner
+    from pegbox.search.factory.spec import Spec, parse_spec
+    from pegbox.search.loop.callbacks import Callback, CallbackLike, StopSearch
+    from pegbox.search.loop.display import LineProgress, LiveProgress, progress
+    from pegbox.search.loop.outcome import BestTrial, StopReason, Trial, TuneResult
+    from pegbox.search.loop.state import Limits, SearchState
+    from pegbox.search.loop.tuning import run
+    from pegbox.search.models.report import ModelJudge, ModelReport
     from pegbox.search.protocols import CostModel, FeatureSource, Measurer, SearchTask, SelfReporting, Transfer, Tuner
-    from pegbox.search.spec import Spec, parse_spec
-    from pegbox.search.state import Limits, SearchState
 
 __all__ = [
     "BaseTuner",
@@ -61,39 +61,39 @@ __all__ = [
 __getattr__ = on_demand(
     __name__,
     {
-        "BaseTuner": "pegbox.search.base",
-        "BestTrial": "pegbox.search.outcome",
-        "BoundTuner": "pegbox.search.base",
-        "Callback": "pegbox.search.callbacks",
-        "CallbackLike": "pegbox.search.callbacks",
-        "Comparison": "pegbox.search.comparison",
-        "ComparisonInterrupted": "pegbox.search.comparison",
+        "BaseTuner": "pegbox.search.factory.base",
+        "BestTrial": "pegbox.search.loop.outcome",
+        "BoundTuner": "pegbox.search.factory.base",
+        "Callback": "pegbox.search.loop.callbacks",
+        "CallbackLike": "pegbox.search.loop.callbacks",
+        "Comparison": "pegbox.comparison",
+        "ComparisonInterrupted": "pegbox.comparison",
         "CostModel": "pegbox.search.protocols",
         "FeatureSource": "pegbox.search.protocols",
-        "Limits": "pegbox.search.state",
-        "LineProgress": "pegbox.search.display",
-        "LiveProgress": "pegbox.search.display",
+        "Limits": "pegbox.search.loop.state",
+        "LineProgress": "pegbox.search.loop.display",
+        "LiveProgress": "pegbox.search.loop.display",
         "Measurer": "pegbox.search.protocols",
-        "ModelJudge": "pegbox.search.model_report",
-        "ModelReport": "pegbox.search.model_report",
-        "Run": "pegbox.search.comparison",
-        "SearchState": "pegbox.search.state",
+        "ModelJudge": "pegbox.search.models.report",
+        "ModelReport": "pegbox.search.models.report",
+        "Run": "pegbox.comparison",
+        "SearchState": "pegbox.search.loop.state",
         "SearchTask": "pegbox.search.protocols",
         "SelfReporting": "pegbox.search.protocols",
-        "Spec": "pegbox.search.spec",
-        "StopReason": "pegbox.search.outcome",
-        "StopSearch": "pegbox.search.callbacks",
-        "Summary": "pegbox.search.comparison",
+        "Spec": "pegbox.search.factory.spec",
+        "StopReason": "pegbox.search.loop.outcome",
+        "StopSearch": "pegbox.search.loop.callbacks",
+        "Summary": "pegbox.comparison",
         "Transfer": "pegbox.search.protocols",
-        "Trial": "pegbox.search.outcome",
-        "TuneResult": "pegbox.search.outcome",
+        "Trial": "pegbox.search.loop.outcome",
+        "TuneResult": "pegbox.search.loop.outcome",
         "Tuner": "pegbox.search.protocols",
-        "compare": "pegbox.search.comparison",
-        "make_cost_model": "pegbox.search.create",
-        "make_tuner": "pegbox.search.create",
-        "parse_spec": "pegbox.search.spec",
-        "progress": "pegbox.search.display",
-        "run": "pegbox.search.loop",
+        "compare": "pegbox.comparison",
+        "make_cost_model": "pegbox.search.factory.create",
+        "make_tuner": "pegbox.search.factory.create",
+        "parse_spec": "pegbox.search.factory.spec",
+        "progress": "pegbox.search.loop.display",
+        "run": "pegbox.search.loop.tuning",
     },
 )
 

@@ -13,11 +13,11 @@ import numpy as np
 from pegbox.checks import check_int, check_list
 from pegbox.errors import ArgumentError, TuningError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.search.create import make_tuner, tuner_label
-from pegbox.search.model_report import ModelReport
-from pegbox.search.outcome import BestTrial, Trial, TuneResult, gflops_of
-from pegbox.search.programs import handed
-from pegbox.search.proposals import Broke, Proposer, first_fault
+from pegbox.search.factory.create import make_tuner, tuner_label
+from pegbox.search.loop.outcome import BestTrial, Trial, TuneResult, gflops_of
+from pegbox.search.loop.proposals import Broke, Proposer, first_fault
+from pegbox.search.models.inputs import handed
+from pegbox.search.models.report import ModelReport
 from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
 from pegbox.space import Config, ConfigSpace
 from pegbox.task.work import format_speed

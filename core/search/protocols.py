@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pegbox.measure.result import Result
 
 if TYPE_CHECKING:
-    from pegbox.search.model_report import ModelReport
+    from pegbox.search.models.report import ModelReport
     from pegbox.space import Config, ConfigSpace, Digits
 
 Features: TypeAlias = npt.NDArray[np.float32]

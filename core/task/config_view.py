@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pegbox.codegen.target import Target
+from pegbox.codegen.targets.target import Target
 from pegbox.errors import InvalidConfig, SpaceError
 from pegbox.expr.nodes import Var
-from pegbox.schedule.handles import LoopRef
+from pegbox.schedule.state.handles import LoopRef
 from pegbox.space import Config, ConfigSpace, Knob
 from pegbox.task.apply import handle
 

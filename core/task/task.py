@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_list, check_mapping
 from pegbox.codegen.program import ArgSpec, Program
-from pegbox.codegen.target import Target
+from pegbox.codegen.targets.target import Target
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
 from pegbox.errors import ArgumentError, PegboxError, TemplateError
 from pegbox.loops.nodes import Function
@@ -109,7 +109,7 @@ class Task:
 
     def lower(self, config: Config) -> Program:
         """The LLVM assembly of one configuration, with what is needed to compile and call it."""
-        from pegbox.codegen.emission import emit  # kept out of `import pegbox`
+        from pegbox.codegen.emitter.emit import emit  # kept out of `import pegbox`
 
         return emit(self.lowered(config), self.target)
 

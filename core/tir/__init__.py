@@ -11,7 +11,7 @@ from pegbox.schedule import LoopRV as LoopRV
 from pegbox.schedule import Schedule as Schedule
 from pegbox.schedule import Trace as Trace
 from pegbox.schedule import ir_builder as ir_builder
-from pegbox.schedule.intrinsic import TensorIntrin as TensorIntrin
+from pegbox.schedule.intrinsics.intrinsic import TensorIntrin as TensorIntrin
 from pegbox.schedule.te.intrinsic import decl_buffer as decl_buffer
 from pegbox.tir.op import *  # noqa: F403  (TVM's names for functions of expressions)
 

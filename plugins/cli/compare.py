@@ -14,7 +14,7 @@ from pegbox.plugins.cli.arguments import add_task_arguments, duration, make_task
 from pegbox.plugins.cli.simulate import add_simulate_arguments, check_simulate, recorded_task
 
 if TYPE_CHECKING:
-    from pegbox.search.comparison import Comparison
+    from pegbox.comparison import Comparison
 
 TUNERS = "bayes,xgb,ga,random"
 
@@ -101,8 +101,8 @@ def split_tuners(texts: list[str]) -> list[str]:
 
 def _check(namespace: argparse.Namespace) -> None:
     """What would be regretted after an hour."""
-    from pegbox.search.comparison.jsonform import check_writable  # loads NumPy, which --help should not wait for
-    from pegbox.search.comparison.plot import check_plot
+    from pegbox.comparison.jsonform import check_writable  # loads NumPy, which --help should not wait for
+    from pegbox.comparison.plot import check_plot
 
     check_simulate(namespace, "runner", "timeout")
     if namespace.template is not None and len(namespace.simulate or ()) > 1:

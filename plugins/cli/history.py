@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pegbox.plugins.cli.exits import NothingFound
 from pegbox.records import History, Journal, Record
 from pegbox.records import best as best_of
-from pegbox.search.outcome import format_seconds
+from pegbox.search.loop.outcome import format_seconds
 
 if TYPE_CHECKING:
     from pegbox.space import Config

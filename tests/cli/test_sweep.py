@@ -11,7 +11,7 @@ import pytest
 import pegbox as pb
 from pegbox.measure import Failed, FailureKind, Ok, Result
 from pegbox.records import Journal
-from pegbox.search import sweep as sweep_module
+from pegbox.search.sweep import sweep as sweep_module
 from pegbox.space import Config
 
 TEMPLATE = str(Path(__file__).parents[1] / "helpers" / "task_templates.py") + ":rows"

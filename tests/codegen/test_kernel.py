@@ -11,7 +11,7 @@ import pytest
 from lowered_programs import ONE_CORE, VECTORIZED, function, get, loop, put
 
 from pegbox.codegen import ArgSpec, Kernel, build, compile_program, emit, load
-from pegbox.codegen.arguments import Checker, _by_interface, _fastest
+from pegbox.codegen.runtime.arguments import Checker, _by_interface, _fastest
 from pegbox.errors import ArgumentError
 from pegbox.expr.nodes import Buffer
 

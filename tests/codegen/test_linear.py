@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegbox.codegen.linear import Linear, linear
+from pegbox.codegen.emitter.linear import Linear, linear
 from pegbox.expr.build import variables
 from pegbox.expr.nodes import Expr
 

@@ -25,8 +25,9 @@ from lowered_programs import (
 )
 from processors import on_this_machine
 
-from pegbox.codegen import Target, build, compile_program, emit, load, openmp
-from pegbox.codegen.target import MOST_CORES
+from pegbox.codegen import Target, build, compile_program, emit, load
+from pegbox.codegen.runtime import openmp
+from pegbox.codegen.targets.target import MOST_CORES
 from pegbox.errors import TargetError
 from pegbox.expr.build import const
 from pegbox.expr.nodes import Buffer, Expr

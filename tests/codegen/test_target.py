@@ -7,8 +7,9 @@ import pickle
 import pytest
 
 import pegbox as pb
-from pegbox.codegen import Target, host
-from pegbox.codegen.cpus import PLAIN_CACHES, X86_CACHES, X86_VECTOR_BITS
+from pegbox.codegen import Target
+from pegbox.codegen.targets import host
+from pegbox.codegen.targets.cpus import PLAIN_CACHES, X86_CACHES, X86_VECTOR_BITS
 from pegbox.errors import TargetError
 
 
@@ -209,7 +210,7 @@ def test_the_list_of_processors_is_what_llvm_knows() -> None:
 
     code = """
 from llvmlite import binding as llvm
-from pegbox.codegen.cpus import X86_VECTOR_BITS
+from pegbox.codegen.targets.cpus import X86_VECTOR_BITS
 llvm.initialize_all_targets(); llvm.initialize_all_asmprinters()
 triple = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
 for cpu in X86_VECTOR_BITS:

@@ -85,7 +85,7 @@ def by_primitives(cfg: Any, n: int, m: int, k: int) -> Any:
 @pytest.fixture(scope="session")
 def task_of() -> Callable[..., Task]:
     """`task_of("matmul", 64, 64, 64)`, or a function of this file by its name."""
-    from pegbox.codegen.target import Target
+    from pegbox.codegen.targets.target import Target
 
     own = {"stubborn": Template("stubborn", stubborn), "by_primitives": Template("by_primitives", by_primitives)}
 

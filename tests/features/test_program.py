@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pegbox import te
-from pegbox.codegen.target import Target
+from pegbox.codegen.targets.target import Target
 from pegbox.features import ProgramFeatures, program
 from pegbox.features.formulas import Machine
 from pegbox.features.program import finished

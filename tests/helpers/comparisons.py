@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pegbox.comparison import Comparison, Run, Setup, TaskInfo, compare
 from pegbox.measure.result import Result
-from pegbox.search.comparison import Comparison, Run, Setup, TaskInfo, compare
-from pegbox.search.model_report import ModelReport
+from pegbox.search.models.report import ModelReport
 from pegbox.search.testing import ArtificialMeasurer, small_space
 from pegbox.space import Config, ConfigSpace
 

@@ -20,9 +20,10 @@ from typing import Any
 import pytest
 from processors import PROVIDED
 
-from pegbox.codegen import CompiledProgram, Target, kernel
-from pegbox.codegen.loader import LoadedCode
-from pegbox.codegen.symbols import undefined
+from pegbox.codegen import CompiledProgram, Target
+from pegbox.codegen.runtime import kernel
+from pegbox.codegen.runtime.loader import LoadedCode
+from pegbox.codegen.runtime.symbols import undefined
 from pegbox.loops.foreign import CSource
 
 # Arrays lie as far beyond a multiple of 64 as the caller's did.

@@ -14,10 +14,10 @@ from typing import Any
 
 from llvmlite import binding as llvm
 
-from pegbox.codegen import machine
-from pegbox.codegen.foreign import prepare
 from pegbox.codegen.program import CompiledProgram, Program
-from pegbox.codegen.target import Target
+from pegbox.codegen.runtime import machine
+from pegbox.codegen.runtime.foreign import prepare
+from pegbox.codegen.targets.target import Target
 
 _OPTIMIZED = 1 if os.environ.get("PEGBOX_OPTIMIZE") == "1" else 8  # one program in so many
 

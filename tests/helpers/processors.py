@@ -7,8 +7,9 @@ import platform
 
 import pytest
 
-from pegbox.codegen import Program, Target, compile_program, features
-from pegbox.codegen.symbols import undefined
+from pegbox.codegen import Program, Target, compile_program
+from pegbox.codegen.runtime.symbols import undefined
+from pegbox.codegen.targets import features
 
 on_this_machine = pytest.mark.skipif(
     "-mtriple" in os.environ.get("PEGBOX_TARGET", ""), reason="is about code in this process"

@@ -11,9 +11,9 @@ from pegbox import te
 from pegbox.expr.build import const, maximum, select, variables
 from pegbox.expr.nodes import Const, Expr, Load
 from pegbox.expr.unify import unify
-from pegbox.loops.combiner import combination_of, combiner_of
 from pegbox.loops.nodes import Block, If, Store
-from pegbox.loops.reducer_text import decode, encode
+from pegbox.loops.reductions.combiner import combination_of, combiner_of
+from pegbox.loops.reductions.text import decode, encode
 from pegbox.schedule import Schedule
 
 

@@ -11,6 +11,7 @@ from lowered_interpreter import run
 from pegbox import te
 from pegbox.expr.build import const, index
 from pegbox.expr.nodes import Buffer, Load, Var
+from pegbox.loops.access.region import reads_and_writes
 from pegbox.loops.interpret import interpret
 from pegbox.loops.nodes import (
     Block,
@@ -25,8 +26,7 @@ from pegbox.loops.nodes import (
     seq,
 )
 from pegbox.loops.passes import lower_function
-from pegbox.loops.passes.threads import lower_threads
-from pegbox.loops.regions import reads_and_writes
+from pegbox.loops.threads.cooperation import lower_threads
 from pegbox.schedule import Schedule
 
 

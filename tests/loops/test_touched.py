@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pegbox.expr.build import ZERO
 from pegbox.expr.nodes import Buffer, Load, Var
+from pegbox.loops.access.access import uncovered
 from pegbox.loops.nodes import BlockIter, For, IterKind, Region, Store
-from pegbox.loops.touched import uncovered
 
 
 def _reads(width: int) -> object:

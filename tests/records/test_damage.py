@@ -21,7 +21,7 @@ from pegbox.plugins.cli import history
 from pegbox.records import History, Journal, Record, best, best_of_each
 from pegbox.records.history import load_history
 from pegbox.records.t4 import read_results
-from pegbox.search.programs import load_transfer
+from pegbox.search.models.inputs import load_transfer
 
 TEMPLATES = str(Path(__file__).parents[1] / "helpers" / "task_templates.py")
 TASK = pb.create_task(f"{TEMPLATES}:rows", args=(8, 4))

@@ -15,7 +15,7 @@ from pegbox.measure import Failed, FailureKind, Ok, Result
 from pegbox.records import Journal
 from pegbox.records.recorded import RecordedSpace
 from pegbox.records.simulated import SimulatedMeasurer, VirtualClock, simulated
-from pegbox.search.display import status_line
+from pegbox.search.loop.display import status_line
 from pegbox.space import Config
 
 TEMPLATES = str(Path(__file__).parents[1] / "helpers" / "task_templates.py")

@@ -10,7 +10,7 @@ from pegbox.errors import ScheduleError
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Block, For
 from pegbox.schedule import BlockRef, Schedule, Trace
-from pegbox.schedule.outline import outline
+from pegbox.schedule.errors import outline
 
 
 def _names(refs: Any) -> list[str]:

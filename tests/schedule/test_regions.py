@@ -13,7 +13,8 @@ from pegbox.expr.build import index
 from pegbox.expr.distinct import determined
 from pegbox.expr.nodes import Binary, Compare, Const, Expr, Var
 from pegbox.expr.visit import free_vars
-from pegbox.schedule.analysis.region import Relaxation, caps_of, interval, own_span, span
+from pegbox.loops.access.interval import Relaxation, caps_of, interval
+from pegbox.schedule.analysis.required_region import own_span, span
 
 A, B, C = Var("a"), Var("b"), Var("c")
 LOOPS = (A, B, C)

@@ -11,8 +11,8 @@ from pegbox import te
 from pegbox.compute.ops import compute, placeholder, reduce_axis
 from pegbox.compute.ops import sum as sum_over
 from pegbox.errors import ScheduleError
-from pegbox.loops.combiner import combination_of
 from pegbox.loops.nodes import BlockRealize, Function, Store
+from pegbox.loops.reductions.combiner import combination_of
 from pegbox.schedule import BlockRef, LoopRef, Schedule
 from pegbox.tir import script
 

@@ -15,7 +15,8 @@ from compilers import compiler
 
 import pegbox as pb
 from pegbox import te, tir
-from pegbox.codegen import Target, c_header, compile_program, emit, features, load, write_object, write_shared_library
+from pegbox.codegen import Target, c_header, compile_program, emit, load, write_object, write_shared_library
+from pegbox.codegen.targets import features
 from pegbox.errors import ArgumentError, CompileError, ScheduleError
 from pegbox.schedule.te.replay import lower_te
 

@@ -10,7 +10,8 @@ from compilers import compiler
 
 import pegbox as pb
 from pegbox import te, tir
-from pegbox.codegen import Target, emit, features
+from pegbox.codegen import Target, emit
+from pegbox.codegen.targets import features
 from pegbox.errors import CompileError, ScheduleError, TargetError
 from pegbox.loops.interpret import interpret
 from pegbox.loops.passes import lower_function

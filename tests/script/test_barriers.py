@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 import pegbox as pb
 from pegbox.errors import ScriptError
-from pegbox.loops.crossing import crossing
 from pegbox.loops.interpret import interpret
 from pegbox.loops.nodes import Function
+from pegbox.loops.threads.conflict import crossing
 from pegbox.tir import Schedule, script
 from pegbox.tir.script import tir as T
 

@@ -12,8 +12,8 @@ import pytest
 
 from pegbox.errors import ArgumentError, PluginError
 from pegbox.search import BaseTuner, BoundTuner, Spec, make_tuner
-from pegbox.search.create import tuner_label
-from pegbox.search.options import options_of
+from pegbox.search.factory.create import tuner_label
+from pegbox.search.factory.options import options_of
 from pegbox.search.testing import small_space
 from pegbox.space import Config, ConfigSpace
 

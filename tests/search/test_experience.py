@@ -14,8 +14,8 @@ import pegbox as pb
 from pegbox.codegen import Target
 from pegbox.errors import ArgumentError, PluginError, RecordError
 from pegbox.features import program_features
-from pegbox.search import experience
-from pegbox.search.experience import (
+from pegbox.search.models import experience
+from pegbox.search.models.experience import (
     OTHER_VECTORS,
     SAME_VECTORS,
     Experience,

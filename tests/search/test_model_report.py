@@ -11,7 +11,7 @@ from scipy import stats
 
 from pegbox.errors import ArgumentError
 from pegbox.search import ModelJudge, ModelReport
-from pegbox.search.model_report import pairs_in_order
+from pegbox.search.models.report import pairs_in_order
 
 Columns = tuple[list[float], list[float]]
 

@@ -17,7 +17,7 @@ from pegbox.measure import Failed, FailureKind, Ok, Result
 from pegbox.records import Journal, Record
 from pegbox.records.journal import RecordWarning
 from pegbox.records.recorded import RecordedSpace
-from pegbox.search.programs import load_transfer, program_features
+from pegbox.search.models.inputs import load_transfer, program_features
 from pegbox.space import Config
 
 TEMPLATES = str(Path(__file__).parents[1] / "helpers" / "task_templates.py")

@@ -9,7 +9,7 @@ import pytest
 from pegbox.errors import TuningError
 from pegbox.measure.result import Result
 from pegbox.search import ModelReport, TuneResult, run
-from pegbox.search.proposals import MAX_STALE_ASKS, REPEATED, SURPLUS, Broke, Proposer, first_fault
+from pegbox.search.loop.proposals import MAX_STALE_ASKS, REPEATED, SURPLUS, Broke, Proposer, first_fault
 from pegbox.search.testing import ArtificialMeasurer, constrained_space, matmul_space, result_of, small_space
 from pegbox.space import Config, ConfigSpace, ListedSpace
 

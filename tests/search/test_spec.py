@@ -6,7 +6,7 @@ import pytest
 
 from pegbox.errors import ArgumentError, PluginError, UnknownName
 from pegbox.search import Spec, make_cost_model, make_tuner, parse_spec
-from pegbox.search.options import bind_options, options_of
+from pegbox.search.factory.options import bind_options, options_of
 from pegbox.search.testing import small_space
 
 

@@ -9,7 +9,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.measure.result import Ok
 from pegbox.search import run
-from pegbox.search.display import LineProgress
+from pegbox.search.loop.display import LineProgress
 from pegbox.search.testing import ArtificialMeasurer
 from pegbox.space import Config
 

@@ -14,11 +14,11 @@ import pegbox as pb
 from pegbox.errors import ArgumentError, RecordError, SpaceError, TuningError
 from pegbox.measure import Failed, FailureKind, Ok, Result
 from pegbox.records import Journal
-from pegbox.search import settle
-from pegbox.search import sweep as sweep_module
-from pegbox.search.display import LineProgress
-from pegbox.search.settle import Again, Settling, repeat
-from pegbox.search.sweeping import Sweep
+from pegbox.search.loop.display import LineProgress
+from pegbox.search.sweep import remeasure
+from pegbox.search.sweep import sweep as sweep_module
+from pegbox.search.sweep.progress import Sweep
+from pegbox.search.sweep.remeasure import Again, Settling, repeat
 from pegbox.space import Config
 
 TEMPLATES = str(Path(__file__).parents[1] / "helpers" / "task_templates.py")
@@ -108,12 +108,12 @@ def test_the_best_recorded_is_not_the_luckiest(task: Any, tmp_path: Path, machin
 
 def test_those_measured_again_take_turns_in_changing_company(task: Any, tmp_path: Path, machine: Noisy) -> None:
     pb.sweep(task, records=tmp_path / "s.jsonl", configs=200, progress=False)
-    assert all(len(group) <= settle.GROUP for group in machine.groups)
+    assert all(len(group) <= remeasure.GROUP for group in machine.groups)
     company: dict[Config, set[frozenset[Config]]] = {}
     for group in machine.groups:
         for config in group:
             company.setdefault(config, set()).add(frozenset(group))
-    assert max(len(groups) for groups in company.values()) >= settle.LEAST_PASSES
+    assert max(len(groups) for groups in company.values()) >= remeasure.LEAST_PASSES
 
 
 def test_a_sweep_goes_on_where_it_was_stopped(task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,7 +311,7 @@ def test_timings_of_all_passes_count_together(task: Any) -> None:
 def test_the_unsteady_near_the_best_are_timed_more_often_but_not_for_ever(task: Any) -> None:
     _, heard = settled({0: 1.0, 1: 1.1}, lambda index, time: Ok((1.0 + 0.1 * index + 0.02 * (time % 2),)), task)
     counts = [sum(1 for index, _ in heard if index == which) for which in (0, 1)]
-    assert counts == [settle.MOST_PASSES, settle.LEAST_PASSES]
+    assert counts == [remeasure.MOST_PASSES, remeasure.LEAST_PASSES]
 
 
 def test_passes_of_an_earlier_sweep_count(task: Any) -> None:
@@ -338,14 +338,14 @@ def test_no_more_than_the_most(task: Any) -> None:
 def test_passes_over_all_count_for_all_but_settle_nothing(task: Any) -> None:
     results, heard = settled({0: 1.0, 1: 5.0}, lambda index, time: Ok((1.0 + index + time / 1000,)), task, settled=3)
     timings = {config.index: len(result.costs) for config, result in results.items() if isinstance(result, Ok)}
-    assert timings == {0: 3 + settle.LEAST_PASSES, 1: 3}
+    assert timings == {0: 3 + remeasure.LEAST_PASSES, 1: 3}
     assert sorted(index for index, _ in heard[:6]) == [0, 0, 0, 1, 1, 1]
 
 
 def test_passes_go_on_where_they_were_stopped(task: Any) -> None:
     known = {task.space.get(0): 2, task.space.get(1): 1}
     _, heard = settled({0: 1.0, 1: 5.0}, lambda index, time: Ok((1.0 + index,)), task, settled=2, known=known)
-    assert [index for index, _ in heard] == [1] + [0] * settle.LEAST_PASSES
+    assert [index for index, _ in heard] == [1] + [0] * remeasure.LEAST_PASSES
 
 
 def test_every_pass_is_in_other_company(task: Any, tmp_path: Path, machine: Noisy) -> None:
@@ -372,7 +372,7 @@ def test_a_pass_that_goes_on_has_other_company_than_the_one_before(
 
 def test_a_budget_ends_the_passes(task: Any, tmp_path: Path, machine: Noisy, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("pegbox.search.sweeping.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("pegbox.search.sweep.progress.time.monotonic", lambda: now[0])
     calm = machine.remeasure
 
     def slow(configs: Sequence[Config]) -> list[Result]:

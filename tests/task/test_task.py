@@ -15,7 +15,7 @@ import pytest
 import pegbox as pb
 from pegbox import te, tir
 from pegbox.codegen import c_header
-from pegbox.codegen.target import Target
+from pegbox.codegen.targets.target import Target
 from pegbox.errors import InvalidConfig, PluginError, SpaceError, TargetError, TemplateError, UnknownName
 from pegbox.hooks.refs import import_file
 from pegbox.task.task import Task, create_task

@@ -13,7 +13,7 @@ import pytest
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Ok
 from pegbox.search import make_tuner, run
-from pegbox.search.experience import Experience
+from pegbox.search.models.experience import Experience
 from pegbox.search.protocols import Features, Transfer, Tuner
 from pegbox.search.testing import (
     ArtificialMeasurer,
@@ -28,8 +28,8 @@ from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.acquisition import optimistic_batch
 from pegbox.tuners.bayes import BayesTuner
 from pegbox.tuners.candidates import CandidatePool
-from pegbox.tuners.explored import Digits, Explored
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
+from pegbox.tuners.visited import Digits, Explored
 
 
 class TestBayes(TunerContract):

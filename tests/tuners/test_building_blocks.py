@@ -9,7 +9,7 @@ from pegbox.search.testing import constrained_space, matmul_space, small_space
 from pegbox.space import ConfigSpace
 from pegbox.tuners.annealing import Annealing
 from pegbox.tuners.batches import pick_diverse
-from pegbox.tuners.explored import Digits, Explored
+from pegbox.tuners.visited import Digits, Explored
 
 # --- memory -----------------------------------------------------------------------------------------------------------
 

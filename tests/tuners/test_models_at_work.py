@@ -12,9 +12,9 @@ from pegbox.search.testing import ArtificialMeasurer, constrained_space, matmul_
 from pegbox.space import ConfigSpace
 from pegbox.tuners.cost_models.training import rank_share
 from pegbox.tuners.features import FeatureTable
-from pegbox.tuners.foresight import Foresight
 from pegbox.tuners.ga import GATuner
 from pegbox.tuners.learner import Learner, agreement
+from pegbox.tuners.prediction_log import Foresight
 from pegbox.tuners.xgb import XGBTuner
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from pegbox.search.protocols import Features, Floats
 from pegbox.space import ConfigSpace, OptionKnob
 from pegbox.space.knob import Knob
-from pegbox.tuners.explored import Digits
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.surrogates.kernel import Groups
+from pegbox.tuners.visited import Digits
 
 
 class KnobInputs:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from pegbox.loops.inspect import origins_of
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes.compact import compact_buffers
 from pegbox.loops.passes.double_buffer import double_buffers
@@ -18,7 +17,8 @@ from pegbox.loops.passes.notes import collect_notes
 from pegbox.loops.passes.partition import partition_loops
 from pegbox.loops.passes.prefetch import place_prefetches
 from pegbox.loops.passes.storage_align import align_storage
-from pegbox.loops.passes.threads import lower_threads
+from pegbox.loops.queries import origins_of
+from pegbox.loops.threads.cooperation import lower_threads
 
 
 def lower_function(func: Function, *, simple: bool = False) -> Function:

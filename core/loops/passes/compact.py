@@ -11,10 +11,10 @@ from pegbox.expr.low_level import Stride, stored_box
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import loads, rewrite
-from pegbox.loops.intervals import Interval as Span
-from pegbox.loops.intervals import Relaxation, caps_of, interval
+from pegbox.loops.access.interval import Interval as Span
+from pegbox.loops.access.interval import Relaxation, caps_of, interval
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
-from pegbox.loops.threads import is_shared
+from pegbox.loops.threads.axes import is_shared
 from pegbox.loops.visit import children, expressions, map_exprs, walk
 
 _SMALL = 64 * 1024  # bytes up to which a buffer may grow beyond its tensor, so that whole tiles fit

@@ -23,9 +23,9 @@ from pegbox.expr.low_level import Stride
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import replace_buffers, rewrite, substitute
+from pegbox.loops.access.region import read, written
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
 from pegbox.loops.passes.notes import DOUBLE
-from pegbox.loops.regions import read, written
 from pegbox.loops.visit import children, map_children, map_exprs, walk
 
 _SERIAL = (ForKind.SERIAL, ForKind.UNROLLED)

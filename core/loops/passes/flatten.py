@@ -8,6 +8,7 @@ from pegbox.expr.low_level import PREFETCH
 from pegbox.expr.nodes import Call, Const, Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
+from pegbox.loops.access.region import written
 from pegbox.loops.digits import stands_apart
 from pegbox.loops.nodes import (
     Alloc,
@@ -25,7 +26,6 @@ from pegbox.loops.nodes import (
 )
 from pegbox.loops.passes.domain import leaves_domain
 from pegbox.loops.passes.writers import written_in_parts
-from pegbox.loops.regions import written
 from pegbox.loops.visit import map_children, walk
 
 _OF_ONE_LOOP = ("thread", "prefetch")  # notes that say nothing of the loops inside

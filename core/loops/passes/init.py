@@ -9,8 +9,8 @@ from pegbox.expr.equal import same
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.nodes import Alloc, Block, BlockRealize, For, ForKind, Function, If, IterKind, Seq, Stmt, seq
-from pegbox.loops.visit import blocks_below, map_blocks, map_children, realizes, substitute_vars
+from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, If, IterKind, Seq, Stmt, seq
+from pegbox.loops.visit import blocks_below, map_blocks, map_children, path_to, realizes, substitute_vars
 
 
 def lower_inits(func: Function) -> Function:
@@ -86,30 +86,6 @@ def _started_inside(block: Block) -> Block:
     assert block.init is not None
     first = all_of([compare("eq", it.var, ZERO) for it in block.iters if it.is_reduce])
     return replace(block, init=None, body=seq(If(first, block.init), block.body))
-
-
-def path_to(body: Stmt, target: Stmt) -> list[Stmt]:
-    """The statements from `body` down to `target`, both included."""
-
-    def find(stmt: Stmt) -> list[Stmt] | None:
-        if stmt is target:
-            return [stmt]
-        below: tuple[Stmt, ...]
-        match stmt:
-            case Seq(stmts):
-                below = stmts
-            case For() | Alloc():
-                below = (stmt.body,)
-            case If():
-                below = (stmt.then,)
-            case _:
-                below = ()
-        for child in below:
-            if (found := find(child)) is not None:
-                return [stmt, *found]
-        return None
-
-    return find(body) or []
 
 
 def init_nest(realize: BlockRealize, loops: list[For]) -> Stmt:

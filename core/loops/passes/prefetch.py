@@ -17,9 +17,9 @@ from pegbox.expr.low_level import PREFETCH, Address
 from pegbox.expr.nodes import Buffer, Call, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import loads, substitute
-from pegbox.loops.intervals import Interval, Relaxation, interval
+from pegbox.loops.access.interval import Interval, Relaxation, interval
+from pegbox.loops.access.region import written
 from pegbox.loops.nodes import Alloc, Annotation, Evaluate, For, ForKind, Function, Stmt, seq
-from pegbox.loops.regions import written
 from pegbox.loops.visit import children, expressions, map_children, walk
 
 LINE = 64  # bytes of a cache line

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import substitute
+from pegbox.loops.access.region import written
 from pegbox.loops.nodes import Block, BlockRealize, Function, Region, Stmt
-from pegbox.loops.regions import written
 from pegbox.loops.visit import children, realizes
 
 _Form = tuple[tuple[int, ...], tuple[Expr, ...]]

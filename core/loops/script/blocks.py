@@ -13,12 +13,12 @@ from pegbox.expr.affine import constant, linear
 from pegbox.expr.bounds import linear_bounds
 from pegbox.expr.nodes import Const, Expr, Var
 from pegbox.expr.visit import free_vars
-from pegbox.loops.combiner import combination_of
+from pegbox.loops.access.access import derived_regions, held, uncovered
 from pegbox.loops.nodes import Annotation, Block, BlockIter, BlockRealize, IterKind, Region, Stmt, seq
+from pegbox.loops.reductions.combiner import combination_of
 from pegbox.loops.script.calls import arguments
 from pegbox.loops.script.expressions import Expressions
 from pegbox.loops.script.scope import Frame
-from pegbox.loops.touched import derived_regions, held, uncovered
 
 _KINDS = {"spatial": IterKind.SPATIAL, "S": IterKind.SPATIAL, "reduce": IterKind.REDUCE, "R": IterKind.REDUCE}
 

@@ -9,17 +9,17 @@ from typing import Any
 
 from pegbox.errors import LoweringError
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.carried import carried, early_init
-from pegbox.loops.crossing import crossing
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import For, Function, Seq, Stmt, seq
-from pegbox.loops.passes.barriers import cut_at_barriers
 from pegbox.loops.script.calls import arguments
+from pegbox.loops.script.dependence import carried, early_init
 from pegbox.loops.script.printer import FRESH, written_params
 from pegbox.loops.script.source import Source, source_of, source_of_text
 from pegbox.loops.script.statements import Statements
 from pegbox.loops.script.words import I, T, TypeWord
-from pegbox.loops.threads import in_block, is_block, is_shared
+from pegbox.loops.threads.axes import in_block, is_block, is_shared
+from pegbox.loops.threads.barrier import cut_at_barriers
+from pegbox.loops.threads.conflict import crossing
 from pegbox.loops.verify import verify
 
 _SECOND = "let a second loop over the blocks read what others have written"

@@ -7,9 +7,7 @@ from typing import Any
 
 from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import Buffer, Const, Expr, Var
-from pegbox.loops.carried import carried
-from pegbox.loops.combiner import combination_of
-from pegbox.loops.crossing import crossing
+from pegbox.loops.access.region import written
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import (
     Alloc,
@@ -27,9 +25,11 @@ from pegbox.loops.nodes import (
     Store,
     thread_tag,
 )
-from pegbox.loops.regions import written
+from pegbox.loops.reductions.combiner import combination_of
+from pegbox.loops.script.dependence import carried
 from pegbox.loops.script.names import Names, identifier
 from pegbox.loops.script.print_exprs import box, literal, region, show
+from pegbox.loops.threads.conflict import crossing
 from pegbox.loops.visit import realizes, walk
 
 FRESH = "tir.buffers_are_fresh"  # every iteration writes what it reads in its intermediates

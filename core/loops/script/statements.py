@@ -10,8 +10,8 @@ from pegbox.expr import build, dtypes
 from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import OPERATORS, Buffer, Call, Const, Expr, Load, Var
 from pegbox.expr.visit import loads
+from pegbox.loops.access.region import written
 from pegbox.loops.nodes import Alloc, Evaluate, For, If, Stmt, Store, seq
-from pegbox.loops.regions import written
 from pegbox.loops.script.blocks import Draft
 from pegbox.loops.script.calls import arguments, dtype_of
 from pegbox.loops.script.domains import Domains

@@ -8,9 +8,9 @@ from itertools import combinations
 from pegbox.compute.thread_axis import THREAD_TAGS, VIRTUAL_TAGS
 from pegbox.expr.nodes import Var
 from pegbox.loops.nodes import BlockRealize, For, ForKind, thread_tag
-from pegbox.loops.threads import is_shared
+from pegbox.loops.threads.axes import is_shared
 from pegbox.schedule.analysis import mentions, reduce_values, spatial_values, variables
-from pegbox.schedule.outline import refuse
+from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree, blocks_below, loops_below
 
 

@@ -1,7 +1,7 @@
 """Tensor intrinsics that come with pegbox, made when they are first asked for by name."""
 
-from pegbox.schedule.intrinsic import MAKERS
 from pegbox.schedule.intrinsics.dot import dot_product
+from pegbox.schedule.intrinsics.intrinsic import MAKERS
 from pegbox.schedule.intrinsics.tile import float32_tile
 
 MAKERS.extend([dot_product, float32_tile])

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pegbox.expr.build import TRUE, index
 from pegbox.expr.low_level import VectorLoad
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
+from pegbox.loops.access.region import reads_and_writes
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Function, IterKind, Stmt, Store
-from pegbox.loops.regions import reads_and_writes
 
 
 def described_update(

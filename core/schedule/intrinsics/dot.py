@@ -12,8 +12,8 @@ from pegbox.expr.build import cast, index
 from pegbox.expr.low_level import broadcast, call_llvm, reinterpret
 from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.loops.nodes import Store
-from pegbox.schedule.intrinsic import TensorIntrin
 from pegbox.schedule.intrinsics.build import described_update, vector
+from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
 
 LANES = 16
 

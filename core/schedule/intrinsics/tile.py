@@ -11,8 +11,8 @@ import re
 from pegbox.expr.low_level import broadcast
 from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.loops.nodes import Alloc, ForKind, Stmt, Store, seq
-from pegbox.schedule.intrinsic import TensorIntrin
 from pegbox.schedule.intrinsics.build import described_update, loop, vector
+from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
 
 _NAME = re.compile(r"float32_tile_(\d+)x(\d+)x(\d+)")
 _WIDEST = 16  # lanes of the widest vectors; narrower processors take several for one

@@ -8,13 +8,20 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import BlockRealize
 from pegbox.schedule.analysis import is_composed
-from pegbox.schedule.base import ScheduleBase
-from pegbox.schedule.buffers import SCOPES as SCOPES
-from pegbox.schedule.buffers import check_scope, choose_read, choose_written, fresh_buffer_name, has_gaps, redirect
-from pegbox.schedule.copies import after_writers, before_readers, copy_block
-from pegbox.schedule.handles import BlockRef
-from pegbox.schedule.outline import refuse
-from pegbox.schedule.recording import primitive
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.rewrites.copy import after_writers, before_readers, copy_block
+from pegbox.schedule.state.base import ScheduleBase
+from pegbox.schedule.state.buffers import SCOPES as SCOPES
+from pegbox.schedule.state.buffers import (
+    check_scope,
+    choose_read,
+    choose_written,
+    fresh_buffer_name,
+    has_gaps,
+    redirect,
+)
+from pegbox.schedule.state.handles import BlockRef
+from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.tree import Tree
 
 

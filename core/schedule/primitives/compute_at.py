@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import cast
 
-from pegbox.expr.build import conjuncts
-from pegbox.expr.equal import same
-from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.expr.visit import free_vars
-from pegbox.loops.digits import digits_of, joined
-from pegbox.loops.nodes import Block, BlockRealize, For
+from pegbox.expr.nodes import Buffer
+from pegbox.loops.access.interval import Interval
+from pegbox.loops.nodes import BlockRealize, For
 from pegbox.schedule.analysis import written_buffers
-from pegbox.schedule.analysis.made import made_box
-from pegbox.schedule.analysis.region import Interval, Relaxation, Span, caps_of, index_interval, span
+from pegbox.schedule.analysis.region_cover import made_box
+from pegbox.schedule.analysis.required_region import common_conditions, needed_spans
 from pegbox.schedule.analysis.threads import relaxed
-from pegbox.schedule.attach import (
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.primitives.inline import into_consumers
+from pegbox.schedule.rewrites.placement import (
     check_order,
     check_parallel,
     check_ready,
@@ -25,11 +24,9 @@ from pegbox.schedule.attach import (
     nest,
     place,
 )
-from pegbox.schedule.base import ScheduleBase
-from pegbox.schedule.handles import BlockRef, LoopRef
-from pegbox.schedule.outline import refuse
-from pegbox.schedule.primitives.inline import into_consumers
-from pegbox.schedule.recording import primitive
+from pegbox.schedule.state.base import ScheduleBase
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.tree import Tree
 
 # What sample_compute_location gives in place of a loop.
@@ -167,56 +164,3 @@ def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]
             *outside,
         )
     return readers
-
-
-def common_conditions(readers: list[BlockRealize], standing: set[Var]) -> list[Expr]:
-    """Where a part of all readers' predicates fails that speaks of outer loops only, nothing is needed."""
-    first, *others = (conjuncts(r.predicate) for r in readers)
-    return [
-        part
-        for part in first
-        if free_vars(part) <= standing and all(any(same(part, p) for p in parts) for parts in others)
-    ]
-
-
-def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], standing: set[Var]) -> dict[Var, Span]:
-    """For each variable that indexes what the block writes: the values that the readers need meanwhile."""
-    domains = {it.var: it.extent for it in block.iters if not it.is_reduce}
-    spans: dict[Var, Span] = {}
-    read = {region.buffer for reader in readers for region in reader.block.reads}
-    for region in block.writes:
-        if region.buffer not in read:
-            continue  # of what nobody reads, any part will do
-        for dim, (lo, count) in enumerate(region.box):
-            if not isinstance(lo, Var) or lo not in domains or count != 1:
-                continue
-            needed = span(_hull(tree, region.buffer, dim, readers, standing), domains[lo], tree.ranges)
-            known = spans.get(lo)
-            # Several outputs, or one variable in two dimensions: what does not agree needs the whole domain.
-            spans[lo] = needed if known is None or known == needed else span(None, domains[lo], tree.ranges)
-        for var, digits in digits_of([lo for lo, _ in region.box]).items():
-            if var in domains and all(count == 1 for _, count in region.box):
-                hulls = {dim: _hull(tree, region.buffer, dim, readers, standing) for dim, _ in digits}
-                agreed = joined(digits, hulls) if len(block.writes) == 1 and var not in spans else None
-                spans[var] = span(agreed, domains[var], tree.ranges)
-    return spans
-
-
-def _hull(tree: Tree, buffer: object, dim: int, readers: list[BlockRealize], standing: set[Var]) -> Interval | None:
-    hull: Interval | None = None
-    for reader in readers:
-        running = {x.var for x in tree.ancestors(reader)} - standing
-        relax = Relaxation(running, tree.ranges, caps_of(reader.predicate, running, tree.ranges))
-        for region in reader.block.reads:
-            if region.buffer is not buffer:
-                continue
-            lo, count = region.box[dim]
-            found = index_interval(lo, reader, relax)
-            if found is None:
-                return None
-            if count > 1:
-                found = Interval(found.lo, found.width + count - 1, False, found.moved_by)
-            hull = found if hull is None else hull.hull(found)
-            if hull is None:
-                return None
-    return hull

@@ -11,18 +11,18 @@ from pegbox.expr.build import ZERO, cast
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite, substitute
+from pegbox.loops.access.region import reads_and_writes
 from pegbox.loops.nodes import Annotation, Block, BlockRealize, ForKind, Store
 from pegbox.loops.passes.notes import ALIGN, DOUBLE
-from pegbox.loops.regions import reads_and_writes
 from pegbox.loops.visit import map_exprs
 from pegbox.schedule.analysis import read_buffers
-from pegbox.schedule.attach import check_parallel
-from pegbox.schedule.base import ScheduleBase
-from pegbox.schedule.handles import BlockRef
-from pegbox.schedule.inlined import Element, all_same, element, layout, plain_store, replaced, uses
-from pegbox.schedule.outline import refuse
-from pegbox.schedule.primitives.kinds import check_kinds
-from pegbox.schedule.recording import primitive
+from pegbox.schedule.analysis.loop_kinds import check_kinds
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.rewrites.inline import Element, all_same, element, layout, plain_store, replaced, uses
+from pegbox.schedule.rewrites.placement import check_parallel
+from pegbox.schedule.state.base import ScheduleBase
+from pegbox.schedule.state.handles import BlockRef
+from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.tree import Tree, with_allocs
 
 

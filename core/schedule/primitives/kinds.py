@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from pegbox.errors import ScheduleError
-from pegbox.expr.distinct import determined
 from pegbox.expr.dtypes import integer
-from pegbox.expr.nodes import Var
-from pegbox.loops.intervals import caps_of
 from pegbox.loops.nodes import Annotation, BlockRealize, For, ForKind, Stmt, thread_tag
-from pegbox.schedule.analysis import (
-    LANE_COMBINERS,
-    combiner,
-    has_machine_code,
-    is_private,
-    mentions,
-    reduce_values,
-    spatial_values,
-    written_buffers,
-)
-from pegbox.schedule.analysis.threads import check_axes, check_reduction, repeats
-from pegbox.schedule.base import ScheduleBase
-from pegbox.schedule.handles import BlockRef, LoopRef
-from pegbox.schedule.outline import refuse
-from pegbox.schedule.recording import composite, primitive
-from pegbox.schedule.tree import Tree, blocks_below, loops_below
+from pegbox.schedule.analysis.loop_kinds import check_kinds
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.state.base import ScheduleBase
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.state.recording import composite, primitive
+from pegbox.schedule.tree import Tree
 
 Note: TypeAlias = bool | int | float | str | Sequence[Any]
 
 # Notes that are no hints: primitives write them, and code generation relies on them.
 _FIXED = {"combiner": "says what a reduction computes", "thread": "says to which thread axis a loop is bound"}
-# Kinds of loops, and the kinds that must not stand around them.
-_NOT_AROUND: dict[ForKind, tuple[ForKind, ...]] = {
-    ForKind.PARALLEL: (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.THREAD),
-    ForKind.VECTORIZED: (ForKind.VECTORIZED,),
-    ForKind.THREAD: (ForKind.PARALLEL, ForKind.VECTORIZED),
-}
 _PRAGMAS: dict[str, type[int] | type[bool]] = {"auto_unroll_max_step": int, "unroll_explicit": bool}
 
 
@@ -244,104 +225,3 @@ def _with_notes(node: For | BlockRealize, notes: tuple[Annotation, ...]) -> Stmt
     if isinstance(node, For):
         return For(node.var, node.extent, node.body, node.kind, notes)
     return replace(node, block=replace(node.block, annotations=notes))
-
-
-def check_kinds(tree: Tree, loops: Iterable[Var], shown: Tree) -> None:
-    """Are these parallel or vectorized loops sound? `shown` is the program that an error shows.
-
-    Raises:
-        ScheduleError: they are nested in ways that machines cannot run, or their iterations get in each other's way.
-    """
-    for var in loops:
-        loop = tree.loops[var]
-        _check_nesting(tree, loop, shown)
-        if loop.extent > 1:
-            outside = {above.var for above in tree.ancestors(loop)}
-            for realize in blocks_below(loop.body):
-                if loop.kind is ForKind.VECTORIZED:
-                    _check_scalar(loop, realize, shown)
-                _check_iterations(tree, loop, realize, outside, shown)
-
-
-def _check_nesting(tree: Tree, loop: For, shown: Tree) -> None:
-    above = [x for x in tree.ancestors(loop) if x.kind in _NOT_AROUND[loop.kind]]
-    below = [x for x in loops_below(loop.body) if loop.kind in _NOT_AROUND.get(x.kind, ())]
-    for other in (*above, *below):
-        inner, outer = (loop, other) if other in above else (other, loop)
-        raise refuse(
-            shown,
-            f"{inner.var.name} would be {inner.kind} inside {outer.var.name}, which is {outer.kind}",
-            "have one parallel loop, or thread axes, with vectorized loops inside, not around them or each other",
-            loop.var,
-            other.var,
-        )
-    if loop.kind is ForKind.THREAD:
-        check_axes(tree, loop, shown)
-
-
-def _check_scalar(loop: For, realize: BlockRealize, shown: Tree) -> None:
-    name = realize.block.name
-    if has_machine_code(realize.block):
-        raise refuse(
-            shown,
-            f"{loop.var.name} cannot be vectorized: block {name} calls machine code, or has vectors of its own",
-            "unroll the loop, or leave it serial",
-            loop.var,
-            name,
-        )
-
-
-def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var], shown: Tree) -> None:
-    if any(mentions(v, loop.var) for v in reduce_values(realize)):
-        if loop.kind is ForKind.THREAD:
-            check_reduction(loop, realize, shown)
-        else:
-            _check_reduction(loop, realize, shown)
-    elif (
-        not _selects(tree, loop, realize, outside)
-        and not (loop.kind is not ForKind.VECTORIZED and is_private(tree, realize, loop))
-        and not (loop.kind is ForKind.THREAD and repeats(tree, loop, realize))
-    ):
-        names = ", ".join(b.name for b in written_buffers(realize.block))
-        how = f"bound to {thread_tag(loop)}" if loop.kind is ForKind.THREAD else str(loop.kind)
-        raise refuse(
-            shown,
-            f"{loop.var.name} cannot be {how}: several of its iterations may write the same elements of {names} "
-            f"in block {realize.block.name}",
-            f"use a loop that selects what {realize.block.name} writes, or compute {realize.block.name} elsewhere",
-            loop.var,
-            realize.block.name,
-        )
-
-
-def _selects(tree: Tree, loop: For, realize: BlockRealize, outside: set[Var]) -> bool:
-    """Does each iteration of the loop write elements of its own?"""
-    values = spatial_values(realize)
-    if loop.var in determined(values, outside, tree.ranges):
-        return True
-    # Tails may overlap, if nothing but them is written there.
-    caps = caps_of(realize.predicate, set(tree.loops), tree.ranges)
-    return bool(caps) and loop.var in determined(values, outside, tree.ranges, caps)
-
-
-def _check_reduction(loop: For, realize: BlockRealize, shown: Tree) -> None:
-    name = realize.block.name
-    if loop.kind is ForKind.PARALLEL:
-        raise refuse(
-            shown,
-            f"{loop.var.name} cannot be parallel: its iterations add up into the same elements in block {name}",
-            "make a spatial loop parallel",
-            loop.var,
-            name,
-        )
-    both = any(mentions(v, loop.var) for v in spatial_values(realize))
-    how = combiner(realize.block)
-    if both or how not in LANE_COMBINERS or len(realize.block.writes) != 1:
-        why = "it binds spatial and reduce variables at once" if both else f"block {name} is no sum, prod, max or min"
-        raise refuse(
-            shown,
-            f"{loop.var.name} cannot be vectorized: it is a reduce loop, and {why} with one output",
-            "vectorize a spatial loop",
-            loop.var,
-            name,
-        )

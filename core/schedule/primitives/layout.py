@@ -12,16 +12,16 @@ from pegbox.expr.index_map import IndexMap
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import BlockRealize
 from pegbox.loops.passes.notes import has_alignment
-from pegbox.schedule.base import ScheduleBase
-from pegbox.schedule.buffers import check_intermediate, choose_read, choose_written, fresh_buffer_name, has_gaps
-from pegbox.schedule.copies import insert_at_top
-from pegbox.schedule.einsum import pad_einsum
-from pegbox.schedule.handles import BlockRef
-from pegbox.schedule.outline import refuse
-from pegbox.schedule.recording import primitive
-from pegbox.schedule.reindex import reindexed_read, reindexed_write, with_block_layout
-from pegbox.schedule.relayout import fills_whole, mapped, obstacle, padded_producer, padding_block
-from pegbox.schedule.trace import trace_value
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.rewrites.copy import insert_at_top
+from pegbox.schedule.rewrites.einsum import pad_einsum
+from pegbox.schedule.rewrites.layout import fills_whole, mapped, obstacle, padded_producer, padding_block
+from pegbox.schedule.rewrites.reindex import reindexed_read, reindexed_write, with_block_layout
+from pegbox.schedule.state.base import ScheduleBase
+from pegbox.schedule.state.buffers import check_intermediate, choose_read, choose_written, fresh_buffer_name, has_gaps
+from pegbox.schedule.state.handles import BlockRef
+from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.trace import trace_value
 from pegbox.schedule.tree import Tree, blocks_below
 
 trace_value("index_map")(IndexMap)

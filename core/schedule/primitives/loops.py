@@ -15,11 +15,11 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
 from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
-from pegbox.schedule.base import ScheduleBase
-from pegbox.schedule.handles import LoopRef
-from pegbox.schedule.outline import refuse
-from pegbox.schedule.primitives.kinds import check_kinds
-from pegbox.schedule.recording import composite, primitive
+from pegbox.schedule.analysis.loop_kinds import check_kinds
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.state.base import ScheduleBase
+from pegbox.schedule.state.handles import LoopRef
+from pegbox.schedule.state.recording import composite, primitive
 from pegbox.schedule.tree import Tree, blocks_below, map_blocks
 
 Ranges = dict[Var, tuple[int, int]]

@@ -6,11 +6,11 @@ from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import BlockRealize, For, ForKind
 from pegbox.loops.passes.prefetch import NOTE, triples, without_note
-from pegbox.schedule.base import ScheduleBase
-from pegbox.schedule.buffers import choose_read
-from pegbox.schedule.handles import BlockRef, LoopRef
-from pegbox.schedule.outline import refuse
-from pegbox.schedule.recording import primitive
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.state.base import ScheduleBase
+from pegbox.schedule.state.buffers import choose_read
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.tree import Tree
 
 

@@ -9,14 +9,14 @@ from pegbox.expr.distinct import determined
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
+from pegbox.loops.access.region import written
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Region, Stmt, seq
-from pegbox.loops.regions import written
 from pegbox.loops.visit import substitute_vars, walk
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
-from pegbox.schedule.base import ScheduleBase
-from pegbox.schedule.handles import BlockRef, LoopRef
-from pegbox.schedule.outline import refuse
-from pegbox.schedule.recording import primitive
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.state.base import ScheduleBase
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.tree import Tree
 
 

@@ -15,15 +15,15 @@ from pegbox.expr.equal import same
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
+from pegbox.loops.copy import renewed
 from pegbox.loops.nodes import Alloc, BlockRealize, For, ForKind, If, Seq, Stmt, seq
-from pegbox.loops.renew import renewed
 from pegbox.loops.visit import realizes
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
-from pegbox.schedule.base import ScheduleBase
-from pegbox.schedule.handles import BlockRef, LoopRef
-from pegbox.schedule.outline import refuse
-from pegbox.schedule.primitives.kinds import check_kinds
-from pegbox.schedule.recording import primitive
+from pegbox.schedule.analysis.loop_kinds import check_kinds
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.state.base import ScheduleBase
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.tree import Tree, blocks_below
 
 

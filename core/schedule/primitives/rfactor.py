@@ -12,15 +12,15 @@ from typing import TypeVar
 from pegbox.expr.build import TRUE, all_of, logical_and, select
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.combiner import store_all
+from pegbox.loops.access.region import point, reads_and_writes
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Function, If, IterKind, Stmt, Store, seq
-from pegbox.loops.regions import point, reads_and_writes
+from pegbox.loops.reductions.combiner import store_all
 from pegbox.schedule.analysis import reduce_values, variables
-from pegbox.schedule.base import ScheduleBase
-from pegbox.schedule.factored import Factored, factored
-from pegbox.schedule.handles import BlockRef, LoopRef
-from pegbox.schedule.primitives.kinds import check_kinds
-from pegbox.schedule.recording import primitive
+from pegbox.schedule.analysis.loop_kinds import check_kinds
+from pegbox.schedule.rewrites.rfactor import Factored, factored
+from pegbox.schedule.state.base import ScheduleBase
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.tree import Tree, with_allocs
 
 _Item = TypeVar("_Item")

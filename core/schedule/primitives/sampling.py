@@ -15,11 +15,11 @@ from pegbox.checks import check_int
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import For
 from pegbox.schedule.analysis import written_buffers
-from pegbox.schedule.handles import BlockRef, LoopRef, SampledInt, SampledLoop
-from pegbox.schedule.outline import refuse
+from pegbox.schedule.errors import refuse
 from pegbox.schedule.primitives.compute_at import INLINE, ROOT, ComputeAtPrimitives
 from pegbox.schedule.primitives.inline import InlinePrimitives
-from pegbox.schedule.recording import primitive
+from pegbox.schedule.state.handles import BlockRef, LoopRef, SampledInt, SampledLoop
+from pegbox.schedule.state.recording import primitive
 
 MOST_FACTORS = 64
 

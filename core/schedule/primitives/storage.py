@@ -10,11 +10,11 @@ from pegbox.loops.nodes import BlockRealize
 from pegbox.loops.passes.notes import ALIGN, alignment
 from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.analysis import written_buffers
-from pegbox.schedule.base import ScheduleBase
-from pegbox.schedule.buffers import check_intermediate, check_scope, choose_written
-from pegbox.schedule.handles import BlockRef
-from pegbox.schedule.outline import refuse
-from pegbox.schedule.recording import primitive
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.state.base import ScheduleBase
+from pegbox.schedule.state.buffers import check_intermediate, check_scope, choose_written
+from pegbox.schedule.state.handles import BlockRef
+from pegbox.schedule.state.recording import primitive
 
 
 class StoragePrimitives(ScheduleBase):

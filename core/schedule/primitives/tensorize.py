@@ -8,14 +8,14 @@ import pegbox.schedule.intrinsics  # noqa: F401  (makes the shipped ones known)
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.foreign import ForeignCode, with_code
 from pegbox.loops.nodes import BlockRealize, For, ForKind
-from pegbox.schedule.base import ScheduleBase
-from pegbox.schedule.blockized import blockized, fresh_block, nest_below
-from pegbox.schedule.handles import BlockRef, LoopRef
-from pegbox.schedule.intrinsic import TensorIntrin
-from pegbox.schedule.intrinsic_match import Mismatch
-from pegbox.schedule.outline import refuse
-from pegbox.schedule.recording import primitive
-from pegbox.schedule.tensorized import tensorized
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
+from pegbox.schedule.intrinsics.match import Mismatch
+from pegbox.schedule.rewrites.blockize import blockized, fresh_block, nest_below
+from pegbox.schedule.rewrites.tensorize import tensorized
+from pegbox.schedule.state.base import ScheduleBase
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.tree import Tree
 
 

@@ -14,14 +14,14 @@ from pegbox.expr.evaluate import evaluate
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt, thread_tag
-from pegbox.loops.threads import is_shared
+from pegbox.loops.threads.axes import is_shared
 from pegbox.schedule.analysis import mentions, reduce_values, spatial_values
-from pegbox.schedule.base import ScheduleBase
-from pegbox.schedule.handles import BlockRef, LoopRef
-from pegbox.schedule.outline import refuse
-from pegbox.schedule.primitives.kinds import check_kinds
-from pegbox.schedule.recording import primitive
-from pegbox.schedule.thread_text import read_condition
+from pegbox.schedule.analysis.loop_kinds import check_kinds
+from pegbox.schedule.analysis.thread_condition import read_condition
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.state.base import ScheduleBase
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.tree import Tree
 
 _MOST_THREADS = 1 << 16  # up to so many a predicate is tried out

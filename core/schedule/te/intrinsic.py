@@ -15,7 +15,7 @@ from pegbox.loops.foreign import CLibrary, CSource, ForeignCode
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.nodes import Evaluate, Stmt, Store, seq
 from pegbox.loops.visit import replace_buffer
-from pegbox.schedule.intrinsic import TensorIntrin
+from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
 
 Body: TypeAlias = "Stmt | Expr"
 _ACCESS = {"r": "r", "w": "w", "rw": "rw", 1: "r", 2: "w", 3: "rw"}

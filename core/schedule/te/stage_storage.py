@@ -5,7 +5,7 @@ from __future__ import annotations
 from pegbox.compute.tensor import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
-from pegbox.schedule.buffers import check_scope
+from pegbox.schedule.state.buffers import check_scope
 from pegbox.schedule.te.stage_base import StageBase
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pegbox.compute.tensor import IterVar
 from pegbox.errors import ScheduleError
-from pegbox.schedule.intrinsic import TensorIntrin
+from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
 from pegbox.schedule.te.stage_base import StageBase
 
 

@@ -7,7 +7,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.printer import show
 from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import For, ForKind, thread_tag
-from pegbox.loops.threads import in_block
+from pegbox.loops.threads.axes import in_block
 from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
 from pegbox.schedule.te.stage import Stage

@@ -18,7 +18,7 @@ from fuzz.thread_steps import bind, env_threads, share, store_predicate
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule import LoopRef, Schedule
-from pegbox.schedule.focus import homes
+from pegbox.schedule.state.block_scope import homes
 
 Choose = Callable[[int], int]
 

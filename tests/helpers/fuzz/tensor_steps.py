@@ -12,7 +12,7 @@ from pegbox.expr.nodes import Binary, Cast, Load
 from pegbox.loops.nodes import BlockRealize, Seq, Store
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.schedule import LoopRef, Schedule
-from pegbox.schedule.intrinsic import TensorIntrin
+from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
 from pegbox.schedule.te.schedule import TESchedule
 
 Choose = Callable[[int], int]

@@ -17,9 +17,9 @@ from comparisons import made
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pegbox.comparison import Comparison
+from pegbox.comparison.svg import Axes, Series, step_chart, ticks
 from pegbox.errors import ArgumentError
-from pegbox.search.comparison import Comparison
-from pegbox.search.comparison.svg import Axes, Series, step_chart, ticks
 
 INF = math.inf
 VOID = {"meta", "br", "link", "img", "input", "hr"}

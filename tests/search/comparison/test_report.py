@@ -13,8 +13,8 @@ from comparisons import made
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pegbox.comparison import Comparison, Run
 from pegbox.errors import ArgumentError, RecordError
-from pegbox.search.comparison import Comparison, Run
 
 INF = math.inf
 COSTS = st.one_of(st.floats(1e-6, 1e3), st.just(INF))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
-from pegbox.search.comparison.statistics import (
+from pegbox.comparison.statistics import (
     EXACT_LIMIT,
     holm,
     mann_whitney,

@@ -8,10 +8,10 @@ import pytest
 from pegbox.search.protocols import Features, Floats
 from pegbox.search.testing import small_space
 from pegbox.space import ConfigSpace
-from pegbox.tuners.explored import Digits
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.surrogates.inputs import Inputs, KnobInputs
 from pegbox.tuners.surrogates.targets import SLOW, targets
+from pegbox.tuners.visited import Digits
 
 
 def far(inputs: KnobInputs, a: list[int], b: list[int]) -> float:

@@ -1,0 +1,206 @@
+"""Vectorized reductions keep one partial result per lane through the loops around them.
+
+    for k in range(64):                            for v in vectorized range(16): p[v] = 0
+        for v in vectorized range(16):             for k in range(64):
+            s[0] = s[0] + a[k * 16 + v]      =>        for v in vectorized range(16):
+                                                           p[v] = p[v] + a[k * 16 + v]
+                                                   for v in vectorized range(16): s[0] = s[0] + p[v]
+
+Otherwise every step would reduce across lanes, which takes longer than the work. Unrolled loops in between that
+are part of the reduction get partial results of their own, so that additions need not wait for each other. The
+reassociation is what a schedule asks for by vectorizing a reduction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pegbox.codegen.emitter.reductions import reads, update
+from pegbox.expr import dtypes
+from pegbox.expr.build import TRUE, all_of, conjuncts
+from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load, Var
+from pegbox.expr.visit import free_vars, substitute
+from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, If, Stmt, Store, seq
+from pegbox.loops.visit import children, map_children, walk
+
+MAX_BYTES = 4096  # of partial results: what registers and the closest cache hold
+MAX_COPIES = 8  # partial results per element, for loops unrolled in between
+
+
+@dataclass
+class Reduction:
+    """A store `buf[i] = buf[i] op value` under vectorized loops that `i` does not depend on.
+
+    `path` holds the statements from the loop that is being rewritten down to the store, both included.
+    """
+
+    store: Store
+    op: str
+    value: Expr
+    path: tuple[Stmt, ...]
+
+    @property
+    def loops(self) -> list[For]:
+        return [stmt for stmt in self.path[1:] if isinstance(stmt, For)]
+
+
+def keep(stmt: Stmt) -> Stmt:
+    """Rewrite every such reduction at the outermost loop where it is possible."""
+    if not any(True for _ in _reductions(stmt, ())):
+        return stmt
+    return _visit(stmt)
+
+
+def _visit(stmt: Stmt) -> Stmt:
+    if isinstance(stmt, For) and stmt.kind in (ForKind.SERIAL, ForKind.UNROLLED):
+        for reduction in _reductions(stmt, ()):
+            result = _rewrite(stmt, reduction)
+            if result is not None:
+                return result
+    return map_children(stmt, _visit)
+
+
+def _reductions(stmt: Stmt, path: tuple[Stmt, ...]) -> Iterator[Reduction]:
+    path = (*path, stmt)
+    if isinstance(stmt, Store):
+        lanes = {s.var for s in path if isinstance(s, For) and s.kind is ForKind.VECTORIZED}
+        if lanes and not lanes & _vars(stmt.indices):
+            found = update(stmt)
+            if found is not None:
+                yield Reduction(stmt, found[0], found[2], path)
+    for child in children(stmt):
+        yield from _reductions(child, path)
+
+
+def _vars(exprs: tuple[Expr, ...]) -> set[Var]:
+    return {var for expr in exprs for var in free_vars(expr)}
+
+
+def _rewrite(loop: For, reduction: Reduction) -> Stmt | None:
+    """The loop with partial results around it; None when the reduction does not allow it here."""
+    store, buffer = reduction.store, reduction.store.buffer
+    used = _vars(store.indices)
+    loops = reduction.loops
+    if loop.var in used or not _is_alone(loop, store) or any(each.kind is ForKind.PARALLEL for each in loops):
+        return None
+    lanes = [each for each in loops if each.kind is ForKind.VECTORIZED]
+    elements = [each for each in loops if each.var in used]
+    copies = _copies([each for each in loops if each.kind is ForKind.UNROLLED and each.var not in used])
+    condition = _condition(reduction, {each.var for each in elements}, {each.var for each in loops} | {loop.var})
+    dims = [*elements, *copies, *lanes]
+    partial = Buffer(f"{buffer.name}_lanes", tuple(each.extent for each in dims), buffer.dtype, "local")
+    if condition is None or partial.nbytes > MAX_BYTES:
+        return None
+    place = tuple(each.var for each in dims)
+    step = Store(partial, place, Binary(reduction.op, Load(partial, place), reduction.value))
+    start = _nest(dims, lambda at: Store(partial, at, _identity(reduction.op, buffer.dtype)))
+    finish = _finish(reduction, partial, elements, copies, lanes, condition)
+    return Alloc(partial, seq(start, _replace(loop, store, step), *finish))
+
+
+def _is_alone(loop: For, store: Store) -> bool:
+    """Does nothing else in the loop touch the buffer?"""
+    for stmt in walk(loop):
+        match stmt:
+            case Store() if stmt is not store and (stmt.buffer is store.buffer or _reads(stmt, store.buffer)):
+                return False
+            case If(expr) | Evaluate(expr) if reads(expr, store.buffer):
+                return False
+            case Alloc(buffer) if buffer is store.buffer:
+                return False
+    return True
+
+
+def _reads(stmt: Store, buffer: Buffer) -> bool:
+    return any(reads(expr, buffer) for expr in (*stmt.indices, stmt.value))
+
+
+def _copies(unrolled: list[For]) -> list[For]:
+    """Innermost unrolled loops of the reduction, as many as keep within MAX_COPIES."""
+    chosen: list[For] = []
+    total = 1
+    for each in reversed(unrolled):
+        total *= each.extent
+        if total > MAX_COPIES:
+            break
+        chosen.insert(0, each)
+    return chosen
+
+
+def _condition(reduction: Reduction, elements: set[Var], inner: set[Var]) -> Expr | None:
+    """Which elements exist: the conditions in between that speak of elements and of outer loops only.
+
+    A condition on the reduction alone needs no repeating, since its partial results stay neutral. One that mixes both
+    cannot be told apart: None.
+    """
+    parts = []
+    for stmt in reduction.path:
+        if isinstance(stmt, If):
+            for condition in conjuncts(stmt.condition):
+                names = free_vars(condition)
+                if not names & (inner - elements):
+                    parts.append(condition)
+                elif names & elements:
+                    return None
+    return all_of(parts)
+
+
+def _nest(loops: list[For], body: object) -> Stmt:
+    """The same loops over variables of their own around `body(variables)`."""
+    fresh = [each.var.copy() for each in loops]
+    assert callable(body)
+    result: Stmt = body(tuple(fresh))
+    for each, var in zip(reversed(loops), reversed(fresh), strict=True):
+        result = For(var, each.extent, result, each.kind)
+    return result
+
+
+def _finish(
+    reduction: Reduction, partial: Buffer, elements: list[For], copies: list[For], lanes: list[For], condition: Expr
+) -> list[Stmt]:
+    """Copies meet in the first one, lane by lane; then the lanes meet in the element."""
+    op, store = reduction.op, reduction.store
+    zeros = tuple(Const(0, dtypes.INDEX) for _ in copies)
+    result: list[Stmt] = []
+    if copies:
+        combined = _combine_copies(op, partial, elements, copies, lanes)
+        result.append(combined)
+
+    def last(at: tuple[Var, ...]) -> Stmt:
+        renamed: dict[Var, Expr] = {each.var: var for each, var in zip(elements, at, strict=False)}
+        place = tuple(substitute(index, renamed) for index in store.indices)
+        vectors = at[len(elements) :]
+        value = Load(partial, (*at[: len(elements)], *zeros, *vectors))
+        total: Stmt = Store(store.buffer, place, Binary(op, Load(store.buffer, place), value))
+        test = substitute(condition, renamed)
+        return total if test is TRUE else If(test, total)
+
+    result.append(_nest([*elements, *lanes], last))
+    return result
+
+
+def _combine_copies(op: str, partial: Buffer, elements: list[For], copies: list[For], lanes: list[For]) -> Stmt:
+    """partial[element, 0, lane] op= partial[element, copy, lane] for every copy but the first."""
+
+    def one(at: tuple[Var, ...]) -> Stmt:
+        middle = at[len(elements) : len(elements) + len(copies)]
+        first = (*at[: len(elements)], *(Const(0, dtypes.INDEX) for _ in copies), *at[len(elements) + len(copies) :])
+        is_other = middle[0] > 0
+        for var in middle[1:]:
+            is_other = is_other | (var > 0)
+        return If(is_other, Store(partial, first, Binary(op, Load(partial, first), Load(partial, at))))
+
+    return _nest([*elements, *copies, *lanes], one)
+
+
+def _identity(op: str, dtype: str) -> Const:
+    low, high = dtypes.value_range(dtype)
+    value = {"add": -0.0 if dtypes.is_float(dtype) else 0, "mul": 1, "min": high, "max": low}[op]
+    return Const(float(value) if dtypes.is_float(dtype) else value, dtype)
+
+
+def _replace(stmt: Stmt, old: Stmt, new: Stmt) -> Stmt:
+    if stmt is old:
+        return new
+    return map_children(stmt, lambda child: _replace(child, old, new))

@@ -1,0 +1,67 @@
+"""Lowered functions to LLVM assembly text: the one entrance of the emitter."""
+
+from __future__ import annotations
+
+from pegbox.codegen.emitter import accumulators, entry, placement, privatization, strip_mining, unroll
+from pegbox.codegen.emitter.expressions import evaluate
+from pegbox.codegen.emitter.frame import Frame, identifier
+from pegbox.codegen.emitter.module import ModuleText
+from pegbox.codegen.emitter.parallel import ParallelLoops, bind_pointer
+from pegbox.codegen.emitter.placement import WORKSPACE
+from pegbox.codegen.emitter.statements import Plan, Writer
+from pegbox.codegen.program import ArgSpec, Program
+from pegbox.codegen.targets.target import Target
+from pegbox.errors import CompileError
+from pegbox.loops.foreign import code_of
+from pegbox.loops.nodes import For, ForKind, Function, Stmt
+from pegbox.loops.visit import walk
+
+
+def emit(func: Function, target: Target) -> Program:
+    """The program of a lowered function (no blocks; every buffer is a parameter or stands in an Alloc).
+
+    Raises:
+        CompileError: the function is not lowered, or unrolling makes more code than is reasonable.
+    """
+    name = identifier(func.name)
+    _check(func)
+    func = func.with_body(accumulators.keep(strip_mining.cut(privatization.spread(func.body), target.vector_bits)))
+    threads = target.num_cores if _is_parallel(func.body) else 1
+    places = placement.plan(func.body, target, threads=threads)
+    module = ModuleText(name, target)
+    plan = Plan(func, places, unroll.plan(func.body))
+    plan.parallel = ParallelLoops(module, plan, threads)
+    separate = bool(places.shared or places.per_thread)
+    body = _body(func, module, plan, f"@{name}.body" if separate else f"@{name}", separate)
+    module.functions.append(body)
+    if separate:
+        module.functions.append(entry.wrapper(func, name, places))
+    module.functions.append(entry.timed(module, func, name))
+    args = tuple(ArgSpec(b.name, b.shape, b.dtype, b in func.outputs) for b in func.params)
+    workspace = places.shared_bytes + threads * places.thread_bytes
+    externs = tuple(module.externs)
+    return Program(name, args, module.text(), workspace, threads, target, externs, code_of(func) if externs else ())
+
+
+def _body(func: Function, module: ModuleText, plan: Plan, symbol: str, separate: bool) -> str:
+    """The function that does the work. With a workspace every buffer in it is a noalias parameter of its own."""
+    frame = Frame(module, evaluate, in_parallel=False)
+    params = [bind_pointer(frame, buffer) for buffer in func.params]
+    params += [bind_pointer(frame, buffer, aligned=True) for buffer in plan.placement.shared]
+    params.append(f"ptr {WORKSPACE}")
+    Writer(frame, plan).write(func.body)
+    linkage = "internal " if separate else ""
+    return frame.text(f"define {linkage}void {symbol}({', '.join(params)}) noinline #0")
+
+
+def _is_parallel(body: Stmt) -> bool:
+    return any(isinstance(s, For) and s.kind is ForKind.PARALLEL and s.extent > 1 for s in walk(body))
+
+
+def _check(func: Function) -> None:
+    if func.allocs:
+        names = ", ".join(buffer.name for buffer in func.allocs)
+        raise CompileError(f"{func.name}: buffers {names} stand outside any Alloc; lower the function first")
+    missing = [buffer.name for buffer in func.outputs if buffer not in func.params]
+    if missing:
+        raise CompileError(f"{func.name}: outputs {', '.join(missing)} are not among its parameters")

@@ -1,0 +1,254 @@
+"""Expressions to registers: one function per kind of node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pegbox.codegen.emitter import calls, index, memory, numeric
+from pegbox.codegen.emitter.frame import Frame, Lines, Value
+from pegbox.codegen.emitter.intrinsics import call
+from pegbox.codegen.emitter.lanes import Chunk
+from pegbox.codegen.emitter.linear import is_index
+from pegbox.codegen.emitter.lltypes import constant, register
+from pegbox.errors import CompileError
+from pegbox.expr import dtypes
+from pegbox.expr.low_level import Address, Broadcast, Reinterpret, Stride, VectorLoad, is_machine_call
+from pegbox.expr.nodes import Binary, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
+from pegbox.expr.visit import loads
+
+
+def evaluate(frame: Frame, expr: Expr, chunk: Chunk) -> Value:
+    """The value of `expr` in every lane of `chunk`, as a scalar where all lanes agree."""
+    handler = _HANDLERS.get(type(expr))
+    if handler is None:
+        raise CompileError(f"the code generator does not know {type(expr).__name__} nodes; was the program lowered?")
+    return handler(frame, expr, chunk)
+
+
+def _const(frame: Frame, expr: Const, chunk: Chunk) -> Value:
+    return Value(constant(expr.value, expr.dtype), expr.dtype, 0)
+
+
+def _index(frame: Frame, expr: Expr, chunk: Chunk) -> Value:
+    """An expression of loop variables used as a value."""
+    where = index.index_of(frame, expr, chunk)
+    if where.offsets is None and where.vector is None:
+        return Value(index.scalar(frame, where)[0], "int64", 0)
+    return Value(index.vector(frame, where, chunk.width)[0], "int64", chunk.width)
+
+
+def _is_index(frame: Frame, expr: Expr) -> bool:
+    """`is_index`, asked once per node."""
+    known = frame.are_indices.get(id(expr))
+    if known is None:
+        known = frame.are_indices[id(expr)] = (expr, is_index(expr))
+    return known[1]
+
+
+def _binary(frame: Frame, expr: Binary, chunk: Chunk) -> Value:
+    if expr.dtype == "int64" and _is_index(frame, expr):
+        return _index(frame, expr, chunk)
+    return numeric.binary(frame, expr.op, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
+
+
+def _compare(frame: Frame, expr: Compare, chunk: Chunk) -> Value:
+    if expr.a.dtype == "int64" and _is_index(frame, expr.a) and _is_index(frame, expr.b):
+        a, b = (index.index_of(frame, side, chunk) for side in (expr.a, expr.b))
+        found = index.compare(frame, expr.op, a, b, chunk)
+        if found is not None:
+            return found
+    return numeric.compare(frame, expr.op, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
+
+
+def _logic(frame: Frame, expr: Logic, chunk: Chunk) -> Value:
+    first = evaluate(frame, expr.a, chunk)
+    if first.text == ("false" if expr.op == "and" else "true"):
+        return first
+    if not _is_guarded(frame, expr.b, chunk):
+        return numeric.logic(frame, expr.op, first, evaluate(frame, expr.b, chunk))
+    # The right side reads what only a true (for `or`: false) left side makes safe to read.
+    true, false = Value("true", "bool", 0), Value("false", "bool", 0)
+
+    def right(part: Chunk) -> Value:
+        return evaluate(frame, expr.b, part)
+
+    if expr.op == "and":
+        return _choose(frame, first, chunk, "bool", right, lambda part: false)
+    return _choose(frame, first, chunk, "bool", lambda part: true, right)
+
+
+def _not(frame: Frame, expr: Not, chunk: Chunk) -> Value:
+    return numeric.negate(frame, evaluate(frame, expr.a, chunk))
+
+
+def _select(frame: Frame, expr: Select, chunk: Chunk) -> Value:
+    cond = evaluate(frame, expr.cond, chunk)
+    if cond.text in ("true", "false"):
+        return evaluate(frame, expr.a if cond.text == "true" else expr.b, chunk)
+    if not (_is_guarded(frame, expr.a, chunk) or _is_guarded(frame, expr.b, chunk)):
+        return numeric.select(frame, cond, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
+    return _choose(
+        frame,
+        cond,
+        chunk,
+        expr.dtype,
+        lambda part: evaluate(frame, expr.a, part),
+        lambda part: evaluate(frame, expr.b, part),
+    )
+
+
+def _choose(
+    frame: Frame,
+    cond: Value,
+    chunk: Chunk,
+    dtype: str,
+    a: Callable[[Chunk], Value],
+    b: Callable[[Chunk], Value],
+) -> Value:
+    """Evaluate each side only where it is chosen: under masks where lanes differ, else behind a branch."""
+    if cond.lanes:
+        live = _both(frame, chunk.mask, cond.text, cond.lanes)
+        dead = _both(frame, chunk.mask, numeric.negate(frame, cond).text, cond.lanes)
+        return numeric.select(frame, cond, a(chunk._replace(mask=live)), b(chunk._replace(mask=dead)))
+    return _branch(frame, cond.text, chunk, dtype, a, b)
+
+
+def _branch(
+    frame: Frame,
+    cond: str,
+    chunk: Chunk,
+    dtype: str,
+    a: Callable[[Chunk], Value],
+    b: Callable[[Chunk], Value],
+) -> Value:
+    """Two blocks and a phi. Each side ends in a list that stays open: the phi's lanes are known only after both."""
+    join = frame.label("select.end")
+    labels = frame.label("select.yes"), frame.label("select.no")
+    arrivals: list[tuple[Value, str, Lines]] = []
+
+    def write(label: str, side: Callable[[Chunk], Value]) -> None:
+        frame.start_block(label)
+        value = side(chunk)
+        tail: Lines = []
+        frame.out.append(tail)
+        frame.effect(f"br label %{join}")
+        arrivals.append((value, frame.block, tail))
+
+    frame.effect(f"br i1 {cond}, label %{labels[0]}, label %{labels[1]}")
+    frame.scope(lambda: write(labels[0], a), keep_memory=True)
+    frame.scope(lambda: write(labels[1], b), keep_memory=True)
+    lanes = max(value.lanes for value, _, _ in arrivals)
+    incoming = [f"[ {_widened(frame, value, lanes, tail)}, %{block} ]" for value, block, tail in arrivals]
+    frame.start_block(join)
+    result = frame.fresh()
+    frame.effect(f"{result} = phi {register(dtype, lanes)} {', '.join(incoming)}")
+    return Value(result, dtype, lanes)
+
+
+def _widened(frame: Frame, value: Value, lanes: int, tail: Lines) -> str:
+    """The value in as many lanes as the phi has; instructions go to the end of the value's own block."""
+    texts: list[str] = []
+
+    def widen() -> None:
+        texts.append(memory.broadcast(frame, value, lanes))
+
+    outer, frame.out = frame.out, tail
+    frame.scope(widen, keep_memory=True)
+    frame.out = outer
+    return texts[0]
+
+
+def _both(frame: Frame, mask: str | None, cond: str, lanes: int) -> str:
+    return cond if mask is None else frame.op(f"and {register('bool', lanes)} {mask}, {cond}")
+
+
+def _cast(frame: Frame, expr: Cast, chunk: Chunk) -> Value:
+    if expr.a.dtype == "int64" and dtypes.BITS[expr.dtype] > 1 and _is_index(frame, expr.a):
+        narrow = _narrow_index(frame, expr, chunk)
+        if narrow is not None:
+            return numeric.cast(frame, narrow, expr.dtype)
+    return numeric.cast(frame, evaluate(frame, expr.a, chunk), dtypes.element(expr.dtype))
+
+
+def _narrow_index(frame: Frame, expr: Cast, chunk: Chunk) -> Value | None:
+    """A vector of indices that fit 32 bits is made of 32 bits at once: twice the lanes, and faster conversions."""
+    where = index.index_of(frame, expr.a, chunk)
+    bounds = index.value_range(frame, where)
+    if where.offsets is None or bounds is None or bounds[0] < -(2**31) or bounds[1] >= 2**31:
+        return None
+    return Value(index.vector(frame, where, chunk.width, bits=32)[0], "int32", chunk.width)
+
+
+def _call(frame: Frame, expr: Call, chunk: Chunk) -> Value:
+    if is_machine_call(expr.name):
+        return calls.call(frame, expr, _outside_vectors(chunk, expr))
+    return call(frame, expr.name, [evaluate(frame, arg, chunk) for arg in expr.args])
+
+
+def _load(frame: Frame, expr: Load, chunk: Chunk) -> Value:
+    return memory.load(frame, expr, chunk, lambda: in_bounds(frame, expr, chunk))
+
+
+def _outside_vectors(chunk: Chunk, expr: Expr) -> Chunk:
+    """Code that has vectors of its own runs in scalar loops only."""
+    if chunk.lanes is not None:
+        raise CompileError(
+            f"{expr} stands inside of a vectorized loop; bodies of tensor intrinsics have their own vectors: leave the "
+            "loops around them serial, or unroll them"
+        )
+    return chunk
+
+
+def _address(frame: Frame, expr: Address, chunk: Chunk) -> Value:
+    where = memory.address(frame, expr, _outside_vectors(chunk, expr))
+    for dim, (wanted, found) in enumerate(zip(expr.strides, memory.strides(expr.buffer), strict=True)):
+        if wanted is not None and wanted != found and expr.extents[dim] > 1:
+            raise CompileError(
+                f"{expr}: the function called takes it for granted that neighbours along dimension {dim} are {wanted} "
+                f"elements apart, in {expr.buffer!r} they are {found}; pass it the stride, or pack the tile"
+            )
+    return Value(memory.pointer(frame, expr.buffer, where.terms, where.const, inside=False), dtypes.HANDLE, 0)
+
+
+def _vector_load(frame: Frame, expr: VectorLoad, chunk: Chunk) -> Value:
+    return memory.load_vector(frame, expr, _outside_vectors(chunk, expr))
+
+
+def _stride(frame: Frame, expr: Stride, chunk: Chunk) -> Value:
+    return Value(str(memory.strides(expr.buffer)[expr.dim]), dtypes.INDEX, 0)
+
+
+def _broadcast(frame: Frame, expr: Broadcast, chunk: Chunk) -> Value:
+    value = evaluate(frame, expr.a, _outside_vectors(chunk, expr))
+    return Value(memory.broadcast(frame, value, expr.lanes), value.dtype, expr.lanes)
+
+
+def _reinterpret(frame: Frame, expr: Reinterpret, chunk: Chunk) -> Value:
+    value = evaluate(frame, expr.a, _outside_vectors(chunk, expr))
+    dtype, lanes = dtypes.element(expr.dtype), dtypes.lanes(expr.dtype)
+    text = frame.op(f"bitcast {register(value.dtype, value.lanes)} {value.text} to {register(dtype, lanes)}")
+    return Value(text, dtype, lanes)
+
+
+def in_bounds(frame: Frame, load: Load, chunk: Chunk) -> bool:
+    """Is the load inside its buffer in every iteration and lane, whatever conditions surround it?"""
+    for subscript, count, extent in zip(load.indices, load.box, load.buffer.shape, strict=True):
+        if not _is_index(frame, subscript):
+            return False
+        bounds = index.value_range(frame, index.index_of(frame, subscript, chunk))
+        if bounds is None or bounds[0] < 0 or bounds[1] + count > extent:
+            return False
+    return True
+
+
+def _is_guarded(frame: Frame, expr: Expr, chunk: Chunk) -> bool:
+    """Does it read something that may lie outside its buffer?"""
+    return not all(in_bounds(frame, load, chunk) for load in loads(expr))
+
+
+_HANDLERS: dict[type, Callable[[Frame, Any, Chunk], Value]] = {
+    Const: _const, Var: _index, Binary: _binary, Compare: _compare, Logic: _logic, Not: _not, Select: _select,
+    Cast: _cast, Call: _call, Load: _load, Address: _address, VectorLoad: _vector_load, Stride: _stride,
+    Broadcast: _broadcast, Reinterpret: _reinterpret,
+}  # fmt: skip

@@ -1,0 +1,384 @@
+"""Linear forms put into the loops around them: constant + registers with coefficients + one number per lane."""
+
+from __future__ import annotations
+
+from math import gcd
+from operator import add
+from typing import NamedTuple, TypeAlias
+
+from pegbox.codegen.emitter.frame import Frame, Level, Value, unbound
+from pegbox.codegen.emitter.lanes import Chunk, Lanes, Offsets, pattern
+from pegbox.codegen.emitter.linear import Atom, Linear, int64, linear
+from pegbox.codegen.emitter.lltypes import int_vector, register
+from pegbox.expr.dtypes import wrap
+from pegbox.expr.nodes import Expr
+
+Terms: TypeAlias = tuple[tuple[str, int], ...]  # (i64 register, coefficient), outer loops first
+
+
+class Index(NamedTuple):
+    """const + sum(terms) + offsets[lane] + vector[lane].
+
+    `offsets` is None where all lanes agree; `vector` is a register of i64 lanes for what depends on data.
+    """
+
+    const: int
+    terms: Terms
+    offsets: Offsets | None
+    vector: str | None
+
+
+def index_of(frame: Frame, expr: Expr, chunk: Chunk) -> Index:
+    """An index expression, put into the loops."""
+    cached = frame.linears.get(id(expr))
+    if cached is None:
+        # The node is kept beside its form: an id may be reused once its object is gone.
+        cached = frame.linears[id(expr)] = (expr, linear((expr,), (1,), frame.depth_of))
+    return resolve(frame, cached[1], chunk)
+
+
+def resolve(frame: Frame, form: Linear, chunk: Chunk) -> Index:
+    const = form.const
+    env = frame.env
+    terms: list[tuple[str, int]] = []
+    offsets: Offsets | None = None
+    lanes = chunk.lanes
+    for var, coef in form.terms:
+        bound = env.get(var)
+        if bound.__class__ is int:
+            const += coef * bound
+        elif bound is not None:
+            terms.append((bound, coef))  # type: ignore[arg-type]
+        else:
+            part = lanes.scaled(var, coef) if lanes is not None else None
+            if part is None:
+                raise unbound(var)
+            if len(part) == 1:
+                const += part[0]  # a vector of one lane is a scalar
+            else:
+                offsets = part if offsets is None else tuple(map(add, offsets, part))
+    result = Index(const, tuple(terms), offsets, None)
+    if not form.atoms:
+        return result
+    parts = [(result, 1), *((_atom(frame, atom, chunk), coef) for atom, coef in form.atoms)]
+    return _sum(frame, parts, chunk)
+
+
+def _plus(frame: Frame, a: Index, b: Index, scale: int, chunk: Chunk) -> Index:
+    """a + scale * b."""
+    return _sum(frame, [(a, 1), (b, scale)], chunk)
+
+
+def _sum(frame: Frame, parts: list[tuple[Index, int]], chunk: Chunk) -> Index:
+    """The sum of scale * index, terms of outer loops first."""
+    const = 0
+    merged: dict[str, int] = {}
+    offsets: Offsets | None = None
+    vector: str | None = None
+    for index, scale in parts:
+        const += scale * index.const
+        for name, coef in index.terms:
+            merged[name] = merged.get(name, 0) + scale * coef
+        if index.offsets is not None:
+            part = index.offsets if scale == 1 else tuple([scale * offset for offset in index.offsets])
+            offsets = part if offsets is None else tuple(map(add, offsets, part))
+        if index.vector is not None:
+            vector = _plus_vector(frame, vector, index.vector, scale, chunk)
+    terms = [(name, int64(coef)) for name, coef in merged.items() if int64(coef)]
+    if len(terms) > 1:
+        terms.sort(key=lambda term: _depth(frame, term[0]))
+    return Index(int64(const), tuple(terms), offsets, vector)
+
+
+def _plus_vector(frame: Frame, total: str | None, part: str, scale: int, chunk: Chunk) -> str:
+    ty = register("int64", chunk.width)
+    scaled = part if scale == 1 else frame.op(f"mul {ty} {part}, splat (i64 {scale})")
+    return scaled if total is None else frame.op(f"add {ty} {total}, {scaled}")
+
+
+def _depth(frame: Frame, name: str) -> int:
+    level = frame.home.get(name)
+    return 1 << 30 if level is None else level.depth
+
+
+def _atom(frame: Frame, atom: Atom, chunk: Chunk) -> Index:
+    if atom.kind == "value":
+        value: Value = frame.evaluate(frame, atom.expr, chunk)
+        if value.lanes:
+            return Index(0, (), None, value.text)
+        if value.text[0] != "%":
+            return Index(int(value.text), (), None, None)
+        return Index(0, ((value.text, 1),), None, None)
+    assert atom.inner is not None
+    inner = resolve(frame, atom.inner, chunk)
+    if inner.vector is not None or not all(name in frame.home for name, _ in inner.terms):
+        quotient, remainder = divide(frame, inner, atom.divisor, chunk)
+        return quotient if atom.kind == "div" else remainder
+    # What outer loops decide is the same wherever they are around: an unrolled body asks for it again and again.
+    key = (inner, atom.divisor)
+    known = frame.divisions.get(key)
+    if known is None:
+        known = frame.divisions[key] = divide(frame, inner, atom.divisor, chunk)
+    return known[0] if atom.kind == "div" else known[1]
+
+
+def divide(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[Index, Index]:
+    """Floor quotient and remainder by a positive constant, with as little arithmetic as the ranges allow.
+
+    With g a divisor of `divisor`, split index = big + small where g divides big and 0 <= small < g; then
+    index // divisor = (big / g) // (divisor / g) and index % divisor = g * ((big / g) % (divisor / g)) + small.
+    The part of `big` that the whole divisor divides leaves the division at once. All of this is true of the sum
+    itself, so that it must not wrap around.
+    """
+    if value_range(frame, index) is None:
+        return _division(frame, index, divisor, chunk)
+    whole = tuple((name, coef // divisor) for name, coef in index.terms if coef % divisor == 0)
+    rest = tuple((name, coef) for name, coef in index.terms if coef % divisor)
+    quotient = Index(index.const // divisor, whole, None, None)
+    residue = Index(index.const % divisor, rest, index.offsets, index.vector)
+    bounds = value_range(frame, residue)
+    if bounds is None:  # without those multiples of the divisor it wraps around
+        return _division(frame, index, divisor, chunk)
+    if bounds[0] // divisor == bounds[1] // divisor:
+        known = bounds[0] // divisor
+        return quotient._replace(const=quotient.const + known), residue._replace(const=residue.const - known * divisor)
+    if not rest and residue.vector is None and residue.offsets is not None:
+        offsets = tuple(residue.const + offset for offset in residue.offsets)
+        return (
+            quotient._replace(offsets=tuple(offset // divisor for offset in offsets)),
+            Index(0, (), tuple(offset % divisor for offset in offsets), None),
+        )
+    for g in sorted({gcd(divisor, coef) for _, coef in rest} - {1}, reverse=True):
+        split = _split(frame, residue, g)
+        if split is not None:
+            big, small = split
+            inner_q, inner_r = _division(frame, big, divisor // g, chunk)
+            return _plus(frame, quotient, inner_q, 1, chunk), _plus(frame, small, inner_r, g, chunk)
+    inner_q, inner_r = _division(frame, residue, divisor, chunk)
+    return _plus(frame, quotient, inner_q, 1, chunk), inner_r
+
+
+def _split(frame: Frame, index: Index, g: int) -> tuple[Index, Index] | None:
+    """index = g * big + small with small proved to lie in [0, g); None when it cannot be shown."""
+    big = tuple((name, coef // g) for name, coef in index.terms if coef % g == 0)
+    small = Index(index.const % g, tuple(t for t in index.terms if t[1] % g), index.offsets, index.vector)
+    bounds = value_range(frame, small)
+    if bounds is None or bounds[0] < 0 or bounds[1] >= g:
+        return None
+    return Index(index.const // g, big, None, None), small
+
+
+def _division(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[Index, Index]:
+    """The division itself, as instructions."""
+    if divisor == 1:
+        return index, Index(0, (), None, None)
+    bounds = value_range(frame, index)
+    ty, value, level, is_vector = _materialized(frame, index, chunk)
+    splat = f"splat (i64 {divisor})" if is_vector else str(divisor)
+    if bounds is not None and bounds[0] >= 0:
+        quotient = frame.at(level, f"udiv {ty} {value}, {splat}")
+        remainder = frame.at(level, f"urem {ty} {value}, {splat}")
+    else:
+        quotient, remainder = _floor_division(frame, level, ty, value, divisor, is_vector)
+    if is_vector:
+        return Index(0, (), None, quotient), Index(0, (), None, remainder)
+    if bounds is not None:
+        frame.ranges[quotient] = (bounds[0] // divisor, bounds[1] // divisor)
+    frame.ranges[remainder] = (0, divisor - 1)
+    return Index(0, ((quotient, 1),), None, None), Index(0, ((remainder, 1),), None, None)
+
+
+def _floor_division(
+    frame: Frame, level: Level | None, ty: str, value: str, divisor: int, is_vector: bool
+) -> tuple[str, str]:
+    """Shift and mask for powers of two; else truncate and step down where the remainder is negative."""
+
+    def lit(number: int) -> str:
+        return f"splat (i64 {number})" if is_vector else str(number)
+
+    if divisor & (divisor - 1) == 0:
+        shift = divisor.bit_length() - 1
+        return (
+            frame.at(level, f"ashr {ty} {value}, {lit(shift)}"),
+            frame.at(level, f"and {ty} {value}, {lit(divisor - 1)}"),
+        )
+    quotient = frame.at(level, f"sdiv {ty} {value}, {lit(divisor)}")
+    remainder = frame.at(level, f"srem {ty} {value}, {lit(divisor)}")
+    sign = frame.at(level, f"ashr {ty} {remainder}, {lit(63)}")
+    step = frame.at(level, f"and {ty} {sign}, {lit(divisor)}")
+    return frame.at(level, f"add {ty} {quotient}, {sign}"), frame.at(level, f"add {ty} {remainder}, {step}")
+
+
+def _materialized(frame: Frame, index: Index, chunk: Chunk) -> tuple[str, str, Level | None, bool]:
+    """(type, register, level where it is known, is it a vector) of an index."""
+    if index.offsets is None and index.vector is None:
+        text, level = scalar(frame, index)
+        return "i64", text, level, False
+    text, level = vector(frame, index, chunk.width)
+    return register("int64", chunk.width), text, level, True
+
+
+def scalar(frame: Frame, index: Index) -> tuple[str, Level | None]:
+    """const + terms as an i64 register or literal, and the level where it is known."""
+    text, level = term_sum(frame, index.terms)
+    const = int64(index.const)
+    if not index.terms:
+        return str(const), frame.entry
+    if const:
+        text = frame.at(level, f"add i64 {text}, {const}")
+    return text, level
+
+
+def term_sum(frame: Frame, terms: Terms) -> tuple[str, Level | None]:
+    """The sum of the terms; partial sums of outer loops are made at those loops."""
+    total = "0"
+    level: Level | None = frame.entry
+    for name, coef in terms:
+        own = frame.home.get(name)
+        if level is not None:
+            level = own if own is None or own.depth > level.depth else level
+        part = name if coef == 1 else frame.at(own, f"mul i64 {name}, {coef}")
+        total = part if total == "0" else frame.at(level, f"add i64 {total}, {part}")
+    return total, level
+
+
+def vector(frame: Frame, index: Index, count: int, bits: int = 64) -> tuple[str, Level | None]:
+    """The index as a vector of integers (of `bits` < 64 only where the caller knows that it fits)."""
+    ty = f"<{count} x i{bits}>"
+    text, level = scalar(frame, index)
+    if bits != 64 and index.terms:
+        text = frame.at(level, f"trunc i64 {text} to i{bits}")
+    if index.vector is not None:
+        level = None
+    if not index.terms:
+        lanes = tuple(index.const + offset for offset in index.offsets or (0,) * count)
+        total = _int_lanes(lanes, bits)
+    else:
+        total = splat(frame, level, f"i{bits}", text, count)
+        if index.offsets is not None:
+            total = frame.at(level, f"add {ty} {total}, {_int_lanes(index.offsets, bits)}")
+    if index.vector is not None:
+        part = index.vector if bits == 64 else frame.op(f"trunc <{count} x i64> {index.vector} to {ty}")
+        total = frame.op(f"add {ty} {total}, {part}")
+    return total, level
+
+
+def _int_lanes(values: Offsets, bits: int) -> str:
+    limit = 1 << (bits - 1)
+    if min(values) < -limit or max(values) >= limit:
+        values = tuple(wrap(value, f"int{bits}") for value in values)
+    return int_vector(values, bits)
+
+
+def splat(frame: Frame, level: Level | None, element: str, text: str, count: int) -> str:
+    """One scalar in every lane."""
+    if text[0] != "%":
+        return f"splat ({element} {text})"
+    first = frame.at(level, f"insertelement <{count} x {element}> poison, {element} {text}, i64 0")
+    return frame.at(
+        level,
+        f"shufflevector <{count} x {element}> {first}, <{count} x {element}> poison, <{count} x i32> zeroinitializer",
+    )
+
+
+def value_range(frame: Frame, index: Index) -> tuple[int, int] | None:
+    """Smallest and largest value over all iterations and lanes; None when data decides, or it may wrap around."""
+    bounds = _sum_range(frame, index)
+    return bounds if bounds is not None and bounds[0] >= -(1 << 63) and bounds[1] < 1 << 63 else None
+
+
+def _sum_range(frame: Frame, index: Index) -> tuple[int, int] | None:
+    """Between what the sum lies, as a whole number without limits."""
+    if index.vector is not None:
+        return None
+    low = high = index.const
+    for name, coef in index.terms:
+        bounds = frame.ranges.get(name)
+        if bounds is None:
+            return None
+        a, b = coef * bounds[0], coef * bounds[1]
+        low += min(a, b)
+        high += max(a, b)
+    if index.offsets is not None:
+        spread = pattern(index.offsets)
+        low += spread.base
+        high += spread.base + spread.span
+    return low, high
+
+
+_PREDICATES = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
+
+
+_SAFE = 1 << 61  # sums and differences of a few such numbers fit int64
+
+
+def compare(frame: Frame, op: str, a: Index, b: Index, chunk: Chunk) -> Value | None:
+    """`a op b`: a literal where the ranges decide, a scalar where all lanes agree, else a vector of i1.
+
+    None where the difference cannot be taken, because data decides or it may wrap around.
+    """
+    if not (_is_safe(frame, a) and _is_safe(frame, b)):
+        return None
+    if b.terms or b.offsets is not None:
+        index = _sum(frame, [(a, 1), (b, -1)], chunk)
+    else:
+        index = a._replace(const=a.const - b.const)
+    bounds = value_range(frame, index)
+    known = None if bounds is None else _decide(op, bounds)
+    if known is not None:
+        return Value("true" if known else "false", "bool", 0)
+    predicate = _PREDICATES[op]
+    spread = pattern(index.offsets) if index.offsets is not None else None
+    const = index.const + (spread.base if spread else 0)
+    if spread is None or spread.offsets is None:
+        text, level = term_sum(frame, index.terms)
+        return Value(frame.at(level, f"icmp {predicate} i64 {text}, {-const}"), "bool", 0)
+    return Value(_compare_lanes(frame, predicate, const, index.terms, spread.offsets, spread.span), "bool", chunk.width)
+
+
+def _is_safe(frame: Frame, index: Index) -> bool:
+    """Are the sum and each part of it so small that nothing made of two such sums wraps around?"""
+    bounds = _sum_range(frame, index)
+    if bounds is None:
+        return False
+    return bounds[0] >= -_SAFE and bounds[1] <= _SAFE and -_SAFE <= index.const <= _SAFE
+
+
+def _compare_lanes(frame: Frame, predicate: str, const: int, terms: Terms, offsets: Offsets, span: int) -> str:
+    """offsets[lane] <op> -(const + terms): clamped to just outside the offsets' range the limit fits 32 bits."""
+    count = len(offsets)
+    ty = f"<{count} x i32>"
+    if not terms:
+        limit = splat(frame, frame.entry, "i32", str(max(-1, min(span + 1, -const))), count)
+        return frame.at(frame.entry, f"icmp {predicate} {ty} {int_vector(offsets, 32)}, {limit}")
+    text, level = term_sum(frame, terms)
+    frame.module.declare("declare i64 @llvm.smin.i64(i64, i64)")
+    frame.module.declare("declare i64 @llvm.smax.i64(i64, i64)")
+    negated = frame.at(level, f"sub i64 {-const}, {text}")
+    upper = frame.at(level, f"call i64 @llvm.smin.i64(i64 {negated}, i64 {span + 1})")
+    lower = frame.at(level, f"call i64 @llvm.smax.i64(i64 {upper}, i64 -1)")
+    narrow = frame.at(level, f"trunc i64 {lower} to i32")
+    limit = splat(frame, level, "i32", narrow, count)
+    return frame.at(level, f"icmp {predicate} {ty} {int_vector(offsets, 32)}, {limit}")
+
+
+def _decide(op: str, bounds: tuple[int, int]) -> bool | None:
+    low, high = bounds
+    match op:
+        case "lt":
+            return True if high < 0 else False if low >= 0 else None
+        case "le":
+            return True if high <= 0 else False if low > 0 else None
+        case "gt":
+            return True if low > 0 else False if high <= 0 else None
+        case "ge":
+            return True if low >= 0 else False if high < 0 else None
+        case "eq":
+            return True if low == high == 0 else False if low > 0 or high < 0 else None
+        case "ne":
+            return False if low == high == 0 else True if low > 0 or high < 0 else None
+        case _:
+            raise TypeError(f"unknown comparison {op!r}")
+
+
+__all__ = ["Index", "Lanes", "Terms", "compare", "divide", "index_of", "resolve", "scalar", "vector"]

@@ -1,0 +1,84 @@
+"""The LLVM assembly text of a whole module: declarations, functions, metadata, each once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from pegbox.codegen.targets import features
+from pegbox.codegen.targets.target import Target
+from pegbox.errors import CompileError
+
+MAX_STATEMENTS = 16384  # emitted stores; LLVM needs about a second for that many
+
+
+class ModuleText:
+    def __init__(self, name: str, target: Target) -> None:
+        self.name = name
+        self.target = target
+        self.functions: list[str] = []
+        self.externs: dict[str, str] = {}
+        self._declarations: dict[str, None] = {}
+        self._metadata: list[str] = []
+        self._definitions: dict[str, str] = {}
+        self._statements = 0
+
+    @cached_property
+    def computes_float16(self) -> bool:
+        """Has the target instructions for float16?"""
+        return features.computes_float16(self.target)
+
+    def declare(self, text: str) -> None:
+        """`declare ...` of an intrinsic or an external function; repeated ones are dropped."""
+        self._declarations[text] = None
+
+    def extern(self, name: str, declaration: str) -> None:
+        """A C function, which must be called with the same types everywhere."""
+        known = self.externs.setdefault(name, declaration)
+        if known != declaration or name in (self.name, f"{self.name}__timed"):
+            other = f"also used as {known!r}" if known != declaration else "the name of the kernel itself"
+            raise CompileError(f"{self.name}: the C function of {declaration!r} is {other}; rename one of them")
+        self.declare(declaration)
+
+    def define(self, name: str, text: str, declarations: frozenset[str]) -> None:
+        """A helper function given as text, with the declarations that it needs."""
+        self._definitions[name] = text
+        for line in sorted(declarations):
+            self.declare(line)
+
+    def metadata(self, text: str) -> str:
+        """A metadata node; returns its number as `!7`."""
+        self._metadata.append(text)
+        return f"!{len(self._metadata) - 1}"
+
+    def loop_metadata(self, *properties: str) -> str:
+        """A distinct loop id with properties such as `!"llvm.loop.unroll.full"`; returns `!7`."""
+        parts = [self.metadata(f"!{{{text}}}") for text in properties]
+        number = len(self._metadata)
+        return self.metadata(f"distinct !{{{', '.join([f'!{number}', *parts])}}}")
+
+    def count_statement(self, loops: list[str]) -> None:
+        self._statements += 1
+        if self._statements > MAX_STATEMENTS:
+            named = ", ".join(dict.fromkeys(loops)) or "none"
+            raise CompileError(
+                f"{self.name}: unrolling and vectorizing emits more than {MAX_STATEMENTS} statements "
+                f"(inside the loops {named}); unroll fewer loops, or lower auto_unroll_max_step"
+            )
+
+    def text(self) -> str:
+        parts = [
+            f"; pegbox kernel {self.name} for {self.target}",
+            *self._definitions.values(),
+            *self.functions,
+            "\n".join(self._declarations),
+            _attributes(self.target),
+            "\n".join(f"!{number} = {text}" for number, text in enumerate(self._metadata)),
+            "",
+        ]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _attributes(target: Target) -> str:
+    """Attributes of every function: x86 back ends avoid 512-bit vectors on some processors unless told otherwise."""
+    bits = target.vector_bits
+    return f'attributes #0 = {{ nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}" }}'

@@ -1,0 +1,226 @@
+"""Arithmetic on registers: one table or one small function per family of operations.
+
+Meaning, where LLVM leaves a choice:
+- fmul, fadd and fsub may fuse (`contract`); nothing else is relaxed.
+- min and max of floats give NaN when either operand is NaN, as np.minimum and np.maximum do.
+- Integers wrap. // and % round down. By zero they give 0, as NumPy does (there is no trap and no poison).
+- A float too large for the integer type it is cast to gives some integer, as in C with the hardware's conversion.
+"""
+
+from __future__ import annotations
+
+from pegbox.codegen.emitter import narrow_floats
+from pegbox.codegen.emitter.frame import Frame, Value
+from pegbox.codegen.emitter.lltypes import computing, register, suffix
+from pegbox.codegen.emitter.memory import broadcast
+from pegbox.errors import CompileError
+from pegbox.expr import dtypes
+
+_FLOAT = {"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract", "div": "fdiv"}
+_INT = {"add": "add", "sub": "sub", "mul": "mul"}
+_FLOAT_PREDICATES = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
+_SIGNED_PREDICATES = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
+_UNSIGNED_PREDICATES = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}
+
+
+def is_unsigned(dtype: str) -> bool:
+    return dtype in ("uint8", "bool")
+
+
+def together(frame: Frame, a: Value, b: Value) -> tuple[str, str, int]:
+    """Both operands in the same number of lanes."""
+    if a.lanes == b.lanes:
+        return a.text, b.text, a.lanes
+    lanes = a.lanes or b.lanes
+    return broadcast(frame, a, lanes), broadcast(frame, b, lanes), lanes
+
+
+def binary(frame: Frame, op: str, a: Value, b: Value) -> Value:
+    """add sub mul div floordiv floormod min max of two values of one dtype."""
+    dtype = a.dtype
+    if narrow_floats.is_emulated(frame, dtype):
+        return cast(frame, binary(frame, op, cast(frame, a, "float32"), cast(frame, b, "float32")), dtype)
+    if op in ("floordiv", "floormod"):
+        return _floor(frame, op, a, b)
+    if op in ("min", "max"):
+        return extremum(frame, op, a, b)
+    x, y, lanes = together(frame, a, b)
+    word = _FLOAT.get(op) if dtypes.is_float(dtype) else _INT.get(op)
+    if word is None or dtype == "bool":
+        raise CompileError(f"no instruction for {op} on {dtype}")
+    x, y = (narrow_floats.as_float(frame, text, dtype, lanes) for text in (x, y))
+    result = frame.op(f"{word} {computing(dtype, lanes)} {x}, {y}")
+    return Value(narrow_floats.as_register(frame, result, dtype, lanes), dtype, lanes)
+
+
+def extremum(frame: Frame, op: str, a: Value, b: Value) -> Value:
+    x, y, lanes = together(frame, a, b)
+    dtype = a.dtype
+    ty = register(dtype, lanes)
+    if not dtypes.is_float(dtype):
+        name = f"@llvm.{'u' if is_unsigned(dtype) else 's'}{op}.{suffix(dtype, lanes)}"
+        frame.module.declare(f"declare {ty} {name}({ty}, {ty})")
+        return Value(frame.op(f"call {ty} {name}({ty} {x}, {ty} {y})"), dtype, lanes)
+    if a.text[0] != "%":
+        # The machine's minimum gives its second operand when the two do not compare; the literal goes first.
+        a, b, x, y = b, a, y, x
+    x, y = (narrow_floats.as_float(frame, text, dtype, lanes) for text in (x, y))
+    ty, i1, predicate = computing(dtype, lanes), register("bool", lanes), "olt" if op == "min" else "ogt"
+    less = frame.op(f"fcmp {predicate} {ty} {y}, {x}")
+    best = frame.op(f"select {i1} {less}, {ty} {y}, {ty} {x}")
+    if b.text[0] == "%":
+        # `best` is x when either is NaN: right for a NaN in x; one in y is put in here (off the chain through x).
+        nan = frame.op(f"fcmp uno {ty} {y}, {y}")
+        best = frame.op(f"select {i1} {nan}, {ty} {y}, {ty} {best}")
+    return Value(narrow_floats.as_register(frame, best, dtype, lanes), dtype, lanes)
+
+
+def _floor(frame: Frame, op: str, a: Value, b: Value) -> Value:
+    if not dtypes.is_int(a.dtype):
+        raise CompileError(f"{op} needs integers, got {a.dtype}; for floats use floor(a / b)")
+    literal = int(b.text) if not b.lanes and b.text[0] != "%" else None
+    x, y, lanes = together(frame, a, b)
+    ty = register(a.dtype, lanes)
+    if literal is not None and literal > 0 and literal & (literal - 1) == 0:
+        return Value(_power_of_two(frame, op, a.dtype, ty, x, literal, lanes), a.dtype, lanes)
+    if literal is None or literal in (0, -1):
+        result = _guarded(frame, op, a.dtype, ty, x, y, lanes)
+    else:
+        result = _quotient(frame, op, a.dtype, ty, x, y, lanes)
+    return Value(result, a.dtype, lanes)
+
+
+def _literal(value: int, dtype: str, lanes: int) -> str:
+    return f"splat ({register(dtype, 0)} {value})" if lanes else str(value)
+
+
+def _power_of_two(frame: Frame, op: str, dtype: str, ty: str, x: str, divisor: int, lanes: int) -> str:
+    if op == "floormod":
+        return frame.op(f"and {ty} {x}, {_literal(divisor - 1, dtype, lanes)}")
+    shift = "lshr" if is_unsigned(dtype) else "ashr"
+    return frame.op(f"{shift} {ty} {x}, {_literal(divisor.bit_length() - 1, dtype, lanes)}")
+
+
+def _quotient(frame: Frame, op: str, dtype: str, ty: str, x: str, y: str, lanes: int) -> str:
+    """Divide by what is neither 0 nor -1: truncate, then step down where the remainder's sign is not the divisor's."""
+    if is_unsigned(dtype):
+        return frame.op(f"{'udiv' if op == 'floordiv' else 'urem'} {ty} {x}, {y}")
+    i1 = register("bool", lanes)
+    remainder = frame.op(f"srem {ty} {x}, {y}")
+    zero = _literal(0, dtype, lanes)
+    differs = frame.op(f"icmp slt {ty} {frame.op(f'xor {ty} {remainder}, {y}')}, {zero}")
+    step = frame.op(f"and {i1} {differs}, {frame.op(f'icmp ne {ty} {remainder}, {zero}')}")
+    if op == "floormod":
+        return frame.op(f"select {i1} {step}, {ty} {frame.op(f'add {ty} {remainder}, {y}')}, {ty} {remainder}")
+    quotient = frame.op(f"sdiv {ty} {x}, {y}")
+    return frame.op(f"add {ty} {quotient}, {frame.op(f'sext {i1} {step} to {ty}')}")
+
+
+def _guarded(frame: Frame, op: str, dtype: str, ty: str, x: str, y: str, lanes: int) -> str:
+    """Divide by anything: 0 gives 0, and -1 (whose quotient may overflow, a trap) negates."""
+    i1 = register("bool", lanes)
+    zero, one = _literal(0, dtype, lanes), _literal(1, dtype, lanes)
+    is_zero = frame.op(f"icmp eq {ty} {y}, {zero}")
+    if is_unsigned(dtype):
+        safe = frame.op(f"select {i1} {is_zero}, {ty} {one}, {ty} {y}")
+        result = _quotient(frame, op, dtype, ty, x, safe, lanes)
+        return frame.op(f"select {i1} {is_zero}, {ty} {zero}, {ty} {result}")
+    is_minus = frame.op(f"icmp eq {ty} {y}, {_literal(-1, dtype, lanes)}")
+    special = frame.op(f"or {i1} {is_zero}, {is_minus}")
+    safe = frame.op(f"select {i1} {special}, {ty} {one}, {ty} {y}")
+    result = _quotient(frame, op, dtype, ty, x, safe, lanes)
+    if op == "floordiv":
+        negated = frame.op(f"sub {ty} {zero}, {x}")
+        result = frame.op(f"select {i1} {is_minus}, {ty} {negated}, {ty} {result}")
+    return frame.op(f"select {i1} {is_zero}, {ty} {zero}, {ty} {result}")
+
+
+def compare(frame: Frame, op: str, a: Value, b: Value) -> Value:
+    """lt le gt ge eq ne; every comparison with NaN is false except ne."""
+    if narrow_floats.is_emulated(frame, a.dtype):
+        a, b = cast(frame, a, "float32"), cast(frame, b, "float32")
+    x, y, lanes = together(frame, a, b)
+    if dtypes.is_float(a.dtype):
+        x, y = (narrow_floats.as_float(frame, text, a.dtype, lanes) for text in (x, y))
+        return Value(frame.op(f"fcmp {_FLOAT_PREDICATES[op]} {computing(a.dtype, lanes)} {x}, {y}"), "bool", lanes)
+    table = _UNSIGNED_PREDICATES if is_unsigned(a.dtype) else _SIGNED_PREDICATES
+    return Value(frame.op(f"icmp {table[op]} {register(a.dtype, lanes)} {x}, {y}"), "bool", lanes)
+
+
+def logic(frame: Frame, op: str, a: Value, b: Value) -> Value:
+    """and / or of conditions; literals vanish."""
+    for this, other in ((a, b), (b, a)):
+        if this.text in ("true", "false"):
+            return other if (this.text == "true") == (op == "and") else this
+    x, y, lanes = together(frame, a, b)
+    return Value(frame.op(f"{op} {register('bool', lanes)} {x}, {y}"), "bool", lanes)
+
+
+def negate(frame: Frame, a: Value) -> Value:
+    if a.text in ("true", "false"):
+        return Value("false" if a.text == "true" else "true", "bool", 0)
+    true = "splat (i1 true)" if a.lanes else "true"
+    return Value(frame.op(f"xor {register('bool', a.lanes)} {a.text}, {true}"), "bool", a.lanes)
+
+
+def select(frame: Frame, cond: Value, a: Value, b: Value) -> Value:
+    """a or b per lane, both already computed."""
+    if cond.text in ("true", "false"):
+        return a if cond.text == "true" else b
+    lanes = cond.lanes or a.lanes or b.lanes
+    ty = register(a.dtype, lanes)
+    x, y = broadcast(frame, a, lanes), broadcast(frame, b, lanes)
+    return Value(frame.op(f"select {register('bool', cond.lanes)} {cond.text}, {ty} {x}, {ty} {y}"), a.dtype, lanes)
+
+
+def cast(frame: Frame, value: Value, dtype: str) -> Value:
+    """C's conversion; to bool it asks `!= 0`."""
+    source, lanes = value.dtype, value.lanes
+    if source == dtype:
+        return value
+    if source in narrow_floats.NARROW or dtype in narrow_floats.NARROW:
+        return _cast_narrow(frame, value, dtype)
+    text = value.text
+    from_ty, to_ty = register(source, lanes), register(dtype, lanes)
+    if dtype == "bool":
+        zero = "zeroinitializer" if lanes else ("0.0" if dtypes.is_float(source) else "0")
+        word = "fcmp une" if dtypes.is_float(source) else "icmp ne"
+        return Value(frame.op(f"{word} {from_ty} {text}, {zero}"), dtype, lanes)
+    if dtypes.is_float(source):
+        if dtypes.is_float(dtype):
+            word = "fpext" if dtypes.BITS[dtype] > dtypes.BITS[source] else "fptrunc"
+            return Value(frame.op(f"{word} {from_ty} {text} to {to_ty}"), dtype, lanes)
+        return _to_int(frame, text, from_ty, dtype, lanes)
+    if dtypes.is_float(dtype):
+        word = "uitofp" if is_unsigned(source) else "sitofp"
+        return Value(frame.op(f"{word} {from_ty} {text} to {to_ty}"), dtype, lanes)
+    if dtypes.BITS[dtype] == dtypes.BITS[source]:
+        return Value(text, dtype, lanes)
+    if dtypes.BITS[dtype] < dtypes.BITS[source]:
+        return Value(frame.op(f"trunc {from_ty} {text} to {to_ty}"), dtype, lanes)
+    return Value(frame.op(f"{'zext' if is_unsigned(source) else 'sext'} {from_ty} {text} to {to_ty}"), dtype, lanes)
+
+
+def _cast_narrow(frame: Frame, value: Value, dtype: str) -> Value:
+    """From or to a float of 16 bits, through float32, which holds every float16 and bfloat16.
+
+    An integer that float32 would round is too large for float16; a float64 is not, and must be rounded only once.
+    """
+    source, lanes = value.dtype, value.lanes
+    if (source, dtype) == ("float64", "float16"):
+        return Value(narrow_floats.float64_to_float16(frame, value.text, lanes), dtype, lanes)
+    if source in narrow_floats.NARROW:
+        wide = narrow_floats.widen(frame, value.text, source, lanes)
+        return cast(frame, Value(wide, "float32", lanes), dtype)
+    single = cast(frame, value, "float32")
+    return Value(narrow_floats.narrow(frame, single.text, dtype, lanes), dtype, lanes)
+
+
+def _to_int(frame: Frame, text: str, from_ty: str, dtype: str, lanes: int) -> Value:
+    """Through 32 bits for narrow types, which is what hardware (and so NumPy) does; frozen against poison."""
+    wide = dtype if dtypes.BITS[dtype] >= 32 else "int32"
+    wide_ty = register(wide, lanes)
+    number = frame.op(f"freeze {wide_ty} {frame.op(f'fptosi {from_ty} {text} to {wide_ty}')}")
+    if wide != dtype:
+        number = frame.op(f"trunc {wide_ty} {number} to {register(dtype, lanes)}")
+    return Value(number, dtype, lanes)

@@ -1,0 +1,163 @@
+"""Parallel loops on a CPU: the loop becomes a function that an OpenMP runtime runs on every thread of a team.
+
+Two functions per loop: `@kernel.parallel.1` is what the runtime calls; it takes its arguments out of a record and
+works out its share of the iterations (contiguous, sizes differing by at most one). It calls `@kernel.part.1`, which
+holds the code and whose buffers are parameters marked noalias.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pegbox.codegen.emitter.expressions import evaluate
+from pegbox.codegen.emitter.frame import Frame, Level
+from pegbox.codegen.emitter.module import ModuleText
+from pegbox.codegen.emitter.placement import WORKSPACE, accessed
+from pegbox.codegen.emitter.statements import Plan, Writer
+from pegbox.expr.nodes import Buffer, Var
+from pegbox.loops.nodes import Alloc, For
+from pegbox.loops.visit import walk
+
+
+@dataclass
+class Captured:
+    """What a loop takes from outside: buffers and variables with their registers there, its threads' own buffers."""
+
+    buffers: list[tuple[Buffer, str]]
+    variables: list[tuple[Var, str]]
+    own: list[tuple[Buffer, int]]
+
+
+class ParallelLoops:
+    """The parallel loops of one program, for teams of at most `threads`."""
+
+    def __init__(self, module: ModuleText, plan: Plan, threads: int) -> None:
+        self.module = module
+        self.plan = plan
+        self.threads = threads
+        self._count = 0
+
+    def __call__(self, frame: Frame, loop: For) -> bool:
+        """Write the loop as a parallel region; False where it has to be serial (one thread, or inside a region)."""
+        if frame.in_parallel or self.threads == 1:
+            return False
+        self._count += 1
+        captured = self._capture(frame, loop)
+        self.module.functions.append(self._part(frame, loop, captured))
+        self.module.functions.append(self._run(loop, captured))
+        self._launch(frame, min(self.threads, loop.extent), captured)
+        return True
+
+    def _capture(self, frame: Frame, loop: For) -> Captured:
+        used = accessed(loop.body)
+        inside = {stmt.buffer for stmt in walk(loop.body) if isinstance(stmt, Alloc)}
+        per_thread = self.plan.placement.per_thread
+        buffers = [(buffer, name) for buffer, name in frame.buffers.items() if buffer in used and buffer not in inside]
+        for buffer, _ in buffers:
+            frame.private.discard(buffer)  # from here on other threads see it
+        return Captured(
+            buffers,
+            [(var, bound) for var, bound in frame.env.items() if isinstance(bound, str)],
+            [(buffer, offset) for buffer, offset in per_thread.items() if buffer in inside],
+        )
+
+    def _part(self, outer: Frame, loop: For, captured: Captured) -> str:
+        """The code of some iterations."""
+        frame = Frame(self.module, evaluate, in_parallel=True)
+        frame.unrolling = list(outer.unrolling)
+        frame.env = {var: bound for var, bound in outer.env.items() if isinstance(bound, int)}
+        params = []
+        for buffer, _ in captured.buffers + [(buffer, "") for buffer, _ in captured.own]:
+            params.append(bind_pointer(frame, buffer))
+        for var, bound in captured.variables:
+            name = frame.fresh(var.name if var.name.isidentifier() else "v")
+            low, high = outer.ranges[bound]
+            frame.bind(var, name, Level(0), high + 1)
+            frame.home[name] = frame.entry
+            frame.ranges[name] = (low, high)
+            params.append(f"i64 {name}")
+        Writer(frame, self.plan).serial(loop, "%begin", "%end")
+        listed = ", ".join([*params, "i64 %begin", "i64 %end"])
+        return frame.text(f"define internal void @{self.module.name}.part.{self._count}({listed}) noinline #0")
+
+    def _run(self, loop: For, captured: Captured) -> str:
+        """What every thread calls with the record of arguments."""
+        lines = []
+        arguments = []
+        slots = [("ptr", True)] * len(captured.buffers) + [("i64", False)] * len(captured.variables)
+        for number, (ty, _) in enumerate(slots):
+            lines.append(f"  %s{number} = getelementptr inbounds i64, ptr %data, i64 {number}")
+            lines.append(f"  %a{number} = load {ty}, ptr %s{number}, align 8")
+            arguments.append(f"{ty} %a{number}")
+        own = self._own_pointers(captured, len(slots))
+        arguments[len(captured.buffers) : len(captured.buffers)] = [f"ptr %w{n}" for n in range(len(captured.own))]
+        for name in ("omp_get_thread_num", "omp_get_num_threads"):
+            self.module.declare(f"declare i32 @{name}()")
+        call = ", ".join([*arguments, "i64 %begin", "i64 %end"])
+        return "\n".join(
+            [
+                f"define internal void @{self.module.name}.parallel.{self._count}(ptr %data) #0 {{",
+                *lines,
+                "  %id32 = call i32 @omp_get_thread_num()",
+                "  %team32 = call i32 @omp_get_num_threads()",
+                "  %id = zext i32 %id32 to i64",
+                "  %team = zext i32 %team32 to i64",
+                f"  %each = udiv i64 {loop.extent}, %team",
+                f"  %more = urem i64 {loop.extent}, %team",
+                "  %first = mul i64 %id, %each",
+                "  %has.more = icmp ult i64 %id, %more",
+                "  %before = select i1 %has.more, i64 %id, i64 %more",
+                "  %extra = zext i1 %has.more to i64",
+                "  %begin = add i64 %first, %before",
+                "  %size = add i64 %each, %extra",
+                "  %end = add i64 %begin, %size",
+                *own,
+                "  %any = icmp ne i64 %size, 0",
+                "  br i1 %any, label %work, label %done",
+                "work:",
+                f"  call void @{self.module.name}.part.{self._count}({call})",
+                "  br label %done",
+                "done:",
+                "  ret void",
+                "}",
+            ]
+        )
+
+    def _own_pointers(self, captured: Captured, slot: int) -> list[str]:
+        """Where this thread's copies of the large buffers inside the loop are."""
+        if not captured.own:
+            return []
+        placement = self.plan.placement
+        lines = [
+            f"  %ws = getelementptr inbounds i64, ptr %data, i64 {slot}",
+            "  %base = load ptr, ptr %ws, align 8",
+            f"  %mine = mul i64 %id, {placement.thread_bytes}",
+        ]
+        for number, (_, offset) in enumerate(captured.own):
+            lines.append(f"  %o{number} = add i64 %mine, {placement.shared_bytes + offset}")
+            lines.append(f"  %w{number} = getelementptr i8, ptr %base, i64 %o{number}")
+        return lines
+
+    def _launch(self, frame: Frame, threads: int, captured: Captured) -> None:
+        """Fill the record and run the team."""
+        values = [("ptr", name) for _, name in captured.buffers] + [("i64", name) for _, name in captured.variables]
+        if captured.own:
+            values.append(("ptr", WORKSPACE))
+        record = frame.fresh("record")
+        frame.allocas.append(f"  {record} = alloca [{max(len(values), 1)} x i64], align 8")
+        for number, (ty, name) in enumerate(values):
+            slot = frame.op(f"getelementptr inbounds i64, ptr {record}, i64 {number}")
+            frame.effect(f"store {ty} {name}, ptr {slot}, align 8")
+        self.module.declare("declare void @GOMP_parallel(ptr, ptr, i32, i32)")
+        function = f"@{self.module.name}.parallel.{self._count}"
+        frame.effect(f"call void @GOMP_parallel(ptr {function}, ptr {record}, i32 {threads}, i32 0)")
+        frame.available.clear()
+
+
+def bind_pointer(frame: Frame, buffer: Buffer, *, aligned: bool = False) -> str:
+    """Make the buffer a parameter of the frame's function; returns the parameter's text."""
+    name = frame.fresh(buffer.name if buffer.name.isidentifier() else "b")
+    frame.buffers[buffer] = name
+    frame.home[name] = frame.entry
+    align = "align 64 " if aligned else ""
+    return f"ptr noalias nonnull {align}dereferenceable({max(buffer.nbytes, 1)}) {name}"

@@ -1,0 +1,86 @@
+"""Where buffers live, and how wide vectors are: decisions made once per function, before text is written.
+
+Small buffers are allocas, which LLVM lifts into registers when every index is a number; larger ones get a place of
+their own in the workspace. A large buffer inside a parallel loop has one copy per thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pegbox.codegen.targets.target import Target
+from pegbox.expr import dtypes
+from pegbox.expr.low_level import Stride
+from pegbox.expr.nodes import Buffer, Load
+from pegbox.expr.visit import walk as walk_expr
+from pegbox.loops.nodes import Alloc, For, ForKind, Stmt, Store
+from pegbox.loops.visit import children, expressions, walk
+
+STACK_BYTES = 16 * 1024  # largest buffer on the stack
+STACK_TOTAL = 128 * 1024  # of all buffers on the stack together
+ALIGNMENT = 64
+WORKSPACE = "%workspace"  # the parameter that holds its pointer
+
+
+@dataclass
+class Placement:
+    """`shared` and `per_thread` hold byte offsets into the workspace; the threads' copies follow the shared part."""
+
+    vector_bits: int
+    stack: set[Buffer] = field(default_factory=set)
+    shared: dict[Buffer, int] = field(default_factory=dict)
+    per_thread: dict[Buffer, int] = field(default_factory=dict)
+    shared_bytes: int = 0
+    thread_bytes: int = 0
+
+
+def vector_lanes(vector_bits: int, body: Stmt) -> int:
+    """Lanes of a vector for a vectorized loop's body: the narrowest element type fills the registers.
+
+    Bytes don't count beside wider types: 64 lanes of a float would take four registers each.
+    """
+    bits = {dtypes.BITS[buffer.dtype] for buffer in accessed(body)}
+    wide = [b for b in bits if b >= 16]
+    return max(vector_bits // (min(wide) if wide else 8), 1)
+
+
+def plan(body: Stmt, target: Target, *, threads: int) -> Placement:
+    result = Placement(target.vector_bits)
+    _visit(body, False, result, [0], threads)
+    return result
+
+
+def _visit(stmt: Stmt, in_parallel: bool, result: Placement, stack_used: list[int], threads: int) -> None:
+    if isinstance(stmt, Alloc):
+        _place(stmt.buffer, in_parallel, result, stack_used)
+    if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL and threads > 1:
+        in_parallel = True
+    for child in children(stmt):
+        _visit(child, in_parallel, result, stack_used, threads)
+
+
+def _place(buffer: Buffer, in_parallel: bool, result: Placement, stack_used: list[int]) -> None:
+    size = -(-max(buffer.nbytes, 1) // ALIGNMENT) * ALIGNMENT
+    if buffer in result.stack or buffer in result.per_thread or (buffer in result.shared and not in_parallel):
+        return  # copies of a loop body may share their allocations
+    result.shared.pop(buffer, None)
+    if buffer.nbytes <= STACK_BYTES and stack_used[0] + size <= STACK_TOTAL:
+        stack_used[0] += size
+        result.stack.add(buffer)
+    elif in_parallel:
+        result.per_thread[buffer] = result.thread_bytes
+        result.thread_bytes += size
+    else:
+        result.shared[buffer] = result.shared_bytes
+        result.shared_bytes += size
+
+
+def accessed(stmt: Stmt) -> set[Buffer]:
+    """Every buffer that the statement reads or writes."""
+    found: set[Buffer] = set()
+    for node in walk(stmt):
+        if isinstance(node, Store):
+            found.add(node.buffer)
+        for expr in expressions(node):
+            found.update(part.buffer for part in walk_expr(expr) if isinstance(part, Load | Stride))
+    return found

@@ -1,0 +1,137 @@
+"""Stores that all lanes of a vectorized loop make to one element: reductions across lanes.
+
+`buf[i] = buf[i] op value` with `i` the same in every lane becomes one reduction of the lanes' values, reassociated:
+the schedule asked for it by vectorizing a reduction loop.
+"""
+
+from __future__ import annotations
+
+from pegbox.codegen.emitter import memory, narrow_floats, numeric
+from pegbox.codegen.emitter.expressions import in_bounds
+from pegbox.codegen.emitter.frame import Frame, Value
+from pegbox.codegen.emitter.index import Index
+from pegbox.codegen.emitter.lanes import SCALAR, Chunk, pattern
+from pegbox.codegen.emitter.lltypes import constant, register, suffix
+from pegbox.expr import dtypes
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Binary, Buffer, Expr, Load
+from pegbox.expr.visit import loads
+from pegbox.loops.nodes import Store
+
+_OPS = ("add", "mul", "min", "max")
+
+
+def reads(expr: Expr, buffer: Buffer) -> bool:
+    return any(load.buffer is buffer for load in loads(expr))
+
+
+def update(stmt: Store) -> tuple[str, Load, Expr] | None:
+    """(op, old element, value) of a store `buf[i] = buf[i] op value` whose value reads nothing of the buffer."""
+    value = stmt.value
+    if not isinstance(value, Binary) or value.op not in _OPS:
+        return None
+    for old, new in ((value.a, value.b), (value.b, value.a)):
+        if isinstance(old, Load) and old.buffer is stmt.buffer and all(map(same, old.indices, stmt.indices)):
+            return None if reads(new, stmt.buffer) else (value.op, old, new)
+    return None
+
+
+def write(frame: Frame, stmt: Store, chunks: list[Chunk]) -> bool:
+    """Write `stmt` as a reduction if it is one: every chunk at the same single element."""
+    first = memory.address(frame, stmt, chunks[0])
+    if not _is_single(first):
+        return False
+    found = update(stmt)
+    if found is None:
+        return False
+    places = [first, *(memory.address(frame, stmt, chunk) for chunk in chunks[1:])]
+    if not all(map(_is_single, places)):
+        return False
+    firsts = {(p.const + (pattern(p.offsets).base if p.offsets else 0), p.terms) for p in places}
+    op, old, expr = found
+    if len(firsts) != 1 or not _may_touch(frame, old, chunks):
+        return False
+    before = memory.load(frame, old, chunks[0]._replace(mask=None), lambda: True)
+    total = _reduce(frame, op, expr, chunks)
+    memory.store(frame, stmt.buffer, places[0], numeric.binary(frame, op, before, total), SCALAR)
+    return True
+
+
+def _is_single(place: Index) -> bool:
+    """Do all lanes go to one element?"""
+    return place.vector is None and (place.offsets is None or pattern(place.offsets).offsets is None)
+
+
+def _may_touch(frame: Frame, old: Load, chunks: list[Chunk]) -> bool:
+    """With every lane dead the element is written back unchanged: only if it surely exists."""
+    return all(chunk.mask is None for chunk in chunks) or in_bounds(frame, old, chunks[0])
+
+
+def _reduce(frame: Frame, op: str, expr: Expr, chunks: list[Chunk]) -> Value:
+    """All lanes of all chunks in one scalar: equally wide vectors meet lane by lane first."""
+    partial: dict[int, Value] = {}
+    for chunk in chunks:
+        value = frame.evaluate(frame, expr, chunk)
+        count = chunk.width
+        text = memory.broadcast(frame, value, count)
+        if chunk.mask is not None:
+            ty, i1 = register(value.dtype, count), register("bool", count)
+            neutral = f"splat ({register(value.dtype, 0)} {identity(op, value.dtype)})"
+            text = frame.op(f"select {i1} {chunk.mask}, {ty} {text}, {ty} {neutral}")
+        this = Value(text, value.dtype, count)
+        partial[count] = numeric.binary(frame, op, partial[count], this) if count in partial else this
+    total: Value | None = None
+    for value in partial.values():
+        lane = horizontal(frame, op, value)
+        total = lane if total is None else numeric.binary(frame, op, total, lane)
+    assert total is not None
+    return total
+
+
+def identity(op: str, dtype: str) -> str:
+    """The literal that changes nothing: 0, 1, or the type's largest or smallest value."""
+    low, high = dtypes.value_range(dtype)
+    value = {"add": -0.0 if dtypes.is_float(dtype) else 0, "mul": 1, "min": high, "max": low}[op]
+    return constant(value, dtype)
+
+
+def horizontal(frame: Frame, op: str, value: Value) -> Value:
+    """op over the lanes of one vector."""
+    count, dtype = value.lanes, value.dtype
+    ty, element, kind = register(dtype, count), register(dtype, 0), suffix(dtype, count)
+    if count == 1:
+        return Value(frame.op(f"extractelement {ty} {value.text}, i64 0"), dtype, 0)
+    if dtypes.is_float(dtype) and op in ("add", "mul") and dtype not in narrow_floats.NARROW:
+        name = f"@llvm.vector.reduce.f{op}.{kind}"
+        frame.module.declare(f"declare {element} {name}({element}, {ty})")
+        start = identity(op, dtype)
+        return Value(frame.op(f"call reassoc {element} {name}({element} {start}, {ty} {value.text})"), dtype, 0)
+    if dtypes.is_float(dtype):
+        return _halving(frame, op, value)
+    word = op if op in ("add", "mul") else f"{'u' if numeric.is_unsigned(dtype) else 's'}{op}"
+    name = f"@llvm.vector.reduce.{word}.{kind}"
+    frame.module.declare(f"declare {element} {name}({ty})")
+    return Value(frame.op(f"call {element} {name}({ty} {value.text})"), dtype, 0)
+
+
+def _halving(frame: Frame, op: str, value: Value) -> Value:
+    """Half against half until one lane is left, with NaN kept as everywhere; lane counts are powers of two."""
+    while value.lanes > 1:
+        count, half = value.lanes, value.lanes // 2
+        ty = register(value.dtype, count)
+        low, high = (
+            frame.op(
+                f"shufflevector {ty} {value.text}, {ty} poison, <{half} x i32> "
+                f"<{', '.join(f'i32 {lane}' for lane in range(start, start + half))}>"
+            )
+            for start in (0, half)
+        )
+        value = numeric.binary(frame, op, Value(low, value.dtype, half), Value(high, value.dtype, half))
+    return Value(frame.op(f"extractelement {register(value.dtype, 1)} {value.text}, i64 0"), value.dtype, 0)
+
+
+def any_lane(frame: Frame, mask: str, count: int) -> Value:
+    """Is any lane live?"""
+    name = f"@llvm.vector.reduce.or.v{count}i1"
+    frame.module.declare(f"declare i1 {name}(<{count} x i1>)")
+    return Value(frame.op(f"call i1 {name}(<{count} x i1> {mask})"), "bool", 0)

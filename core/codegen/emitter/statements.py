@@ -1,0 +1,265 @@
+"""Statements to text: loops, conditions, stores, allocations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from pegbox.codegen.emitter import memory, numeric, reductions
+from pegbox.codegen.emitter.expressions import evaluate
+from pegbox.codegen.emitter.frame import Frame, Level, Value, identifier
+from pegbox.codegen.emitter.lanes import SCALAR, Chunk, cut, pattern
+from pegbox.codegen.emitter.lltypes import memory as memory_type
+from pegbox.codegen.emitter.lltypes import register
+from pegbox.codegen.emitter.placement import WORKSPACE, Placement, vector_lanes
+from pegbox.codegen.emitter.unroll import Unrolling
+from pegbox.errors import CompileError
+from pegbox.expr import dtypes
+from pegbox.expr.build import conjuncts
+from pegbox.expr.nodes import Var
+from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store
+
+
+@dataclass
+class Plan:
+    """What was decided for a function before its text is written."""
+
+    function: Function
+    placement: Placement
+    unrolling: Unrolling
+    parallel: Callable[[Frame, For], bool] = field(default=lambda frame, loop: False)
+
+
+class Writer:
+    """Writes the statements of one frame.
+
+    `chunks` are the vectors of the vectorized loop around (one scalar chunk outside of any): every leaf statement is
+    written once per chunk, so that a wide vectorized loop around a serial one keeps all its accumulators at once.
+    """
+
+    def __init__(self, frame: Frame, plan: Plan) -> None:
+        self.frame = frame
+        self.plan = plan
+        self.chunks: list[Chunk] = [SCALAR]
+        self._vectors: dict[Var, tuple[list[Chunk], Stmt]] = {}  # an unrolled loop around asks again and again
+
+    def write(self, stmt: Stmt) -> None:
+        handler = _HANDLERS.get(type(stmt))
+        if handler is None:
+            raise CompileError(
+                f"the code generator takes lowered programs only and does not know {type(stmt).__name__} statements"
+            )
+        handler(self, stmt)
+
+    def _seq(self, stmt: Seq) -> None:
+        for each in stmt.stmts:
+            self.write(each)
+
+    def _alloc(self, stmt: Alloc) -> None:
+        buffer, frame = stmt.buffer, self.frame
+        if buffer not in frame.buffers and buffer in self.plan.placement.stack:
+            register = frame.fresh(identifier(buffer.name))
+            size = max(buffer.size, 1)
+            frame.allocas.append(f"  {register} = alloca [{size} x {memory_type(buffer.dtype, 0)}], align 64")
+            frame.buffers[buffer] = register
+            frame.home[register] = frame.entry
+            frame.private.add(buffer)
+        elif buffer not in frame.buffers:
+            # A thread's own buffer, used outside of parallel loops as well: the first thread's copy will do.
+            offset = self.plan.placement.shared_bytes + self.plan.placement.per_thread[buffer]
+            frame.buffers[buffer] = frame.at(frame.entry, f"getelementptr i8, ptr {WORKSPACE}, i64 {offset}")
+        self.write(stmt.body)
+
+    # Loops.
+
+    def _for(self, stmt: For) -> None:
+        if stmt.extent <= 0:
+            return
+        scalar = self.chunks[0].lanes is None
+        if stmt.extent == 1:
+            self._unrolled(stmt)
+        elif stmt.kind is ForKind.VECTORIZED:
+            self._vectorized(stmt) if scalar else self._unrolled(stmt)
+        elif stmt.kind is ForKind.UNROLLED or stmt.var in self.plan.unrolling.explicit:
+            self._unrolled(stmt)
+        elif not (stmt.kind is ForKind.PARALLEL and scalar and self.plan.parallel(self.frame, stmt)):
+            self.serial(stmt, "0", str(stmt.extent))
+
+    def _unrolled(self, stmt: For) -> None:
+        env = self.frame.env
+        if stmt.extent > 1:
+            self.frame.unrolling.append(f"{stmt.var.name} ({stmt.extent})")
+        for value in range(stmt.extent):
+            env[stmt.var] = value
+            self.write(stmt.body)
+        env.pop(stmt.var, None)
+        if stmt.extent > 1:
+            self.frame.unrolling.pop()
+
+    def serial(self, stmt: For, start: str, stop: str) -> None:
+        """A loop from `start` to `stop` (i64 literals or registers with start < stop)."""
+        frame = self.frame
+        var = frame.fresh(identifier(stmt.var.name))
+        header, after = frame.label("for"), frame.label("end")
+        before = frame.block
+        frame.effect(f"br label %{header}")
+        frame.start_block(header)
+        slot = len(frame.out)
+        level = Level(frame.level.depth + 1)
+        frame.out += ["", level.hoisted]
+        frame.bind(stmt.var, var, level, stmt.extent)
+        outer, frame.level = frame.level, level
+        frame.scope(lambda: self.write(stmt.body))
+        frame.level = outer
+        del frame.env[stmt.var]
+        frame.out[slot] = f"  {var} = phi i64 [ {start}, %{before} ], [ {var}.next, %{frame.block} ]"
+        frame.effect(f"{var}.next = add nuw nsw i64 {var}, 1")
+        frame.effect(f"{var}.done = icmp eq i64 {var}.next, {stop}")
+        frame.effect(f"br i1 {var}.done, label %{after}, label %{header}{self._loop_metadata(stmt)}")
+        frame.start_block(after)
+
+    def _loop_metadata(self, stmt: For) -> str:
+        unrolling = self.plan.unrolling
+        if stmt.var not in unrolling.hinted and stmt.var not in unrolling.shaped:
+            return ""
+        wish = "full" if stmt.var in unrolling.hinted else "disable"
+        return ", !llvm.loop " + self.frame.module.loop_metadata(f'!"llvm.loop.unroll.{wish}"')
+
+    # Vectorized loops.
+
+    def _vectorized(self, stmt: For) -> None:
+        """Directly nested vectorized loops are one; others inside are unrolled."""
+        vector = self._vectors.get(stmt.var)
+        if vector is None:
+            vector = self._vectors[stmt.var] = _vectors(stmt, self.plan.placement)
+        self.chunks, body = vector
+        self.frame.unrolling.append(f"{stmt.var.name} ({stmt.extent})")
+        self.write(body)
+        self.frame.unrolling.pop()
+        self.chunks = [SCALAR]
+
+    # Conditions.
+
+    def _if(self, stmt: If) -> None:
+        uniform: list[Value] = []
+        live = self.chunks
+        for condition in conjuncts(stmt.condition):
+            values = [evaluate(self.frame, condition, chunk) for chunk in live]
+            if all(value == values[0] and not value.lanes for value in values):
+                # One answer for all chunks; the same instruction has the same register.
+                if values[0].text == "false":
+                    return
+                if values[0].text != "true":
+                    uniform.append(values[0])
+                continue
+            live = [
+                chunk if value.text == "true" else chunk._replace(mask=_and(self.frame, chunk, value))
+                for chunk, value in zip(live, values, strict=True)
+                if value.text != "false"
+            ]
+        if not live:
+            return
+        outer, self.chunks = self.chunks, live
+        if uniform:
+            self._branch(uniform, lambda: self.write(stmt.then))
+        else:
+            self.write(stmt.then)
+        self.chunks = outer
+
+    def _branch(self, conditions: list[Value], body: Callable[[], None]) -> None:
+        """Run `body` where all the scalar conditions hold."""
+        frame = self.frame
+        total = conditions[0]
+        for condition in conditions[1:]:
+            total = numeric.logic(frame, "and", total, condition)
+        yes, after = frame.label("if"), frame.label("end")
+        frame.effect(f"br i1 {total.text}, label %{yes}, label %{after}")
+        frame.start_block(yes)
+        frame.scope(body)
+        frame.effect(f"br label %{after}")
+        frame.start_block(after)
+
+    # Stores.
+
+    def _store(self, stmt: Store) -> None:
+        self.frame.module.count_statement(self.frame.unrolling)
+        if dtypes.lanes(stmt.value.dtype):
+            value = evaluate(self.frame, stmt.value, self.chunks[0])
+            memory.store_vector(self.frame, stmt, value, self.chunks[0])
+        elif self.chunks[0].lanes is None:
+            where = memory.address(self.frame, stmt, SCALAR)
+            memory.store(self.frame, stmt.buffer, where, evaluate(self.frame, stmt.value, SCALAR), SCALAR)
+        elif not reductions.write(self.frame, stmt, self.chunks):
+            for chunk in self.chunks:
+                self._store_lanes(stmt, chunk)
+
+    def _evaluate(self, stmt: Evaluate) -> None:
+        self.frame.module.count_statement(self.frame.unrolling)
+        evaluate(self.frame, stmt.expr, self.chunks[0])
+
+    def _store_lanes(self, stmt: Store, chunk: Chunk) -> None:
+        """One vector of a store. Lanes that meet at one element are stored one after the other, as a loop would."""
+        frame = self.frame
+        where = memory.address(frame, stmt, chunk)
+        spread = pattern(where.offsets) if where.offsets is not None else None
+        if where.vector is None and (spread is None or not spread.distinct):
+            value = evaluate(frame, stmt.value, chunk) if not reductions.reads(stmt.value, stmt.buffer) else None
+            if value is None or value.lanes or spread is not None:
+                self._one_by_one(stmt, chunk)
+            elif chunk.mask is None:
+                memory.store(frame, stmt.buffer, where, value, SCALAR)
+            else:
+                any_live = reductions.any_lane(frame, chunk.mask, chunk.width)
+                self._branch([any_live], partial(memory.store, frame, stmt.buffer, where, value, SCALAR))
+            return
+        if where.vector is not None and reductions.reads(stmt.value, stmt.buffer):
+            self._one_by_one(stmt, chunk)
+            return
+        memory.store(frame, stmt.buffer, where, evaluate(frame, stmt.value, chunk), chunk)
+
+    def _one_by_one(self, stmt: Store, chunk: Chunk) -> None:
+        frame, lanes = self.frame, chunk.lanes
+        assert lanes is not None
+        for lane in range(lanes.count):
+            for var, values in lanes.values.items():
+                frame.env[var] = values[lane]
+
+            def scalar_store() -> None:
+                where = memory.address(frame, stmt, SCALAR)
+                memory.store(frame, stmt.buffer, where, evaluate(frame, stmt.value, SCALAR), SCALAR)
+
+            if chunk.mask is None:
+                scalar_store()
+            else:
+                ty = register("bool", lanes.count)
+                bit = frame.op(f"extractelement {ty} {chunk.mask}, i64 {lane}")
+                self._branch([Value(bit, "bool", 0)], scalar_store)
+        for var in lanes.values:
+            del frame.env[var]
+
+
+def _vectors(stmt: For, placement: Placement) -> tuple[list[Chunk], Stmt]:
+    """The chunks of a vectorized loop and its body."""
+    loops = [stmt]
+    while isinstance(loops[-1].body, For) and loops[-1].body.kind is ForKind.VECTORIZED:
+        loops.append(loops[-1].body)
+    body = loops[-1].body
+    pieces = cut(
+        [loop.extent for loop in loops], [loop.var for loop in loops], vector_lanes(placement.vector_bits, body)
+    )
+    return [Chunk(lanes, None) for lanes in pieces], body
+
+
+def _and(frame: Frame, chunk: Chunk, condition: Value) -> str:
+    """The chunk's mask narrowed by a condition, which may be a scalar that only this chunk has."""
+    i1 = register("bool", chunk.width)
+    lanes = memory.broadcast(frame, condition, chunk.width)
+    return lanes if chunk.mask is None else frame.op(f"and {i1} {chunk.mask}, {lanes}")
+
+
+_HANDLERS: dict[type[Stmt], Callable[[Writer, Any], None]] = {
+    For: Writer._for, Seq: Writer._seq, If: Writer._if, Store: Writer._store, Alloc: Writer._alloc,
+    Evaluate: Writer._evaluate,
+}  # fmt: skip

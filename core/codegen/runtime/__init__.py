@@ -1,0 +1,1 @@
+"""From assembly text to kernels in this process, and to files."""

@@ -1,0 +1,157 @@
+"""Kernels: compiled programs in this process, callable on NumPy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from pegbox.codegen.emitter.placement import ALIGNMENT
+from pegbox.codegen.program import ArgSpec, CompiledProgram, Program
+from pegbox.codegen.runtime import machine
+from pegbox.codegen.runtime.arguments import Checker
+from pegbox.codegen.runtime.loader import LoadedCode
+from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
+from pegbox.errors import ArgumentError
+
+
+class Kernel:
+    """Machine code with its checks. `kernel(a, b, c)` takes arrays in the order of `kernel.args`; outputs are written.
+
+    Several threads may call one kernel at once: each call has a workspace to itself.
+    """
+
+    def __init__(self, compiled: CompiledProgram, program: Program | None) -> None:
+        self.compiled = compiled
+        self._program = program
+        self._code = LoadedCode(compiled)
+        self._checker = Checker(compiled.name, compiled.args)
+        pointers = [ctypes.c_void_p] * (len(compiled.args) + 1)
+        self._entry = ctypes.CFUNCTYPE(None, *pointers)(self._code.entry)
+        self._timed = ctypes.CFUNCTYPE(ctypes.c_int64, *pointers, ctypes.c_int64)(self._code.timed)
+        self._spare: list[_Workspace] = []
+
+    @property
+    def name(self) -> str:
+        return self.compiled.name
+
+    @property
+    def args(self) -> tuple[ArgSpec, ...]:
+        return self.compiled.args
+
+    def __call__(self, *arrays: Any) -> None:
+        """Run once.
+
+        Raises:
+            ArgumentError: the arrays are not what the kernel was built for.
+        """
+        addresses = self._checker.addresses(arrays)
+        if not self.compiled.workspace_bytes:
+            self._entry(*addresses, None)
+            return
+        workspace = self._borrow()
+        self._entry(*addresses, workspace.address)
+        self._spare.append(workspace)
+
+    def time_ns(self, arrays: Any, number: int = 1) -> int:
+        """Nanoseconds that `number` calls take together; the clock is read inside machine code.
+
+        Raises:
+            ArgumentError: wrong arrays, or number < 1.
+        """
+        if number < 1:
+            raise ArgumentError(f"{self.name}: number of timed calls must be at least 1, got {number}")
+        addresses = self._checker.addresses(arrays)
+        workspace = self._borrow()
+        elapsed = self._timed(*addresses, workspace.address, number)
+        self._spare.append(workspace)
+        return int(elapsed)
+
+    @property
+    def entry_name(self) -> str:
+        return self.name
+
+    def __getitem__(self, name: str) -> Kernel:
+        """The kernel itself, for code that takes functions out of modules by name.
+
+        Raises:
+            ArgumentError: it has another name.
+        """
+        if name != self.name:
+            raise ArgumentError(f"this is the kernel {self.name!r}; it has no function {name!r}")
+        return self
+
+    def time_evaluator(
+        self,
+        name: str | None = None,
+        dev: object = None,
+        *,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: float = 0.0,
+    ) -> TimeEvaluator:
+        """A function of arrays that gives the seconds of a call: `.mean`, `.median`, `.min`, `.max`, `.std`.
+
+        Args:
+            name: the kernel's own, as TVM asks for it.
+            dev: a device, as TVM asks for it; kernels run on this machine's CPU.
+            number: calls that are timed together, as one repeat.
+            repeat: how many times that is done.
+            min_repeat_ms: raise `number` until a repeat lasts that long.
+
+        Raises:
+            ArgumentError: another name, or a number out of its domain.
+        """
+        if name is not None:
+            self[name]
+        return TimeEvaluator(self.time_ns, number, repeat, min_repeat_ms)
+
+    def source(self, form: str = "ll") -> str:
+        """The program as text: "ll" (LLVM assembly as emitted), "ir" (after LLVM's optimizer), "asm".
+
+        Raises:
+            ArgumentError: unknown form, or the kernel was loaded from object code alone.
+        """
+        forms = {"ll": lambda p: p.ll, "ir": machine.optimized_ir, "asm": machine.assembly}
+        if form not in forms:
+            raise ArgumentError(f"unknown form {form!r} of source; use one of {', '.join(forms)}")
+        if self._program is None:
+            raise ArgumentError(f"{self.name} was loaded from object code alone; use load(compiled, program=program)")
+        return str(forms[form](self._program))
+
+    def __repr__(self) -> str:
+        return f"Kernel({self.name}({', '.join(map(str, self.args))}) for {self.compiled.target})"
+
+    def _borrow(self) -> _Workspace:
+        # list.pop and list.append are atomic: no lock needed.
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return _Workspace(self.compiled.workspace_bytes)
+
+
+class _Workspace:
+    """Memory at an aligned address."""
+
+    __slots__ = ("_memory", "address")
+
+    def __init__(self, nbytes: int) -> None:
+        self._memory = np.empty(nbytes + ALIGNMENT, dtype=np.uint8)
+        start: int = self._memory.__array_interface__["data"][0]
+        self.address = -(-start // ALIGNMENT) * ALIGNMENT
+
+
+def load(compiled: CompiledProgram, *, program: Program | None = None) -> Kernel:
+    """Bring object code into this process. `program` lets the kernel show its source.
+
+    Raises:
+        TargetError: the code needs an OpenMP runtime and there is none, or is for another architecture.
+        CompileError: the object code is damaged.
+    """
+    return Kernel(compiled, program)
+
+
+def build(program: Program) -> Kernel:
+    """Compile and load."""
+    return load(machine.compile_program(program), program=program)

@@ -1,0 +1,79 @@
+"""Modules of machine code: kernels by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pegbox.codegen.emitter.emit import emit
+from pegbox.codegen.emitter.frame import identifier
+from pegbox.codegen.runtime.kernel import Kernel, build
+from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
+from pegbox.codegen.targets.target import Target
+from pegbox.errors import ArgumentError, CompileError
+from pegbox.loops.module import IRModule
+
+
+class RuntimeModule:
+    """`mod["mm_relu"]` is a kernel. A module of a single function can be called itself."""
+
+    def __init__(self, kernels: Mapping[str, Kernel]) -> None:
+        self.kernels = dict(kernels)
+
+    def __getitem__(self, name: str) -> Kernel:
+        """The kernel of that name.
+
+        Raises:
+            ArgumentError: there is none.
+        """
+        if name not in self.kernels:
+            raise ArgumentError(f"the module has no function {name!r}; it has {', '.join(self.kernels)}")
+        return self.kernels[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.kernels)
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    @property
+    def entry_name(self) -> str:
+        """The name of the only function, or "main".
+
+        Raises:
+            ArgumentError: there are several, none of them "main".
+        """
+        if len(self.kernels) == 1:
+            return next(iter(self.kernels))
+        if "main" in self.kernels:
+            return "main"
+        raise ArgumentError(f"the module has the functions {', '.join(self.kernels)}; name one: mod[name](...)")
+
+    def __call__(self, *arrays: Any) -> None:
+        """Run the only function, or "main".
+
+        Raises:
+            ArgumentError: there are several, or the arrays are not what it was built for.
+        """
+        self[self.entry_name](*arrays)
+
+    def time_evaluator(self, name: str | None = None, dev: object = None, **options: Any) -> TimeEvaluator:
+        """See `Kernel.time_evaluator`; `name` is that of a function, by default the only one."""
+        return self[name or self.entry_name].time_evaluator(dev=dev, **options)
+
+    def __repr__(self) -> str:
+        return f"RuntimeModule({', '.join(map(repr, self.kernels.values()))})"
+
+
+def build_module(mod: IRModule, target: Target) -> RuntimeModule:
+    """Compile every function of a lowered module.
+
+    Raises:
+        CompileError: a function cannot be compiled, or two would have one name in C.
+    """
+    names: dict[str, str] = {}
+    for name in mod:
+        other = names.setdefault(identifier(name), name)
+        if other != name:
+            raise CompileError(f"{other} and {name} would both be called {identifier(name)} in C; rename one")
+    return RuntimeModule({name: build(emit(func, target)) for name, func in mod.functions.items()})

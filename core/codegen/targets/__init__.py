@@ -1,0 +1,1 @@
+"""Targets: processors, their features, and the compiler of the system."""

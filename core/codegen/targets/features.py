@@ -1,0 +1,115 @@
+"""Which instructions a target has: the feature that an LLVM intrinsic needs, and the processors that come with it."""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+
+from pegbox.codegen.targets.cpus import X86_VECTOR_BITS
+from pegbox.codegen.targets.target import Target
+from pegbox.errors import TargetError
+
+# Longest prefix wins. Instructions that no prefix here names are left to LLVM.
+_NEEDS = {
+    "llvm.x86.avx512.vpdp": "avx512vnni",
+    "llvm.x86.avx512bf16.": "avx512bf16",
+    "llvm.x86.avx512fp16.": "avx512fp16",
+    "llvm.x86.avx512.pmaddubs.w.512": "avx512bw",
+    "llvm.x86.avx512.pmaddw.d.512": "avx512bw",
+    "llvm.x86.avx512.": "avx512f",
+    "llvm.x86.avx2.": "avx2",
+    "llvm.x86.avx.": "avx",
+    "llvm.x86.ssse3.": "ssse3",
+    "llvm.x86.sse41.": "sse4.1",
+    "llvm.x86.sse42.": "sse4.2",
+    "llvm.x86.tdpbf16ps": "amx-bf16",
+    "llvm.x86.tdpb": "amx-int8",
+    "llvm.x86.tile": "amx-tile",
+}
+_ARCHITECTURES = {
+    "llvm.x86.": ("x86_64", "x86-64", "amd64"), "llvm.aarch64.": ("aarch64", "arm64"), "llvm.arm.": ("arm",),
+}  # fmt: skip
+
+_VNNI = """
+    cascadelake cooperlake icelake-client icelake-server rocketlake tigerlake sapphirerapids emeraldrapids graniterapids
+    graniterapids-d diamondrapids znver4 znver5
+"""
+_BF16 = "cooperlake sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids znver4 znver5"
+_FP16 = _AMX = "sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids"
+_WITHOUT_F16C = "sandybridge corei7-avx bdver1"
+_NOT_AVX2 = "sandybridge corei7-avx ivybridge core-avx-i bdver1 bdver2 bdver3 btver2"
+_WITHOUT_SSSE3 = """
+    generic x86-64 nocona k8 opteron athlon64 athlon-fx k8-sse3 opteron-sse3 athlon64-sse3 amdfam10 barcelona
+"""
+_WITHOUT_SSE41 = f"{_WITHOUT_SSSE3} core2 bonnell atom btver1"
+
+
+@cache
+def _comes_with(feature: str) -> frozenset[str]:
+    """The x86 processors that have a feature."""
+    bits = X86_VECTOR_BITS
+    if feature in ("avx512vnni", "avx512bf16", "avx512fp16", "amx-bf16", "amx-int8", "amx-tile"):
+        table = {"avx512vnni": _VNNI, "avx512bf16": _BF16, "avx512fp16": _FP16}
+        return frozenset(table.get(feature, _AMX).split())
+    if feature in ("avx512f", "avx512bw"):
+        without = {"knl", "knm"} if feature == "avx512bw" else set()
+        return frozenset(cpu for cpu, width in bits.items() if width == 512 and cpu not in without)
+    if feature in ("avx", "avx2", "f16c"):
+        without = set({"avx2": _NOT_AVX2, "f16c": _WITHOUT_F16C}.get(feature, "").split())
+        return frozenset(cpu for cpu, width in bits.items() if width >= 256 and cpu not in without)
+    without = set((_WITHOUT_SSSE3 if feature == "ssse3" else _WITHOUT_SSE41).split())
+    if feature == "sse4.2":
+        without.add("penryn")
+    return frozenset(cpu for cpu in bits if cpu not in without)
+
+
+def needed(intrinsic: str) -> str | None:
+    """The feature that an intrinsic needs, as far as it is known here."""
+    fitting = [prefix for prefix in _NEEDS if intrinsic.startswith(prefix)]
+    return _NEEDS[max(fitting, key=len)] if fitting else None
+
+
+def has(target: Target, feature: str) -> bool:
+    """Does the x86 target have the feature? What comes later in its feature string wins."""
+    known = target.cpu in _comes_with(feature) and not target.is_host_cpu
+    for item in target.features.split(","):
+        sign, name = item[:1], item[1:]
+        if name == feature:
+            known = sign == "+"
+        elif feature == "f16c" and (name == "avx" if sign == "-" else name.startswith("avx512")):
+            known = sign == "+"  # it goes with AVX and comes with AVX-512
+    return known
+
+
+def computes_float16(target: Target) -> bool:
+    """Has it arithmetic of float16, or instructions from and to float32?
+
+    With the latter alone LLVM computes in float32, and fuses a product and a sum as it does for other floats.
+    """
+    if _is(target, "llvm.x86."):
+        return has(target, "f16c")
+    return _is(target, "llvm.aarch64.") or "+zfh" in target.attributes
+
+
+def _is(target: Target, prefix: str) -> bool:
+    return _architecture(target).startswith(_ARCHITECTURES[prefix])
+
+
+def check_intrinsic(name: str, target: Target) -> None:
+    """Raises TargetError: the target has no such instruction."""
+    for prefix, architectures in _ARCHITECTURES.items():
+        if name.startswith(prefix) and not _architecture(target).startswith(architectures):
+            raise TargetError(
+                f"{name} is an instruction of {architectures[0]}, the target {str(target)!r} is for "
+                f"{_architecture(target)}; tensorize for that processor with another intrinsic, or not at all"
+            )
+    feature = needed(name)
+    if feature is not None and not has(target, feature):
+        raise TargetError(
+            f"{name} needs the feature {feature}, which the target {str(target)!r} does not have; leave the tensorize "
+            f"out there, name a processor that has it (-mcpu=...), or say that this one does (-mattr=+{feature})"
+        )
+
+
+def _architecture(target: Target) -> str:
+    return target.triple.split("-")[0] or platform.machine().lower()

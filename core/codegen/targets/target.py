@@ -1,0 +1,226 @@
+"""Targets: for which processor code is made, and on how many cores it runs."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from functools import cache
+
+from pegbox.checks import check_text
+from pegbox.codegen.targets import host
+from pegbox.codegen.targets.cpus import (
+    PLAIN_CACHES,
+    X86_CACHES,
+    X86_VECTOR_BITS,
+    Caches,
+    vector_bits,
+    x86_vector_registers,
+)
+from pegbox.errors import TargetError
+
+_OPTIONS = ("-mcpu", "-mattr", "-mtriple", "-num-cores", "-caches")
+MOST_CORES = 2048
+"""The largest -num-cores. OpenMP runtimes keep a record for each thread of a team on the caller's stack, which may have
+no more than half a megabyte."""
+
+_PROCESSOR = ("-mcpu", "-mattr", "-mtriple")
+_VARIABLE = "PEGBOX_TARGET"
+_EXAMPLE = "llvm -mcpu=znver4 -mattr=+avx512bf16,-avx512fp16 -num-cores 2"
+
+
+class Target:
+    """A target string, understood: `llvm [-mcpu=NAME] [-mattr=+f,-g] [-mtriple=T] [-num-cores N] [-caches=L1,L2,L3]`.
+
+    Without -mcpu it is the processor of this machine with exactly the features that it offers; naming this machine's
+    own processor means the same. With another architecture's -mtriple it is that one's "generic" processor. Without
+    -num-cores it is the number of cores that this process may run on. -caches are those of one core in KiB; without it
+    they are what the processor's name stands for (not what this machine tells: one string means the same everywhere).
+    The environment variable PEGBOX_TARGET, a target string too, changes what the string leaves open: the processor
+    where it has none of -mcpu, -mattr, -mtriple, and the number of cores.
+    `str(target)` is canonical: two targets are equal when their strings are.
+
+    Raises:
+        TargetError: unknown kind, option, processor, or a malformed value, here or in PEGBOX_TARGET.
+    """
+
+    __slots__ = ("_caches", "_vector_bits", "_vector_registers", "attributes", "cpu", "num_cores", "triple")
+
+    cpu: str
+    attributes: tuple[str, ...]
+    triple: str
+    num_cores: int
+    _caches: Caches | None
+    # Templates ask for these thousands of times in a search.
+    _vector_bits: int | None
+    _vector_registers: int | None
+
+    def __init__(self, text: str = "llvm") -> None:
+        self._vector_bits = self._vector_registers = None
+        options = _with_defaults(_parse(check_text("target", text, error=TargetError)))
+        self.triple = options.get("-mtriple", "")
+        self.cpu = options.get("-mcpu") or (host.cpu_name() if _is_x86(self.triple) else "generic")
+        self.attributes = _attributes(options.get("-mattr", ""), text)
+        cores = options.get("-num-cores")
+        self.num_cores = min(host.available_cores(), MOST_CORES) if cores is None else _count(cores, text)
+        self._caches = _sizes(options["-caches"], text) if "-caches" in options else None
+        if "-mcpu" in options:
+            _check_cpu(self.cpu, self.triple, text)
+
+    @classmethod
+    def host(cls, *, num_cores: int | None = None) -> Target:
+        """This machine whatever PEGBOX_TARGET says, with all cores of the process or with `num_cores`."""
+        count = host.available_cores() if num_cores is None else num_cores
+        return cls(f"llvm -mcpu={host.cpu_name()} -num-cores {count}")
+
+    @property
+    def is_host_cpu(self) -> bool:
+        return not self.triple and self.cpu == host.cpu_name()
+
+    @property
+    def features(self) -> str:
+        """The feature string for LLVM; what comes later in it wins."""
+        return ",".join((host.cpu_features() if self.is_host_cpu else ()) + self.attributes)
+
+    @property
+    def vector_bits(self) -> int:
+        """Width of the vectors that a vectorized loop is cut into."""
+        if self._vector_bits is None:
+            self._vector_bits = vector_bits(self.cpu, self._switches)
+        return self._vector_bits
+
+    @property
+    def vector_registers(self) -> int:
+        """How many vectors a core holds in registers: what a register tile has to fit into."""
+        if self._vector_registers is None:
+            self._vector_registers = self._count_registers()
+        return self._vector_registers
+
+    def _count_registers(self) -> int:
+        if _is_x86(self.triple):
+            return x86_vector_registers(self.cpu, self._switches)
+        return 16 if self.triple.startswith(("arm-", "armv", "thumb")) else 32
+
+    @property
+    def caches(self) -> Caches:
+        """Bytes of L1 (data), L2 and one core's share of the last level: what blocks of loops have to fit into."""
+        return self._caches or X86_CACHES.get(self.cpu, PLAIN_CACHES)
+
+    @property
+    def _switches(self) -> tuple[str, ...]:
+        return tuple(self.features.split(",")) if self.features else ()
+
+    def __str__(self) -> str:
+        parts = ["llvm", f"-mcpu={self.cpu}"]
+        if self.attributes:
+            parts.append(f"-mattr={','.join(self.attributes)}")
+        if self.triple:
+            parts.append(f"-mtriple={self.triple}")
+        parts.append(f"-num-cores {self.num_cores}")
+        if self._caches:
+            parts.append("-caches=" + ",".join(str(size >> 10) for size in self._caches))
+        return " ".join(parts)
+
+    def __repr__(self) -> str:
+        return f"Target({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Target) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __reduce__(self) -> tuple[type[Target], tuple[str]]:
+        return Target, (str(self),)
+
+
+def _parse(text: str) -> dict[str, str]:
+    words = text.split() if isinstance(text, str) else []
+    if not words:
+        raise TargetError(f"a target is a string such as {_EXAMPLE!r}, got {text!r}")
+    if words[0] != "llvm":
+        raise TargetError(f"target {text!r}: unknown kind {words[0]!r}; the only kind is 'llvm', as in {_EXAMPLE!r}")
+    options: dict[str, str] = {}
+    rest = iter(words[1:])
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if name not in _OPTIONS:
+            near = difflib.get_close_matches(name, _OPTIONS, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else f"use {', '.join(_OPTIONS)}"
+            raise TargetError(f"target {text!r}: unknown option {word!r}; {hint}")
+        if not equals:
+            value = next(rest, "")
+        if not value or (value.startswith("-") and name != "-mattr"):
+            raise TargetError(f"target {text!r}: option {name} needs a value, as in {_EXAMPLE!r}")
+        if name in options:
+            raise TargetError(f"target {text!r}: option {name} is given twice; keep one")
+        options[name] = value
+    return options
+
+
+def _with_defaults(options: dict[str, str]) -> dict[str, str]:
+    """The options, and what they leave open as the environment variable has it: the processor as a whole, the cores."""
+    text = os.environ.get(_VARIABLE, "")
+    if not text.strip():
+        return options
+    defaults = _defaults(text)
+    if not options.keys().isdisjoint(_PROCESSOR):
+        defaults = {name: value for name, value in defaults.items() if name == "-num-cores"}
+    return {**defaults, **options}
+
+
+@cache
+def _defaults(text: str) -> dict[str, str]:
+    try:
+        options = _parse(text)
+        _attributes(options.get("-mattr", ""), text)
+        _count(options.get("-num-cores", "1"), text)
+        _sizes(options.get("-caches", "1,1,0"), text)
+        if "-mcpu" in options:
+            _check_cpu(options["-mcpu"], options.get("-mtriple", ""), text)
+    except TargetError as error:
+        raise TargetError(f"the environment variable {_VARIABLE} (what a target leaves open): {error}") from None
+    return options
+
+
+def _attributes(value: str, text: str) -> tuple[str, ...]:
+    names = tuple(name for name in value.split(",") if name)
+    for name in names:
+        if not re.fullmatch(r"[+-][\w.-]+", name):
+            raise TargetError(
+                f"target {text!r}: feature {name!r} in -mattr must start with + (switch on) or - (switch off)"
+            )
+    return names
+
+
+def _count(value: str, text: str) -> int:
+    digits = value.lstrip("0")
+    if not value.isdecimal() or not digits:
+        raise TargetError(f"target {text!r}: -num-cores must be a positive number, got {value!r}")
+    if len(digits) > len(str(MOST_CORES)) or int(digits) > MOST_CORES:
+        raise TargetError(f"target {text!r}: -num-cores must be at most {MOST_CORES}, got {value!r}")
+    return int(digits)
+
+
+def _sizes(value: str, text: str) -> Caches:
+    sizes = value.split(",")
+    if len(sizes) != 3 or not all(re.fullmatch(r"\d{1,9}", size) for size in sizes) or "0" in sizes[:2]:
+        raise TargetError(
+            f"target {text!r}: -caches must be the KiB of L1, L2 and a core's share of L3, such as 32,1024,4096 "
+            f"(the last may be 0), got {value!r}"
+        )
+    return Caches(*(int(size) << 10 for size in sizes))
+
+
+def _is_x86(triple: str) -> bool:
+    return not triple or triple.startswith(("x86_64", "x86-64", "amd64"))
+
+
+def _check_cpu(cpu: str, triple: str, text: str) -> None:
+    if not _is_x86(triple):
+        return  # no list of names for other architectures; LLVM falls back to their plainest processor
+    if cpu in X86_VECTOR_BITS or cpu == host.cpu_name():
+        return
+    near = difflib.get_close_matches(cpu, [*X86_VECTOR_BITS, host.cpu_name()], n=3, cutoff=0.4)
+    hint = f"near names: {', '.join(near)}" if near else "see `llc -mcpu=help` for the names"
+    raise TargetError(f"target {text!r}: unknown processor {cpu!r} in -mcpu; {hint}; without -mcpu it is this machine")

@@ -1,0 +1,22 @@
+"""Comparing tuners: the runs, what follows from them, and the report."""
+
+from pegbox.comparison.conduct import ComparisonInterrupted, compare
+from pegbox.comparison.contenders import TunerLike
+from pegbox.comparison.report import Comparison
+from pegbox.comparison.runs import Run, Setup, TaskInfo
+from pegbox.comparison.summary import Reach, Summary
+from pegbox.comparison.verdicts import Question, Verdict
+
+__all__ = [
+    "Comparison",
+    "ComparisonInterrupted",
+    "Question",
+    "Reach",
+    "Run",
+    "Setup",
+    "Summary",
+    "TaskInfo",
+    "TunerLike",
+    "Verdict",
+    "compare",
+]

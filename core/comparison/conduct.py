@@ -1,0 +1,271 @@
+"""An honest comparison of tuners: the same budget, several seeds, one start, winners measured again together.
+
+Every tuner gets each task with each seed, the same random configurations to start from and the same number of trials.
+Runs of one seed stand next to each other and their order rotates from seed to seed, so that a machine that warms up or
+slows down favours nobody. A run's own minimum is the luckiest of many; therefore all winners of a task are measured
+again at the end, side by side, and the final numbers are those. What was recorded before needs no second measurement.
+Medians, intervals and tests follow the advice of Hoefler and Belli, "Scientific Benchmarking of Parallel Computing
+Systems" (SC 2015).
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import pegbox
+from pegbox.checks import check_int
+from pegbox.comparison.arena import Arena, MeasurerFactory, open_arena
+from pegbox.comparison.collect import run_of
+from pegbox.comparison.contenders import (
+    Contender,
+    Tuners,
+    draw_start,
+    interleaved,
+    read_seeds,
+    read_tasks,
+    read_tuners,
+)
+from pegbox.comparison.jsonform import check_writable
+from pegbox.comparison.report import Comparison
+from pegbox.comparison.runs import Run, Setup, TaskInfo
+from pegbox.comparison.started import StartedTuner
+from pegbox.errors import ComparisonError, TuningError
+from pegbox.hooks import registry
+from pegbox.search.factory.create import declared, make_tuner
+from pegbox.search.loop.callbacks import CallbackLike
+from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.loop.tuning import run as search
+from pegbox.search.loop.validation import sound
+from pegbox.search.models.experience import shipped_experience
+from pegbox.search.protocols import FeatureSource, Lookup, SearchTask, Tuner
+
+if TYPE_CHECKING:
+    from pegbox.space import Config
+
+RunHearer: TypeAlias = Callable[[Run, TaskInfo, int, int], object]
+"""Hears of each finished run: the run, its task, how many are finished, how many there will be."""
+
+
+class ComparisonInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended a comparison; `result` is the `Comparison` of the runs that were finished."""
+
+    def __init__(self, message: str, result: Comparison) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+def compare(
+    tasks: SearchTask | Sequence[SearchTask],
+    tuners: Tuners,
+    *,
+    measurer: MeasurerFactory | None = None,
+    runner: object = "local",
+    trials: int = 200,
+    seeds: int | Sequence[int] = 10,
+    start: int = 1,
+    batch_size: int | None = None,
+    callbacks: Callable[[str, str, int], Sequence[CallbackLike]] | None = None,
+    program: Callable[[SearchTask], FeatureSource | None] | None = None,
+    on_run: RunHearer | None = None,
+    save: str | os.PathLike[str] | None = None,
+    lookup: Lookup = registry.resolve,
+    clock: Callable[[], float] | None = None,
+) -> Comparison:
+    """Run every tuner on every task with every seed.
+
+    Args:
+        tasks: one or several; a `RecordedSpace` among them is simulated.
+        tuners: specs such as "random" or "xgb:plan_size=32", factories, or a mapping of names to them.
+        measurer: opens a measurer for a task; each run gets a fresh one. Where all is recorded none is needed.
+        runner: a `SimulatedRunner` simulates every task; any other one is the measurer's affair.
+        seeds: a count (0, 1, ...) or the seeds themselves.
+        start: how many random configurations each run begins with, the same for all tuners with one seed. They are
+            told to the tuner and count as trials.
+        callbacks: `callbacks(task name, tuner, seed)` makes the callbacks of one run.
+        program: the program features of a task, for tuners that declare `program`.
+        on_run: hears of each finished run.
+        save: a file to which the report so far is written after every run.
+
+    Raises:
+        ArgumentError, UnknownName: no tuner, two of one name, an option out of its domain; before anything is measured.
+        SpaceError: a task has no valid configuration; likewise.
+        RecordError: records of another task or space; likewise.
+        ComparisonError: a run broke; the report of the finished ones is in its `result`.
+        ComparisonInterrupted: Ctrl-C (a `KeyboardInterrupt`); likewise.
+    """
+    plan = _Plan(
+        contenders=read_tuners(tuners),
+        seeds=read_seeds(seeds),
+        trials=check_int("trials", trials),
+        start=check_int("start", start, minimum=0, maximum=trials),
+        batch_size=batch_size,
+        callbacks=callbacks,
+        program=program,
+        lookup=lookup,
+        clock=clock,
+    )
+    check_writable(save)
+    arenas = [open_arena(name, task, measurer=measurer, runner=runner) for name, task in read_tasks(tasks).items()]
+    return _Conductor(plan, arenas, on_run, save).conduct()
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What all runs have in common."""
+
+    contenders: Sequence[Contender]
+    seeds: tuple[int, ...]
+    trials: int
+    start: int
+    batch_size: int | None
+    callbacks: Callable[[str, str, int], Sequence[CallbackLike]] | None
+    program: Callable[[SearchTask], FeatureSource | None] | None
+    lookup: Lookup
+    clock: Callable[[], float] | None
+
+
+class _Conductor:
+    """A comparison in progress."""
+
+    def __init__(
+        self, plan: _Plan, arenas: Sequence[Arena], on_run: RunHearer | None, save: str | os.PathLike[str] | None
+    ) -> None:
+        self.plan = plan
+        self.arenas = arenas
+        self.features: dict[str, FeatureSource | None] = {}
+        self.on_run = on_run
+        self.save = save
+        self.planned = len(arenas) * len(plan.contenders) * len(plan.seeds)
+        self.runs: list[Run] = []
+        self.winners: dict[str, list[Config | None]] = {arena.info.name: [] for arena in arenas}
+        self.began = time.monotonic()
+        self.started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+    def conduct(self) -> Comparison:
+        self._rehearse()
+        try:
+            for arena in self.arenas:
+                self._task(arena)
+        except KeyboardInterrupt as error:
+            raise ComparisonInterrupted(*self._cut_short("interrupted")) from error
+        except Exception as error:
+            raise ComparisonError(*self._cut_short(_reason(error))) from error
+        return self._saved(self._report(""))
+
+    def _rehearse(self) -> None:
+        """Make every tuner and draw every start once: what cannot work is said before anything is measured."""
+        for arena in self.arenas:
+            draw_start(arena, self.plan.seeds[0], 1)
+            for contender in self.plan.contenders:
+                self._tuner(arena, contender, self.plan.seeds[0])
+
+    def _task(self, arena: Arena) -> None:
+        try:
+            for contender, seed in interleaved(self.plan.contenders, self.plan.seeds):
+                self._run(arena, contender, seed)
+        except Exception:
+            with suppress(Exception):  # the first error is the one to tell of
+                self._measure_winners(arena)
+            raise
+        self._measure_winners(arena)
+
+    def _run(self, arena: Arena, contender: Contender, seed: int) -> None:
+        plan, name = self.plan, arena.info.name
+        tuner = StartedTuner(self._tuner(arena, contender, seed), draw_start(arena, seed, plan.start))
+        with arena.open() as opened:
+            result = search(
+                tuner,
+                opened,
+                trials=plan.trials,
+                batch_size=plan.batch_size,
+                callbacks=plan.callbacks(name, contender.name, seed) if plan.callbacks else (),
+                space=arena.whole,
+                searched=arena.space,
+                flop=arena.info.flop,
+                bytes_moved=arena.info.bytes_moved,
+                name=contender.name,
+                finalists=0 if arena.info.simulated else 1,
+                clock=plan.clock,
+            )
+        if result.stopped_because == "interrupted":
+            raise KeyboardInterrupt
+        self._add(arena, contender.name, seed, result)
+
+    def _tuner(self, arena: Arena, contender: Contender, seed: int) -> Tuner:
+        given = contender.tuner
+        takes = declared(given, lookup=self.plan.lookup)
+        program = self._program(arena) if "program" in takes else None
+        experience = shipped_experience(arena.task) if "experience" in takes else None
+        return make_tuner(
+            given, arena.space, seed=seed, program=program, experience=experience, lookup=self.plan.lookup
+        )
+
+    def _program(self, arena: Arena) -> FeatureSource | None:
+        """The program features of the task, made when the first tuner declares that it wants them."""
+        name = arena.info.name
+        if name not in self.features:
+            self.features[name] = self.plan.program(arena.task) if self.plan.program else None
+        return self.features[name]
+
+    def _add(self, arena: Arena, tuner: str, seed: int, result: TuneResult) -> None:
+        self.winners[arena.info.name].append(None if result.best is None else result.best.config)
+        self.runs.append(run_of(arena.info.name, tuner, seed, result))
+        if self.on_run:
+            self.on_run(self.runs[-1], arena.info, len(self.runs), self.planned)
+        if self.save and len(self.runs) < self.planned:
+            self._saved(self._report(f"{len(self.runs)} of {self.planned} runs are finished"))
+
+    def _measure_winners(self, arena: Arena) -> None:
+        """All distinct winners of a task, in one session; recorded costs are what they are."""
+        winners = self.winners[arena.info.name]
+        distinct = list(dict.fromkeys(config for config in winners if config is not None))
+        if arena.info.simulated or not distinct:
+            return
+        with arena.open() as opened:
+            results = opened.remeasure(distinct)
+        costs = {config: sound(result).cost for config, result in zip(distinct, results, strict=True)}
+        places = [place for place, run in enumerate(self.runs) if run.task == arena.info.name]
+        for place, config in zip(places, winners, strict=True):
+            if config is not None:
+                self.runs[place] = replace(self.runs[place], final_cost=costs[config])
+
+    def _cut_short(self, why: str) -> tuple[str, Comparison]:
+        """The message and the report of what is finished."""
+        count = f"{len(self.runs)} of {self.planned} runs"
+        report = self._saved(self._report(f"{count} are finished: {why}"))
+        kept = f" and in {os.fspath(self.save)}" if self.save else ""
+        return f"{why}; the report of the {count} that were finished is in error.result{kept}", report
+
+    def _report(self, note: str) -> Comparison:
+        infos = tuple(arena.info for arena in self.arenas)
+        tasks, tuners = [info.name for info in infos], [contender.name for contender in self.plan.contenders]
+        setup = Setup(
+            tasks=infos,
+            tuners=tuple(tuners),
+            trials=self.plan.trials,
+            seeds=self.plan.seeds,
+            start=self.plan.start,
+            planned=self.planned,
+            note=note,
+            started=self.started,
+            seconds=time.monotonic() - self.began,
+            version=pegbox.__version__,
+        )
+        order = sorted(self.runs, key=lambda run: (tasks.index(run.task), tuners.index(run.tuner)))
+        return Comparison(setup, tuple(order))
+
+    def _saved(self, report: Comparison) -> Comparison:
+        if self.save:
+            report.save(self.save)
+        return report
+
+
+def _reason(error: Exception) -> str:
+    """What broke, without what a tuning run says of its own trials."""
+    return error.reason if isinstance(error, TuningError) else f"{type(error).__name__}: {error}"

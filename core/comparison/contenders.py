@@ -1,0 +1,123 @@
+"""Who is compared, on what, with which seeds: reading and checking what the user gave."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pegbox.checks import check_int, check_list
+from pegbox.comparison.arena import Arena
+from pegbox.errors import ArgumentError, SpaceError
+from pegbox.search.factory.base import BoundTuner
+from pegbox.search.factory.create import tuner_label
+from pegbox.search.factory.spec import Spec
+from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
+from pegbox.space import Config
+
+TunerLike: TypeAlias = str | Spec | TunerFactory
+Tuners: TypeAlias = Sequence[TunerLike] | Mapping[str, TunerLike]
+
+MOST_SEEDS = 100_000
+_START_STREAM = 0x57A27
+"""Keeps the draw of the common start apart from tuners that draw from a generator of the same seed."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A tuner under the name that the report gives it."""
+
+    name: str
+    tuner: TunerLike
+
+
+def read_tuners(tuners: Tuners) -> list[Contender]:
+    """Names for all: a spec is its own name, a bound factory reads "MyTuner(alpha=2)", a mapping gives names.
+
+    Raises `ArgumentError` for no tuners, two of one name, or what can be no tuner.
+    """
+    if isinstance(tuners, (str, Spec)) or callable(tuners):
+        raise ArgumentError(f"tuners={tuners!r} is one tuner; give a list of them, such as ['random', 'xgb']")
+    if isinstance(tuners, Mapping):
+        found = [Contender(str(name), _checked(tuner)) for name, tuner in tuners.items()]
+    else:
+        listed = check_list("tuners", tuners, "a list of tuners, such as ['random', 'xgb']")
+        found = [Contender(tuner_label(_checked(tuner)), tuner) for tuner in listed]
+    if not found:
+        raise ArgumentError(f"tuners={tuners!r}: give at least one tuner")
+    twice = [name for name, count in Counter(contender.name for contender in found).items() if count > 1]
+    if twice:
+        raise ArgumentError(
+            f"tuner {twice[0]!r} stands twice in the list; leave one out, or give names to tell them apart, as in "
+            f"{{'a': {twice[0]!r}, 'b': {twice[0]!r}}}"
+        )
+    return found
+
+
+def read_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
+    """A count means 0, 1, ...; otherwise the seeds themselves."""
+    if isinstance(seeds, int):
+        return tuple(range(check_int("seeds", seeds, maximum=MOST_SEEDS)))
+    listed = check_list("seeds", seeds, "how many seeds, or a list of them")
+    chosen = tuple(check_int("seeds", seed, minimum=0) for seed in listed)
+    if not chosen or len(set(chosen)) != len(chosen):
+        raise ArgumentError(f"seeds={chosen!r}: give at least one seed, and none twice")
+    return chosen
+
+
+def read_tasks(tasks: SearchTask | Sequence[SearchTask]) -> dict[str, SearchTask]:
+    """Tasks by the name that the report gives them, which shows their arguments where they have some."""
+    listed = list(tasks) if isinstance(tasks, Sequence) and not isinstance(tasks, str) else [tasks]
+    if not listed:
+        raise ArgumentError("tasks=[]: give at least one task")
+    for task in listed:
+        if not hasattr(task, "space"):
+            raise ArgumentError(f"{task!r} is no task; make one with pegbox.create_task({task!r}, args=...)")
+    names = [_label(task) for task in listed]
+    if len(set(names)) != len(names):
+        names = [f"{name} on {getattr(task, 'target', '?')}" for name, task in zip(names, listed, strict=True)]
+    if len(set(names)) != len(names):
+        raise ArgumentError(f"tasks={names!r}: give each task once")
+    return dict(zip(names, listed, strict=True))
+
+
+def draw_start(arena: Arena, seed: int, count: int) -> list[Config]:
+    """The random configurations that every tuner starts from with this seed. Raises `SpaceError` if none is valid."""
+    try:
+        rows = arena.space.sample(count, np.random.default_rng([_START_STREAM, seed]))
+    except SpaceError as error:
+        raise SpaceError(f"{arena.info.name}: {error}") from error
+    if count and not len(rows):
+        raise SpaceError(f"{arena.info.name}: its space has no valid configuration to compare tuners on")
+    return [arena.space.config(tuple(row)) for row in rows.tolist()]
+
+
+def interleaved(contenders: Sequence[Contender], seeds: Sequence[int]) -> Iterator[tuple[Contender, int]]:
+    """All tuners of one seed, then of the next; who goes first changes with the seed."""
+    for turn, seed in enumerate(seeds):
+        first = turn % len(contenders)
+        for contender in (*contenders[first:], *contenders[:first]):
+            yield contender, seed
+
+
+def _checked(tuner: Any) -> TunerLike:
+    if isinstance(tuner, (str, Spec, BoundTuner)):
+        return tuner
+    if isinstance(tuner, Tuner) and not isinstance(tuner, type):
+        raise ArgumentError(
+            f"{tuner!r} is a tuner made for one space and one seed; every run needs a fresh one: give its class, its "
+            "name, or derive it from pegbox.BaseTuner and give MyTuner(option=...)"
+        )
+    if not callable(tuner):
+        raise ArgumentError(f"{tuner!r} is neither the name of a tuner nor a factory of one")
+    factory: TunerFactory = tuner
+    return factory
+
+
+def _label(task: SearchTask) -> str:
+    arguments = [*map(repr, getattr(task, "args", ()))]
+    arguments += [f"{name}={value!r}" for name, value in getattr(task, "kwargs", {}).items()]
+    return f"{task.name}({', '.join(arguments)})" if arguments else task.name

@@ -1,0 +1,114 @@
+"""Reports as JSON files and back."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pegbox.checks import check_path
+from pegbox.comparison.runs import Run, Setup, TaskInfo
+from pegbox.errors import ArgumentError, RecordError
+from pegbox.search.models.report import ModelReport
+
+if TYPE_CHECKING:
+    from pegbox.comparison.report import Comparison
+
+KIND = "pegbox comparison"
+VERSION = 1
+"""Of the format; a newer one is refused."""
+
+
+def report_to_json(report: Comparison) -> dict[str, Any]:
+    """Plain values. What follows from the runs (summaries, verdicts) is there for scripts, and not read back."""
+    plain = {
+        "kind": KIND,
+        "version": VERSION,
+        "setup": asdict(report.setup),
+        "best_known": {task.name: report.best_known(task.name) for task in report.tasks},
+        "summaries": [asdict(summary) for summary in report.summaries()],
+        "verdicts": [{**asdict(verdict), "decided": verdict.decided} for verdict in report.verdicts()],
+        "words": {task.name: report.words(task.name) for task in report.tasks},
+        "runs": [asdict(run) for run in report.runs],
+    }
+    return dict(_finite(plain))
+
+
+def write_report(report: Comparison, path: str | os.PathLike[str]) -> None:
+    """Write beside the file first: one that is there is never left half overwritten."""
+    out = check_path("path", path)
+    check_writable(out)
+    beside = out.with_name(f"{out.name}.part")
+    beside.write_text(json.dumps(report_to_json(report), allow_nan=False) + "\n", encoding="utf-8")
+    os.replace(beside, out)
+
+
+def check_writable(path: str | os.PathLike[str] | None) -> None:
+    """Before hours of measuring: is there a folder to write to? Raises `ArgumentError`."""
+    if path is None:
+        return
+    check_path("path", path)
+    if not Path(path).parent.is_dir():
+        folder = os.fspath(Path(path).parent)
+        raise ArgumentError(f"{os.fspath(path)!r} cannot be written: there is no folder {folder!r}; make it first")
+    if Path(path).is_dir():
+        raise ArgumentError(f"{os.fspath(path)!r} cannot be written: it is a folder; name a file in it")
+
+
+def read_report(path: str | os.PathLike[str]) -> tuple[Setup, tuple[Run, ...]]:
+    """The setup and the runs of a file. Raises `RecordError`."""
+    file = check_path("report", path, error=RecordError)
+    try:
+        form = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecordError(
+            f"the report {str(file)!r} cannot be read: {error.strerror}; name a file that report.save(path) wrote"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{path} is not JSON: {error}") from None
+    if not isinstance(form, dict) or form.get("kind") != KIND:
+        raise RecordError(f"{path} is no report of a comparison; those are written by report.save(path)")
+    if form.get("version", 0) > VERSION:
+        raise RecordError(f"{path} has version {form['version']}, newer than this pegbox reads ({VERSION}): update it")
+    try:
+        return _setup(form["setup"]), tuple(_run(run) for run in form["runs"])
+    except KeyError as error:
+        raise RecordError(f"{path}: the field {error} is missing") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise RecordError(f"{path}: a field has the wrong form: {error}") from None
+
+
+def _setup(form: Mapping[str, Any]) -> Setup:
+    tasks = tuple(TaskInfo(**task) for task in form["tasks"])
+    lists = {"tasks": tasks, "tuners": tuple(form["tuners"]), "seeds": tuple(form["seeds"])}
+    return Setup(**{**form, **lists})
+
+
+def _run(form: Mapping[str, Any]) -> Run:
+    model = form["model"]
+    return Run(
+        **{
+            **form,
+            "curve": tuple(map(_cost, form["curve"])),
+            "final_cost": _cost(form["final_cost"]),
+            "model": None if model is None else ModelReport(**model),
+        }
+    )
+
+
+def _cost(value: float | None) -> float:
+    return math.inf if value is None else float(value)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,33 @@
+"""A line for each finished run of a comparison."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import TextIO
+
+from pegbox.comparison.runs import Run, TaskInfo
+from pegbox.search.loop.outcome import format_counts, format_seconds
+
+
+def run_printer(stream: TextIO | None = None) -> Callable[[Run, TaskInfo, int, int], None]:
+    """Prints to `stream` (standard error by default)."""
+
+    def show(run: Run, task: TaskInfo, number: int, planned: int) -> None:
+        print(run_line(run, task, number, planned), file=stream or sys.stderr, flush=True)
+
+    return show
+
+
+def run_line(run: Run, task: TaskInfo, number: int, planned: int) -> str:
+    """Which run it was, what it found and what it took."""
+    place = f"[{number:>{len(str(planned))}}/{planned}]"
+    best = run.curve[-1] if run.curve else math.inf
+    found = format_seconds(best) if best < math.inf else "nothing valid"
+    speed = f" ({told})" if (told := task.speed(best)) else ""
+    failed = f", {format_counts(run.failures)}" if run.failures else ""
+    early = f", {run.stopped_because}" if run.stopped_because != "trials" else ""
+    clock = "virtual s" if task.simulated else "s"
+    spent = f"{len(run.curve)} trials, {run.seconds:.1f} {clock}{failed}{early}"
+    return f"{place} {task.name}, seed {run.seed}, {run.tuner}: {found}{speed}; {spent}"

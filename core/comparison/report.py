@@ -1,0 +1,128 @@
+"""The report of a comparison: questions about its runs, and the ways to show and keep it."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pegbox.checks import check_path
+from pegbox.comparison.html import page
+from pegbox.comparison.jsonform import check_writable, read_report, report_to_json, write_report
+from pegbox.comparison.plot import save_plot
+from pegbox.comparison.runs import Run, Setup, TaskInfo
+from pegbox.comparison.statistics import median
+from pegbox.comparison.summary import Summary, summarize
+from pegbox.comparison.table import report_text
+from pegbox.comparison.verdicts import Verdict, judge, questions
+from pegbox.comparison.words import remarks, sentences
+from pegbox.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `pegbox.compare` found. `print` shows a table per task and what the tests say of it in words.
+
+    Lower-level: `summaries()` and `verdicts()` are the same as values, `runs` has every curve.
+    """
+
+    setup: Setup
+    runs: tuple[Run, ...]
+
+    @property
+    def trials(self) -> int:
+        return self.setup.trials
+
+    @property
+    def tasks(self) -> tuple[TaskInfo, ...]:
+        """The tasks with at least one finished run, in the order they were given."""
+        done = {run.task for run in self.runs}
+        return tuple(task for task in self.setup.tasks if task.name in done)
+
+    def runs_of(self, task: str) -> dict[str, list[Run]]:
+        """The finished runs on a task by tuner, the tuners in the order they were given."""
+        found: dict[str, list[Run]] = {}
+        name = self.setup.task(task).name
+        for tuner in self.setup.tuners:
+            some = [run for run in self.runs if (run.task, run.tuner) == (name, tuner)]
+            if some:
+                found[tuner] = some
+        return found
+
+    def best_known(self, task: str) -> float:
+        """Seconds of the fastest that is known of: recorded, or else found by any run and measured at the end."""
+        recorded = self.setup.task(task).recorded_best
+        found = min((run.final_cost for run in self.runs if run.task == task), default=math.inf)
+        return found if recorded is None else min(recorded, found)
+
+    def summaries(self) -> list[Summary]:
+        """One for each task and tuner, in the order they were given."""
+        return [
+            summarize(task, tuner, runs, best_known=self.best_known(task.name), trials=self.trials)
+            for task in self.tasks
+            for tuner, runs in self.runs_of(task.name).items()
+        ]
+
+    def verdicts(self) -> list[Verdict]:
+        """Every pair of tuners on every task under every question; none where a tuner has but one run."""
+        return list(self._verdicts)
+
+    @cached_property
+    def _verdicts(self) -> tuple[Verdict, ...]:
+        found: list[Verdict] = []
+        for task in self.tasks:
+            runs = {tuner: some for tuner, some in self.runs_of(task.name).items() if len(some) > 1}
+            best_known = self.best_known(task.name)
+            for question in questions(self.trials, self.setup.start):
+                found += judge(task.name, question, runs, trials=self.trials, best_known=best_known)
+        return tuple(found)
+
+    def median_curve(self, task: str, tuner: str) -> list[float]:
+        """The median over seeds of the best cost so far after each trial, in seconds."""
+        runs = self.runs_of(self.setup.task(task).name).get(tuner) if isinstance(tuner, str) else None
+        if runs is None:
+            known = ", ".join(map(repr, self.setup.tuners))
+            raise ArgumentError(f"median_curve: no run of tuner {tuner!r} is finished; the tuners are {known}")
+        return [median([run.best_after(count) for run in runs]) for count in range(1, self.trials + 1)]
+
+    def words(self, task: str) -> list[str]:
+        """What the tests say of the tuners on a task, a sentence for each question; then what limits it."""
+        verdicts = [verdict for verdict in self._verdicts if verdict.task == task]
+        return [*sentences(verdicts, self.setup.tuners), *remarks(self.runs_of(task), trials=self.trials)]
+
+    def table(self) -> str:
+        """The report as plain text."""
+        return report_text(self)
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Write the curves as a picture (.png, .svg, .pdf) with matplotlib: medians, and the middle half of the seeds.
+
+        Raises `ArgumentError` without matplotlib, or for a suffix that it does not know.
+        """
+        save_plot(self, path)
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Write one HTML file with curves, table, verdicts and setup. It loads nothing from anywhere."""
+        check_writable(check_path("path", path))
+        text = page(self)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values, infinities as null: the setup, every run, and the summaries and verdicts on them."""
+        return report_to_json(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a JSON file that `load` reads back. A file that is there is replaced at once or not at all."""
+        write_report(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Comparison:
+        """Read what `save` wrote. Raises `RecordError` for a file that is no report, or a newer one."""
+        setup, runs = read_report(path)
+        return cls(setup, runs)
+
+    def __str__(self) -> str:
+        return self.table()

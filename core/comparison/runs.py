@@ -1,0 +1,121 @@
+"""What a comparison measured, as plain data: its setup, and one curve per task, tuner and seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pegbox.errors import ArgumentError
+from pegbox.search.models.report import ModelReport
+from pegbox.task.work import format_speed
+
+NOT_RECORDED = "not recorded"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One tuner on one task with one seed. Costs and times are seconds; infinity where nothing valid was found.
+
+    `curve` is the best cost so far after each trial; `final_cost` is the winner's, measured again beside the others
+    (as recorded, where the run was simulated). `failures` counts failed trials by kind. `tuner_seconds` is what the
+    tuner itself took (proposing and learning), `seconds` what everything took: on the virtual clock if simulated.
+    `dropped` counts proposals that were left out: repetitions, and more than was asked for.
+    """
+
+    task: str
+    tuner: str
+    seed: int
+    curve: tuple[float, ...]
+    final_cost: float
+    config: Any = None
+    failures: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    tuner_seconds: float = 0.0
+    stopped_because: str = "trials"
+    model: ModelReport | None = None
+    dropped: int = 0
+
+    @property
+    def not_recorded(self) -> int:
+        """Trials that a simulation had no answer for."""
+        return self.failures.get(NOT_RECORDED, 0)
+
+    @property
+    def invalid(self) -> int:
+        """Trials that failed, other than those that a simulation had no answer for."""
+        return sum(self.failures.values()) - self.not_recorded
+
+    def best_after(self, trials: int) -> float:
+        """The best cost after `trials`; a run that exhausted its space before keeps its best."""
+        return self.curve[min(trials, len(self.curve)) - 1] if self.curve and trials > 0 else math.inf
+
+    def trials_to(self, cost: float) -> float:
+        """After how many trials the best was at most `cost`; infinity if it never was."""
+        found = (count for count, best in enumerate(self.curve, start=1) if best <= cost < math.inf)
+        return float(next(found, math.inf))
+
+    def area(self, best_known: float, trials: int) -> float:
+        """The mean over `trials` of the share of the best known speed: 0 until something valid is found.
+
+        A run that ended early keeps its best for the trials that it left.
+        """
+        if not 0 < best_known < math.inf or not self.curve:
+            return 0.0
+        left = max(trials - len(self.curve), 0)
+        total = math.fsum(best_known / cost for cost in self.curve[:trials]) + left * best_known / self.curve[-1]
+        return total / trials
+
+
+@dataclass(frozen=True)
+class TaskInfo:
+    """A task of a comparison. `configurations` counts the valid ones where that is known.
+
+    `recorded_best` is the best cost of the recorded space that the runs were simulated on, None for live ones;
+    `source` and `host` say where the costs come from.
+    """
+
+    name: str
+    target: str = ""
+    flop: float = 0.0
+    configurations: int | None = None
+    recorded_best: float | None = None
+    source: str = ""
+    host: str = ""
+    bytes_moved: float = 0.0
+
+    def speed(self, seconds: float) -> str:
+        """What a call of that many seconds makes a second, in words; empty where that is not known."""
+        return format_speed(seconds, flop=self.flop, bytes_moved=self.bytes_moved)
+
+    @property
+    def simulated(self) -> bool:
+        return self.recorded_best is not None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How a comparison was made. `started` is ISO 8601, `seconds` what all of it took in real time.
+
+    `planned` counts the runs that it should have; `note` says why some are missing, and is empty where none is.
+    """
+
+    tasks: tuple[TaskInfo, ...]
+    tuners: tuple[str, ...]
+    trials: int
+    seeds: tuple[int, ...]
+    start: int = 1
+    planned: int = 0
+    note: str = ""
+    started: str = ""
+    seconds: float = 0.0
+    version: str = ""
+
+    def task(self, name: str) -> TaskInfo:
+        """The task of that name. Raises `ArgumentError` where there is none."""
+        for task in self.tasks:
+            if isinstance(name, str) and task.name == name:
+                return task
+        known = ", ".join(repr(task.name) for task in self.tasks)
+        raise ArgumentError(f"no task is called {name!r} in this comparison; its tasks are {known}")

@@ -1,0 +1,97 @@
+"""Which of two tuners is better, and can one say so? Fixed budgets and fixed targets, a test for each pair.
+
+Both views are those of the COCO platform (Hansen et al., "COCO: a platform for comparing continuous optimizers in a
+black-box setting", 2021): how good after n trials, and how many trials until good enough. A run that never reached the
+target would have needed more trials than it had: it ranks behind all that did, and ties with its like.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pegbox.comparison.runs import Run
+from pegbox.comparison.statistics import holm, mann_whitney, median, superiority
+
+LEVEL = 0.05
+"""What p has to be below for a difference to be called one."""
+
+TARGET = 0.95
+"""The share of the best known speed that tuners race to."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """`budget`: the best cost after `at` trials. `target`: trials to the share `at` of the best known speed."""
+
+    kind: Literal["budget", "target"]
+    at: float
+
+    def values(self, runs: Sequence[Run], *, trials: int, best_known: float) -> list[float]:
+        """What each run answers: the lower, the better. At the end of all trials the final measurements count."""
+        if self.kind == "target":
+            return [run.trials_to(best_known / self.at) for run in runs]
+        return [run.final_cost if self.at >= trials else run.best_after(int(self.at)) for run in runs]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One question about one pair on one task. `better` is the tuner with the lower ranks, `worse` the other one.
+
+    `p` is the two-sided p of the Mann-Whitney test, `corrected` by Holm over all pairs of the question. `superiority`
+    is how often a run of `better` beats one of `worse` (0.5: as often as not). `ratio` is the worse median divided by
+    the better one: infinite where only one got anywhere, 1 where neither did.
+    """
+
+    task: str
+    question: Question
+    better: str
+    worse: str
+    p: float
+    corrected: float
+    superiority: float
+    ratio: float
+
+    @property
+    def decided(self) -> bool:
+        """Whether the two can be told apart."""
+        return self.corrected < LEVEL
+
+
+def questions(trials: int, start: int) -> list[Question]:
+    """A quarter and half of the budget, where the common start is behind, the whole of it, and the target."""
+    earlier = {count for count in (trials // 4, trials // 2) if start < count < trials}
+    budgets = [Question("budget", count) for count in sorted({*earlier, trials})]
+    return [*budgets, Question("target", TARGET)]
+
+
+def judge(
+    task: str, question: Question, runs: Mapping[str, Sequence[Run]], *, trials: int, best_known: float
+) -> list[Verdict]:
+    """A verdict for each pair of tuners; `runs` by tuner."""
+    values = {name: question.values(some, trials=trials, best_known=best_known) for name, some in runs.items()}
+    pairs = [_ordered(values, *pair) for pair in itertools.combinations(values, 2)]
+    ps = [mann_whitney(values[better], values[worse]) for better, worse in pairs]
+    return [
+        Verdict(
+            task=task,
+            question=question,
+            better=better,
+            worse=worse,
+            p=p,
+            corrected=corrected,
+            superiority=superiority(values[better], values[worse]),
+            ratio=_ratio(median(values[worse]), median(values[better])),
+        )
+        for (better, worse), p, corrected in zip(pairs, ps, holm(ps), strict=True)
+    ]
+
+
+def _ordered(values: Mapping[str, Sequence[float]], first: str, second: str) -> tuple[str, str]:
+    return (first, second) if superiority(values[first], values[second]) >= 0.5 else (second, first)
+
+
+def _ratio(worse: float, better: float) -> float:
+    return 1.0 if worse == better else worse / better

@@ -1,0 +1,125 @@
+"""Verdicts as sentences: who beats whom, who cannot be told apart, and what a few seeds can say at all."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+from pegbox.comparison.runs import Run
+from pegbox.comparison.statistics import smallest_p
+from pegbox.comparison.verdicts import LEVEL, Question, Verdict
+
+
+def sentences(verdicts: Sequence[Verdict], tuners: Sequence[str]) -> list[str]:
+    """One for each question, e.g. "xgb beats random at 100 trials (p = 0.002); xgb and ga cannot be told apart".
+
+    `tuners` gives the order in which those of a group are named.
+    """
+    questions = dict.fromkeys(verdict.question for verdict in verdicts)
+    return [_sentence(question, [v for v in verdicts if v.question == question], tuners) for question in questions]
+
+
+def remarks(runs: Mapping[str, Sequence[Run]], *, trials: int) -> list[str]:
+    """What a reader has to know before believing the sentences; `runs` of one task by tuner."""
+    notes = [note for tuner, some in runs.items() for note in (*_short(tuner, some, trials), *_dropped(tuner, some))]
+    counts = sorted(len(some) for some in runs.values())
+    if len(counts) < 2:
+        return [*notes, "One tuner: there is nothing to compare it with."]
+    if counts[-1] < 2:
+        return [*notes, "One seed: no statistics. What looks like a difference may be luck; seeds=10 is able to tell."]
+    if counts[0] < 2:
+        notes.append("A tuner with one finished seed is left out of the tests.")
+    tested = [count for count in counts if count > 1]
+    return notes + (_power(tested) if len(tested) > 1 else [])
+
+
+def _short(tuner: str, runs: Sequence[Run], trials: int) -> list[str]:
+    """Runs that ended before their trials were used up, and why."""
+    ended = [run for run in runs if len(run.curve) < trials]
+    if not ended:
+        return []
+    fewest = min(len(run.curve) for run in ended)
+    why = joined(sorted({run.stopped_because for run in ended}))
+    return [f"{tuner} ended early in {len(ended)} of {len(runs)} runs ({why}), at the earliest after {fewest} trials."]
+
+
+def _dropped(tuner: str, runs: Sequence[Run]) -> list[str]:
+    """Proposals that nobody measured: no trials, but time of the tuner."""
+    count = sum(run.dropped for run in runs)
+    return [f"{count:,} proposals of {tuner} were repetitions, or more than was asked for: left out."] if count else []
+
+
+def question_text(question: Question) -> str:
+    """What a question is about: "best after 100 trials", "trials to 95% of the best known"."""
+    if question.kind == "budget":
+        return f"best after {question.at:g} trials"
+    return f"trials to {question.at:.0%} of the best known"
+
+
+def p_text(p: float) -> str:
+    """Two digits of a p value; no test of a few dozen runs is worth more."""
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}" if p < 0.995 else "p = 1"
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names as in a sentence: a; a and b; a, b and c."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _sentence(question: Question, verdicts: Sequence[Verdict], tuners: Sequence[str]) -> str:
+    decided = [f"{_decided(verdict)} ({p_text(verdict.corrected)})" for verdict in verdicts if verdict.decided]
+    groups = _undecided([verdict for verdict in verdicts if not verdict.decided], tuners)
+    if not decided:
+        groups = [groups[0].replace(" (", f" {_place(question)} (", 1), *groups[1:]]
+    return "; ".join([*decided, *groups]) + "."
+
+
+def _decided(verdict: Verdict) -> str:
+    question = verdict.question
+    if question.kind == "budget":
+        return f"{verdict.better} beats {verdict.worse} at {question.at:g} trials"
+    return f"{verdict.better} reaches {question.at:.0%} of the best known sooner than {verdict.worse}"
+
+
+def _place(question: Question) -> str:
+    return f"at {question.at:g} trials" if question.kind == "budget" else f"by their trials to {question.at:.0%}"
+
+
+def _undecided(verdicts: Sequence[Verdict], tuners: Sequence[str]) -> list[str]:
+    """Groups of tuners, no two of which can be told apart: each undecided pair is in one of them at least."""
+    ps = {frozenset((verdict.better, verdict.worse)): verdict.corrected for verdict in verdicts}
+    left = dict.fromkeys(ps)
+    said: list[str] = []
+    while left:
+        group = _group(next(iter(left)), ps, tuners)
+        inside = [frozenset(pair) for pair in itertools.combinations(group, 2)]
+        lowest = p_text(min(ps[pair] for pair in inside))
+        p = lowest if len(inside) == 1 or lowest == "p = 1" else lowest.replace("=", ">=")
+        said.append(f"{joined(group)} cannot be told apart ({p})")
+        for pair in inside:
+            left.pop(pair, None)
+    return said
+
+
+def _group(pair: frozenset[str], ps: Mapping[frozenset[str], float], tuners: Sequence[str]) -> list[str]:
+    """The pair and every further tuner that cannot be told from any in the group."""
+    group = set(pair)
+    for tuner in tuners:
+        if all(frozenset((tuner, other)) in ps for other in group - {tuner}):
+            group.add(tuner)
+    return sorted(group, key=tuners.index)
+
+
+def _power(counts: Sequence[int]) -> list[str]:
+    """What p can at least be, said where that is not below the level; `counts` of seeds per tuner, ascending."""
+    pairs = math.comb(len(counts), 2)
+    low = smallest_p(counts[0], counts[1])
+    if low * pairs < LEVEL:
+        return []
+    over = f" ({min(1.0, low * pairs):.2g} when corrected for {pairs} pairs)" if pairs > 1 else ""
+    enough = next(seeds for seeds in itertools.count(2) if smallest_p(seeds, seeds) * pairs < LEVEL)
+    return [
+        f"With {counts[0]} seeds p is at least {low:.2g}{over}, so hardly anything can be told apart at {LEVEL:g}: "
+        f"take {enough} seeds or more."
+    ]

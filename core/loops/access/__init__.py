@@ -1,0 +1,1 @@
+"""Accesses of buffers: which part, by whom, and between which values an index lies."""

@@ -1,0 +1,89 @@
+"""Asking a program instead of reading it: what does it allocate, which loops stand around a statement?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pegbox.errors import LoweringError
+from pegbox.loops.access.region import read, written
+from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, Stmt, Store
+from pegbox.loops.visit import children, realizes, walk
+
+Loop = tuple[str, int, str]
+
+
+def allocations(func: Function) -> dict[str, tuple[tuple[int, ...], str, str]]:
+    """The intermediate buffers of a scheduled or lowered program: {name: (shape, dtype, scope)}."""
+    found: dict[str, tuple[tuple[int, ...], str, str]] = {}
+    for buffer in (*func.allocs, *(s.buffer for s in walk(func.body) if isinstance(s, Alloc))):
+        name, count = buffer.name, 0
+        while name in found and found[name] != (buffer.shape, buffer.dtype, buffer.scope):
+            # A tail has allocations of its own; those that are the same are told once.
+            count += 1
+            name = f"{buffer.name}_{count}"
+        found[name] = (buffer.shape, buffer.dtype, buffer.scope)
+    return found
+
+
+def origins_of(func: Function) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each block of a scheduled program, with the names of the buffers that it writes."""
+    return tuple(
+        (r.block.name, tuple(dict.fromkeys(w.buffer.name for w in r.block.writes))) for r in realizes(func.body)
+    )
+
+
+def loops_around(func: Function, name: str, *, init: bool = False) -> list[Loop]:
+    """See `Function.loops`."""
+    known = dict(func.origins)
+    blocks = {p[-1].block.name: p for p in _paths(func.body, ()) if isinstance(p[-1], BlockRealize)}
+    base = name.removesuffix("_init")
+    if name not in known and name not in blocks and (base in known or base in blocks):
+        name, init = base, init or base != name
+    if name in blocks:
+        return _loops(blocks[name]) if not init else _refuse_init(func, name, "before lowering, its init has no loops")
+    buffers = known.get(name, (name,))
+    stores = [p for p in _paths(func.body, ()) if _writes(p[-1], buffers)]
+    if not stores:
+        raise _unknown(func, name, [*known, *blocks])
+    # Of a reduction, its update counts, unless its init is asked for; a block NAME_init has nothing else.
+    starts = [p for p in stores if not _updates(p[-1])]
+    updates = [p for p in stores if _updates(p[-1])]
+    if init and not (starts and updates):
+        _refuse_init(func, name, "it is no reduction")
+    own_init = init or (name.endswith("_init") and name in known)
+    return _loops((starts if own_init else updates or stores)[0])
+
+
+def _refuse_init(func: Function, name: str, why: str) -> list[Loop]:
+    raise LoweringError(f"{func.name}: {name} has no init to show: {why}; ask without init")
+
+
+def _unknown(func: Function, name: str, names: Sequence[str]) -> LoweringError:
+    there = ", ".join(dict.fromkeys(names))
+    if any(buffer.name == name for buffer in func.params):
+        return LoweringError(f"{func.name}: {name} is an input, no statement writes it; there are {there}")
+    return LoweringError(
+        f"{func.name}: no block or buffer is called {name!r} (a stage that was inlined has no loops of its own); "
+        f"there are {there}"
+    )
+
+
+def _writes(stmt: Stmt, names: Sequence[str]) -> bool:
+    return not isinstance(stmt, BlockRealize) and any(region.buffer.name in names for region in written(stmt))
+
+
+def _updates(stmt: Stmt) -> bool:
+    own = {region.buffer for region in written(stmt)}
+    return any(region.buffer in own for region in read(stmt))
+
+
+def _paths(stmt: Stmt, above: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
+    here = (*above, stmt)
+    if isinstance(stmt, Store | Evaluate | BlockRealize):
+        yield here
+    for child in children(stmt):
+        yield from _paths(child, here)
+
+
+def _loops(path: tuple[Stmt, ...]) -> list[Loop]:
+    return [(s.var.name, s.extent, str(s.kind)) for s in path if isinstance(s, For)]

@@ -1,0 +1,1 @@
+"""How blocks combine values: the reducers, how they are recognised and written down."""

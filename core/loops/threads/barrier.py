@@ -1,0 +1,155 @@
+"""Barriers in programs that say only what each thread does: loops over threads are cut where these wait.
+
+    for tx in thread range(4):                   for tx in thread range(4):
+        S[tx] = A[tx]                                S[tx] = A[tx]
+        B[tx] = S[3 - tx]                        for tx in thread range(4):
+                                                     B[tx] = S[3 - tx]
+
+On a GPU a barrier stands between a write to shared memory and the reads of other threads. Here each step that writes
+what threads use together gets loops over the threads for itself, so that the result can be read loop by loop (see
+`pegbox.loops.threads.axes`). Where it cannot be shown that this keeps threads out of each other's way, the program is
+refused: a step may write only what no other thread touches in the same step. (The cuts are those of MCUDA; see
+`pegbox.loops.threads.cooperation`.)
+"""
+
+from __future__ import annotations
+
+from pegbox.errors import LoweringError
+from pegbox.expr.nodes import Buffer, Var
+from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, Stmt
+from pegbox.loops.threads.axes import is_shared
+from pegbox.loops.threads.conflict import Use, crossing, nests, own_loops
+from pegbox.loops.threads.cooperation import Kernel, Piece, tops
+from pegbox.loops.threads.private_copy import is_plain, is_pure
+from pegbox.loops.visit import path_to, walk, walk_nest
+
+_REMEDY = "write what each step makes into a buffer of its own, in a block of its own"
+
+
+def cut_at_barriers(func: Function) -> Function:
+    """The program with a loop over the threads for each step between two barriers, if threads use memory together.
+
+    Raises:
+        LoweringError: it cannot be shown that the result is what the threads would make.
+    """
+    tried: set[Var] = set()
+    while crossing(func) and (top := next(tops(func.body, tried), None)) is not None:
+        tried.add(top.var)
+        cut = _Barriers(func, top).done()
+        if cut is not None:
+            tried |= {node.var for node in walk(cut.body) if isinstance(node, For)} - _loops(func)
+            func = cut
+    for buffer, loop in crossing(func).items():
+        where = "outside of conditions" if buffer in func.allocs else "and make them with T.alloc_buffer"
+        raise LoweringError(
+            f"threads of {loop.var.name} touch elements of {buffer.name} that others write, where no barrier can stand "
+            f"in between; {_REMEDY}, {where}"
+        )
+    return func
+
+
+def _loops(func: Function) -> set[Var]:
+    return {node.var for node in walk(func.body) if isinstance(node, For)}
+
+
+class _Barriers(Kernel):
+    """The nest below `top`, in which threads use some buffers together."""
+
+    def __init__(self, func: Function, top: For) -> None:
+        super().__init__(func, top)
+        self.nest = next(nest for nest in nests(func) if nest.top is top)
+        self.together = frozenset(self.nest.all_together(func))
+
+    def _is_apart(self, piece: Piece) -> bool:
+        return super()._is_apart(piece) or bool(piece.writes() & self.together)
+
+    def _depends(self, piece: Piece, other: Piece) -> bool:
+        # What stands between barriers is the same for all threads that share it.
+        same = {b for b in self.together if all(is_shared(b.scope, loop) for loop in piece.threads)}
+        return bool((piece.reads() | piece.writes()) & (other.writes() - same))
+
+    def done(self) -> Function | None:
+        """The function with the nest cut, or None where no thread waits in it.
+
+        Raises:
+            LoweringError: cutting cannot be shown to be right.
+        """
+        if not self.together:
+            return None
+        for node in (use.stmt for use in self.nest.uses if not isinstance(use.stmt, BlockRealize)):
+            raise self._fault(f"the statement {str(node).strip()} stands outside of blocks", "put it into a block")
+        for alloc in (node for node in walk_nest(self.top) if isinstance(node, Alloc)):
+            raise self._fault(f"{alloc.buffer.name} is made inside of it", "use T.alloc_buffer, outside of all loops")
+        return super().done()
+
+    def _fault(self, problem: str, remedy: str = _REMEDY) -> LoweringError:
+        names = ", ".join(sorted(b.name for b in self.together if self.nest.users(b)))
+        return LoweringError(
+            f"the threads of {self.top.var.name} use {names} together and wait for each other, but {problem}; {remedy}"
+        )
+
+    def _copies(self) -> dict[Buffer, tuple[For, ...]]:
+        found: dict[Buffer, tuple[For, ...]] = {}
+        blocks = [node for node in walk_nest(self.func.body) if isinstance(node, BlockRealize)]
+        for buffer in dict.fromkeys(b for piece in self.pieces for b in piece.writes()):
+            users = [r for r in blocks if any(x.buffer is buffer for x in (*r.block.reads, *r.block.writes))]
+            inside = [r for r in users if id(r) in self.of_block]
+            private = buffer not in self.func.params and len(inside) == len(users)
+            if buffer in self.together:
+                self._check_steps(buffer)
+            elif private and self._in_one_segment(inside):
+                continue
+            loops = self._copied(buffer, private)
+            if loops:
+                each = [self.of_block[id(r)].each for r in inside]
+                if not private or not all(loop.var in e for loop in loops for e in each):
+                    raise self._fault(f"{buffer.name} is used by others too, and no thread has elements of its own")
+                if not all(map(is_plain, inside)):
+                    raise self._fault(f"{buffer.name} is touched by more than loads and stores")
+                found[buffer] = loops
+        return found
+
+    def _copied(self, buffer: Buffer, private: bool) -> tuple[For, ...]:
+        """The loops whose threads would get in each other's way, with one buffer for all."""
+        users = self.nest.users(buffer)
+        loops = dict.fromkeys(x for use in users for x in use.threads if x.extent > 1)
+        own = self.nest.own(buffer, loops)
+        loose = [x for x in loops if x.var not in own]
+        if buffer in self.together:
+            return tuple(x for x in loose if not is_shared(buffer.scope, x))
+        writers = [self.of_block[id(use.stmt)] for use in users if use.stores(buffer)]
+        pure = all(isinstance(use.stmt, BlockRealize) and is_pure(use.stmt) for use in users if use.stores(buffer))
+        loose = [x for x in loose if not (pure and all(x.var not in p.each for p in writers))]
+        if not private and pure and len(users) == 1:
+            return ()  # the last thread wins, as it did
+        return tuple(loose)
+
+    def _check_steps(self, buffer: Buffer) -> None:
+        """Between two barriers, each thread writes elements of its own, or one of them does it."""
+        for use in self.nest.users(buffer):
+            if use.stores(buffer):
+                self._check_step(buffer, use, self.of_block[id(use.stmt)])
+
+    def _check_step(self, buffer: Buffer, use: Use, piece: Piece) -> None:
+        assert isinstance(use.stmt, BlockRealize)
+        name = use.stmt.block.name
+        loops = [x for x in use.threads if x.extent > 1 and is_shared(buffer.scope, x)]
+        once = [x for x in loops if x in piece.threads and x.var not in piece.each]
+        if once and not is_pure(use.stmt):
+            raise self._fault(
+                f"each of the threads of {once[0].var.name} does the same to {buffer.name} in block {name}"
+            )
+        fixed = self.nest.outside | {x.var for x in _around(self.top, piece.stmt)} - {x.var for x in piece.threads}
+        regions = [t.region for t in use.of(buffer) if t.stores]
+        own = own_loops(regions, [x.var for x in loops], fixed, self.nest.ranges)
+        for loop in loops:
+            if loop in once or loop.var in own or use.only(loop.var) is not None or use.adds_up(loop.var):
+                continue
+            raise self._fault(
+                f"several threads of {loop.var.name} may write one element of {buffer.name} in block {name}"
+            )
+
+
+def _around(top: For, target: Stmt) -> list[For]:
+    """The loops from `top` down to a statement below it."""
+    return [node for node in path_to(top, target) if isinstance(node, For) and node is not target]

@@ -1,0 +1,230 @@
+"""Which shared memory do threads use together: does one read or write elements that another one writes?
+
+Below one loop over the threads of a block, such values are only right between barriers. Where each thread has elements
+of its own, or all threads write the same values, the loop can be read one iteration after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+
+from pegbox.expr.affine import Linear
+from pegbox.expr.bounds import linear_bounds
+from pegbox.expr.build import conjuncts
+from pegbox.expr.distinct import determined
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
+from pegbox.expr.simplify import simplified_linear
+from pegbox.expr.visit import free_vars, loads
+from pegbox.loops.access.access import Ranges, Touch, touched
+from pegbox.loops.access.interval import Interval, Relaxation, caps_of, interval
+from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, If, Region, Stmt, Store
+from pegbox.loops.threads.axes import in_block, is_shared
+from pegbox.loops.visit import children, expressions, walk
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Use:
+    """A block (or a statement outside of blocks) below thread loops, with the tests around it and what it touches."""
+
+    stmt: Stmt
+    threads: tuple[For, ...]
+    tests: tuple[Expr, ...]
+    touches: tuple[Touch, ...]
+
+    def of(self, buffer: Buffer) -> list[Touch]:
+        return [t for t in self.touches if t.region.buffer is buffer]
+
+    def stores(self, buffer: Buffer) -> bool:
+        return any(t.stores for t in self.of(buffer))
+
+    def mentions(self, var: Var) -> bool:
+        """Does what is done depend on the variable?"""
+        if any(var in free_vars(test) for test in self.tests):
+            return True
+        if not isinstance(self.stmt, BlockRealize):
+            return any(var in free_vars(e) for e in expressions(self.stmt))
+        block = self.stmt.block
+        used = {v for child in children(self.stmt) for s in walk(child) for e in expressions(s) for v in free_vars(e)}
+        bound = [e for it, e in zip(block.iters, self.stmt.values, strict=True) if it.is_reduce or it.var in used]
+        return any(var in free_vars(e) for e in (*bound, self.stmt.predicate))
+
+    def only(self, var: Var) -> int | None:
+        """The single iteration of a loop that the tests leave, if they do."""
+        predicate = [self.stmt.predicate] if isinstance(self.stmt, BlockRealize) else []
+        for part in (p for test in (*self.tests, *predicate) for p in conjuncts(test)):
+            if isinstance(part, Compare) and part.a is var and isinstance(part.b, Const):
+                value = int(part.b.value)
+                if part.op == "eq" or (part.op == "lt" and value <= 1):
+                    return value if part.op == "eq" else 0
+        return None
+
+    def adds_up(self, var: Var) -> bool:
+        """Do the iterations of a loop reduce into the same elements?"""
+        if not isinstance(self.stmt, BlockRealize):
+            return False
+        bound = [(it, free_vars(v)) for it, v in zip(self.stmt.block.iters, self.stmt.values, strict=True)]
+        return any(var in v for it, v in bound if it.is_reduce) and not any(
+            var in v for it, v in bound if not it.is_reduce
+        )
+
+
+def crossing(func: Function) -> dict[Buffer, For]:
+    """The buffers that threads use together below one loop of theirs, as far as nothing else is seen, and a loop."""
+    found: dict[Buffer, For] = {}
+    for nest in nests(func) if _of_threads(func) else ():
+        found = nest.all_together(func) | found
+    return found
+
+
+def _of_threads(func: Function) -> list[Buffer]:
+    """The buffers that only the threads of one block see together."""
+    made = (*func.allocs, *(stmt.buffer for stmt in walk(func.body) if isinstance(stmt, Alloc)))
+    return [buffer for buffer in dict.fromkeys(made) if buffer.scope not in ("global", "local")]
+
+
+def nests(func: Function) -> list[Nest]:
+    """What stands below each outermost loop over the threads of a block."""
+    ranges: Ranges = {s.var: (0, s.extent - 1) for s in walk(func.body) if isinstance(s, For)}
+    return [Nest(top, outside, ranges) for top, outside in _tops(func.body, ())]
+
+
+def _tops(stmt: Stmt, outside: tuple[Var, ...]) -> Iterator[tuple[For, tuple[Var, ...]]]:
+    if isinstance(stmt, For) and in_block(stmt):
+        yield stmt, outside
+    elif not isinstance(stmt, BlockRealize):
+        below = (*outside, stmt.var) if isinstance(stmt, For) else outside
+        for child in children(stmt):
+            yield from _tops(child, below)
+
+
+class Nest:
+    """What stands below `top`; the loops `outside` are in the same iteration for all of its threads."""
+
+    def __init__(self, top: For, outside: Sequence[Var], ranges: Ranges) -> None:
+        self.top = top
+        self.outside = frozenset(outside)
+        self.ranges = ranges
+        self.uses = list(self._uses(top, (), ()))
+
+    def _uses(self, stmt: Stmt, threads: tuple[For, ...], tests: tuple[Expr, ...]) -> Iterator[Use]:
+        if isinstance(stmt, BlockRealize | Store | Evaluate):
+            yield Use(stmt, threads, tests, tuple(touched(stmt, self.ranges)))
+            return
+        if isinstance(stmt, For) and in_block(stmt):
+            threads = (*threads, stmt)
+        if isinstance(stmt, If):
+            tests = (*tests, stmt.condition)
+        for child in children(stmt):
+            yield from self._uses(child, threads, tests)
+
+    def users(self, buffer: Buffer) -> list[Use]:
+        return [use for use in self.uses if use.of(buffer)]
+
+    def all_together(self, func: Function) -> dict[Buffer, For]:
+        """The buffers of the function that the threads use together, with such a loop."""
+        found = {buffer: self.together(buffer) for buffer in _of_threads(func)}
+        return {buffer: loop for buffer, loop in found.items() if loop is not None}
+
+    def together(self, buffer: Buffer) -> For | None:
+        """A loop whose threads use the buffer together."""
+        users = self.users(buffer)
+        if all(t.stores for t in self._near(buffer)):
+            return None
+        common = [x for x in users[0].threads if x.extent > 1 and all(x in use.threads for use in users)]
+        own = self.own(buffer, common)
+        for loop in common:
+            if not is_shared(buffer.scope, loop) or loop.var in own:
+                continue
+            alone = {use.only(loop.var) for use in users}
+            if (len(alone) == 1 and None not in alone) or (len(users) == 1 and users[0].adds_up(loop.var)):
+                continue
+            if not self._uniform(buffer, loop, set()):
+                return loop
+        return None
+
+    def own(self, buffer: Buffer, threads: Iterable[For]) -> set[Var]:
+        """The loops whose iterations each have elements of their own, apart from what nobody here writes."""
+        near = [t.region for t in self._near(buffer)]
+        return own_loops(near, [x.var for x in threads], self.outside, self.ranges)
+
+    def _near(self, buffer: Buffer) -> list[Touch]:
+        """What is written, and is read where it may be written; empty where nothing is."""
+        users = self.users(buffer)
+        stores = [self._boxes(t.region, use) for use in users for t in use.of(buffer) if t.stores]
+        return [
+            t
+            for use in users
+            for t in use.of(buffer)
+            if t.stores or any(not self._apart(self._boxes(t.region, use), other) for other in stores)
+        ]
+
+    def _boxes(self, region: Region, use: Use) -> list[Interval | None]:
+        """What it comes to while everything in the nest runs."""
+        running = set(self.ranges) - self.outside
+        tests = (*use.tests, *([use.stmt.predicate] if isinstance(use.stmt, BlockRealize) else []))
+        relax = Relaxation(running, self.ranges, [cap for test in tests for cap in caps_of(test, running, self.ranges)])
+        found = [(interval(lo, relax), count) for lo, count in region.box]
+        return [x if x is None or count == 1 else x.widened(count - 1) for x, count in found]
+
+    def _apart(self, one: Sequence[Interval | None], other: Sequence[Interval | None]) -> bool:
+        for a, b in zip(one, other, strict=True):
+            gap = None if a is None or b is None else linear_bounds(a.lo.minus(b.lo), self.ranges)
+            if a is not None and b is not None and gap is not None and (gap[0] > b.width or gap[1] + a.width < 0):
+                return True
+        return False
+
+    def _uniform(self, buffer: Buffer, loop: For, seen: set[Buffer]) -> bool:
+        """Do all iterations of the loop write the same?"""
+        seen.add(buffer)
+        for use in self.uses:
+            if use.stores(buffer) and loop in use.threads:
+                used = {t.region.buffer for t in use.touches if not t.stores}
+                if use.mentions(loop.var) or not all(self._uniform(b, loop, seen) for b in used - seen):
+                    return False
+        return True
+
+
+def own_loops(regions: Sequence[Region], loops: Sequence[Var], fixed: Set[Var], ranges: Ranges) -> set[Var]:
+    """The loops of which no two iterations touch the same element, while the `fixed` ones stand still.
+
+    All regions are of one buffer. Sound, not complete.
+    """
+    settled, todo = set(fixed), list(loops)
+    while new := [var for var in todo if _selects(var, regions, settled, ranges)]:
+        # One by one: what is settled stands still when the next one is asked.
+        settled.add(new[0])
+        todo.remove(new[0])
+    return settled - fixed
+
+
+def _selects(var: Var, regions: Sequence[Region], settled: Set[Var], ranges: Ranges) -> bool:
+    columns = list(zip(*(region.box for region in regions), strict=True))
+    if any(_is_digit(var, column, settled, ranges) for column in columns):
+        return True
+    alike = [column[0][0] for column in columns if all(n == 1 and same(lo, column[0][0]) for lo, n in column)]
+    return var in determined([lo for lo in alike if not any(loads(lo))], settled, ranges)
+
+
+def _is_digit(var: Var, column: Sequence[tuple[Expr, int]], settled: Set[Var], ranges: Ranges) -> bool:
+    """Is an index a multiple of the variable everywhere, and a rest that is smaller?"""
+    forms = [simplified_linear(lo, ranges) for lo, _ in column]
+    factor = forms[0].coefficient(var)
+    if not factor or any(f.coefficient(var) != factor for f in forms):
+        return False
+    first = forms[0]
+    shared = {
+        t: c
+        for t, c in first.terms.items()
+        if t is not var and free_vars(t) <= settled and not any(loads(t)) and all(f.coefficient(t) == c for f in forms)
+    }
+    known = Linear({var: factor, **shared}, 0)
+    ends = []
+    for form, (_, count) in zip(forms, column, strict=True):
+        rest = form.add(known, -1)
+        between = linear_bounds(rest, ranges)
+        if between is None or any(var in free_vars(t) for t in rest.terms):
+            return False
+        ends += [between[0], between[1] + count - 1]
+    return max(ends) - min(ends) < abs(factor)

@@ -1,0 +1,138 @@
+"""What does a block make of a buffer while some loops stand still, and is that what another block needs?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from math import prod
+
+from pegbox.expr.affine import Linear, constant, linear
+from pegbox.expr.build import conjuncts
+from pegbox.expr.distinct import determined
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
+from pegbox.expr.simplify import simplified_linear
+from pegbox.expr.visit import free_vars, substitute
+from pegbox.loops.access.interval import Interval, Relaxation, caps_of, index_interval
+from pegbox.loops.nodes import BlockRealize, Region
+from pegbox.schedule.analysis import reduce_values, variables
+from pegbox.schedule.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Per dimension the indices that are written, each of them, as far as they lie in the buffer.
+
+    `conditions` speak of the standing loops only: where one fails nothing is written at all.
+    """
+
+    intervals: Sequence[Interval]
+    conditions: Sequence[Expr]
+
+
+def made_box(tree: Tree, maker: BlockRealize, buffer: Buffer, standing: Set[Var]) -> Box | None:
+    """What `maker` writes of `buffer` while the `standing` loops stand still; None where that is no box."""
+    running = {x.var for x in tree.ancestors(maker)} - standing
+    relax = Relaxation(running, tree.ranges, caps_of(maker.predicate, running, tree.ranges))
+    region = next(w for w in maker.block.writes if w.buffer is buffer)
+    intervals = _apart(maker, region, relax) or _filled(maker, region, relax)
+    if intervals is None:
+        return None
+    moved = [var for i in intervals for var in i.moved_by]
+    values = dict(zip((it.var for it in maker.block.iters), maker.values, strict=True))
+    whole = [
+        (simplified_linear(values[lo], tree.ranges), extent)
+        for (lo, _), extent in zip(region.box, buffer.shape, strict=True)
+        if isinstance(lo, Var)
+    ]
+    used = [relax.caps[n][0] for i in intervals for n in i.capped]
+    conditions = []
+    for part in conjuncts(maker.predicate):
+        loops = free_vars(part)
+        if _is_border(part, whole, used) or (loops <= running and not loops & set(moved)):
+            continue  # the buffer's own end, a cap that shaped the box, or the tail of a reduce loop
+        if loops & running:
+            return None
+        conditions.append(part)
+    return Box(intervals, conditions)
+
+
+def _intervals(maker: BlockRealize, region: Region, relax: Relaxation) -> list[Interval] | None:
+    found = [index_interval(lo, maker, relax) if count == 1 else None for lo, count in region.box]
+    known = [i for i in found if i is not None]
+    return known if len(known) == len(found) else None
+
+
+def _apart(maker: BlockRealize, region: Region, relax: Relaxation) -> list[Interval] | None:
+    """Intervals that make a box because each running loop moves one of them, which then takes each of its values."""
+    found = _intervals(maker, region, relax)
+    moved = [var for i in found or () for var in i.moved_by]
+    return found if found and all(i.exact for i in found) and len(set(moved)) == len(moved) else None
+
+
+def _filled(maker: BlockRealize, region: Region, relax: Relaxation) -> list[Interval] | None:
+    """Intervals that make a box because the running loops write as many different elements as it has.
+
+    So do the digits of a fused loop. What a predicate cuts off does not count: the caller asks whether that matters.
+    """
+    found = _intervals(maker, region, Relaxation(relax.running, relax.ranges))
+    if found is None:
+        return None
+    moved = frozenset[Var]().union(*(i.moved_by for i in found))
+    if prod(relax.ranges[v][1] + 1 for v in moved) != prod(i.width + 1 for i in found):
+        return None
+    bound = dict(zip((it.var for it in maker.block.iters), maker.values, strict=True))
+    indices = [substitute(lo, bound) for lo, _ in region.box]
+    standing = set(relax.ranges) - relax.running
+    return found if moved <= determined(indices, standing, relax.ranges) else None
+
+
+def _is_border(part: Expr, whole: Sequence[tuple[Linear, int]], used: Sequence[Mapping[Expr, int]]) -> bool:
+    """Does a part of a predicate only say that a written index (`whole`, with extents) lies inside the buffer?"""
+    if not (isinstance(part, Compare) and isinstance(part.b, Const)):
+        return False
+    gap = linear(part.a).add(constant(part.b.whole), -1)
+    if part.op == "lt":
+        return linear(part.a).terms in used or any(gap == form.add(constant(n), -1) for form, n in whole)
+    return part.op == "ge" and any(gap.terms == form.terms and gap.const >= form.const for form, _ in whole)
+
+
+def provides(tree: Tree, maker: BlockRealize, buffer: Buffer, user: BlockRealize) -> bool:
+    """Within one iteration of the loops that both stand in: has the maker made all that the user reads?
+
+    False also when that cannot be shown.
+    """
+    around = {x.var for x in tree.ancestors(user)}
+    shared = {x.var for x in tree.ancestors(maker) if x.var in around}
+    if not any(tree.ranges[v][1] > 0 for v in shared):
+        return True
+    if any(tree.ranges[v][1] > 0 for v in variables(reduce_values(maker)) & shared):
+        return False
+    made = made_box(tree, maker, buffer, shared)
+    if made is None:
+        return False
+    known = conjuncts(user.predicate)
+    if not all(any(same(c, k) for k in known) for c in made.conditions):
+        return False
+    running = around - shared
+    relax = Relaxation(running, tree.ranges, caps_of(user.predicate, running, tree.ranges))
+    for region in user.block.reads:
+        if region.buffer is buffer:
+            for dim, (lo, count) in enumerate(region.box):
+                if not _within(index_interval(lo, user, relax), count, made.intervals[dim], buffer.shape[dim]):
+                    return False
+    return True
+
+
+def _within(needed: Interval | None, count: int, made: Interval, extent: int) -> bool:
+    if made.lo.is_const and made.lo.const <= 0 and made.lo.const + made.width >= extent - 1:
+        return True
+    if needed is None:
+        return False
+    lo, width = needed.lo, needed.width + count - 1
+    if lo.is_const:
+        # Reads outside of the buffer are guarded in the body.
+        first, last = max(lo.const, 0), min(lo.const + width, extent - 1)
+        lo, width = constant(first), max(last - first, 0)
+    gap = lo.minus(made.lo)
+    return gap.is_const and gap.const >= 0 and gap.const + width <= made.width

@@ -1,0 +1,104 @@
+"""What a block variable has to run over, so that a block computes what its consumers need at a place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pegbox.expr.affine import Linear, constant
+from pegbox.expr.bounds import Ranges, linear_bounds
+from pegbox.expr.build import conjuncts
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.visit import free_vars
+from pegbox.loops.access.interval import Interval, Relaxation, caps_of, index_interval
+from pegbox.loops.digits import digits_of, joined
+from pegbox.loops.nodes import Block, BlockRealize
+from pegbox.schedule.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What a block variable has to run over: `lo + loop` for `loop` in `range(extent)`; is a guard needed?"""
+
+    lo: Linear
+    extent: int
+    guard_low: bool = False
+    guard_high: bool = False
+
+
+def span(needed: Interval | None, extent: int, ranges: Ranges) -> Span:
+    """The part of the domain `range(extent)` that an interval covers; the whole domain for None."""
+    whole = Span(constant(0), extent)
+    if needed is None or needed.width + 1 >= extent:
+        return whole
+    if needed.lo.is_const:
+        first, last = max(needed.lo.const, 0), min(needed.lo.const + needed.width, extent - 1)
+        # An index that is never valid (all of it is guarded): one iteration is the least that a loop can have.
+        return Span(constant(first), last - first + 1) if first <= last else Span(constant(0), 1)
+    between = linear_bounds(needed.lo, ranges)
+    low = between is None or between[0] < 0
+    high = between is None or between[1] + needed.width >= extent
+    return Span(needed.lo, needed.width + 1, low, high)
+
+
+def own_span(made: Interval, extent: int, ranges: Ranges) -> Span:
+    """Exactly the interval, as far as it lies in the domain `range(extent)`: never more than that."""
+    if made.lo.is_const:
+        return span(made, extent, ranges)
+    between = linear_bounds(made.lo, ranges)
+    low = between is None or between[0] < 0
+    high = between is None or between[1] + made.width >= extent
+    return Span(made.lo, made.width + 1, low, high)
+
+
+def common_conditions(readers: list[BlockRealize], standing: set[Var]) -> list[Expr]:
+    """Where a part of all readers' predicates fails that speaks of outer loops only, nothing is needed."""
+    first, *others = (conjuncts(r.predicate) for r in readers)
+    return [
+        part
+        for part in first
+        if free_vars(part) <= standing and all(any(same(part, p) for p in parts) for parts in others)
+    ]
+
+
+def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], standing: set[Var]) -> dict[Var, Span]:
+    """For each variable that indexes what the block writes: the values that the readers need meanwhile."""
+    domains = {it.var: it.extent for it in block.iters if not it.is_reduce}
+    spans: dict[Var, Span] = {}
+    read = {region.buffer for reader in readers for region in reader.block.reads}
+    for region in block.writes:
+        if region.buffer not in read:
+            continue  # of what nobody reads, any part will do
+        for dim, (lo, count) in enumerate(region.box):
+            if not isinstance(lo, Var) or lo not in domains or count != 1:
+                continue
+            needed = span(_hull(tree, region.buffer, dim, readers, standing), domains[lo], tree.ranges)
+            known = spans.get(lo)
+            # Several outputs, or one variable in two dimensions: what does not agree needs the whole domain.
+            spans[lo] = needed if known is None or known == needed else span(None, domains[lo], tree.ranges)
+        for var, digits in digits_of([lo for lo, _ in region.box]).items():
+            if var in domains and all(count == 1 for _, count in region.box):
+                hulls = {dim: _hull(tree, region.buffer, dim, readers, standing) for dim, _ in digits}
+                agreed = joined(digits, hulls) if len(block.writes) == 1 and var not in spans else None
+                spans[var] = span(agreed, domains[var], tree.ranges)
+    return spans
+
+
+def _hull(tree: Tree, buffer: object, dim: int, readers: list[BlockRealize], standing: set[Var]) -> Interval | None:
+    hull: Interval | None = None
+    for reader in readers:
+        running = {x.var for x in tree.ancestors(reader)} - standing
+        relax = Relaxation(running, tree.ranges, caps_of(reader.predicate, running, tree.ranges))
+        for region in reader.block.reads:
+            if region.buffer is not buffer:
+                continue
+            lo, count = region.box[dim]
+            found = index_interval(lo, reader, relax)
+            if found is None:
+                return None
+            if count > 1:
+                found = Interval(found.lo, found.width + count - 1, False, found.moved_by)
+            hull = found if hull is None else hull.hull(found)
+            if hull is None:
+                return None
+    return hull

@@ -1,0 +1,106 @@
+"""Parameters of which a program keeps what the caller put there: a copy of such a buffer starts out wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+
+from pegbox.errors import ExprError
+from pegbox.expr.build import TRUE, add, logical_not
+from pegbox.expr.equal import same
+from pegbox.expr.index_layout import covers
+from pegbox.expr.index_map import IndexMap
+from pegbox.expr.nodes import Buffer, Expr, Var
+from pegbox.expr.visit import free_vars, substitute
+from pegbox.loops.access.region import read, written
+from pegbox.loops.nodes import Alloc, BlockRealize, For, If, Region, Seq, Stmt
+from pegbox.loops.visit import children, walk
+from pegbox.schedule.tree import Tree
+
+Domain = dict[Var, int]
+
+
+def kept(tree: Tree, buffer: Buffer, partial: Container[str]) -> str | None:
+    """What elements of a parameter keep, or go on from, when the program is done; None where all of it is made anew.
+
+    Blocks that write a part of a buffer, each element of it, keep nothing of what they write.
+
+    Args:
+        partial: the blocks whose loops do not visit all of their domain.
+    """
+    writers = tree.writers(buffer)
+    if buffer not in tree.func.params or not any(_is_odd(w, buffer) for w in writers):
+        return None
+    again = [w.block.name for w in writers if _goes_on(w.block.body, buffer) and w.block.init is None]
+    fresh = [w for w in writers if w.block.name not in again and w.block.name not in partial]
+    try:
+        if covers([place for w in fresh for place in _places(w, buffer)], buffer.shape):
+            return None
+    except ExprError:  # places that are read from memory
+        pass
+    if again:
+        return f"{again[0]} goes on from what the caller has put in {buffer.name}"
+    odd = next(w.block.name for w in writers if _is_odd(w, buffer))
+    return f"{odd} may leave elements of {buffer.name} as they are, with what the caller has put there"
+
+
+def _is_odd(writer: BlockRealize, buffer: Buffer) -> bool:
+    """Does the block go on from what is there, store under conditions, or state boxes that it need not fill?"""
+    block = writer.block
+    boxes = any(n > 1 for w in block.writes if w.buffer is buffer for _, n in w.box)
+    below = list(walk(block.body))
+    return boxes or any(isinstance(s, If | BlockRealize) for s in below) or _goes_on(block.body, buffer)
+
+
+def _goes_on(stmt: Stmt, buffer: Buffer) -> bool:
+    """Does a statement read the buffer, other than to go on from its own start?"""
+    if isinstance(stmt, BlockRealize) and stmt.block.init is not None:
+        return False
+    if any(region.buffer is buffer for region in read(stmt)) and not isinstance(stmt, BlockRealize):
+        return True
+    return any(_goes_on(child, buffer) for child in children(stmt))
+
+
+def _places(writer: BlockRealize, buffer: Buffer) -> Iterator[tuple[IndexMap, tuple[int, ...]]]:
+    """The places that a block writes whatever happens."""
+    domain: Domain = {it.var: it.extent for it in writer.block.iters}
+    for region in _stores(writer.block.body, {}, domain):
+        if region.buffer is buffer:
+            inside = [(Var(f"e{dim}"), n) for dim, (_, n) in enumerate(region.box)]
+            indices = [add(lo, var) if n > 1 else lo for (lo, _), (var, n) in zip(region.box, inside, strict=True)]
+            used = set().union(*map(free_vars, indices))
+            mine = [(var, n) for var, n in (*domain.items(), *inside) if var in used]
+            yield IndexMap([var for var, _ in mine], indices), tuple(n for _, n in mine)
+
+
+def _stores(stmt: Stmt, values: Mapping[Var, Expr], domain: Domain) -> list[Region]:
+    """The stores that happen whatever the data is, over the variables in `domain`, which gets those of loops inside."""
+    match stmt:
+        case For(var, extent, body):
+            domain[var] = extent
+            return _stores(body, values, domain)
+        case Alloc():
+            return _stores(stmt.body, values, domain)
+        case Seq(stmts):
+            sure = [region for each in stmts for region in _stores(each, values, domain)]
+            tests = [each for each in stmts if isinstance(each, If)]
+            return sure + [r for n, one in enumerate(tests) for r in _in_both(one, tests[n + 1 :], values, domain)]
+        case If():
+            return []
+        case BlockRealize(bound, block, predicate):
+            inner = {it.var: substitute(v, values) for it, v in zip(block.iters, bound, strict=True)}
+            return _stores(block.body, {**values, **inner}, domain) if predicate is TRUE else []
+        case _:
+            return [Region(r.buffer, tuple((substitute(lo, values), n) for lo, n in r.box)) for r in written(stmt)]
+
+
+def _in_both(one: If, others: Sequence[If], values: Mapping[Var, Expr], domain: Domain) -> list[Region]:
+    """What is stored if the condition holds, and if not: `else` is a test of its own."""
+    otherwise = logical_not(one.condition)
+    branches = [other.then for other in others if same(other.condition, otherwise)]
+    missed = [region for branch in branches for region in _stores(branch, values, domain)]
+    return [r for r in _stores(one.then, values, domain) if any(_equal(r, other) for other in missed)]
+
+
+def _equal(one: Region, other: Region) -> bool:
+    pairs: Sequence[tuple[tuple[Expr, int], tuple[Expr, int]]] = list(zip(one.box, other.box, strict=False))
+    return one.buffer is other.buffer and all(same(a, b) and n == m for (a, n), (b, m) in pairs)

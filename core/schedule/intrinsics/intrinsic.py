@@ -1,0 +1,228 @@
+"""Tensor intrinsics: what a nest computes, and the statements that compute it at once.
+
+The description is a program of one nest; its parameters are the operands, as large as the tile. The statements speak of
+the same buffers. `tensorize` puts them in the place of a nest that computes the same (`intrinsic_match`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from pegbox.errors import ScheduleError
+from pegbox.expr.bounds import bounds
+from pegbox.expr.nodes import Buffer
+from pegbox.loops.access.interval import Relaxation, index_interval
+from pegbox.loops.access.region import read, written
+from pegbox.loops.foreign import CLibrary, CSource, ForeignCode, code_of
+from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, Region, Stmt
+from pegbox.loops.passes.flatten import flatten_blocks
+from pegbox.loops.passes.init import lower_inits
+from pegbox.loops.visit import children, realizes, replace_buffer
+
+
+@dataclass(frozen=True, eq=False)
+class TensorIntrin:
+    """`description` says what is computed; `body` computes it.
+
+    Of a reduction that the description starts itself, `body` starts too. For one whose loops go on outside of the tile
+    there are `update`, which adds up, and `reset`, which starts (without one, `body` does the first step).
+    All of them speak of the description's parameters. `code` are C functions that they call.
+    """
+
+    name: str
+    description: Function
+    body: Stmt | None
+    reset: Stmt | None = None
+    update: Stmt | None = None
+    code: tuple[ForeignCode, ...] = ()
+
+    @staticmethod
+    def register(
+        name: str,
+        desc: Function,
+        impl: Function,
+        override: bool = False,
+        *,
+        code: CSource | CLibrary | Iterable[ForeignCode] = (),
+    ) -> TensorIntrin:
+        """Make an intrinsic known by name.
+
+        Args:
+            desc: a program of one nest around one block that says what is computed.
+            impl: a program with the same parameters, in the same order, that computes it.
+            code: the C functions that `impl` calls.
+
+        Raises:
+            ScheduleError: the name is taken, the parameters differ, or `desc` or `impl` is malformed.
+        """
+        intrin = TensorIntrin(name, desc, _in_terms_of(name, desc, impl), code=(*code_of(impl), *_several(code)))
+        return intrin.registered(override=override)
+
+    def registered(self, *, override: bool = False) -> TensorIntrin:
+        """Check it, and make it known by its name.
+
+        Raises:
+            ScheduleError: the name is taken, or description or statements are malformed.
+        """
+        if not isinstance(self.name, str) or not self.name:
+            raise ScheduleError(f"tensor intrinsic {self.name!r}: a name is a string that is not empty; give one")
+        if self.name in _REGISTRY and not override:
+            raise ScheduleError(
+                f"tensor intrinsic {self.name!r} is registered already; give override=True, or a new name"
+            )
+        _check(self)
+        _REGISTRY[self.name] = self
+        return self
+
+    @staticmethod
+    def is_registered(name: str) -> bool:
+        """Is the name taken?"""
+        return name in _REGISTRY
+
+    @staticmethod
+    def get(name: str) -> TensorIntrin:
+        """The intrinsic of that name; shipped ones are made when first asked for.
+
+        Raises:
+            ScheduleError: there is none.
+        """
+        if name not in _REGISTRY:
+            for maker in MAKERS:
+                if (made := maker(name)) is not None:
+                    return made.registered()
+            shipped = "vpdpbusd, dpbf16ps, float32_tile_MxNxK (numbers for M, N, K)"
+            known = ", ".join(sorted(_REGISTRY)) or "none"
+            raise ScheduleError(
+                f"no tensor intrinsic is called {name!r}; registered: {known}; shipped: {shipped}; "
+                "make one with tir.TensorIntrin.register or te.decl_tensor_intrin"
+            )
+        return _REGISTRY[name]
+
+
+_REGISTRY: dict[str, TensorIntrin] = {}
+
+# Shipped families: each gives the intrinsic of a name, or None.
+MAKERS: list[Callable[[str], TensorIntrin | None]] = []
+
+
+def _several(code: CSource | CLibrary | Iterable[ForeignCode]) -> tuple[ForeignCode, ...]:
+    return (code,) if isinstance(code, CSource | CLibrary) else tuple(code)
+
+
+def plain(func: Function) -> Stmt:
+    """The body of a program without blocks, with its intermediate buffers allocated around."""
+    stmt = flatten_blocks(lower_inits(func)).body
+    for buffer in reversed(func.allocs):
+        stmt = Alloc(buffer, stmt)
+    return stmt
+
+
+def _in_terms_of(name: str, desc: Function, impl: Function) -> Stmt:
+    """The statements of `impl` on the buffers of `desc`."""
+    for func in (desc, impl):
+        if not isinstance(func, Function):
+            raise ScheduleError(f"tensor intrinsic {name!r}: {func!r} is no program; give functions of the loop IR")
+    mine, theirs = ([(b.shape, b.dtype) for b in f.params] for f in (desc, impl))
+    if mine != theirs:
+        raise ScheduleError(
+            f"tensor intrinsic {name!r}: the description takes {_params(desc)}, the implementation {_params(impl)}; "
+            "give both the same parameters in the same order"
+        )
+    return replace_buffer(plain(impl), dict(zip(impl.params, desc.params, strict=True)))
+
+
+def _params(func: Function) -> str:
+    return ", ".join(f"{b.name}: {b.dtype}{list(b.shape)}" for b in func.params)
+
+
+def described(intrin: TensorIntrin) -> tuple[list[For], BlockRealize]:
+    """The loops of the description and its block; a block without variables around them says nothing.
+
+    Raises:
+        ScheduleError: it is not one nest around one block.
+    """
+    loops: list[For] = []
+    node: Stmt = intrin.description.body
+    while True:
+        if isinstance(node, For):
+            loops.append(node)
+            node = node.body
+        elif isinstance(node, BlockRealize) and not node.block.iters and any(True for _ in realizes(node.block.body)):
+            node = node.block.body
+        else:
+            break
+    if not isinstance(node, BlockRealize) or any(True for _ in realizes(node.block.body)):
+        raise ScheduleError(
+            f"tensor intrinsic {intrin.name!r}: the description is not one nest around one block:\n"
+            f"{intrin.description}remedy: describe one computation, with a block in the innermost loop"
+        )
+    return loops, node
+
+
+def _check(intrin: TensorIntrin) -> None:
+    """The statements stay inside of the operands, and write only what the description writes: all of it."""
+    loops, realize = described(intrin)
+    _check_whole(intrin, loops, realize)
+    own = {w.buffer for w in realize.block.writes}
+    for part in (intrin.body, intrin.reset, intrin.update):
+        if part is not None:
+            _check_accesses(intrin, part, own, {}, set(intrin.description.params))
+
+
+def _check_whole(intrin: TensorIntrin, loops: list[For], realize: BlockRealize) -> None:
+    """Raises ScheduleError: the operands are larger than what the description touches of them, or have holes there."""
+    relax = Relaxation({x.var for x in loops}, {x.var: (0, x.extent - 1) for x in loops})
+    for buffer in intrin.description.params:
+        stores = any(w.buffer is buffer for w in realize.block.writes)
+        found = [r for r in (realize.block.writes if stores else realize.block.reads) if r.buffer is buffer]
+        boxes = [[index_interval(lo, realize, relax) for lo, _ in region.box] for region in found]
+        if not boxes or any(i is None or not i.lo.is_const or (stores and not i.exact) for box in boxes for i in box):
+            raise _not_whole(intrin, buffer)
+        for dim, extent in enumerate(buffer.shape):
+            spans = [(i.lo.const, i.lo.const + i.width) for box in boxes if (i := box[dim]) is not None]
+            if min(lo for lo, _ in spans) != 0 or max(hi for _, hi in spans) != extent - 1:
+                raise _not_whole(intrin, buffer)
+        moved = [var for box in boxes for i in box if i is not None for var in i.moved_by]
+        if stores and (len(boxes) > 1 or len(moved) != len(set(moved))):
+            raise _not_whole(intrin, buffer)
+
+
+def _not_whole(intrin: TensorIntrin, buffer: Buffer) -> ScheduleError:
+    return ScheduleError(
+        f"tensor intrinsic {intrin.name!r}: the description does not touch {buffer!r} as a whole, element by element:\n"
+        f"{intrin.description}remedy: give each operand the shape of what the description reads or writes of it"
+    )
+
+
+def _check_accesses(
+    intrin: TensorIntrin, stmt: Stmt, own: set[Buffer], ranges: dict[object, tuple[int, int]], known: set[Buffer]
+) -> None:
+    if isinstance(stmt, For):
+        ranges = {**ranges, stmt.var: (0, stmt.extent - 1)}
+    if isinstance(stmt, Alloc):
+        known, own = known | {stmt.buffer}, own | {stmt.buffer}
+    for stores, regions in ((False, read(stmt)), (True, written(stmt))):
+        for region in regions:
+            problem = _problem(region, stores, own, ranges, known)
+            if problem:
+                raise ScheduleError(f"tensor intrinsic {intrin.name!r}: its statements {problem}; in\n{stmt}")
+    for child in children(stmt):
+        _check_accesses(intrin, child, own, ranges, known)
+
+
+def _problem(
+    region: Region, stores: bool, own: set[Buffer], ranges: dict[object, tuple[int, int]], known: set[Buffer]
+) -> str:
+    buffer = region.buffer
+    if buffer not in known:
+        return f"use {buffer!r}, which is no operand of the description"
+    if stores and buffer not in own:
+        return f"write {buffer.name}, which the description only reads"
+    if len(region.box) != len(buffer.shape):
+        return f"give {buffer!r} {len(region.box)} indices"
+    for (lo, count), extent in zip(region.box, buffer.shape, strict=True):
+        between = bounds(lo, ranges)  # type: ignore[arg-type]
+        if between is None or between[0] < 0 or between[1] + count > extent:
+            return f"may leave {buffer!r} at the index {lo}, {count} element(s) from there"
+    return ""

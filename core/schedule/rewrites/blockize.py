@@ -1,0 +1,217 @@
+"""A nest as a block of its own: the loops inside of it become the block's inside, the ones outside move whole tiles.
+
+Each variable of the block inside is `outer part + inner part`, where the inner part counts the elements of a tile and
+the outer one goes in steps of whole tiles (the division of iteration spaces in TensorIR, Feng et al., ASPLOS 2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pegbox.errors import ScheduleError
+from pegbox.expr.affine import Linear, constant
+from pegbox.expr.bounds import Ranges
+from pegbox.expr.build import TRUE, conjuncts, index, logical_and
+from pegbox.expr.distinct import determined
+from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.printer import unused_name
+from pegbox.expr.simplify import simplified_linear
+from pegbox.expr.visit import free_vars, substitute
+from pegbox.loops.access.access import derived_regions
+from pegbox.loops.access.interval import Relaxation, interval
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, IterKind, Region, Stmt
+from pegbox.loops.visit import substitute_vars
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.tree import Tree
+
+
+@dataclass(frozen=True)
+class _Division:
+    """A variable of the block inside: `outer * tile + inner`, with `0 <= inner < tile`."""
+
+    it: BlockIter
+    outer: Linear  # in tiles
+    inner: Linear
+    tile: int
+
+
+def nest_below(tree: Tree, loop: For, what: str) -> tuple[list[For], BlockRealize]:
+    """The loops from `loop` down to the one block below it.
+
+    Raises:
+        ScheduleError: there is more than one, or something between.
+    """
+    loops: list[For] = []
+    node: Stmt = loop
+    while isinstance(node, For):
+        loops.append(node)
+        node = node.body
+    if not isinstance(node, BlockRealize):
+        raise refuse(
+            tree,
+            f"{what}: below {loops[-1].var.name} the program branches, and one nest around one block is wanted",
+            "give a loop further in, or compute the other blocks elsewhere",
+            loop.var,
+        )
+    return loops, node
+
+
+def blockized(tree: Tree, loop: For, name: str, what: str) -> BlockRealize:
+    """The block `name` that does what `loop` and everything inside of it do.
+
+    Raises:
+        ScheduleError: the loops do not divide into whole tiles.
+    """
+    loops, realize = nest_below(tree, loop, what)
+    inside = {x.var for x in loops}
+    for x in loops:
+        if x.kind is ForKind.THREAD:
+            raise refuse(
+                tree,
+                f"{what}: {x.var.name} is bound to a thread axis, and a block is what one thread does",
+                "make the block of the loops inside of the threads",
+                x.var,
+            )
+    divisions = [
+        _divide(tree, realize, it, value, inside, what)
+        for it, value in zip(realize.block.iters, realize.values, strict=True)
+    ]
+    predicate = _outer_predicate(tree, realize, inside, what)
+    block = realize.block
+    outer_iters = tuple(BlockIter(Var(f"{d.it.var.name}_o"), d.it.extent // d.tile, d.it.kind) for d in divisions)
+    values = tuple(_value(d, it.var) for d, it in zip(divisions, outer_iters, strict=True))
+    ranges = {**tree.ranges, **{it.var: (0, it.extent - 1) for it in outer_iters}}
+    bound = dict(zip((it.var for it in block.iters), values, strict=True))
+    relax = Relaxation(inside, ranges)
+    body: Stmt = BlockRealize(
+        values, Block(block.name, block.iters, block.reads, block.writes, block.body, None, block.annotations)
+    )
+    for x in reversed(loops):
+        body = x.with_body(body)
+    init = None if block.init is None else _init(tree, realize, loops, values, ranges, what)
+    reads = tuple(_region(r, bound, relax) for r in block.reads)
+    writes = tuple(_region(w, bound, relax) for w in block.writes)
+    outer = Block(name, outer_iters, reads, writes, body, init)
+    return BlockRealize(tuple(d.outer.to_expr() for d in divisions), outer, predicate)
+
+
+def _divide(tree: Tree, realize: BlockRealize, it: BlockIter, value: Expr, inside: set[Var], what: str) -> _Division:
+    form = simplified_linear(value, tree.ranges)
+    mixed = [t for t in form.terms if free_vars(t) & inside and free_vars(t) - inside]
+    if mixed:
+        raise _indivisible(tree, realize, what, f"{it.var.name} = {value}: {mixed[0]} joins loops inside and outside")
+    inner = Linear({t: c for t, c in form.terms.items() if free_vars(t) & inside}, 0)
+    outer = Linear({t: c for t, c in form.terms.items() if t not in inner.terms}, form.const)
+    reached = interval(inner.to_expr(), Relaxation(inside, tree.ranges))
+    # Of digits (from fused loops) it is not known whether all combinations occur; sums of loops must leave no gaps.
+    gaps = reached is not None and not reached.exact and all(isinstance(t, Var) for t in inner.terms)
+    if reached is None or gaps or reached.lo != constant(0):
+        raise _indivisible(
+            tree,
+            realize,
+            what,
+            f"{it.var.name} = {value}: the loops inside do not count the elements of a tile from 0 on",
+        )
+    tile = reached.width + 1
+    steps = (outer.const, *outer.terms.values())
+    if it.extent % tile or any(step % tile for step in steps):
+        raise _indivisible(
+            tree,
+            realize,
+            what,
+            f"{it.var.name} = {value}, of {it.extent}: the loops inside cover {tile}, which does not divide it",
+        )
+    whole = Linear({t: c // tile for t, c in outer.terms.items()}, outer.const // tile)
+    return _Division(it, whole, inner, tile)
+
+
+def _indivisible(tree: Tree, realize: BlockRealize, what: str, why: str) -> ScheduleError:
+    remedy = "split by factors that divide (pad_einsum makes them), and reorder the parts of each tile inside"
+    return refuse(tree, f"{what}: {why}", remedy, realize.block.name)
+
+
+def _value(division: _Division, outer: Var) -> Expr:
+    """What binds the variable of the block inside."""
+    return Linear({outer: division.tile, **division.inner.terms}, 0).to_expr()
+
+
+def _outer_predicate(tree: Tree, realize: BlockRealize, inside: set[Var], what: str) -> Expr:
+    predicate: Expr = TRUE
+    for part in conjuncts(realize.predicate):
+        if free_vars(part) & inside:
+            raise refuse(
+                tree,
+                f"{what}: where {part}, which loops inside decide: not every tile is whole",
+                "split by factors that divide, or pad the computation (pad_einsum)",
+                realize.block.name,
+            )
+        predicate = logical_and(predicate, part)
+    return predicate
+
+
+def _region(region: Region, bound: dict[Var, Expr], relax: Relaxation) -> Region:
+    """What the loops inside touch together; a whole dimension where that is no interval."""
+    box: list[tuple[Expr, int]] = []
+    for (lo, count), extent in zip(region.box, region.buffer.shape, strict=True):
+        reached = interval(substitute(lo, bound), relax)
+        box.append((index(0), extent) if reached is None else (reached.lo.to_expr(), reached.width + count))
+    return Region(region.buffer, tuple(box))
+
+
+def _init(
+    tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Sequence[Expr], ranges: Ranges, what: str
+) -> Stmt:
+    """A nest over the loops inside that select elements, which starts them."""
+    block = realize.block
+    spatial = [(it, v) for it, v in zip(block.iters, values, strict=True) if not it.is_reduce]
+    reduce = {var for it, v in zip(block.iters, values, strict=True) if it.is_reduce for var in free_vars(v)}
+    used = {var for _, v in spatial for var in free_vars(v)}
+    for x in loops:
+        if x.var in used & reduce:
+            raise refuse(
+                tree,
+                f"{what}: {x.var.name} binds spatial and reduce variables at once, so that no nest starts the elements",
+                "do not fuse spatial with reduce loops, or use decompose_reduction first",
+                x.var,
+                block.name,
+            )
+        if x.extent > 1 and x.var not in used | reduce:
+            raise refuse(
+                tree,
+                f"{what}: {x.var.name} binds no variable of {block.name}, which sums anew in each of its iterations",
+                "make the block of the loops inside of it",
+                x.var,
+                block.name,
+            )
+    told_apart = determined([v for _, v in spatial], used - {x.var for x in loops}, ranges)
+    twice = next((x for x in loops if x.extent > 1 and x.var in used - told_apart), None)
+    if twice is not None:
+        raise refuse(
+            tree,
+            f"{what}: iterations of {twice.var.name} may add to the same element of {block.name}, as where windows "
+            "overlap; the block would start it once and add to it again",
+            "make the block of the loops inside of it, or use decompose_reduction first",
+            twice.var,
+            block.name,
+        )
+    fresh: dict[Var, Expr] = {x.var: x.var.copy() for x in loops if x.var in used}
+    own = {it.var: it.var.copy() for it, _ in spatial}
+    renamed: dict[Var, Expr] = {old: new for old, new in own.items()}  # noqa: C416  (widens the value type)
+    iters = tuple(BlockIter(own[it.var], it.extent, IterKind.SPATIAL) for it, _ in spatial)
+    assert block.init is not None
+    init = substitute_vars(block.init, renamed)
+    reads, writes = derived_regions(iters, init, None)
+    start = Block(fresh_block(tree, f"{block.name}_init"), iters, reads, writes, init)
+    nest: Stmt = BlockRealize(tuple(substitute(v, fresh) for _, v in spatial), start)
+    for x in reversed(loops):
+        if x.var in fresh:
+            var = fresh[x.var]
+            assert isinstance(var, Var)
+            nest = For(var, x.extent, nest, x.kind, x.annotations)
+    return nest
+
+
+def fresh_block(tree: Tree, base: str) -> str:
+    """A block name that the program does not have."""
+    return unused_name(base, tree.names)

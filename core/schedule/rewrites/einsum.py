@@ -1,0 +1,225 @@
+"""The rewriting behind pad_einsum: a sum of products over whole tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pegbox.errors import ScheduleError
+from pegbox.expr.build import all_of, compare, const, index, select
+from pegbox.expr.dtypes import integer
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Binary, Buffer, Cast, Const, Expr, Load, Var
+from pegbox.loops.access.region import reads_and_writes
+from pegbox.loops.nodes import Block, BlockRealize, For, Stmt, Store
+from pegbox.loops.visit import replace_buffer
+from pegbox.schedule.analysis import combiner
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.rewrites.copy import assign_block, insert_at_top, whole_nest
+from pegbox.schedule.rewrites.layout import fresh_iters, is_plain_nest
+from pegbox.schedule.state.buffers import fresh_buffer_name, has_gaps
+from pegbox.schedule.tree import Tree, with_allocs
+
+_CONDITION = "pad_einsum works for sums of products of elements such as A[vi, vk] * B[vk, vj]"
+
+
+@dataclass(frozen=True)
+class _Einsum:
+    """`output[...] += product of factors`, over variables that get new extents."""
+
+    realize: BlockRealize
+    output: Store
+    factors: Sequence[Load]
+    extents: dict[Var, int]
+
+    @property
+    def name(self) -> str:
+        return self.realize.block.name
+
+    def shape(self, indices: Sequence[Expr], old: Sequence[int]) -> tuple[int, ...]:
+        """The shape of a buffer that is used at these indices, over the larger domain."""
+        return tuple(self.extents.get(i, n) if isinstance(i, Var) else n for i, n in zip(indices, old, strict=True))
+
+
+def pad_einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> Tree:
+    """See `LayoutPrimitives.pad_einsum`."""
+    einsum = _einsum(tree, realize, padding)
+    if all(einsum.extents[it.var] == it.extent for it in realize.block.iters):
+        return tree
+    copies: dict[Buffer, Buffer] = {}
+    before: list[Stmt] = []
+    for load in einsum.factors:
+        shape = einsum.shape(load.indices, load.buffer.shape)
+        if shape != load.buffer.shape and load.buffer not in copies:
+            copies[load.buffer] = _buffer(tree, load.buffer, shape, copies)
+            before.append(_padded_copy(load.buffer, copies[load.buffer]))
+    after: Stmt | None = None
+    target = einsum.output.buffer
+    shape = einsum.shape(einsum.output.indices, target.shape)
+    if shape != target.shape:
+        copies[target] = _buffer(tree, target, shape, copies)
+        after = _copy_out(copies[target], target)
+    return _assembled(tree, einsum, copies, before, after)
+
+
+def _assembled(
+    tree: Tree, einsum: _Einsum, copies: dict[Buffer, Buffer], before: Sequence[Stmt], after: Stmt | None
+) -> Tree:
+    top = tree.top_of(einsum.realize)
+    larger = replace_buffer(_larger(top, einsum), copies)
+    changed = Tree(with_allocs(Tree(tree.replace(top, larger)).func, add=tuple(copies.values())))
+    for nest in before:
+        changed = insert_at_top(changed, changed.top_of(changed.blocks[einsum.name]), nest, after=False)
+    if after is not None:
+        changed = insert_at_top(changed, changed.top_of(changed.blocks[einsum.name]), after, after=True)
+    return changed
+
+
+def _larger(stmt: Stmt, einsum: _Einsum) -> Stmt:
+    """The nest over the new extents."""
+    if isinstance(stmt, For):
+        pairs = zip(einsum.realize.values, einsum.realize.block.iters, strict=True)
+        extent = next(einsum.extents[it.var] for value, it in pairs if value is stmt.var)
+        return For(stmt.var, extent, _larger(stmt.body, einsum), stmt.kind, stmt.annotations)
+    assert isinstance(stmt, BlockRealize)
+    iters = tuple(replace(it, extent=einsum.extents[it.var]) for it in stmt.block.iters)
+    return BlockRealize(stmt.values, replace(stmt.block, iters=iters), stmt.predicate)
+
+
+def _buffer(tree: Tree, old: Buffer, shape: tuple[int, ...], taken: dict[Buffer, Buffer]) -> Buffer:
+    base = name = fresh_buffer_name(tree, f"{old.name}_pad")
+    count = 0
+    while any(b.name == name for b in taken.values()):
+        count += 1
+        name = f"{base}_{count}"
+    return Buffer(name, shape, old.dtype, "global" if old.scope == "global" else old.scope)
+
+
+def _padded_copy(source: Buffer, target: Buffer) -> Stmt:
+    iters = fresh_iters(target.shape)
+    where = tuple(it.var for it in iters)
+    pairs = zip(where, source.shape, target.shape, strict=True)
+    inside = all_of([compare("lt", v, index(n)) for v, n, larger in pairs if larger > n])
+    body = Store(target, where, select(inside, Load(source, where), const(0, target.dtype)))
+    reads, writes = reads_and_writes(body)
+    return whole_nest(Block(target.name, iters, reads, writes, body))
+
+
+def _copy_out(source: Buffer, target: Buffer) -> Stmt:
+    iters = fresh_iters(target.shape)
+    where = tuple(it.var for it in iters)
+    return whole_nest(assign_block(source.name, iters, target, where, Load(source, where)))
+
+
+def _einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> _Einsum:
+    """The parts of the block, checked.
+
+    Raises:
+        ScheduleError: it is no einsum, or the padding does not fit.
+    """
+    block = realize.block
+    sizes = [integer(p) for p in padding]
+    if len(sizes) != len(block.iters) or any(p is None or p < 1 for p in sizes):
+        names = ", ".join(it.var.name for it in block.iters)
+        raise refuse(
+            tree,
+            f"pad_einsum({block.name}): padding = {list(padding)} is no number, 1 or more, for each of {names}",
+            f"give {len(block.iters)} numbers; 1 leaves a variable as it is",
+            block.name,
+        )
+    problem = _shape_problem(tree, realize)
+    store = block.body
+    if problem or not isinstance(store, Store):
+        raise _no_einsum(tree, block.name, problem or "it has several statements", block.name)
+    factors = list(_factors(_added(store), tree, block.name))
+    extents = {it.var: -(-it.extent // (p or 1)) * (p or 1) for it, p in zip(block.iters, sizes, strict=True)}
+    einsum = _Einsum(realize, store, factors, extents)
+    _check_accesses(tree, einsum)
+    _check_output(tree, einsum)
+    _check_zero(tree, einsum)
+    return einsum
+
+
+def _no_einsum(tree: Tree, name: str, problem: str, *marked: str) -> ScheduleError:
+    return refuse(tree, f"pad_einsum({name}): {problem}", _CONDITION, *marked)
+
+
+def _shape_problem(tree: Tree, realize: BlockRealize) -> str:
+    block = realize.block
+    if not block.is_reduction or block.init is None:
+        return f"{block.name} is no reduction that is still whole"
+    if not is_plain_nest(tree, realize):
+        return f"{block.name} does not stand in plain serial loops of its own, one for each variable"
+    init = block.init
+    if combiner(block) != "sum" or len(block.writes) != 1:
+        return f"{block.name} is no sum with one output"
+    if not (isinstance(init, Store) and isinstance(init.value, Const) and init.value.value == 0):
+        return f"{block.name} does not start at zero"
+    return ""
+
+
+def _added(store: Store) -> Expr:
+    """What an update adds to its element."""
+    value = store.value
+    if isinstance(value, Binary) and value.op == "add":
+        for own, added in ((value.a, value.b), (value.b, value.a)):
+            if isinstance(own, Load) and own.buffer is store.buffer and all(map(same, own.indices, store.indices)):
+                return added
+    return value
+
+
+def _factors(expr: Expr, tree: Tree, name: str) -> Iterator[Load]:
+    """The elements that a product is made of."""
+    if isinstance(expr, Binary) and expr.op == "mul":
+        yield from _factors(expr.a, tree, name)
+        yield from _factors(expr.b, tree, name)
+    elif isinstance(expr, Cast):
+        yield from _factors(expr.a, tree, name)
+    elif type(expr) is Load:
+        yield expr
+    elif not isinstance(expr, Const):
+        raise _no_einsum(tree, name, f"it adds {expr}, which is no product of elements", name)
+
+
+def _check_accesses(tree: Tree, einsum: _Einsum) -> None:
+    domains = {it.var: it.extent for it in einsum.realize.block.iters}
+    for buffer, indices in (
+        (einsum.output.buffer, einsum.output.indices),
+        *((f.buffer, f.indices) for f in einsum.factors),
+    ):
+        for i, n in zip(indices, buffer.shape, strict=True):
+            if isinstance(i, Const):
+                continue
+            if not isinstance(i, Var) or domains.get(i) != n:
+                problem = f"it uses {buffer.name} at {i}, which does not run over the whole of a dimension"
+                raise _no_einsum(tree, einsum.name, problem, einsum.name)
+        variables = [i for i in indices if isinstance(i, Var)]
+        if len(set(variables)) < len(variables):
+            raise _no_einsum(tree, einsum.name, f"it uses {buffer.name} along a diagonal", einsum.name)
+    for load in einsum.factors:
+        others = [f for f in einsum.factors if f.buffer is load.buffer]
+        if any(not all(map(same, f.indices, load.indices)) for f in others):
+            raise _no_einsum(tree, einsum.name, f"it uses {load.buffer.name} at several places", einsum.name)
+        if has_gaps(tree, load.buffer):
+            raise _no_einsum(tree, einsum.name, f"the padding of {load.buffer.name} is never written", einsum.name)
+
+
+def _check_output(tree: Tree, einsum: _Einsum) -> None:
+    """More iterations of a spatial variable must make more elements, or they would add up again."""
+    for it in einsum.realize.block.iters:
+        padded = einsum.extents[it.var] != it.extent
+        if padded and not it.is_reduce and not any(i is it.var for i in einsum.output.indices):
+            problem = f"{einsum.output.buffer.name} does not depend on {it.var.name}, so that this cannot be padded"
+            raise _no_einsum(tree, einsum.name, problem, einsum.name)
+
+
+def _check_zero(tree: Tree, einsum: _Einsum) -> None:
+    """What the padding adds must be zero: each factor is zero there, so that no infinity spoils the sum."""
+    for it in einsum.realize.block.iters:
+        if not it.is_reduce or einsum.extents[it.var] == it.extent:
+            continue
+        without = [f.buffer.name for f in einsum.factors if not any(i is it.var for i in f.indices)]
+        if without or not einsum.factors:
+            what = ", ".join(without) or "what it adds"
+            problem = f"{what} does not depend on {it.var.name}, the padding of which must add zero"
+            raise _no_einsum(tree, einsum.name, problem, einsum.name)

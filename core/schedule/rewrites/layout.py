@@ -1,0 +1,166 @@
+"""Other layouts of buffers and of blocks' variables: the rewriting behind transform_layout, reindex and their like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from pegbox.expr.build import as_expr, cast, conjuncts, logical_not, select
+from pegbox.expr.index_layout import Layout
+from pegbox.expr.index_map import IndexMap
+from pegbox.expr.low_level import Stride
+from pegbox.expr.nodes import Buffer, Compare, Expr, Load, Var
+from pegbox.expr.simplify import simplify
+from pegbox.expr.visit import rewrite, substitute, walk
+from pegbox.loops.access.region import point, reads_and_writes
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, IterKind, Region, Stmt, Store
+from pegbox.loops.visit import expressions, map_children, map_exprs
+from pegbox.loops.visit import walk as walk_stmts
+from pegbox.schedule.rewrites.copy import whole_nest
+from pegbox.schedule.tree import Tree
+
+Indices = tuple[Expr, ...]
+_NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
+
+
+def with_indices(realize: BlockRealize, old: Buffer, new: Buffer, change: Callable[[Indices], Indices]) -> BlockRealize:
+    """The block on another buffer; `change` turns indices of the old one into indices of the new one."""
+
+    def leaf(e: Expr) -> Expr | None:
+        if isinstance(e, Load) and e.buffer is old:
+            return e.at(new, change(tuple(rewrite(i, leaf) for i in e.indices)))
+        return None
+
+    def go(stmt: Stmt) -> Stmt:
+        inner = map_children(stmt, go)
+        if isinstance(inner, Store) and inner.buffer is old:
+            return Store(new, change(inner.indices), inner.value)
+        return _with_regions(inner, region) if isinstance(inner, BlockRealize) else inner
+
+    def region(r: Region) -> Region:
+        return point(new, change(tuple(lo for lo, _ in r.box))) if r.buffer is old else r
+
+    changed = go(map_exprs(realize, lambda e: rewrite(e, leaf)))
+    assert isinstance(changed, BlockRealize)
+    return changed
+
+
+def _with_regions(realize: BlockRealize, change: Callable[[Region], Region]) -> BlockRealize:
+    b = realize.block
+    regions = replace(b, reads=tuple(map(change, b.reads)), writes=tuple(map(change, b.writes)))
+    return BlockRealize(realize.values, regions, realize.predicate)
+
+
+def obstacle(realize: BlockRealize, buffer: Buffer) -> str | None:
+    """Why the indices that a block uses for a buffer cannot be changed one by one; None where they can."""
+    for stmt in walk_stmts(realize):
+        if isinstance(stmt, BlockRealize):
+            regions = (*stmt.block.reads, *stmt.block.writes)
+            if any(r.buffer is buffer and any(n > 1 for _, n in r.box) for r in regions):
+                return f"block {stmt.block.name} uses a whole box of {buffer.name}"
+        for expr in expressions(stmt):
+            for e in walk(expr):
+                special = (isinstance(e, Load) and type(e) is not Load) or isinstance(e, Stride)
+                if special and e.buffer is buffer:  # type: ignore[attr-defined]
+                    return f"block {realize.block.name} hands {buffer.name} to code that knows its layout"
+        if isinstance(stmt, Store) and stmt.buffer is buffer and stmt.value.dtype != buffer.dtype:
+            return f"block {realize.block.name} writes neighbours of {buffer.name} at once"
+    return None
+
+
+def ranges_in(realize: BlockRealize) -> dict[Var, tuple[int, int]]:
+    """The ranges of the variables that a block's body speaks of, with those of loops and blocks inside."""
+    ranges: dict[Var, tuple[int, int]] = {}
+    for stmt in walk_stmts(realize):
+        if isinstance(stmt, For):
+            ranges[stmt.var] = (0, stmt.extent - 1)
+        elif isinstance(stmt, BlockRealize):
+            ranges |= {it.var: (0, it.extent - 1) for it in stmt.block.iters}
+    return ranges
+
+
+def mapped(realize: BlockRealize, old: Buffer, new: Buffer, index_map: IndexMap) -> BlockRealize:
+    """The block on the buffer in its new layout."""
+    ranges = ranges_in(realize)
+    return with_indices(realize, old, new, lambda indices: tuple(index_map.map_indices(indices, ranges)))
+
+
+def fresh_iters(shape: Sequence[int]) -> tuple[BlockIter, ...]:
+    return tuple(BlockIter(Var(f"v{n}"), extent, IterKind.SPATIAL) for n, extent in enumerate(shape))
+
+
+def pad_expr(pad_value: float | IndexMap, where: Sequence[Expr], dtype: str) -> Expr:
+    """The value of the padding at a place."""
+    value = pad_value.map_indices(where)[0] if isinstance(pad_value, IndexMap) else as_expr(pad_value)
+    return cast(dtype, value)
+
+
+def fills_whole(tree: Tree, realize: BlockRealize, buffer: Buffer) -> bool:
+    """Does the block write the buffer element by element, in plain loops of its own over all of it?"""
+    block, body = realize.block, realize.block.body
+    if not isinstance(body, Store) or block.is_reduction or len(body.indices) != len(block.iters):
+        return False
+    variables = tuple(it.var for it in block.iters)
+    in_order = len(set(body.indices)) == len(body.indices) and set(body.indices) == set(variables)
+    extents = {it.var: it.extent for it in block.iters}
+    return (
+        in_order
+        and all(
+            extents[i] == n  # type: ignore[index]
+            for i, n in zip(body.indices, buffer.shape, strict=True)
+        )
+        and is_plain_nest(tree, realize)
+    )
+
+
+def is_plain_nest(tree: Tree, realize: BlockRealize) -> bool:
+    """Do serial loops of its own stand around the block, one for each variable, at the top, without notes?"""
+    loops = tree.ancestors(realize)
+    top = tree.top_of(realize)
+    same = {x.var: x.extent for x in loops} == dict(
+        zip(realize.values, (it.extent for it in realize.block.iters), strict=True)
+    )
+    node: Stmt = top
+    for loop in loops:
+        if node is not loop or loop.kind is not ForKind.SERIAL or loop.annotations:
+            return False
+        node = loop.body
+    return same and node is realize and not conjuncts(realize.predicate)
+
+
+def padded_producer(realize: BlockRealize, new: Buffer, layout: Layout, pad_value: float | IndexMap) -> Stmt:
+    """A nest that writes the elements and the padding of the new layout."""
+    block, store = realize.block, realize.block.body
+    assert isinstance(store, Store)
+    iters = fresh_iters(layout.shape)
+    where = tuple(it.var for it in iters)
+    ranges = {it.var: (0, it.extent - 1) for it in iters}
+    back = layout.inverse().map_indices(where, ranges)
+    old: dict[Var, Expr] = dict(zip(store.indices, back, strict=True))  # type: ignore[arg-type]
+    value = simplify(substitute(store.value, old), ranges)
+    body = Store(new, where, select(layout.is_element(where), value, pad_expr(pad_value, where, new.dtype)))
+    reads, writes = reads_and_writes(body)
+    return whole_nest(replace(block, iters=iters, reads=reads, writes=writes, body=body))
+
+
+def padding_block(name: str, new: Buffer, layout: Layout, pad_value: float | IndexMap) -> Stmt:
+    """A nest that writes the padding only."""
+    iters = fresh_iters(layout.shape)
+    where = tuple(it.var for it in iters)
+    body = Store(new, where, pad_expr(pad_value, where, new.dtype))
+    reads, writes = reads_and_writes(body)
+    block = Block(name, iters, reads, writes, body)
+
+    def only_padding(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, For):
+            return stmt.with_body(only_padding(stmt.body))
+        assert isinstance(stmt, BlockRealize)
+        return BlockRealize(stmt.values, stmt.block, _not(layout.is_element(stmt.values)))
+
+    return only_padding(whole_nest(block))
+
+
+def _not(condition: Expr) -> Expr:
+    if isinstance(condition, Compare) and condition.op in _NEGATED:
+        return Compare(_NEGATED[condition.op], condition.a, condition.b)
+    return logical_not(condition)

@@ -1,0 +1,189 @@
+"""What compute_at and reverse_compute_at share: where a block may move to, and its new loops."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from pegbox.errors import ScheduleError
+from pegbox.expr.affine import Linear
+from pegbox.expr.build import TRUE, ZERO, compare, conjuncts, index, logical_and
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Buffer, Expr, Var
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Stmt, seq
+from pegbox.schedule.analysis import read_buffers, written_buffers
+from pegbox.schedule.analysis.loop_kinds import check_kinds
+from pegbox.schedule.analysis.region_cover import provides
+from pegbox.schedule.analysis.required_region import Span
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.tree import Tree, children
+
+
+def nest(block: Block, spans: Mapping[Var, Span], conditions: Iterable[Expr] = (), *, unit_loops: bool = True) -> Stmt:
+    """Fresh loops around a block, one for each of its variables: spatial ones first, in order, then reduce ones.
+
+    Variables without a span run over their whole domain; `conditions` join the guards in the predicate. Without
+    `unit_loops`, there are none of a single iteration.
+    """
+    values: list[Expr] = []
+    predicate: Expr = TRUE
+    loops: list[tuple[BlockIter, Var, int]] = []
+    for it in block.iters:
+        var, found = Var(loop_name(it)), spans.get(it.var)
+        if found is None:
+            values.append(var if it.extent > 1 or unit_loops else ZERO)
+            loops.append((it, var, it.extent))
+            continue
+        value = Linear({**found.lo.terms, var: 1} if found.extent > 1 else found.lo.terms, found.lo.const)
+        values.append(value.to_expr())
+        loops.append((it, var, found.extent))
+        predicate = logical_and(predicate, _guard(value, found, it))
+    for condition in conditions:
+        if not any(same(condition, known) for known in conjuncts(predicate)):
+            predicate = logical_and(predicate, condition)
+    body: Stmt = BlockRealize(tuple(values), block, predicate)
+    loops.sort(key=lambda entry: entry[0].is_reduce)
+    for _, var, extent in reversed(loops):
+        body = For(var, extent, body) if extent > 1 or unit_loops else body
+    return body
+
+
+def loop_name(it: BlockIter) -> str:
+    """The name of a loop for a block variable: `vi` gets `i`."""
+    name = it.var.name
+    if len(name) < 2 or not name.startswith("v"):
+        return name
+    return f"ax{name[1:]}" if name[1].isdigit() else name[1:]
+
+
+def _guard(value: Linear, found: Span, it: BlockIter) -> Expr:
+    """The conditions that keep the value in its domain: loops left, the constant right."""
+    guard: Expr = TRUE
+    if found.guard_low or found.guard_high:
+        loops = Linear(value.terms, 0).to_expr()
+        if found.guard_low:
+            guard = compare("ge", loops, index(-value.const))
+        if found.guard_high:
+            guard = logical_and(guard, compare("lt", loops, index(it.extent - value.const)))
+    return guard
+
+
+def place(tree: Tree, rest: Tree, name: str, loop: For, verb: str, index: int, first: int, last: int) -> int:
+    """The position among the children of the loop at which `index` puts a block: -1 the last legal one, -2 the first.
+
+    Raises:
+        ScheduleError: the position is before what the block needs, or after what needs the block.
+    """
+    if index in (-1, -2):
+        return last if index == -1 else first
+    if first <= index <= last:
+        return index
+    raise refuse(
+        tree,
+        f"{verb}({name}, {loop.var.name}): at position {index} of the {len(children(rest.loops[loop.var]))} "
+        f"statement(s) of {loop.var.name}, {name} would lack inputs, or come after its consumers",
+        f"give a position from {first} to {last}, -1 for the last or -2 for the first of them",
+        loop.var,
+        name,
+    )
+
+
+def first_position(tree: Tree, loop: For, block: Block) -> int:
+    """The first position among the children of the loop after everything in it that makes what the block reads."""
+    makers = [w for b in read_buffers(block) for w in tree.writers(b) if tree.is_under(w, loop)]
+    kids = [tree.child_of(loop, w) for w in makers]
+    return 1 + max((n for n, child in enumerate(children(loop)) if any(child is k for k in kids)), default=-1)
+
+
+def last_position(tree: Tree, loop: For, block: Block) -> int:
+    """The last position among the children of the loop before everything in it that reads what the block makes."""
+    readers = [r for b in written_buffers(block) for r in tree.readers(b) if tree.is_under(r, loop)]
+    kids = [tree.child_of(loop, r) for r in readers]
+    body = children(loop)
+    return min((n for n, child in enumerate(body) if any(child is k for k in kids)), default=len(body))
+
+
+def insert(tree: Tree, loop: For, new: Stmt, position: int) -> Tree:
+    """The program with a statement more in the body of a loop."""
+    body = list(children(loop))
+    body.insert(position, new)
+    return Tree(tree.replace(loop, loop.with_body(seq(*body))))
+
+
+def check_target(tree: Tree, name: str, loop: For, verb: str) -> None:
+    """Raises ScheduleError: the loop, or one around it, is vectorized."""
+    for above in (*tree.ancestors(loop), loop):
+        if above.kind is ForKind.VECTORIZED:
+            raise refuse(
+                tree,
+                f"{verb}({name}, {loop.var.name}): {above.var.name} is vectorized, its iterations are lanes",
+                f"{verb} first, then vectorize the loops of each block",
+                above.var,
+                name,
+            )
+
+
+def check_order(before: Tree, after: Tree, name: str, loop: For, position: int, verb: str) -> None:
+    """Do the producers of block `name` run before it, when it becomes the child number `position` of the loop?
+
+    `before` has the block at its old place, `after` has it removed.
+
+    Raises:
+        ScheduleError: a producer runs later.
+    """
+    ranks = {block: n for n, block in enumerate(after.blocks)}
+    place = rank(after, loop, position, ranks)
+    for buffer in read_buffers(before.blocks[name].block):
+        for producer in after.writers(buffer):
+            if ranks[producer.block.name] >= place:
+                raise _not_ready(before, name, loop, buffer, producer.block.name, verb, "runs later")
+
+
+def check_ready(
+    before: Tree, after: Tree, name: str, loop: For, verb: str, *, apart_from: Collection[str] = ()
+) -> None:
+    """Do the producers that share loops with block `name` at its new place make enough in each iteration?
+
+    `after` has the block at its new place. Producers in `apart_from` have been looked at already.
+
+    Raises:
+        ScheduleError: a producer makes only a part of what is needed, as far as can be shown.
+    """
+    moved = after.blocks[name]
+    for buffer in read_buffers(moved.block):
+        for maker in after.writers(buffer):
+            if maker.block.name not in apart_from and not provides(after, maker, buffer, moved):
+                why = "may have made only a part of it by then"
+                raise _not_ready(before, name, loop, buffer, maker.block.name, verb, why)
+
+
+def _not_ready(tree: Tree, name: str, loop: For, buffer: Buffer, maker: str, verb: str, why: str) -> ScheduleError:
+    return refuse(
+        tree,
+        f"{verb}({name}, {loop.var.name}): {name} reads {buffer.name}, but {maker}, which makes it, {why}",
+        "attach from the output back to the inputs, or attach to another loop",
+        loop.var,
+        name,
+        maker,
+    )
+
+
+def rank(tree: Tree, loop: For, position: int, ranks: Mapping[str, int]) -> int:
+    """The place in program order of what is inserted as child `position` of the loop."""
+    kids = children(loop)
+    if position < len(kids):
+        following = kids[position]
+        return min(ranks[n] for n, r in tree.blocks.items() if tree.is_under(r, following))
+    return max(ranks[n] for n, r in tree.blocks.items() if tree.is_under(r, loop)) + 1
+
+
+def check_parallel(before: Tree, after: Tree, moved: str) -> None:
+    """Parallel and thread loops around the new place of a block, and around the old one, must stay sound.
+
+    What a loop that it leaves computed for it, in each iteration for itself, is now seen outside of that loop. A block
+    that is inlined has no new place.
+    """
+    places = [tree.ancestors(tree.blocks[moved]) for tree in (before, after) if moved in tree.blocks]
+    kinds = (ForKind.PARALLEL, ForKind.THREAD)
+    above = {x.var: None for place in places for x in place if x.kind in kinds and x.var in after.loops}
+    if above:
+        check_kinds(after, above, before)

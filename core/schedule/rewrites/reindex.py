@@ -1,0 +1,175 @@
+"""The rewriting behind reindex and transform_block_layout."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pegbox.errors import ExprError, ScheduleError
+from pegbox.expr.bounds import bounds
+from pegbox.expr.equal import same
+from pegbox.expr.index_layout import Layout
+from pegbox.expr.index_map import IndexMap
+from pegbox.expr.nodes import Buffer, Expr, Load, Var
+from pegbox.expr.simplify import simplify
+from pegbox.expr.visit import free_vars, loads, substitute
+from pegbox.loops.nodes import BlockIter, BlockRealize, For, IterKind, Region, Stmt
+from pegbox.loops.passes.notes import has_alignment
+from pegbox.loops.visit import map_exprs
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.rewrites.copy import after_writers, assign_block, before_readers
+from pegbox.schedule.rewrites.layout import Indices, fresh_iters, is_plain_nest, obstacle, with_indices
+from pegbox.schedule.tree import Tree
+
+
+def reindexed_read(tree: Tree, realize: BlockRealize, source: Buffer, name: str) -> Tree:
+    """The program in which a block reads `source` through a copy with a dimension for each variable."""
+    what = f"reindex({realize.block.name}, {source.name})"
+    indices = _indices(tree, what, realize, source)
+    ranges = {it.var: (0, it.extent - 1) for it in realize.block.iters}
+    for index, extent in zip(indices, source.shape, strict=True):
+        between = bounds(simplify(index, ranges), ranges)
+        if between is None or between[0] < 0 or between[1] >= extent:
+            raise refuse(
+                tree,
+                f"{what}: the index {index} may lie outside of {source.name}{list(source.shape)}, where a condition "
+                f"in {realize.block.name} keeps it from being read",
+                "compute the padding in a block of its own",
+                realize.block.name,
+            )
+    used, target, where = _own_dimensions(realize, indices, source, name)
+    fresh = fresh_iters([it.extent for it in used])
+    moved: dict[Var, Expr] = {old.var: new.var for old, new in zip(used, fresh, strict=True)}
+    value = Load(source, tuple(substitute(i, moved) for i in indices))
+    block = assign_block(name, fresh, target, tuple(it.var for it in fresh), value)
+    changed = Tree(tree.replace(realize, with_indices(realize, source, target, lambda _: where)))
+    return before_readers(changed, what, block, source, target, [realize.block.name])
+
+
+def reindexed_write(tree: Tree, realize: BlockRealize, original: Buffer, name: str) -> Tree:
+    """The program in which a block writes a buffer with a dimension for each variable, which is copied afterwards."""
+    what = f"reindex({realize.block.name}, {original.name})"
+    own = realize.block.name
+    others = [w.block.name for w in tree.writers(original) if w is not realize]
+    if others:
+        raise refuse(
+            tree, f"{what}: {others[0]} writes {original.name} too", "reindex first, decompose_reduction after", own
+        )
+    if has_alignment(realize, original):
+        problem = f"storage_align has spoken of the dimensions of {original.name} as they are"
+        raise refuse(tree, f"{what}: {problem}", "reindex first, storage_align after", own)
+    indices = _indices(tree, what, realize, original)
+    used, target, where = _own_dimensions(realize, indices, original, name)
+    spatial = [it for it in realize.block.iters if not it.is_reduce and it.extent > 1]
+    missing = [it.var.name for it in spatial if not any(it is u for u in used)]
+    problem = f"{original.name} is not written at another place for each {missing[0]}" if missing else ""
+    try:
+        IndexMap([it.var for it in used], indices).layout([it.extent for it in used])
+    except ExprError as error:
+        problem = str(error)
+    if realize.block.is_reduction and any(it.is_reduce for it in used):
+        problem = f"all that {own} has are reduce variables"
+    if problem:
+        raise refuse(tree, f"{what}: {problem}", "reindex blocks that write each element once", own)
+    fresh = fresh_iters([it.extent for it in used])
+    moved: dict[Var, Expr] = {old.var: new.var for old, new in zip(used, fresh, strict=True)}
+    places = tuple(substitute(i, moved) for i in indices)
+    block = assign_block(name, fresh, original, places, Load(target, tuple(it.var for it in fresh)))
+    readers = [r.block.name for r in tree.readers(original) if r is not realize]
+    changed = Tree(tree.replace(realize, with_indices(realize, original, target, lambda _: where)))
+    return after_writers(changed, what, block, target, original, [own], readers)
+
+
+def _indices(tree: Tree, what: str, realize: BlockRealize, buffer: Buffer) -> Indices:
+    """The one place at which a block uses a buffer."""
+    name = realize.block.name
+    regions = [r for r in (*realize.block.reads, *realize.block.writes) if r.buffer is buffer]
+    places: list[Indices] = []
+    for region in regions:
+        place = tuple(lo for lo, _ in region.box)
+        if not any(all(map(same, place, known)) for known in places):
+            places.append(place)
+    variables = {it.var for it in realize.block.iters}
+    problem = obstacle(realize, buffer)
+    if problem is None and len(places) > 1:
+        problem = f"{name} uses {buffer.name} at {len(places)} places"
+    if problem is None and any(True for i in places[0] for _ in loads(i)):
+        problem = f"{name} uses {buffer.name} at places that are read from memory"
+    if problem is None and any(free_vars(i) - variables for i in places[0]):
+        problem = f"{name} uses {buffer.name} in loops of its own"
+    if problem is not None:
+        remedy = "reindex works for blocks that use the buffer at one place, a function of their variables"
+        raise refuse(tree, f"{what}: {problem}", remedy, name)
+    return places[0]
+
+
+def _own_dimensions(
+    realize: BlockRealize, indices: Indices, buffer: Buffer, name: str
+) -> tuple[list[BlockIter], Buffer, Indices]:
+    """The variables that the indices depend on, the buffer with a dimension for each, and the place in it."""
+    free = set().union(*map(free_vars, indices)) if indices else set()
+    used = [it for it in realize.block.iters if it.var in free]
+    if not used:
+        # A constant place: one dimension is the least that a buffer has. A sum's init knows the spatial ones alone.
+        used = sorted(realize.block.iters, key=lambda it: it.is_reduce)[:1]
+    return (
+        used,
+        Buffer(name, tuple(it.extent for it in used), buffer.dtype, buffer.scope),
+        tuple(it.var for it in used),
+    )
+
+
+def with_block_layout(tree: Tree, what: str, realize: BlockRealize, layout: Layout) -> Tree:
+    """The program in which a block has other variables, in plain loops of their own."""
+    block = realize.block
+    if not is_plain_nest(tree, realize):
+        raise refuse(
+            tree,
+            f"{what}: {block.name} does not stand in plain serial loops of its own, one for each variable",
+            "transform_block_layout first, split, reorder and compute_at after",
+            block.name,
+        )
+    try:
+        inverse = layout.map.inverse(layout.old_shape)
+    except ExprError as error:
+        remedy = "give a map that takes each place of the new domain, with factors that divide"
+        raise refuse(tree, f"{what}: {error}", remedy, block.name) from error
+    kinds = [_kind(tree, what, realize, layout, n) for n in range(len(layout.shape))]
+    iters = tuple(replace(it, kind=kind) for it, kind in zip(fresh_iters(layout.shape), kinds, strict=True))
+    ranges = {it.var: (0, it.extent - 1) for it in iters}
+    back = inverse.map_indices([it.var for it in iters], ranges)
+    old: dict[Var, Expr] = {it.var: value for it, value in zip(block.iters, back, strict=True)}
+
+    def change(expr: Expr) -> Expr:
+        return simplify(substitute(expr, old), ranges)
+
+    changed = replace(
+        block,
+        iters=iters,
+        reads=tuple(Region(r.buffer, tuple((change(lo), n) for lo, n in r.box)) for r in block.reads),
+        writes=tuple(Region(r.buffer, tuple((change(lo), n) for lo, n in r.box)) for r in block.writes),
+        body=map_exprs(block.body, change),
+        init=None if block.init is None else map_exprs(block.init, change),
+    )
+    loops = [Var(f"ax{n}") for n in range(len(iters))]
+    nest: Stmt = BlockRealize(tuple(loops), changed)
+    for var, it in reversed(list(zip(loops, iters, strict=True))):
+        nest = For(var, it.extent, nest)
+    return Tree(tree.replace(tree.top_of(realize), nest))
+
+
+def _kind(tree: Tree, what: str, realize: BlockRealize, layout: Layout, number: int) -> IterKind:
+    used = free_vars(layout.map.final_indices[number])
+    pairs = zip(layout.map.initial_indices, realize.block.iters, strict=True)
+    kinds = {it.kind for var, it in pairs if var in used}
+    if len(kinds) > 1:
+        raise _mixed(tree, what, realize, layout, number)
+    return kinds.pop() if kinds else IterKind.SPATIAL
+
+
+def _mixed(tree: Tree, what: str, realize: BlockRealize, layout: Layout, number: int) -> ScheduleError:
+    return refuse(
+        tree,
+        f"{what}: {layout.map.final_indices[number]} mixes spatial with reduce variables",
+        "map spatial variables to spatial ones, and reduce variables to reduce ones",
+        realize.block.name,
+    )

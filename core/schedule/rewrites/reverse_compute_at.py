@@ -1,0 +1,217 @@
+"""A block moves below a loop that makes what it reads: the rewriting of reverse_compute_at, and of caches."""
+
+from __future__ import annotations
+
+from pegbox.errors import ScheduleError
+from pegbox.expr.affine import Linear, constant, linear
+from pegbox.expr.nodes import Buffer, Expr, Var
+from pegbox.loops.access.interval import Interval
+from pegbox.loops.nodes import BlockIter, BlockRealize, For
+from pegbox.schedule.analysis import read_buffers, reduce_values, variables, written_buffers
+from pegbox.schedule.analysis.region_cover import Box, made_box
+from pegbox.schedule.analysis.required_region import Span, own_span
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.rewrites.placement import (
+    check_order,
+    check_parallel,
+    check_ready,
+    check_target,
+    first_position,
+    insert,
+    last_position,
+    nest,
+    place,
+    rank,
+)
+from pegbox.schedule.tree import Tree, children
+
+
+def moved_to_producers(tree: Tree, name: str, loop: Var, what: str) -> Tree:
+    """A copy of what is made in each iteration of a loop moves there: as `reverse_compute_at`, for other primitives."""
+    move = Move(tree, tree.blocks[name], tree.loops[loop])
+    move.what = what
+    return move.done()
+
+
+class Move:
+    """One reverse_compute_at: the block `realize` goes below `loop`."""
+
+    def __init__(self, tree: Tree, realize: BlockRealize, loop: For) -> None:
+        self.tree = tree
+        self.realize = realize
+        self.loop = loop
+        self.name = realize.block.name
+        self.what = f"reverse_compute_at({self.name}, {loop.var.name})"
+        self.standing = {x.var for x in (*tree.ancestors(loop), loop)}
+        self.conditions: list[Expr] = []  # where they fail, the producers make nothing
+        reads = read_buffers(realize.block)
+        self.producers = [w for b in reads for w in tree.writers(b) if tree.is_under(w, loop)]
+
+    def done(self, index: int = -2, *, unit_loops: bool = True) -> Tree:
+        tree, loop, name = self.tree, self.loop, self.name
+        check_target(tree, name, loop, "reverse_compute_at")
+        self._check_producers()
+        spans = self._spans()
+        rest = Tree(tree.replace(self.realize, None))
+        target = rest.loops[loop.var]
+        makers = {p.block.name for p in self.producers}
+        kids = [rest.child_of(target, rest.blocks[m]) for m in makers]
+        first = 1 + max(n for n, child in enumerate(children(target)) if any(child is k for k in kids))
+        self._check_consumers(rest, target, first)
+        last = last_position(rest, target, self.realize.block)
+        check_order(tree, rest, name, target, last, "reverse_compute_at")
+        first = max(first, first_position(rest, target, self.realize.block))
+        position = place(tree, rest, name, loop, "reverse_compute_at", index, first, last)
+        after = insert(rest, target, nest(self.realize.block, spans, self.conditions, unit_loops=unit_loops), position)
+        check_ready(tree, after, name, loop, "reverse_compute_at", apart_from=makers)
+        check_parallel(tree, after, name)
+        return after
+
+    def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
+        return refuse(self.tree, f"{self.what}: {problem}", remedy, self.loop.var, self.name, *marked)
+
+    def _check_producers(self) -> None:
+        if not self.producers:
+            raise self._refuse(
+                f"{self.name} reads nothing that is made inside of {self.loop.var.name}",
+                "give a loop around a producer of the block",
+            )
+        outer = {x.var for x in (*self.tree.ancestors(self.loop), self.loop) if x.extent > 1}
+        for producer in self.producers:
+            partial = variables(reduce_values(producer)) & outer
+            if partial:
+                names = ", ".join(sorted(v.name for v in partial))
+                raise self._refuse(
+                    f"the results of {producer.block.name} are partial there: its reduce loop(s) {names} are not "
+                    f"inside of {self.loop.var.name}",
+                    "reorder the reduce loops inside of that loop, or move to a loop further out",
+                    producer.block.name,
+                    *partial,
+                )
+        for buffer in read_buffers(self.realize.block):
+            self._check_parts(buffer)
+        for buffer in written_buffers(self.realize.block):
+            others = [w.block.name for w in self.tree.writers(buffer) if w is not self.realize]
+            if others:
+                raise self._refuse(
+                    f"{buffer.name} is also written by {', '.join(others)}",
+                    "reverse_compute_at first, decompose_reduction after",
+                    *others,
+                )
+
+    def _check_parts(self, buffer: Buffer) -> None:
+        """A buffer whose parts are made in several places is ready in none of them; where it starts does not count."""
+        here = [w for w in self.producers if any(x.buffer is buffer for x in w.block.writes)]
+        goes_on = all(w.block.is_reduction and w.block.init is None for w in here)
+        for writer in self.tree.writers(buffer) if here else ():
+            if not any(writer is w for w in here) and not (goes_on and not writer.block.is_reduction):
+                raise self._refuse(
+                    f"{writer.block.name}, which is not inside of {self.loop.var.name}, makes a part of {buffer.name}",
+                    "move it to a loop around all of its producers",
+                    writer.block.name,
+                )
+
+    def _check_consumers(self, rest: Tree, target: For, position: int) -> None:
+        ranks = {block: n for n, block in enumerate(rest.blocks)}
+        place = rank(rest, target, position, ranks)
+        for buffer in written_buffers(self.realize.block):
+            for reader in rest.readers(buffer):
+                if ranks[reader.block.name] < place:
+                    raise self._refuse(
+                        f"{reader.block.name} reads {buffer.name} but runs earlier than that",
+                        "move the consumer first",
+                        reader.block.name,
+                    )
+
+    def _spans(self) -> dict[Var, Span]:
+        """For each variable of the block that indexes something made here: the values that are ready."""
+        iters = {it.var: it for it in self.realize.block.iters}
+        found: dict[Var, Interval] = {}
+        moving: list[set[Var]] = []
+        for region in self.realize.block.reads:
+            makers = [p for p in self.producers if any(w.buffer is region.buffer for w in p.block.writes)]
+            for maker in makers:
+                made = self._made(maker, region.buffer)
+                for dim, (lo, count) in enumerate(region.box):
+                    if count != 1:
+                        raise self._other_iterations(region.buffer)
+                    self._match(linear(lo), made.intervals[dim], region.buffer, dim, iters, found)
+                indices = variables(lo for lo, _ in region.box)
+                moving.append({var for var in indices if var in found and not _covers(found[var], iters[var].extent)})
+        self._check_together(moving)
+        for it in iters.values():
+            if it.is_reduce and it.var in found and not _covers(found[it.var], it.extent):
+                raise self._refuse(
+                    f"{self.name} reduces over {it.var.name}, of which only a part is ready there",
+                    "move it to a loop further out",
+                )
+        return {var: own_span(i, iters[var].extent, self.tree.ranges) for var, i in found.items()}
+
+    def _check_together(self, moving: list[set[Var]]) -> None:
+        """What becomes ready bit by bit must do so in one place, or some combinations of bits never come together.
+
+        Of A[vi] * A[vj] each iteration would compute the element (i, i) only.
+        """
+        together = max(moving, key=len, default=set())
+        for others in moving:
+            if not others <= together:
+                names = " and ".join(sorted(v.name for v in others ^ together))
+                raise self._refuse(
+                    f"{self.name} needs all combinations of {names}, of which an iteration of {self.loop.var.name} "
+                    "makes only some ready",
+                    "move it to a loop further out",
+                )
+
+    def _match(
+        self,
+        wanted: Linear,
+        made: Interval,
+        buffer: Buffer,
+        dim: int,
+        iters: dict[Var, BlockIter],
+        found: dict[Var, Interval],
+    ) -> None:
+        """The block reads the buffer at `wanted` in this dimension, where `made` is ready."""
+        if wanted.is_const:
+            if not (made.lo.is_const and made.lo.const <= wanted.const <= made.lo.const + made.width):
+                raise self._other_iterations(buffer)
+            return
+        ((term, coefficient), *more) = wanted.terms.items()
+        if more or coefficient != 1 or not isinstance(term, Var) or term not in iters:
+            raise self._other_iterations(buffer)
+        last = iters[term].extent - 1 + wanted.const
+        if wanted.const < 0 or last >= buffer.shape[dim]:
+            raise self._refuse(
+                f"{self.name} reads {buffer.name} from {wanted.const} to {last} in dimension {dim}, partly beyond its "
+                f"extent {buffer.shape[dim]}: some of its iterations belong to no iteration of {self.loop.var.name}",
+                "leave it where it is, or inline the padding",
+            )
+        shifted = Interval(made.lo.add(constant(-wanted.const)), made.width)
+        known = found.setdefault(term, shifted)
+        if known.width != shifted.width or known.lo.minus(shifted.lo) != constant(0):
+            raise self._other_iterations(buffer)
+
+    def _other_iterations(self, buffer: Buffer) -> ScheduleError:
+        return self._refuse(
+            f"{self.name} needs elements of {buffer.name} that other iterations of {self.loop.var.name} make",
+            "move it to a loop further out, or move the producer with compute_at instead",
+        )
+
+    def _made(self, maker: BlockRealize, buffer: Buffer) -> Box:
+        """What a producer makes of the buffer in one iteration of the loop; must be a box."""
+        made = made_box(self.tree, maker, buffer, self.standing)
+        if made is None:
+            raise self._no_box(maker, buffer)
+        self.conditions += made.conditions
+        return made
+
+    def _no_box(self, maker: BlockRealize, buffer: Buffer) -> ScheduleError:
+        return self._refuse(
+            f"what {maker.block.name} makes of {buffer.name} in one iteration of {self.loop.var.name} is not a box",
+            "move it to a loop further out, or split by factors that divide",
+            maker.block.name,
+        )
+
+
+def _covers(made: Interval, extent: int) -> bool:
+    return made.lo.is_const and made.lo.const <= 0 and made.lo.const + made.width >= extent - 1

@@ -1,0 +1,179 @@
+"""Can a reduction be taken apart along a loop? The checks of rfactor, and what it has to know afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from typing import NoReturn
+
+from pegbox.expr.build import conjuncts
+from pegbox.expr.dtypes import integer
+from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.visit import free_vars
+from pegbox.loops.nodes import BlockRealize, For
+from pegbox.loops.reductions.combiner import Combination, combination_of
+from pegbox.schedule.analysis import reduce_values, spatial_values, variables
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.tree import Tree, blocks_below
+
+
+@dataclass(frozen=True, slots=True)
+class Factored:
+    """A reduction that can be taken apart along `loop`.
+
+    `chain` are the loops that hold nothing but the block, outermost first. `group` are the loops that are bound
+    together with `loop`: the reduce variables that they bind give way to the loops themselves. The conditions on the
+    block speak of the group (`inside`), of other reduce loops (`partial`), or of no reduce loop (`common`).
+    """
+
+    realize: BlockRealize
+    combination: Combination
+    loop: For
+    axis: int
+    chain: Sequence[For]
+    group: Set[Var]
+    inside: Sequence[Expr]
+    partial: Sequence[Expr]
+    common: Sequence[Expr]
+
+
+def factored(tree: Tree, loop: For, factor_axis: object) -> Factored:
+    """What rfactor of the loop means.
+
+    Raises:
+        ScheduleError: it cannot be done.
+    """
+    return _Checks(tree, loop, factor_axis).done()
+
+
+class _Checks:
+    def __init__(self, tree: Tree, loop: For, factor_axis: object) -> None:
+        self.tree = tree
+        self.loop = loop
+        self.factor_axis = factor_axis
+
+    def done(self) -> Factored:
+        realize = self._only_block()
+        combination = self._combination(realize)
+        axis = self._axis(combination)
+        self._check_binding(realize)
+        chain = self._chain(realize)
+        group = self._group(realize)
+        reduce = variables(reduce_values(realize))
+        inside: list[Expr] = []
+        partial: list[Expr] = []
+        common: list[Expr] = []
+        for part in conjuncts(realize.predicate):
+            loops = free_vars(part)
+            if loops & group and not loops <= group:
+                self._refuse(
+                    f"the condition {part} joins {self.loop.var.name} with loops of other variables",
+                    "rfactor first, then move or fuse",
+                )
+            (inside if loops & group else partial if loops & reduce else common).append(part)
+        return Factored(realize, combination, self.loop, axis, chain, group, inside, partial, common)
+
+    def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> NoReturn:
+        what = f"rfactor({self.loop.var.name})"
+        raise refuse(self.tree, f"{what}: {problem}", remedy, self.loop.var, *marked)
+
+    def _only_block(self) -> BlockRealize:
+        below = list(blocks_below(self.loop.body))
+        if len(below) != 1:
+            names = [r.block.name for r in below]
+            self._refuse(
+                f"{len(below)} blocks are below the loop: {', '.join(names)}",
+                "rfactor first, compute_at after, or give a loop around the reduction alone",
+                *names,
+            )
+        return below[0]
+
+    def _combination(self, realize: BlockRealize) -> Combination:
+        block = realize.block
+        if not block.is_reduction:
+            self._refuse(f"block {block.name} is no reduction", "give a loop of a reduction", block.name)
+        if block.init is None:
+            self._refuse(
+                f"{block.name} has no init (any more), so that partial results would not know where to start",
+                "rfactor first, decompose_reduction after",
+                block.name,
+            )
+        found = combination_of(block)
+        if found is None:
+            self._refuse(
+                f"it is not known how {block.name} combines values, or from which identity on",
+                "update by a sum, prod, max, min or argmax from their identity on, or make it with te.comm_reducer",
+                block.name,
+            )
+        others = [w.block.name for b in found.buffers for w in self.tree.writers(b) if w is not realize]
+        if others:
+            self._refuse(
+                f"{found.buffers[0].name} is also written by {', '.join(others)}",
+                "give a reduction whose results nobody else writes",
+                block.name,
+                *others,
+            )
+        return found
+
+    def _axis(self, combination: Combination) -> int:
+        buffer = combination.buffers[0]
+        rank, given = len(buffer.shape), integer(self.factor_axis)
+        if given is None or not -rank - 1 <= given <= rank:
+            self._refuse(
+                f"factor_axis={self.factor_axis!r} is no place among the {rank} dimension(s) of {buffer.name}",
+                f"give one from {-rank - 1} to {rank}",
+            )
+        if any(len(b.shape) != rank for b in combination.buffers):
+            self._refuse("the outputs differ in the number of dimensions", "leave it whole")
+        return given if given >= 0 else given + rank + 1
+
+    def _check_binding(self, realize: BlockRealize) -> None:
+        """Each loop around the block binds spatial or reduce variables, this one reduce variables."""
+        name = realize.block.name
+        spatial, reduce = variables(spatial_values(realize)), variables(reduce_values(realize))
+        if self.loop.var in spatial and self.loop.var not in reduce:
+            self._refuse(f"it is a spatial loop of {name}", "give a reduce loop", name)
+        for both in (x for x in self.tree.ancestors(realize) if x.var in spatial and x.var in reduce):
+            self._refuse(
+                f"{both.var.name} binds spatial and reduce variables of {name} at once",
+                "do not fuse spatial with reduce loops",
+                both.var,
+            )
+        if self.loop.var not in reduce:
+            self._refuse(f"it binds no variable of {name}", "give a reduce loop of more than one iteration", name)
+        own = {it.var for it in realize.block.iters if it.is_reduce}
+        if any(free_vars(lo) & own for w in realize.block.writes for lo, _ in w.box):
+            self._refuse(f"{name} writes where its reduce variables say", "give a reduction into fixed elements", name)
+
+    def _chain(self, realize: BlockRealize) -> list[For]:
+        chain: list[For] = []
+        up = self.tree.parents.get(id(realize))
+        while isinstance(up, For):
+            chain.insert(0, up)
+            up = self.tree.parents.get(id(up))
+        bound, reduce = variables(realize.values), variables(reduce_values(realize))
+        held = {x.var for x in chain}
+        for loop in self.tree.ancestors(realize):
+            if loop.var in reduce and loop.var not in held:
+                self._refuse(
+                    f"the reduce loop {loop.var.name} of {realize.block.name} holds other blocks as well",
+                    "rfactor first, compute_at after",
+                    loop.var,
+                )
+            if loop.var in held and loop.var not in bound and loop.extent > 1:
+                self._refuse(
+                    f"{loop.var.name} binds no variable of {realize.block.name}: it repeats the reduction",
+                    "rfactor first, then add such loops",
+                    loop.var,
+                )
+        return chain
+
+    def _group(self, realize: BlockRealize) -> set[Var]:
+        """The loop, and those that share a reduce variable with one of the group."""
+        bindings = [free_vars(value) for value in reduce_values(realize)]
+        group = {self.loop.var}
+        while True:
+            wider = group.union(*(loops for loops in bindings if loops & group))
+            if wider == group:
+                return group
+            group = wider

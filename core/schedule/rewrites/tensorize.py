@@ -1,0 +1,221 @@
+"""A block whose inside is what a tensor intrinsic computes, with the intrinsic's statements in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TypeVar
+
+from pegbox.expr import dtypes
+from pegbox.expr.affine import linear
+from pegbox.expr.bounds import bounds
+from pegbox.expr.build import ZERO, all_of, compare, logical_not
+from pegbox.expr.low_level import Address, Stride, VectorLoad, is_contiguous
+from pegbox.expr.nodes import Buffer, Expr, Load, Var
+from pegbox.expr.simplify import simplify
+from pegbox.expr.visit import rewrite
+from pegbox.expr.visit import walk as walk_expr
+from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, If, Seq, Stmt, Store, seq
+from pegbox.loops.visit import expressions, walk
+from pegbox.schedule.intrinsics.intrinsic import TensorIntrin, described
+from pegbox.schedule.intrinsics.match import Mismatch, Operand, match, match_init
+
+Ranges = dict[Var, tuple[int, int]]
+_Item = TypeVar("_Item")
+
+
+def tensorized(outer: BlockRealize, intrin: TensorIntrin, ranges: Ranges, params: frozenset[Buffer]) -> BlockRealize:
+    """The block with the intrinsic's statements inside.
+
+    Args:
+        outer: a block with one nest around one block inside.
+        ranges: of the variables around.
+        params: the buffers whose shapes lowering does not change.
+
+    Raises:
+        Mismatch: the nest is not what the intrinsic describes, or the statements do not fit its buffers.
+    """
+    block = outer.block
+    known = {**ranges, **{it.var: (0, it.extent - 1) for it in block.iters}}
+    loops, inner = _nest(block.body)
+    operands = match(loops, inner, intrin, known)
+    for operand, place in operands.items():
+        _check_inside(operand, place, known)
+    write = _Writer(operands, known, params, intrin)
+    _, theirs = described(intrin)
+    if theirs.block.init is None:
+        if intrin.body is None:
+            raise Mismatch("the intrinsic has no statements for what it describes; give decl_tensor_intrin a body")
+        return _with(outer, write(intrin.body, goes_on=theirs.block.is_reduction), block.init)
+    if block.init is not None:
+        match_init(block.init, intrin, operands, known)
+    return _reduction(outer, intrin, write)
+
+
+def _nest(body: Stmt) -> tuple[list[For], BlockRealize]:
+    loops: list[For] = []
+    node = body
+    while isinstance(node, For):
+        loops.append(node)
+        node = node.body
+    if not isinstance(node, BlockRealize):
+        raise Mismatch("inside of the block is not one nest around one block; give a loop, or a block from blockize")
+    return loops, node
+
+
+def _with(outer: BlockRealize, body: Stmt, init: Stmt | None) -> BlockRealize:
+    return BlockRealize(outer.values, replace(outer.block, body=body, init=init), outer.predicate)
+
+
+def _reduction(outer: BlockRealize, intrin: TensorIntrin, write: _Writer) -> BlockRealize:
+    """The description starts what it adds up: which of the intrinsic's parts does what here?"""
+    block = outer.block
+    steps = [it for it in block.iters if it.is_reduce and it.extent > 1]
+    if block.init is not None and not steps and intrin.body is not None:
+        return _with(outer, write(intrin.body), None)
+    if intrin.update is None:
+        why = (
+            f"{block.name} was started before (decompose_reduction)"
+            if block.init is None
+            else f"the reduction goes on outside of the nest, in {', '.join(it.var.name for it in steps)}"
+        )
+        raise Mismatch(f"{why}, but the intrinsic only starts and reduces at once; give it a reset and an update")
+    if block.init is None:
+        return _with(outer, write(intrin.update, goes_on=True), None)
+    if intrin.reset is not None:
+        return _with(outer, write(intrin.update, goes_on=True), write(intrin.reset))
+    assert intrin.body is not None
+    first = all_of([compare("eq", it.var, ZERO) for it in steps])
+    both = seq(If(first, write(intrin.body)), If(logical_not(first), write(intrin.update, goes_on=True)))
+    return _with(outer, both, None)
+
+
+def _check_inside(operand: Buffer, place: Operand, ranges: Ranges) -> None:
+    """The intrinsic may touch every element of its operands: they must be there."""
+    for dim, (offset, extent) in enumerate(zip(place.offsets, place.buffer.shape, strict=True)):
+        count = operand.shape[place.dims.index(dim)] if dim in place.dims else 1
+        between = bounds(offset.to_expr(), ranges)
+        if between is None or between[0] < 0 or between[1] + count > extent:
+            raise Mismatch(
+                f"the tile of {place.buffer!r} for {operand.name}, {count} from {offset.to_expr()} on in dimension "
+                f"{dim}, may leave the buffer"
+            )
+
+
+@dataclass
+class _Writer:
+    """Writes an intrinsic's statements for the operands that were found, with loops and buffers of their own."""
+
+    operands: Mapping[Buffer, Operand]
+    ranges: Ranges
+    params: frozenset[Buffer]
+    intrin: TensorIntrin
+
+    def __call__(self, stmt: Stmt, *, goes_on: bool = False) -> Stmt:
+        """The statements; `goes_on`: they add to what is there, so that whatever they write they read as well."""
+        self.goes_on = goes_on
+        self.told = {
+            (node.buffer, node.dim)
+            for s in walk(stmt)
+            for e in expressions(s)
+            for node in walk_expr(e)
+            if isinstance(node, Stride)
+        }
+        return self.stmt(stmt, {}, {})
+
+    def stmt(self, stmt: Stmt, loops: dict[Var, Expr], own: dict[Buffer, Buffer]) -> Stmt:
+        match stmt:
+            case For(var, extent, body, kind, notes):
+                fresh = var.copy()
+                return For(fresh, extent, self.stmt(body, {**loops, var: fresh}, own), kind, notes)
+            case Seq(stmts):
+                return seq(*(self.stmt(s, loops, own) for s in stmts))
+            case If(condition, then):
+                return If(self.expr(condition, loops, own), self.stmt(then, loops, own))
+            case Alloc(buffer, body):
+                fresh_buffer = Buffer(buffer.name, buffer.shape, buffer.dtype, buffer.scope)
+                return Alloc(fresh_buffer, self.stmt(body, loops, {**own, buffer: fresh_buffer}))
+            case Evaluate(expr):
+                return Evaluate(self.expr(expr, loops, own))
+            case Store(buffer, indices, value):
+                where = tuple(self.expr(i, loops, own) for i in indices)
+                new = self.expr(value, loops, own)
+                if buffer in own:
+                    return Store(own[buffer], where, new)
+                place = self.operands[buffer]
+                if dtypes.lanes(value.dtype) and place.dims[-1] != len(place.buffer.shape) - 1:
+                    raise self._not_neighbours(buffer)
+                return Store(place.buffer, self._indices(buffer, where), new)
+            case _:
+                raise Mismatch(f"a {type(stmt).__name__} is no statement for a tensor intrinsic")
+
+    def expr(self, expr: Expr, loops: Mapping[Var, Expr], own: Mapping[Buffer, Buffer]) -> Expr:
+        def leaf(e: Expr) -> Expr | None:
+            if isinstance(e, Var):
+                return loops.get(e, e)
+            if isinstance(e, Stride):
+                place = self.operands.get(e.buffer)
+                return Stride(own[e.buffer], e.dim) if place is None else Stride(place.buffer, place.dims[e.dim])
+            if not isinstance(e, Load):
+                return None
+            indices = tuple(rewrite(i, leaf) for i in e.indices)
+            return e.at(own[e.buffer], indices) if e.buffer in own else self._load(e, indices)
+
+        return rewrite(expr, leaf)
+
+    def _load(self, load: Load, indices: tuple[Expr, ...]) -> Load:
+        buffer, place = load.buffer, self.operands[load.buffer]
+        where = self._indices(buffer, indices)
+        if isinstance(load, Address):
+            box = self._spread(buffer, load.extents, 1)
+            access = "rw" if self.goes_on and load.access == "w" else load.access
+            assumed = load.strides if any(s is not None for s in load.strides) else self._assumed(buffer)
+            address = Address(place.buffer, where, box, access, self._spread(buffer, assumed, None))
+            self._check_strides(address)
+            return address
+        if isinstance(load, VectorLoad):
+            box = self._spread(buffer, load.extents, 1)
+            if place.buffer in self.params and not is_contiguous(place.buffer.shape, box):
+                raise self._not_neighbours(buffer)
+            return VectorLoad(place.buffer, where, load.lanes, box)
+        return load.at(place.buffer, where)
+
+    def _assumed(self, buffer: Buffer) -> tuple[int | None, ...]:
+        """A function that is not told how far rows are apart takes it that they follow each other."""
+        dims = range(len(buffer.shape))
+        return tuple(None if (buffer, d) in self.told else prod(buffer.shape[d + 1 :]) for d in dims)
+
+    def _check_strides(self, address: Address) -> None:
+        shape = address.buffer.shape
+        if address.buffer not in self.params:
+            return  # lowering may give it another shape; the code generator looks again
+        for dim, wanted in enumerate(address.strides):
+            have = prod(shape[dim + 1 :])
+            if wanted is not None and wanted != have and address.extents[dim] > 1:
+                raise Mismatch(
+                    f"the intrinsic takes it for granted that neighbours along dimension {dim} of {address.buffer!r} "
+                    f"are {wanted} elements apart, they are {have}; pass it the stride, or pack the tile (cache_read)"
+                )
+
+    def _spread(self, buffer: Buffer, values: tuple[_Item, ...], other: _Item) -> tuple[_Item, ...]:
+        """One value for each dimension of the operand, put at its dimension of the real buffer."""
+        place = self.operands[buffer]
+        found = [other] * len(place.buffer.shape)
+        for dim, value in zip(place.dims, values, strict=True):
+            found[dim] = value
+        return tuple(found)
+
+    def _indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        place = self.operands[buffer]
+        sums = list(place.offsets)
+        for dim, index in zip(place.dims, indices, strict=True):
+            sums[dim] = sums[dim].add(linear(simplify(index, {})))
+        return tuple(form.to_expr() for form in sums)
+
+    def _not_neighbours(self, buffer: Buffer) -> Mismatch:
+        place = self.operands[buffer]
+        return Mismatch(
+            f"the intrinsic takes neighbours of {buffer.name}, which in {place.buffer!r} are no neighbours; pack them "
+            "first (cache_read and transform_layout), or tensorize another axis"
+        )

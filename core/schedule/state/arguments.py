@@ -1,0 +1,139 @@
+"""Are the arguments of a primitive of the types that its signature names?
+
+The check is made from the annotations, once a primitive; a call costs microseconds. Where an annotation says nothing
+that can be tested, anything passes and the primitive itself has to look.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, Union
+
+from pegbox.expr.dtypes import integer
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+
+_Test = Callable[[Any], bool]
+
+_WORDS: dict[type, str] = {
+    LoopRef: "a loop (from get_loops, or returned by a primitive)",
+    BlockRef: "a block (from get_block, or its name)",
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    bool: "True or False",
+}
+
+
+class Signature:
+    """The parameters of a primitive: their names, defaults and tests."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+        own = list(inspect.signature(method).parameters.values())[1:]
+        self.names = [p.name for p in own if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        self.rest = next((p.name for p in own if p.kind is p.VAR_POSITIONAL), None)
+        self.defaults = {p.name: p.default for p in own if p.default is not p.empty}
+        self._hints: dict[str, Any] | None = None
+        self._tests: dict[str, _Test] = {}
+
+    def problem(self, args: Sequence[Any], options: Mapping[str, Any]) -> tuple[str, str] | None:
+        """What is wrong with the type of an argument, and what to give instead; None when all are right."""
+        if self._hints is None:
+            self._hints = _hints(self.method)
+            self._tests = {name: _test(hint) for name, hint in self._hints.items()}
+        for name, value in self.named(args, options):
+            test = self._tests.get(name)
+            if test is not None and not test(value):
+                return f"{name} = {value!r} is not {_words(self._hints[name])}", f"give {_words(self._hints[name])}"
+        return None
+
+    def named(self, args: Sequence[Any], options: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+        """Each argument with the name of its parameter."""
+        count = len(self.names)
+        yield from zip(self.names, args, strict=False)
+        if self.rest is not None:
+            yield from ((self.rest, value) for value in args[count:])
+        yield from options.items()
+
+
+def _hints(method: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(method)
+    except NameError:  # a name that only type checkers import
+        return {}
+
+
+def _test(hint: Any) -> _Test:
+    if hint is Any or hint is object or isinstance(hint, typing.TypeVar):
+        return lambda value: True
+    if hint is None or hint is type(None):
+        return lambda value: value is None
+    if hint in (int, float):
+        return _is_integer if hint is int else _is_number
+    if isinstance(hint, type) and typing.get_origin(hint) is None:
+        return lambda value: isinstance(value, hint)
+    return _test_generic(typing.get_origin(hint), typing.get_args(hint))
+
+
+def _test_generic(origin: Any, args: tuple[Any, ...]) -> _Test:
+    if origin in (Union, types.UnionType):
+        tests = [_test(a) for a in args]
+        return lambda value: any(test(value) for test in tests)
+    if origin is typing.Literal:
+        return lambda value: value in args
+    if origin is Callable:
+        return callable
+    if origin is tuple or (isinstance(origin, type) and issubclass(origin, Sequence)):
+        return _test_sequence(args)
+    if isinstance(origin, type):
+        return lambda value: isinstance(value, origin)
+    return lambda value: True
+
+
+def _test_sequence(args: tuple[Any, ...]) -> _Test:
+    parts = {a for a in args if a is not Ellipsis}
+    each = _test(parts.pop()) if len(parts) == 1 else _test(Any)
+
+    def test(value: Any) -> bool:
+        sequence = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+        return (sequence or type(value).__module__ == "numpy") and _all(each, value)
+
+    return test
+
+
+def _all(test: _Test, values: Any) -> bool:
+    try:
+        return all(map(test, values))
+    except TypeError:  # a NumPy scalar cannot be iterated
+        return False
+
+
+def _is_integer(value: Any) -> bool:
+    return integer(value) is not None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) or integer(value) is not None
+
+
+@cache
+def _words(hint: Any) -> str:
+    """A type in words."""
+    if hint in _WORDS:
+        return _WORDS[hint]
+    if hint is None or hint is type(None):
+        return "None"
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        parts = dict.fromkeys(map(_words, args))
+        if BlockRef in args and str in args:
+            del parts[_WORDS[str]]
+        return " or ".join(parts)
+    if origin is tuple or (isinstance(origin, type) and issubclass(origin, Sequence)):
+        each = list(dict.fromkeys(_words(a) for a in args if a is not Ellipsis))
+        return f"a list, each entry {' or '.join(each)}" if each else "a list"
+    return getattr(hint, "__name__", str(hint))

@@ -1,0 +1,206 @@
+"""What is inside of a block, looked at as a program of its own, and put back after it was changed.
+
+The tree of a program ends at blocks. A primitive on something inside of a block works on a function whose body is the
+block's body: variables of the blocks around have ranges but no loops, buffers that something outside touches count as
+parameters, and what is made inside joins the intermediate buffers of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from pegbox.errors import ScheduleError
+from pegbox.expr.nodes import Buffer, Var
+from pegbox.loops.access.access import derived_regions, held
+from pegbox.loops.access.region import read, written
+from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, Region, Stmt
+from pegbox.loops.visit import blocks_below, children, walk, walk_nest
+from pegbox.schedule.analysis.region_cover import provides
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.tree import Tree
+
+Path = tuple[str, ...]  # the blocks around, outermost first; empty at the top
+
+
+class Focus:
+    """A function, and what stands inside of the blocks of a path, as programs inside of each other."""
+
+    def __init__(self, func: Function, path: Path) -> None:
+        self.path = path
+        self.functions = [func]
+        for name in path:
+            self.functions.append(inside(self.functions[-1], name))
+
+    @property
+    def innermost(self) -> Function:
+        return self.functions[-1]
+
+    def whole(self, changed: Function) -> Function:
+        """The whole function with the innermost program exchanged.
+
+        Raises:
+            ScheduleError: see `put_back`.
+        """
+        for outer, before, name in zip(self.functions[-2::-1], self.functions[:0:-1], self.path[::-1], strict=True):
+            changed = put_back(outer, name, before, changed)
+        return changed
+
+
+def common_home(func: Function, tree: Tree, handles: Iterable[str | Var]) -> Path:
+    """Where the blocks and loops that a primitive is called on stand; those that are nowhere are left to it.
+
+    Raises:
+        ScheduleError: they stand inside of different blocks.
+    """
+    wanted = [h for h in handles if h is not None]
+    nested = [h for h in wanted if h not in tree.blocks and h not in tree.loops]
+    if not nested:
+        return ()
+    known = homes(func)
+    nested = [h for h in nested if h in known]
+    if not nested:
+        return ()
+    places = {known.get(h, ()): h for h in wanted if h in nested or h in tree.blocks or h in tree.loops}
+    if len(places) > 1:
+        (one, first), (other, second) = list(places.items())[:2]
+        raise refuse(
+            tree,
+            f"{_label(first)} stands {_inside(one)}, {_label(second)} {_inside(other)}",
+            "give blocks and loops that stand inside of the same block",
+            *one[:1],
+            *other[:1],
+        )
+    return next(iter(places), ())
+
+
+def _label(handle: str | Var) -> str:
+    return handle if isinstance(handle, str) else handle.name
+
+
+def _inside(path: Path) -> str:
+    return f"inside of block {path[-1]}" if path else "at the top of the program"
+
+
+def homes(func: Function) -> dict[str | Var, Path]:
+    """Where blocks (by name) and loops (by variable) stand that are inside of blocks."""
+    found: dict[str | Var, Path] = {}
+    for realize in blocks_below(func.body):
+        _collect(realize.block, (realize.block.name,), found)
+    return found
+
+
+def _collect(block: Block, path: Path, found: dict[str | Var, Path]) -> None:
+    for node in walk_nest(block.body):
+        if isinstance(node, For):
+            found[node.var] = path
+        elif isinstance(node, BlockRealize):
+            found[node.block.name] = path
+            _collect(node.block, (*path, node.block.name), found)
+
+
+def inside(func: Function, name: str) -> Function:
+    """The body of the block `name` as a program."""
+    realize = _find(func, name)
+    block = realize.block
+    touched = set(_touched(block.body))
+    shared = set(_touched(func.body, apart_from=realize)) | set(func.params)
+    if block.init is not None:
+        shared |= set(_touched(block.init))
+    own = tuple(b for b in func.allocs if b in touched and b not in shared)
+    visible = tuple(b for b in dict.fromkeys((*func.params, *func.allocs)) if b in touched and b not in own)
+    return Function(
+        func.name,
+        visible,
+        tuple(b for b in visible if any(w.buffer is b for w in block.writes)),
+        block.body,
+        own,
+        func.attrs,
+        domain=func.domain + tuple((it.var, it.extent) for it in block.iters),
+        taken=Tree(func).names,
+    )
+
+
+def put_back(func: Function, name: str, before: Function, after: Function) -> Function:
+    """The function with the body of the block exchanged; `before` is what `inside` gave, `after` what became of it.
+
+    Raises:
+        ScheduleError: what is seen outside of the block would change, or is not ready there.
+    """
+    if after.params != before.params:
+        raise ScheduleError(
+            f"block {name} shares its buffers with what is outside of it, where they would change too; "
+            "do this before the blocks are made"
+        )
+    if any(isinstance(s, For) and s.kind is ForKind.THREAD for s in walk(after.body)):
+        raise ScheduleError(f"block {name} is what one thread does; bind the loops around it to thread axes instead")
+    realize = _find(func, name)
+    block = realize.block
+    own = set(after.allocs)
+    reads, writes = derived_regions(block.iters, after.body, block.init)
+    changed = replace(
+        block, body=after.body, reads=_in_order(reads, block.reads), writes=_in_order(writes, block.writes)
+    )
+    tree = Tree(func)
+    made = tree.replace(realize, BlockRealize(realize.values, changed, realize.predicate))
+    gone = set(before.allocs) - own
+    fresh = tuple(b for b in after.allocs if b not in before.allocs)
+    result = replace(made, allocs=tuple(b for b in func.allocs if b not in gone) + fresh, attrs=after.attrs)
+    _check_seen(tree, Tree(result), name, before.params)
+    return result
+
+
+def _check_seen(before: Tree, after: Tree, name: str, seen: Iterable[Buffer]) -> None:
+    """For what is outside, the block does what it did: it writes no more, and goes on with what it finds.
+
+    What it reads more than it did must be there: its producers may be inside of the same loops.
+    """
+    new, old = after.blocks[name].block, before.blocks[name].block
+    ranges = {it.var: (0, it.extent - 1) for it in new.iters}
+    for buffer in seen:
+        wider = [r for r in new.writes if r.buffer is buffer and not held(r, old.writes, ranges)]
+        if wider or (_goes_on(old.body, buffer) and not _goes_on(new.body, buffer)):
+            why = "would write more of it than it does" if wider else "goes on with what is in it before"
+            raise refuse(
+                before,
+                f"{buffer.name} is seen outside of block {name}, which {why}",
+                "do this before the block is made, or to the whole block",
+                name,
+            )
+    more = [r.buffer for r in new.reads if not held(r, old.reads, ranges)]
+    for buffer in dict.fromkeys(more):
+        for maker in after.writers(buffer):
+            if maker.block is not new and not provides(after, maker, buffer, after.blocks[name]):
+                raise refuse(
+                    before,
+                    f"block {name} would read more of {buffer.name}, of which {maker.block.name} may have made only a "
+                    "part by then",
+                    "do this before the block is made, or copy the buffer outside of it",
+                    name,
+                    maker.block.name,
+                )
+
+
+def _in_order(found: Iterable[Region], before: Iterable[Region]) -> tuple[Region, ...]:
+    """The regions in the order that those before had, new ones last: notes and primitives count them."""
+    order = [r.buffer for r in before]
+    return tuple(sorted(found, key=lambda r: order.index(r.buffer) if r.buffer in order else len(order)))
+
+
+def _goes_on(body: Stmt, buffer: Buffer) -> bool:
+    """Does the body both read and write the buffer, as a reduction does that started elsewhere?"""
+    inner = [s for s in walk(body) if not isinstance(s, BlockRealize)]
+    return all(any(region.buffer is buffer for s in inner for region in found(s)) for found in (read, written))
+
+
+def _touched(stmt: Stmt, apart_from: BlockRealize | None = None) -> Iterator[Buffer]:
+    if stmt is apart_from:
+        return
+    for region in (*written(stmt), *read(stmt)):
+        yield region.buffer
+    for child in children(stmt):
+        yield from _touched(child, apart_from)
+
+
+def _find(func: Function, name: str) -> BlockRealize:
+    return next(r for r in blocks_below(func.body) if r.block.name == name)

@@ -1,0 +1,108 @@
+"""Buffers of a program: which one is meant, what a new one may be called, which scopes there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pegbox.errors import ExprError, ScheduleError
+from pegbox.expr.build import add
+from pegbox.expr.index_layout import covers
+from pegbox.expr.index_map import IndexMap
+from pegbox.expr.nodes import Buffer, Var
+from pegbox.expr.visit import free_vars
+from pegbox.loops.nodes import BlockRealize
+from pegbox.loops.visit import replace_buffer
+from pegbox.schedule.analysis import read_buffers, written_buffers
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.tree import Tree
+
+SCOPES = ("global", "local", "shared", "shared.dyn", "warp")
+
+
+def check_scope(scope: str, what: str) -> None:
+    """Raises ScheduleError: there is no such scope."""
+    if not isinstance(scope, str) or scope not in SCOPES:
+        raise ScheduleError(f"unknown scope {scope!r} for {what}; use one of {', '.join(SCOPES)}")
+
+
+def choose_read(realize: BlockRealize, which: int | str) -> Buffer:
+    """A buffer that a block reads, by number or name."""
+    return _choose(read_buffers(realize.block), which, realize.block.name, "reads")
+
+
+def choose_written(realize: BlockRealize, which: int | str) -> Buffer:
+    """A buffer that a block writes, by number or name."""
+    return _choose(written_buffers(realize.block), which, realize.block.name, "writes")
+
+
+def _choose(buffers: list[Buffer], which: int | str, name: str, verb: str) -> Buffer:
+    for number, buffer in enumerate(buffers):
+        if which in (number, buffer.name) and not isinstance(which, bool):
+            return buffer
+    listed = ", ".join(f"{n}: {b.name}" for n, b in enumerate(buffers))
+    raise ScheduleError(f"block {name} {verb} no buffer {which!r}; choose among {listed or 'none'}")
+
+
+def check_intermediate(tree: Tree, what: str, buffer: Buffer, name: str, why: str, remedy: str) -> None:
+    """Raises ScheduleError: the buffer is a parameter of the function (or lives inside of a block)."""
+    if buffer not in tree.func.allocs:
+        kind = "a parameter of the function" if buffer in tree.func.params else "no buffer of this program"
+        raise refuse(tree, f"{what}: {buffer.name} is {kind}, {why}", remedy, name)
+
+
+def fresh_buffer_name(tree: Tree, base: str) -> str:
+    """A name that no buffer and no block has."""
+    taken = {b.name for b in (*tree.func.params, *tree.func.allocs)} | tree.names
+    name, count = base, 0
+    while name in taken:
+        count += 1
+        name = f"{base}_{count}"
+    return name
+
+
+def redirect(tree: Tree, names: Sequence[str], old: Buffer, new: Buffer) -> Tree:
+    """The named blocks use another buffer at the same indices."""
+    mapping = {old: new}
+    for name in names:
+        realize = tree.blocks[name]
+        tree = Tree(tree.replace(realize, replace_buffer(realize, mapping)))
+    return tree
+
+
+def has_gaps(tree: Tree, buffer: Buffer) -> bool:
+    """Are there places of an intermediate buffer that nobody writes, such as the padding of a layout?
+
+    True also where that cannot be told.
+    """
+    writers = tree.writers(buffer)
+    if not writers or any(_writes_all(w, buffer) for w in writers):
+        return False
+    try:
+        return not covers([entry for w in writers for entry in _places(w, buffer)], buffer.shape)
+    except ExprError:  # places that are read from memory, or made in loops inside
+        return True
+
+
+def _writes_all(writer: BlockRealize, buffer: Buffer) -> bool:
+    extents = dict(_domain(writer))
+    return any(
+        w.buffer is buffer
+        and len({lo for lo, _ in w.box}) == len(w.box)
+        and all(isinstance(lo, Var) and extents.get(lo) == n for (lo, _), n in zip(w.box, buffer.shape, strict=True))
+        for w in writer.block.writes
+    )
+
+
+def _places(writer: BlockRealize, buffer: Buffer) -> Iterator[tuple[IndexMap, tuple[int, ...]]]:
+    for region in writer.block.writes:
+        if region.buffer is buffer:
+            used = set().union(*(free_vars(lo) for lo, _ in region.box))
+            mine = [(var, n) for var, n in _domain(writer) if var in used]
+            inside = [(Var(f"e{dim}"), n) for dim, (_, n) in enumerate(region.box)]
+            indices = [add(lo, var) if n > 1 else lo for (lo, _), (var, n) in zip(region.box, inside, strict=True)]
+            mine += [(var, n) for var, n in inside if n > 1]
+            yield IndexMap([v for v, _ in mine], indices), tuple(n for _, n in mine)
+
+
+def _domain(writer: BlockRealize) -> list[tuple[Var, int]]:
+    return [(it.var, it.extent) for it in writer.block.iters]

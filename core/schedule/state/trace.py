@@ -1,0 +1,340 @@
+"""What was done to a program, as plain values: it can be printed as Python, pickled, stored as JSON and done again."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pegbox.errors import ScheduleError
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+
+if TYPE_CHECKING:
+    from pegbox.schedule.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class LoopAt:
+    """A loop told by its place, at the moment of the step: the `depth`-th loop around a block, 0 the outermost."""
+
+    block: str
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What an earlier sampling step drew: its result number `position`. Steps are counted from 0."""
+
+    step: int
+    position: int = 0
+
+
+_Value = TypeVar("_Value")
+_KINDS: dict[str, Callable[[Any], Any]] = {}
+
+
+def trace_value(kind: str) -> Callable[[type[_Value]], type[_Value]]:
+    """Class decorator: instances may stand in steps; JSON has them as {kind: data}.
+
+    The class has `trace_python()`, an expression that a primitive takes for the value, `trace_json()`, plain data, and
+    a class method `from_trace_json(data)` that makes an equal value; instances are immutable and compare by value.
+    """
+
+    def register(cls: type[_Value]) -> type[_Value]:
+        cls.kind = kind  # type: ignore[attr-defined]
+        _KINDS[kind] = cls.from_trace_json  # type: ignore[attr-defined]
+        return cls
+
+    return register
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of a primitive.
+
+    Arguments are numbers, strings, booleans, None, BlockRef, LoopAt, Drawn, values of `trace_value` classes, or tuples
+    of those.
+    """
+
+    primitive: str
+    args: tuple[Any, ...]
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def decision(self) -> Any:
+        """What a sampling step drew; None for other steps."""
+        return dict(self.options).get("decision")
+
+    def with_decision(self, decision: Any) -> Step:
+        """The same step with another decision; with None it draws anew."""
+        rest = tuple((k, v) for k, v in self.options if k != "decision")
+        return replace(self, options=rest if decision is None else (*rest, ("decision", frozen(decision))))
+
+    def __str__(self) -> str:
+        return self.as_python({})
+
+    def as_python(self, names: Mapping[Drawn, str]) -> str:
+        """The call, with the variables that hold what was drawn."""
+        parts = [_python(v, names) for v in self.args]
+        parts += (f"{k}={_python(v, names)}" for k, v in self.options)
+        return f"sch.{self.primitive}({', '.join(parts)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The steps that made a schedule, oldest first. `str(trace)` is Python code for a schedule called `sch`."""
+
+    steps: tuple[Step, ...] = ()
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __str__(self) -> str:
+        return "".join(f"{line}\n" for line in self.as_python())
+
+    def as_python(self) -> list[str]:
+        """The lines of a Python program for a fresh schedule called `sch`."""
+        names: dict[Drawn, str] = {}
+        lines = []
+        for number, step in enumerate(self.steps):
+            call = step.as_python(names)
+            if step.primitive.startswith("sample_"):
+                fresh = {p: f"v{len(names) + n}" for n, p in enumerate(_results(number, step))}
+                names |= fresh
+                call = (
+                    f"{', '.join(fresh.values())}{',' if step.primitive == _TILE and len(fresh) == 1 else ''} = {call}"
+                )
+            lines.append(call)
+        return lines
+
+    def show(self) -> None:
+        """Print the trace as Python."""
+        print(self, end="")
+
+    @property
+    def decisions(self) -> dict[int, Any]:
+        """What the sampling steps drew: {the step's index in `steps`: decision}."""
+        return {n: s.decision for n, s in enumerate(self.steps) if s.primitive.startswith("sample_")}
+
+    def with_decision(self, step: int, decision: Any) -> Trace:
+        """The trace with another decision at a sampling step, which is told by its index in `steps`.
+
+        Raises:
+            ScheduleError: that is no sampling step.
+        """
+        self._check_sampling([step])
+        return Trace((*self.steps[:step], self.steps[step].with_decision(decision), *self.steps[step + 1 :]))
+
+    def simplified(self, remove_postproc: bool = False) -> Trace:
+        """The trace without the sampling steps whose results no later step uses."""
+        used: set[int] = set()
+        keep: list[int] = []
+        for number in reversed(range(len(self.steps))):
+            step = self.steps[number]
+            if number in used or not step.primitive.startswith("sample_"):
+                keep.append(number)
+                used |= {d.step for d in _drawn((step.args, tuple(v for _, v in step.options)))}
+        place = {old: new for new, old in enumerate(reversed(keep))}
+        return Trace(tuple(_renumbered(self.steps[n], place) for n in reversed(keep)))
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        """Do every step on `schedule`, which starts from the same program, and return it.
+
+        Raises:
+            ScheduleError: a step does not fit the program; the message says which.
+        """
+        return self.apply_to_schedule(schedule)
+
+    def apply_to_schedule(
+        self, sch: Schedule, remove_postproc: bool = False, decisions: Mapping[int, Any] | None = None
+    ) -> Schedule:
+        """Do every step on `sch`, which starts from the same program (its shapes may differ), and return it.
+
+        Args:
+            remove_postproc: as in TVM; there are no postprocessing steps, so that it changes nothing.
+            decisions: {index of a sampling step in `steps`: what it shall decide}; None lets it draw anew. The steps
+                that use what it draws get the new values.
+
+        Raises:
+            ScheduleError: a step does not fit the program; the message says which. The steps before it stay done.
+        """
+        if not hasattr(sch, "primitives"):
+            raise ScheduleError(f"a trace is applied to a schedule, not to {sch!r}; give a tir.Schedule")
+        changed = decisions or {}
+        self._check_sampling(changed)
+        results: list[tuple[Any, ...]] = []
+        for number, step in enumerate(self.steps):
+            todo = step.with_decision(changed[number]) if number in changed else step
+            try:
+                results.append(_do(sch, todo, results))
+            except ScheduleError as error:
+                error.args = (f"step {number + 1} of {len(self.steps)} of the trace, {step}: {error}",)
+                raise
+        return sch
+
+    def _check_sampling(self, steps: Iterable[object]) -> None:
+        """Raises ScheduleError: one of the steps is none that samples."""
+        for step in steps:
+            if not isinstance(step, int) or step not in self.decisions:
+                places = ", ".join(map(str, self.decisions)) or "none"
+                raise ScheduleError(f"step {step!r} of the trace samples nothing; the sampling steps are {places}")
+
+    def to_json(self) -> list[Any]:
+        """JSON-able: a list of [primitive, arguments, options]."""
+        return [[s.primitive, _encode(s.args), {k: _encode(v) for k, v in s.options}] for s in self.steps]
+
+    as_json = to_json
+
+    @staticmethod
+    def from_json(data: object) -> Trace:
+        """The inverse of `to_json`; a string is read as JSON text.
+
+        Raises:
+            ScheduleError: the data is no trace.
+        """
+        try:
+            raw: Any = json.loads(data) if isinstance(data, str) else data
+            return Trace(tuple(_step(item) for item in raw))
+        except (TypeError, ValueError, KeyError) as error:
+            raise ScheduleError(
+                f"not a schedule trace ({error}): {data!r}; expected what Trace.to_json gives"
+            ) from error
+
+    @staticmethod
+    def apply_json_to_schedule(json_obj: object, sch: Schedule) -> Schedule:
+        """Read a trace from JSON and do its steps on `sch`.
+
+        Raises:
+            ScheduleError: the data is no trace, or a step does not fit the program.
+        """
+        return Trace.from_json(json_obj).apply_to_schedule(sch)
+
+
+_TILE = "sample_perfect_tile"
+
+
+def _results(number: int, step: Step) -> list[Drawn]:
+    count = len(step.decision) if step.primitive == _TILE else 1
+    return [Drawn(number, n) for n in range(count)]
+
+
+def _drawn(value: Any) -> Iterator[Drawn]:
+    if isinstance(value, Drawn):
+        yield value
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _drawn(each)
+
+
+def _renumbered(step: Step, place: Mapping[int, int]) -> Step:
+    def go(value: Any) -> Any:
+        if isinstance(value, Drawn):
+            return replace(value, step=place[value.step])
+        return tuple(map(go, value)) if isinstance(value, tuple) else value
+
+    return replace(step, args=go(step.args), options=tuple((k, go(v)) for k, v in step.options))
+
+
+def _do(schedule: Schedule, step: Step, results: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    if step.primitive not in schedule.primitives():
+        raise ScheduleError(f"no primitive is called {step.primitive!r}")
+    call = getattr(schedule, step.primitive)
+    args = _resolve(schedule, step.args, results)
+    options = {k: _resolve(schedule, v, results) for k, v in step.options}
+    signature = inspect.signature(call)
+    try:
+        signature.bind(*args, **options)
+    except TypeError as error:
+        raise ScheduleError(f"{error}; write {step.primitive}{signature}") from None
+    result = call(*args, **options)
+    return tuple(result) if isinstance(result, tuple | list) else (result,)
+
+
+def _step(item: Any) -> Step:
+    primitive, args, options = item
+    if not isinstance(primitive, str):
+        raise ValueError(f"{primitive!r} is no primitive")
+    if not isinstance(args, list | tuple):
+        raise ValueError(f"the arguments {args!r} are no list")
+    return Step(primitive, _decode(args), tuple((k, _decode(v)) for k, v in options.items()))
+
+
+def _resolve(schedule: Schedule, value: Any, results: list[tuple[Any, ...]]) -> Any:
+    if isinstance(value, LoopAt):
+        return schedule.get_loop(value.block, value.depth)
+    if isinstance(value, Drawn):
+        if not (0 <= value.step < len(results) and 0 <= value.position < len(results[value.step])):
+            raise ScheduleError(f"step {value.step} has drawn no result {value.position}; a step uses what came before")
+        return results[value.step][value.position]
+    return tuple(_resolve(schedule, v, results) for v in value) if isinstance(value, tuple) else value
+
+
+def _python(value: Any, names: Mapping[Drawn, str]) -> str:
+    match value:
+        case LoopAt(block, depth):
+            return f"sch.get_loop({block!r}, {depth})"
+        case Drawn(step, position):
+            return names.get(value, f"<result {position} of step {step}>")
+        case BlockRef(name):
+            return repr(name)
+        case tuple():
+            return f"[{', '.join(_python(v, names) for v in value)}]"
+        case float() if not math.isfinite(value):
+            return f"float({str(value)!r})"
+        case _:
+            return value.trace_python() if hasattr(value, "trace_python") else repr(value)
+
+
+def _encode(value: Any) -> Any:
+    match value:
+        case LoopAt(block, depth):
+            return {"loop": [block, depth]}
+        case Drawn(step, position):
+            return {"drawn": [step, position]}
+        case BlockRef(name):
+            return {"block": name}
+        case tuple():
+            return [_encode(v) for v in value]
+        case _:
+            return {value.kind: value.trace_json()} if hasattr(value, "trace_json") else value
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return tuple(_decode(v) for v in value)
+    if not isinstance(value, dict):
+        return value
+    ((kind, data),) = value.items()
+    match kind:
+        case "loop":
+            block, depth = data
+            return LoopAt(block, depth)
+        case "drawn":
+            step, position = data
+            return Drawn(step, position)
+        case "block":
+            return BlockRef(data)
+        case _:
+            return _KINDS[kind](data)
+
+
+def frozen(value: Any) -> Any:
+    """A value as steps keep it: tuples instead of lists, Python's numbers instead of NumPy's."""
+    if isinstance(value, list | tuple):
+        return tuple(map(frozen, value))
+    if type(value).__module__ == "numpy":
+        return frozen(value.tolist())
+    return value
+
+
+def plain(value: Any, place: Mapping[LoopRef, LoopAt]) -> Any:
+    """An argument as the trace keeps it."""
+    if isinstance(value, LoopRef):
+        return place[value]
+    return tuple(plain(v, place) for v in value) if isinstance(value, tuple | list) else frozen(value)

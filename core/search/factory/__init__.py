@@ -1,0 +1,1 @@
+"""From names and options to tuners and cost models."""

@@ -1,0 +1,128 @@
+"""From a tuner's or a cost model's name to the object."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pegbox.errors import ArgumentError, PluginError
+from pegbox.hooks import registry
+from pegbox.search.factory.base import HANDED, BoundTuner
+from pegbox.search.factory.options import bind_options
+from pegbox.search.factory.spec import Spec, parse_nested, parse_spec
+from pegbox.search.protocols import CostModel, FeatureSource, Lookup, Opinion, Transfer, Tuner, TunerFactory
+
+if TYPE_CHECKING:
+    from pegbox.space import ConfigSpace
+
+
+def make_tuner(
+    spec: str | Spec | TunerFactory,
+    space: ConfigSpace,
+    *,
+    seed: int = 0,
+    options: Mapping[str, object] | None = None,
+    program: FeatureSource | None = None,
+    transfer: Sequence[Transfer] = (),
+    experience: Opinion | None = None,
+    lookup: Lookup = registry.resolve,
+) -> Tuner:
+    """Make the tuner that `spec` ("xgb:plan_size=32", "file.py:MyTuner", or a factory) means, over `space`.
+
+    `options` come on top of those in the spec and win over them. `program`, `transfer` and `experience` are handed to
+    factories that declare them. `lookup` turns a kind and a name into a factory.
+    Raises `UnknownName` for an unknown tuner, `ArgumentError` for a bad option, `PluginError` if it makes no tuner.
+    """
+    factory, name, written = _resolve("tuner", spec, lookup)
+    owner = f"tuner {name!r}"
+    bound = bind_options(owner, factory, {**written, **(options or {})})
+    given = {"program": program, "transfer": transfer, "experience": experience}
+    declared = inspect.signature(factory).parameters
+    handed = {name: given[name] for name in given if name in declared}
+    _check_takes_seed(owner, factory)
+    tuner = factory(space, seed=seed, **handed, **bound)
+    if not isinstance(tuner, Tuner):
+        raise PluginError(f"{owner} made a {type(tuner).__name__}, which has no ask(n) and tell(configs, results)")
+    return tuner
+
+
+def _check_takes_seed(owner: str, factory: Callable[..., Any]) -> None:
+    signature = inspect.signature(factory)
+    try:
+        signature.bind_partial(None, seed=0)
+    except TypeError as error:
+        raise ArgumentError(
+            f"{owner} cannot be made as factory(space, seed=0): {error}; its signature is {signature}, let it take a "
+            "space and the keyword seed"
+        ) from None
+
+
+def declared(spec: str | Spec | TunerFactory, lookup: Lookup = registry.resolve) -> frozenset[str]:
+    """Which of `program`, `transfer` and `experience` the tuner's factory takes: none is made for nothing."""
+    factory, _, _ = _resolve("tuner", spec, lookup)
+    return HANDED & set(inspect.signature(factory).parameters)
+
+
+def make_cost_model(
+    spec: str | CostModel,
+    *,
+    seed: int = 0,
+    options: Mapping[str, object] | None = None,
+    lookup: Lookup = registry.resolve,
+) -> CostModel:
+    """Make the cost model that `spec` names; an object that is one already is handed back.
+
+    Raises as `make_tuner` does.
+    """
+    if not isinstance(spec, str):
+        return _given_model(spec, options)
+    factory, name, written = _resolve("cost_model", parse_nested(spec), lookup)
+    owner = f"cost model {name!r}"
+    model = factory(seed=seed, **bind_options(owner, factory, {**written, **(options or {})}))
+    if not isinstance(model, CostModel):
+        raise PluginError(f"{owner} made a {type(model).__name__}, which has no fit(...) and predict(...)")
+    return model
+
+
+def _given_model(model: object, options: Mapping[str, object] | None) -> CostModel:
+    if not isinstance(model, CostModel):
+        raise ArgumentError(f"cost_model={model!r} is neither the name of a cost model nor has it fit and predict")
+    if options:
+        raise ArgumentError(f"{model!r} is made already and takes no options; given {dict(options)!r}")
+    return model
+
+
+def _resolve(
+    kind: str, spec: str | Spec | Callable[..., Any], lookup: Lookup
+) -> tuple[Callable[..., Any], str, Mapping[str, object]]:
+    """The factory, the name for messages, and the options given with it, as text where they were written as text."""
+    if isinstance(spec, str):
+        spec = parse_spec(spec)
+    if isinstance(spec, Spec):
+        return lookup(kind, spec.name), spec.name, spec.options
+    if isinstance(spec, BoundTuner):
+        return spec.factory, str(spec), spec.options
+    what = kind.replace("_", " ")
+    if isinstance(spec, Tuner) and not isinstance(spec, type):
+        name = type(spec).__name__
+        raise ArgumentError(
+            f"{spec!r} is a tuner made already, for one space and one run; give its class ({name}) or a factory"
+        )
+    if not callable(spec):
+        raise ArgumentError(f"{spec!r} is neither the name of a {what} nor a factory of one")
+    return spec, tuner_label(spec), {}
+
+
+def tuner_label(spec: str | Spec | TunerFactory) -> str:
+    """What to call a tuner in tables, records and messages: "xgb:plan_size=32", "MyTuner(alpha=2)", "MyTuner"."""
+    match spec:
+        case str():
+            return str(parse_spec(spec))
+        case Spec() | BoundTuner():
+            return str(spec)
+        case functools.partial():
+            return str(BoundTuner(spec.func, spec.keywords))
+        case _:
+            return str(getattr(spec, "__name__", None) or type(spec).__name__)

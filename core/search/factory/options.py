@@ -1,0 +1,169 @@
+"""From options as text to the keyword arguments that a plugin's factory declares.
+
+A factory's keyword-only parameters are its options: their annotations give the types, their defaults the defaults.
+Nothing has to be declared a second time.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import types
+import typing
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pegbox.checks import check_mapping
+from pegbox.errors import ArgumentError
+from pegbox.measure.local import LocalMeasurer
+from pegbox.search.factory.base import RESERVED
+
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_FALSE = frozenset({"false", "no", "off", "0"})
+
+
+@dataclass(frozen=True)
+class Option:
+    """One keyword option of a factory. `hint` is its type, `default` is `inspect.Parameter.empty` if it has none."""
+
+    name: str
+    hint: Any
+    default: Any
+
+    def __str__(self) -> str:
+        shown = f"{self.name}: {_hint_name(self.hint)}"
+        return shown if self.default is inspect.Parameter.empty else f"{shown} = {self.default!r}"
+
+
+def options_of(factory: Callable[..., Any], *, but: Collection[str] = RESERVED) -> dict[str, Option]:
+    """The options that a factory takes by name, in the order of its signature, `but` for some.
+
+    The first parameter that may be given by place is the space, no option.
+    """
+    hints = _hints(factory)
+    found: dict[str, Option] = {}
+    for place, parameter in enumerate(inspect.signature(factory).parameters.values()):
+        by_place = parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and place > 0
+        if not (by_place or parameter.kind is inspect.Parameter.KEYWORD_ONLY) or parameter.name in but:
+            continue
+        hint = hints.get(parameter.name, _hint_of(parameter.default))
+        found[parameter.name] = Option(parameter.name, hint, parameter.default)
+    return found
+
+
+def bind_options(
+    owner: str, factory: Callable[..., Any], given: Mapping[str, object], *, but: Collection[str] = RESERVED
+) -> dict[str, object]:
+    """Check the names of `given` and turn values that are text into what `factory` declares.
+
+    `owner` stands in messages, e.g. "tuner 'xgb'". Values that are no text pass as they are: the factory checks them.
+    Raises `ArgumentError` that lists the valid options with their defaults.
+    """
+    known = options_of(factory, but=but)
+    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in inspect.signature(factory).parameters.values())
+    bound: dict[str, object] = {}
+    for name, value in given.items():
+        if name not in known and (not open_ended or name in but):
+            raise ArgumentError(_unknown(owner, name, value, known))
+        hint = known[name].hint if name in known else Any
+        bound[name] = _convert(owner, name, value, hint) if isinstance(value, str) else value
+    return bound
+
+
+def measurer_options(given: Mapping[str, Any] | None, *, taken: Collection[str]) -> dict[str, object]:
+    """`measure_options` as keyword arguments of `LocalMeasurer`; `taken` are those that the caller says otherwise.
+
+    Raises `ArgumentError` for those, and for what it does not take.
+    """
+    wanted = "arguments of pegbox.measure.LocalMeasurer by name, as in {'repeats': 5}"
+    options = check_mapping("measure_options", {} if given is None else given, wanted)
+    for name in options:
+        if name in taken:
+            raise ArgumentError(
+                f"measure_options: {name}={options[name]!r} is given by the caller itself; say it outside of "
+                "measure_options, or leave it out"
+            )
+    return bind_options("measure_options", LocalMeasurer, options, but=taken)
+
+
+def _unknown(owner: str, name: str, value: object, known: Mapping[str, Option]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    listed = "; ".join(map(str, known.values())) or "none"
+    return f"{owner} has no option {name!r} (given {name}={value!r}){hint} Its options: {listed}"
+
+
+def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
+    target = factory.__init__ if isinstance(factory, type) else factory  # type: ignore[misc]
+    try:
+        return typing.get_type_hints(target)
+    except (NameError, TypeError):  # names that exist for type checkers only; defaults then tell the types
+        return {}
+
+
+def _hint_of(default: object) -> Any:
+    return Any if default is inspect.Parameter.empty or default is None else type(default)
+
+
+def _hint_name(hint: Any) -> str:
+    if typing.get_origin(hint) is not None or isinstance(hint, types.UnionType):
+        return str(hint).replace("typing.", "")
+    return "any" if hint is Any else str(getattr(hint, "__name__", hint))
+
+
+def _convert(owner: str, name: str, text: str, hint: Any) -> object:
+    for candidate in _alternatives(hint):
+        try:
+            return _as(text, candidate)
+        except ValueError:
+            continue
+    raise ArgumentError(f"{owner}: cannot read {name}={text!r} as {_hint_name(hint)}{_words(hint)}")
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    """The members of a union, plain text last because it takes anything."""
+    members = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    return tuple(sorted(members, key=lambda member: member is str))
+
+
+def _words(hint: Any) -> str:
+    return "; write yes or no" if bool in _alternatives(hint) else ""
+
+
+def _as(text: str, hint: Any) -> object:
+    if hint is bool:
+        return _as_bool(text)
+    if hint in (int, float, str):
+        return hint(text)
+    if hint is type(None) and text.lower() == "none":
+        return None
+    if typing.get_origin(hint) is typing.Literal:
+        return _as_literal(text, typing.get_args(hint))
+    if hint is Any:
+        return _guess(text)
+    raise ValueError(f"text cannot become {hint}")
+
+
+def _as_bool(text: str) -> bool:
+    lowered = text.lower()
+    if lowered not in _TRUE | _FALSE:
+        raise ValueError(text)
+    return lowered in _TRUE
+
+
+def _as_literal(text: str, values: tuple[Any, ...]) -> Any:
+    for value in values:
+        if str(value) == text:
+            return value
+    raise ValueError(text)
+
+
+def _guess(text: str) -> object:
+    """For options without a declared type: a number where it reads as one."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

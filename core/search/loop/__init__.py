@@ -1,0 +1,1 @@
+"""The tuning loop: who is asked, what is measured, who is told."""

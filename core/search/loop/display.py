@@ -1,0 +1,110 @@
+"""Showing how a search goes: one live line on a terminal, one printed line a batch anywhere else."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from pegbox.search.loop.callbacks import Callback
+from pegbox.search.loop.outcome import Trial, TuneResult, format_counts, format_seconds
+from pegbox.search.loop.state import SearchState
+from pegbox.task.work import format_speed
+
+
+def progress(stream: TextIO | None = None) -> Callback:
+    """The progress display that suits `stream` (standard error by default)."""
+    stream = stream or sys.stderr
+    return LiveProgress(stream) if stream.isatty() else LineProgress(stream)
+
+
+def status_line(state: SearchState) -> str:
+    """Trials, the best so far, trials a second and failures on one line."""
+    limits = state.limits
+    planned = f"/{limits.trials}" if limits.trials is not None else ""
+    budget = f"/{limits.budget_seconds:.0f}" if limits.budget_seconds is not None else ""
+    parts = [
+        f"{state.tuner}: {len(state.trials)}{planned} trials",
+        _best(state),
+        f"{state.trials_per_second:.1f} trials/s",
+        f"{state.elapsed:.1f}{budget} s{' simulated' if state.simulated else ''}",
+    ]
+    if (left := _seconds_left(state)) is not None:
+        parts.append(f"{format_duration(left)} left")
+    if state.model is not None and state.model.pairs:
+        parts.append(f"model {state.model.pairwise_accuracy:.0%} of pairs")
+    if state.failures:
+        parts.append(f"failed: {format_counts(state.failures)}")
+    if state.not_recorded:
+        parts.append(f"not recorded: {state.not_recorded}")
+    return "  ".join(parts)
+
+
+def format_duration(seconds: float) -> str:
+    """About how long, for people: 40 s, 12 min, 3.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _seconds_left(state: SearchState) -> float | None:
+    """Until the first limit is reached, going by the trials so far; None where that cannot be said."""
+    limits, done, elapsed = state.limits, len(state.trials), state.elapsed
+    left: list[float] = []
+    if limits.trials is not None and done and elapsed > 0:
+        left.append((limits.trials - done) * elapsed / done)
+    if limits.budget_seconds is not None and done:
+        left.append(limits.budget_seconds - elapsed)
+    soonest = min(left, default=0.0)
+    return soonest if soonest > 0 else None
+
+
+def _best(state: SearchState) -> str:
+    if state.best is None:
+        return "best: none yet"
+    speed = format_speed(state.best.cost, flop=state.flop, bytes_moved=state.bytes_moved)
+    return f"best {speed or format_seconds(state.best.cost)}"
+
+
+class LineProgress(Callback):
+    """Prints one plain line after each batch; made for logs."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stderr
+
+    def on_batch(self, trials: Sequence[Trial], state: SearchState) -> None:
+        print(status_line(state), file=self.stream, flush=True)
+
+
+class LiveProgress(Callback):
+    """One line that rich redraws in place; the last state of it stays on the terminal."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stderr
+        self._live: Any = None
+        self._state: SearchState | None = None
+
+    def on_start(self, state: SearchState) -> None:
+        # rich takes long to import, and only a terminal needs it.
+        from rich.console import Console
+        from rich.live import Live
+
+        self._state = state
+        console = Console(file=self.stream)
+        self._live = Live(get_renderable=self._render, console=console, refresh_per_second=8, transient=False)
+        self._live.start()
+
+    def on_trial(self, trial: Trial, state: SearchState) -> None:
+        # Live redraws by itself eight times a second; a trial needs no redraw of its own.
+        self._state = state
+
+    def on_end(self, result: TuneResult) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _render(self) -> Any:
+        from rich.text import Text
+
+        line = status_line(self._state) if self._state is not None else ""
+        return Text(line, no_wrap=True, overflow="ellipsis")

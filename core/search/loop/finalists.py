@@ -1,0 +1,48 @@
+"""The end of a run: measure the best few again, so that the winner is not just the luckiest.
+
+The minimum of many noisy measurements is biased low (the winner's curse); MetaSchedule's winners came out 5-12% slower
+when measured again. The finalists are measured side by side by the measurer, interleaved, and only those numbers count.
+When all of them disappoint, those that they had beaten get their chance: another round, and a third.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from pegbox.measure.result import Ok
+from pegbox.search.loop.outcome import Trial
+
+NOISE_MARGIN = 0.12
+MAX_ROUNDS = 3
+
+
+def pick_finalists(
+    trials: Iterable[Trial], limit: int, *, known: Sequence[Trial] = (), margin: float = NOISE_MARGIN
+) -> list[Trial]:
+    """The fastest `limit` trials that noise alone may have kept from being the best, the fastest first.
+
+    `known` are finalists measured already. Without any, a trial has to come within `margin` (a fraction) of the best,
+    be it with its fastest repeat only; with some, it has to have been faster than the best of them is now. A trial
+    dropped after its first run is no finalist.
+    """
+    done = {trial.config for trial in known}
+    full = [t for t in trials if isinstance(t.result, Ok) and not t.result.partial and t.config not in done]
+    ranked = sorted(full, key=lambda trial: trial.cost)
+    if not ranked:
+        return []
+    if known:
+        winner = winner_of(known)
+        bound = math.inf if winner is None else winner.cost
+        return [trial for trial in ranked if trial.cost < bound][:limit]
+    bound = ranked[0].cost * (1.0 + margin)
+    return [trial for trial in ranked if _fastest(trial) <= bound][:limit]
+
+
+def winner_of(finals: Sequence[Trial]) -> Trial | None:
+    """The fastest of the finalists measured again; None if none of them ran."""
+    return min((trial for trial in finals if trial.ok), key=lambda trial: trial.cost, default=None)
+
+
+def _fastest(trial: Trial) -> float:
+    return min(trial.result.costs) if isinstance(trial.result, Ok) else math.inf

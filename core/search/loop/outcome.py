@@ -1,0 +1,193 @@
+"""What a tuning run leaves behind: its trials, the best of them, and where the time went."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.search.models.report import ModelReport
+from pegbox.task.work import format_speed
+
+if TYPE_CHECKING:
+    from pegbox.space import Config
+
+StopReason: TypeAlias = Literal[
+    "trials", "budget", "early stopping", "exhausted", "interrupted", "stopped by a callback", "error"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One measured configuration. `number` counts from 0; history that was only told has negative numbers.
+
+    `elapsed` is when the result came, in seconds since the run began. `remeasured` marks the careful measurements at
+    the end of a run, which repeat the configuration of an earlier trial under the same number.
+    """
+
+    number: int
+    config: Config
+    result: Result
+    gflops: float = 0.0
+    elapsed: float = 0.0
+    remeasured: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.result.ok
+
+    @property
+    def not_recorded(self) -> bool:
+        """A simulation had no answer: this says nothing of the configuration."""
+        return isinstance(self.result, Failed) and self.result.kind is FailureKind.NOT_RECORDED
+
+    @property
+    def cost(self) -> float:
+        """Seconds of one call; infinity for a failed trial."""
+        return self.result.cost
+
+
+@dataclass(frozen=True)
+class BestTrial:
+    """The winner: `cost` in seconds, `gflops` of it, `result` as measured last, `phases` of the run that found it.
+
+    `remeasured` tells whether the cost comes from the careful measurement at the end or from the trial itself.
+    `bytes_moved` (per call, at least) tell the speed of what has no arithmetic.
+    """
+
+    config: Config
+    cost: float
+    gflops: float
+    result: Ok
+    number: int
+    remeasured: bool = False
+    phases: Mapping[str, float] = field(default_factory=dict)
+    bytes_moved: float = 0.0
+
+    def __str__(self) -> str:
+        told = format_speed(self.cost, flop=self.gflops * 1e9 * self.cost, bytes_moved=self.bytes_moved)
+        speed = f", {told}" if told else ""
+        origin = "history" if self.number < 0 else f"trial {self.number}"
+        again = ", measured again at the end" if self.remeasured else ""
+        lines = [f"{format_seconds(self.cost)}{speed} ({origin}{again})", f"  config: {self.config}"]
+        if self.phases:
+            lines.append(f"  where the time went: {format_phases(self.phases)}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """Everything that a run measured.
+
+    `best` is None when nothing valid was found. `elapsed` and `phases` are wall-clock seconds of the run, and the
+    phases add up to nearly all of it. `finals` are the careful measurements that `best` was picked from; `model`
+    tells how good the tuner's model was on trials that it had not seen. Where `simulated`, all seconds are those of the
+    virtual clock: what the trials took when they were recorded, and what the tuner took now. `dropped` counts what the
+    tuner proposed and nobody measured, by reason: repetitions, and more than was asked for.
+    """
+
+    best: BestTrial | None
+    trials: Sequence[Trial]
+    elapsed: float
+    phases: Mapping[str, float]
+    stopped_because: StopReason
+    tuner: str = "tuner"
+    flop: float = 0.0
+    finals: Sequence[Trial] = ()
+    model: ModelReport | None = None
+    simulated: bool = False
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    bytes_moved: float = 0.0
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """How many trials failed, by kind, the most frequent first; those not recorded are no failures."""
+        failed = [trial.result for trial in self.trials if not trial.not_recorded]
+        kinds = Counter(str(result.kind) for result in failed if isinstance(result, Failed))
+        return dict(kinds.most_common())
+
+    @property
+    def not_recorded(self) -> int:
+        """How many trials a simulation had no answer for."""
+        return sum(trial.not_recorded for trial in self.trials)
+
+    @property
+    def trial_phases(self) -> dict[str, float]:
+        """Seconds spent inside the trials by phase, added up over them; phases of several trials overlap."""
+        total: Counter[str] = Counter()
+        for trial in self.trials:
+            total.update(trial.result.phases)
+        return dict(total)
+
+    @property
+    def trials_per_second(self) -> float:
+        return len(self.trials) / self.elapsed if self.elapsed > 0 else 0.0
+
+    def best_costs(self) -> list[float]:
+        """The best cost so far after each trial, in seconds; infinity until the first success."""
+        return best_so_far([trial.cost for trial in self.trials])
+
+    def __str__(self) -> str:
+        rate = f" ({self.trials_per_second:.1f}/s)" if self.trials else ""
+        time = "s of recorded time" if self.simulated else "s"
+        spent = f"{len(self.trials)} trials in {self.elapsed:.1f} {time}{rate} with {self.tuner}"
+        parts = [
+            f"{spent}, stopped: {self.stopped_because}",
+            str(self.best) if self.best else "nothing valid was found",
+        ]
+        if self.failures:
+            parts.append(f"  failed: {format_counts(self.failures)}{self._example()}")
+        if self.not_recorded:
+            parts.append(f"  not recorded: {self.not_recorded} trials{self._unanswered()}")
+        if self.dropped:
+            parts.append(f"  proposals left out: {format_counts(self.dropped)}")
+        if self.model is not None and self.model.pairs:
+            parts.append(f"  {self.model}")
+        return "\n".join(parts)
+
+    def _example(self) -> str:
+        """With no winner the user needs a reason, not only a count."""
+        if self.best is not None:
+            return ""
+        failed = next(t.result for t in self.trials if isinstance(t.result, Failed) and not t.not_recorded)
+        return f"; the first said: {failed.message}"
+
+    def _unanswered(self) -> str:
+        message = next(str(getattr(trial.result, "message", "")) for trial in self.trials if trial.not_recorded)
+        return f"; the first: {message}"
+
+
+def best_so_far(costs: Sequence[float]) -> list[float]:
+    """The running minimum of `costs`."""
+    curve: list[float] = []
+    best = math.inf
+    for cost in costs:
+        best = min(best, cost)
+        curve.append(best)
+    return curve
+
+
+def gflops_of(result: Result, flop: float) -> float:
+    """GFLOP/s of one result; 0 for a failed one or when the work is not known."""
+    cost = result.cost
+    return flop / cost / 1e9 if 0 < cost < math.inf else 0.0
+
+
+def format_seconds(seconds: float) -> str:
+    """A cost with a unit that keeps it readable."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.4g} {unit}"
+    return f"{seconds / 1e-9:.4g} ns"
+
+
+def format_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items())
+
+
+def format_phases(phases: Mapping[str, float]) -> str:
+    shown = sorted(phases.items(), key=lambda item: -item[1])
+    return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in shown)

@@ -1,0 +1,181 @@
+"""Between a tuner and whoever drives it, the loop or a person: it trusts no tuner to be right, and names the one that
+is not.
+
+What a tuner may get wrong, and what comes of it:
+
+- a configuration twice, in one answer or over several: it is measured once, and counted in `dropped`;
+- more than was asked for: the first ones count, the others are counted in `dropped`;
+- fewer than was asked for: they are measured;
+- nothing, although the space has more: the search ends, and a warning says that it did not have to;
+- nothing but known ones, several times in a row; what is no configuration of the space; an exception: `Broke`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from pegbox.errors import SpaceError
+from pegbox.measure.result import Result
+from pegbox.search.models.report import ModelReport
+from pegbox.search.protocols import SelfReporting, Tuner
+from pegbox.space import Config, ConfigSpace
+
+MAX_STALE_ASKS = 8
+"""Asks in a row without anything new after which a tuner counts as broken rather than unlucky."""
+
+REPEATED = "repeated"
+SURPLUS = "more than asked for"
+
+
+class Broke(Exception):
+    """The tuner or the measurer broke. The error itself, if there is one, is the cause."""
+
+
+class Proposer:
+    """Asks a tuner for configurations that are valid and new, and tells it what came of them.
+
+    Args:
+        name: of the tuner, in messages.
+        space: what configurations have to belong to; None: not checked.
+        searched: the part of it that the tuner was given, where that is less.
+    """
+
+    def __init__(
+        self, tuner: Tuner, name: str, *, space: ConfigSpace | None = None, searched: ConfigSpace | None = None
+    ) -> None:
+        self._tuner = tuner
+        self._name = name
+        self._space = space
+        self._searched = searched or space
+        self._known: dict[Config, Result] = {}
+        self._pending: set[Config] = set()
+        self.asks_ahead = bool(getattr(tuner, "asks_ahead", False))
+        """Whether it may be asked while configurations are on their way."""
+        self.dropped: Counter[str] = Counter()
+        """How many proposals were left out, by reason: `REPEATED`, `SURPLUS`."""
+
+    def ask(self, n: int) -> list[Config]:
+        """At most `n` configurations never handed out or told before; none when the tuner proposes none."""
+        for _ in range(MAX_STALE_ASKS):
+            proposed = self._ask(n)
+            if not proposed:
+                self._warn_of_the_rest()
+                return []
+            if fresh := self._fresh(proposed, n):
+                self._pending.update(fresh)
+                return fresh
+            # It gets the answers that are known already, and the chance to move on.
+            again = [config for config in dict.fromkeys(proposed) if config in self._known]
+            self.tell(again, [self._known[config] for config in again])
+        raise Broke(
+            f"tuner {self._name!r} proposed only configurations that are measured already or asked for, "
+            f"{MAX_STALE_ASKS} times in a row (the last: {proposed[0]}); a tuner has to return [] when it has "
+            "nothing new"
+        )
+
+    def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
+        """Tell the tuner; of a configuration that is told again the latest result counts."""
+        self._known.update(zip(configs, results, strict=True))
+        self._pending.difference_update(configs)
+        try:
+            self._tuner.tell(configs, results)
+        except Exception as error:
+            raise Broke(f"tuner {self._name!r} raised {type(error).__name__} in tell(): {error}") from error
+
+    def wait(self) -> None:
+        """Return when nothing of the tuner goes on in the background."""
+        wait = getattr(self._tuner, "wait", None)
+        if wait is not None:
+            wait()
+
+    def model_report(self) -> ModelReport | None:
+        """What the tuner says of its model, if it has one."""
+        if not isinstance(self._tuner, SelfReporting):
+            return None
+        try:
+            report = self._tuner.model_report()
+        except Exception as error:
+            raise Broke(f"tuner {self._name!r} raised {type(error).__name__} in model_report(): {error}") from error
+        if report is None or isinstance(report, ModelReport):
+            return report
+        raise Broke(f"tuner {self._name!r} gave {report!r} for model_report(); it has to be a ModelReport or None")
+
+    def _ask(self, n: int) -> list[Config]:
+        try:
+            answer = self._tuner.ask(n)
+            proposed = list(answer) if isinstance(answer, Iterable) else None
+        except Exception as error:
+            raise Broke(f"tuner {self._name!r} raised {type(error).__name__} in ask({n}): {error}") from error
+        if proposed is None:
+            raise Broke(
+                f"tuner {self._name!r} gave {answer!r} for ask({n}); it has to be a list of configurations, [] when it "
+                "has nothing new"
+            )
+        if (fault := first_fault(proposed, self._space)) is not None:
+            raise Broke(f"tuner {self._name!r} proposed {fault[1]}")
+        return proposed
+
+    def _fresh(self, proposed: Sequence[Config], n: int) -> list[Config]:
+        distinct = dict.fromkeys(proposed)
+        fresh = [config for config in distinct if config not in self._known and config not in self._pending]
+        self.dropped += Counter({REPEATED: len(proposed) - len(fresh), SURPLUS: max(0, len(fresh) - n)})
+        return fresh[:n]
+
+    def _warn_of_the_rest(self) -> None:
+        seen = len(self._known) + len(self._pending)
+        if self._searched is not None and _has_more(self._searched, seen):
+            warnings.warn(
+                f"tuner {self._name!r} proposed nothing after {seen:,} configurations, although the space has more",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+def first_fault(configs: Sequence[object], space: ConfigSpace | None) -> tuple[int, str] | None:
+    """The place of the first that is no valid configuration of the space, and what it is instead; None if all are."""
+    listed: list[Config] = []
+    for place, config in enumerate(configs):
+        if not isinstance(config, Config):
+            return place, f"{config!r}, which is no Config; take them from space.config(digits) or space.get(index)"
+        listed.append(config)
+    if space is None or not listed:
+        return None
+    for place, config in enumerate(listed):
+        if config.space is not space and config.space.fingerprint != space.fingerprint:
+            return place, f"a configuration of another space: {_shown(config)}"
+        if len(config.digits) != len(space.knobs):
+            return place, f"a configuration with {len(config.digits)} digits for {len(space.knobs)} knobs"
+    rows = np.array([config.digits for config in listed], dtype=np.int64).reshape(len(listed), -1)
+    good = space.is_valid(rows)
+    good[good] = (space.canonical(rows[good]) == rows[good]).all(axis=1)
+    if good.all():
+        return None
+    place = int(np.flatnonzero(~good)[0])
+    return place, f"a configuration that the space excludes: {_shown(listed[place])}{_why(listed[place], space)}"
+
+
+def _has_more(space: ConfigSpace, seen: int) -> bool:
+    """Whether the space has more than `seen` valid configurations: a sample is smaller only where it has not."""
+    try:
+        return len(space.sample(seen + 1, np.random.default_rng(0))) > seen
+    except SpaceError:  # none at all
+        return False
+
+
+def _shown(config: Config) -> str:
+    try:
+        return str(config)
+    except Exception:  # digits outside the knobs, which no space would have made
+        return f"digits {config.digits}"
+
+
+def _why(config: Config, space: ConfigSpace) -> str:
+    try:
+        broken = space.violated(config)
+    except Exception:
+        return " (outside its knobs)"
+    return f" ({'; '.join(broken)})" if broken else " (knobs that do not exist in it must have digit 0)"

@@ -1,0 +1,110 @@
+"""Where a running search stands, and when it has to stop."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pegbox.checks import check_float, check_int
+from pegbox.errors import ArgumentError
+from pegbox.measure.result import Failed
+from pegbox.records.simulated import VirtualClock
+from pegbox.search.loop.outcome import StopReason, Trial
+from pegbox.search.models.report import ModelReport
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop: after `trials` new measurements, after `budget_seconds`, or after `early_stopping` trials in a row
+    without a better one. None leaves a limit out; with all left out only an exhausted space or Ctrl-C ends the run.
+    """
+
+    trials: int | None = None
+    budget_seconds: float | None = None
+    early_stopping: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.trials is None and self.budget_seconds is None:
+            raise ArgumentError("a search needs an end: give trials=... (a count), budget_seconds=..., or both")
+        if self.trials is not None:
+            check_int("trials", self.trials, minimum=0)
+        if self.budget_seconds is not None:
+            check_float("budget_seconds", self.budget_seconds)
+        if self.early_stopping is not None:
+            check_int("early_stopping", self.early_stopping)
+
+    def reached(self, state: SearchState) -> StopReason | None:
+        """The limit that `state` has reached, if any."""
+        if self.trials is not None and len(state.trials) >= self.trials:
+            return "trials"
+        if self.budget_seconds is not None and state.elapsed >= self.budget_seconds:
+            return "budget"
+        if self.early_stopping is not None and state.since_improvement >= self.early_stopping:
+            return "early stopping"
+        return None
+
+
+@dataclass
+class SearchState:
+    """The standing of one run. Callbacks read it; only the loop writes it.
+
+    `best` is the fastest trial so far, history included; `failures` counts failed trials by kind; `not_recorded`
+    those that a simulation has no answer for; `model` is what a tuner with a model says of it.
+    """
+
+    tuner: str
+    limits: Limits
+    flop: float = 0.0
+    bytes_moved: float = field(default=0.0, kw_only=True)
+    clock: Callable[[], float] = time.monotonic
+    trials: list[Trial] = field(default_factory=list)
+    best: Trial | None = None
+    failures: Counter[str] = field(default_factory=Counter)
+    not_recorded: int = 0
+    since_improvement: int = 0
+    model: ModelReport | None = None
+    started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the run began."""
+        return self.clock() - self.started
+
+    @property
+    def simulated(self) -> bool:
+        """Whether time is that of records, not of this machine."""
+        return isinstance(self.clock, VirtualClock)
+
+    @property
+    def trials_per_second(self) -> float:
+        elapsed = self.elapsed
+        return len(self.trials) / elapsed if elapsed > 0 else 0.0
+
+    def room(self, wanted: int, *, outstanding: int = 0) -> int:
+        """How many of `wanted` trials the trial limit leaves, beside those that are `outstanding`."""
+        left = math.inf if self.limits.trials is None else self.limits.trials - len(self.trials) - outstanding
+        return int(min(wanted, left))
+
+    def add(self, trial: Trial) -> None:
+        """Take in a new trial."""
+        self.trials.append(trial)
+        if trial.not_recorded:
+            self.not_recorded += 1
+        elif isinstance(trial.result, Failed):
+            self.failures[str(trial.result.kind)] += 1
+        self.since_improvement += 1
+        if self.consider(trial):
+            self.since_improvement = 0
+
+    def consider(self, trial: Trial) -> bool:
+        """Make `trial` the best if it is faster than all before; says whether it was."""
+        better = trial.ok and (self.best is None or trial.cost < self.best.cost)
+        if better:
+            self.best = trial
+        return better

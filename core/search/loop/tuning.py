@@ -1,0 +1,306 @@
+"""The one tuning loop: ask the tuner, measure, tell the callbacks at once and the tuner batch by batch.
+
+Nothing already measured is ever lost. Every result reaches the trial list and the essential callbacks (records) before
+anything else sees it, Ctrl-C is held back meanwhile, and whatever breaks afterwards (the tuner, a callback, the
+measurer) ends the run with a `TuningError` that carries the `TuneResult`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from pegbox.checks import check_int
+from pegbox.errors import TuningError
+from pegbox.measure.result import Ok, Result
+from pegbox.search.loop.callbacks import CallbackBroke, CallbackLike, CallbackList
+from pegbox.search.loop.finalists import MAX_ROUNDS, pick_finalists, winner_of
+from pegbox.search.loop.interrupt import answered, shielded
+from pegbox.search.loop.outcome import BestTrial, StopReason, Trial, TuneResult, gflops_of
+from pegbox.search.loop.phases import PhaseClock
+from pegbox.search.loop.proposals import Broke, Proposer
+from pegbox.search.loop.state import Limits, SearchState
+from pegbox.search.loop.validation import sound
+from pegbox.search.protocols import Measurer, Tuner
+
+if TYPE_CHECKING:
+    from pegbox.space import Config, ConfigSpace
+
+DEFAULT_BATCH = 16
+DEFAULT_FINALISTS = 6
+
+
+def run(
+    tuner: Tuner,
+    measurer: Measurer,
+    *,
+    trials: int | None = None,
+    budget_seconds: float | None = None,
+    early_stopping: int | None = None,
+    batch_size: int | None = None,
+    callbacks: Iterable[CallbackLike] = (),
+    history: Iterable[tuple[Config, Result]] = (),
+    space: ConfigSpace | None = None,
+    searched: ConfigSpace | None = None,
+    flop: float = 0.0,
+    bytes_moved: float = 0.0,
+    name: str | None = None,
+    finalists: int = DEFAULT_FINALISTS,
+    clock: Callable[[], float] | None = None,
+) -> TuneResult:
+    """Search until a limit is reached, the space is exhausted, a callback says stop, or Ctrl-C.
+
+    `trials` counts new measurements, `history` is told to the tuner first, may win, and is never measured again by the
+    search. `early_stopping` is a number of trials without improvement. `batch_size` defaults to the tuner's own
+    `batch_size`, else 16. Given `space`, a configuration from elsewhere is an error; `searched` is the part of it that
+    the tuner was given, where that is less. `flop` (per call) turns seconds into GFLOP/s, `bytes_moved` into GB/s where
+    there is no arithmetic. `name` stands for the tuner in messages. The `finalists` fastest within noise are measured
+    again at the end and the winner is picked from them; 0 leaves that out. `clock` gives seconds; by default it is the
+    measurer's attribute `clock`, as a simulation has one, else the real time.
+
+    Raises `ArgumentError` for limits that make no sense and `TuningError`, with everything measured in its `result`,
+    when the tuner, an essential callback or the measurer breaks.
+    """
+    name = name or type(tuner).__name__
+    clock = clock or getattr(measurer, "clock", None) or time.monotonic
+    wanted = batch_size if batch_size is not None else getattr(tuner, "batch_size", DEFAULT_BATCH)
+    loop = _Loop(
+        Proposer(tuner, name, space=space, searched=searched),
+        measurer,
+        SearchState(name, Limits(trials, budget_seconds, early_stopping), flop, clock, bytes_moved=bytes_moved),
+        CallbackList(callbacks),
+        batch_size=check_int("batch_size", wanted),
+        finalists=check_int("finalists", finalists, minimum=0),
+    )
+    return loop.run(list(history))
+
+
+class _Loop:
+    """One run in progress."""
+
+    def __init__(
+        self,
+        proposer: Proposer,
+        measurer: Measurer,
+        state: SearchState,
+        callbacks: CallbackList,
+        *,
+        batch_size: int,
+        finalists: int,
+    ) -> None:
+        self.proposer = proposer
+        self.measurer = measurer
+        self.state = state
+        self.callbacks = callbacks
+        self.batch_size = batch_size
+        self.finalists = finalists
+        self.clock = PhaseClock(state.clock)
+        self.history: list[Trial] = []
+        self.finals: list[Trial] = []
+        self.ahead: list[Config] = []
+
+    def run(self, history: Sequence[tuple[Config, Result]]) -> TuneResult:
+        broken: Exception | None = None
+        try:
+            self._begin(history)
+            reason = self._search()
+            self._measure_finalists()
+        except KeyboardInterrupt:
+            answered()
+            reason = "interrupted"
+        except (CallbackBroke, Broke) as error:
+            reason, broken = "error", error
+        result = self._result(reason)
+        try:
+            self.callbacks.end(result)
+        except CallbackBroke as error:
+            broken = broken or error
+        if broken:
+            raise TuningError(f"{broken}; {_kept(result)}", result, reason=str(broken)) from broken.__cause__ or broken
+        return result
+
+    def _begin(self, history: Sequence[tuple[Config, Result]]) -> None:
+        for number, (config, result) in enumerate(history, start=-len(history)):
+            trial = Trial(number, config, result, gflops_of(result, self.state.flop))
+            self.history.append(trial)
+            self.state.consider(trial)
+        with self.clock.phase("callbacks"):
+            self.callbacks.start(self.state)
+        if history:
+            with self.clock.phase("learn"):
+                self.proposer.tell([config for config, _ in history], [result for _, result in history])
+
+    def _search(self) -> StopReason:
+        while True:
+            if reason := self._stop():
+                return reason
+            batch, self.ahead = self.ahead or self._propose(), []
+            if not batch:
+                return "exhausted"
+            if reason := self._measure(batch):
+                return reason
+
+    def _propose(self, *, outstanding: int = 0) -> list[Config]:
+        """Another batch, beside trials that are `outstanding`; none where the limit leaves no more."""
+        room = self.state.room(self.batch_size, outstanding=outstanding)
+        if not room:
+            return []
+        # What a tuner starts in the background when it is first asked goes on beside the first trials.
+        aside = self._beside() if outstanding or not self.state.trials else None
+        with self.clock.phase("propose"), aside or contextlib.nullcontext():
+            return self.proposer.ask(room)
+
+    def _beside(self) -> AbstractContextManager[object] | None:
+        """For what is done beside measurements; None where nothing may be."""
+        beside: Callable[[], AbstractContextManager[object] | None]
+        beside = getattr(self.measurer, "beside", contextlib.nullcontext)
+        return beside()
+
+    def _stop(self) -> StopReason | None:
+        return self.callbacks.stop or self.state.limits.reached(self.state)
+
+    def _measure(self, batch: Sequence[Config]) -> StopReason | None:
+        """Measure a batch and tell the tuner; a limit reached on the way leaves the rest of the batch unmeasured.
+
+        A tuner that asks ahead is told the first half, and asked for the next batch, while the others are measured.
+        Where they are measured in silence it is not, and does nothing in the background either.
+        """
+        first, untold = len(self.state.trials), batch
+        measured: dict[Config, Result] = {}
+        half = batch
+        if self._beside() is None:
+            self.proposer.wait()
+        elif self.proposer.asks_ahead:
+            half = batch[: -(-len(batch) // 2)]
+        stream = self._results(batch)
+        try:
+            for config, result in stream:
+                self._commit(config, result)
+                measured[config] = result
+                if (reason := self._stop()) and reason != "trials":
+                    return reason
+                if untold is batch and len(measured) < len(batch) and measured.keys() >= set(half):
+                    self._tell(half, measured)
+                    untold = batch[len(half) :]
+                    self.ahead = self._propose(outstanding=len(untold))
+        finally:
+            stream.close()
+        fresh = self.state.trials[first:]
+        self._check_complete(batch, fresh)
+        self._tell(untold, measured)
+        self.state.model = self.proposer.model_report()
+        with self.clock.phase("callbacks"):
+            self.callbacks.batch(fresh, self.state)
+        return None
+
+    def _tell(self, batch: Sequence[Config], measured: Mapping[Config, Result]) -> None:
+        # In the order of asking, whatever the order of finishing: the same measurements then give the same proposals.
+        with self.clock.phase("learn"):
+            self.proposer.tell(batch, [measured[config] for config in batch])
+
+    def _results(self, batch: Sequence[Config]) -> Generator[tuple[Config, Result], None, None]:
+        """The measurer's stream, with the waiting counted and its errors named."""
+        stream: Iterator[tuple[Config, Result]] | None = None
+        try:
+            while True:
+                with self.clock.phase("measure"):
+                    if stream is None:
+                        stream = iter(self.measurer.measure(batch))
+                    item = next(stream, None)
+                if item is None:
+                    return
+                yield item[0], sound(item[1])
+        except Exception as error:
+            raise Broke(f"the measurer raised {type(error).__name__}: {error}") from error
+        finally:
+            # A generator stops its workers when closed; a plain iterator has nothing to close.
+            close = getattr(stream, "close", None)
+            if close is not None:
+                close()
+
+    def _commit(self, config: Config, result: Result) -> None:
+        state = self.state
+        trial = Trial(len(state.trials), config, result, gflops_of(result, state.flop), state.elapsed)
+        with shielded(), self.clock.phase("callbacks"):
+            state.add(trial)
+            self.callbacks.trial(trial, state)
+
+    def _check_complete(self, batch: Sequence[Config], fresh: Sequence[Trial]) -> None:
+        missing = set(batch) - {trial.config for trial in fresh}
+        if missing:
+            raise Broke(f"the measurer gave {len(fresh)} results for {len(batch)} configurations")
+
+    def _measure_finalists(self) -> None:
+        if not self.state.trials:
+            return  # nothing new: what the history says of its best stands
+        trials = [*self.history, *self.state.trials]
+        for _ in range(MAX_ROUNDS):
+            chosen = pick_finalists(trials, self.finalists, known=self.finals)
+            if not chosen:
+                return
+            results = self._remeasured([trial.config for trial in chosen])
+            with shielded(), self.clock.phase("callbacks"):
+                for trial, result in zip(chosen, results, strict=True):
+                    self._commit_final(trial, result)
+
+    def _remeasured(self, configs: Sequence[Config]) -> Sequence[Result]:
+        with self.clock.phase("remeasure"):
+            try:
+                results = [sound(result) for result in self.measurer.remeasure(configs)]
+            except Exception as error:
+                raise Broke(f"the measurer raised {type(error).__name__} measuring the best again: {error}") from error
+        if len(results) != len(configs):
+            raise Broke(f"the measurer gave {len(results)} results measuring {len(configs)} configurations again")
+        return results
+
+    def _commit_final(self, trial: Trial, result: Result) -> None:
+        speed = gflops_of(result, self.state.flop)
+        final = Trial(trial.number, trial.config, result, speed, self.state.elapsed, remeasured=True)
+        self.finals.append(final)
+        self.callbacks.remeasured(final, self.state)
+
+    def _result(self, reason: StopReason) -> TuneResult:
+        state = self.state
+        phases = dict(self.clock.seconds)
+        return TuneResult(
+            best=self._best(phases),
+            trials=tuple(state.trials),
+            elapsed=state.elapsed,
+            phases=phases,
+            stopped_because=reason,
+            tuner=state.tuner,
+            flop=state.flop,
+            finals=tuple(self.finals),
+            model=state.model,
+            simulated=state.simulated,
+            dropped=dict(self.proposer.dropped),
+            bytes_moved=state.bytes_moved,
+        )
+
+    def _best(self, phases: dict[str, float]) -> BestTrial | None:
+        winner = winner_of(self.finals)
+        if winner is None and self.finals:
+            messages = "; ".join(str(getattr(trial.result, "message", "")) for trial in self.finals)
+            warnings.warn(f"none of the best ran when measured again: {messages}", RuntimeWarning, stacklevel=2)
+        winner = winner or self.state.best
+        if winner is None or not isinstance(winner.result, Ok):
+            return None
+        return BestTrial(
+            winner.config,
+            winner.cost,
+            winner.gflops,
+            winner.result,
+            winner.number,
+            winner.remeasured,
+            phases,
+            bytes_moved=self.state.bytes_moved,
+        )
+
+
+def _kept(result: TuneResult) -> str:
+    good = sum(trial.ok for trial in result.trials)
+    return f"the {len(result.trials)} trials measured so far ({good} ok) are kept in error.result and in the records"

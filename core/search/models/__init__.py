@@ -1,0 +1,1 @@
+"""What models are given and how good they are: inputs, experience, reports."""

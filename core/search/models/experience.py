@@ -1,0 +1,251 @@
+"""What is known of programs before the first trial: measurements of other workloads, and what a model learned there.
+
+A set of them comes with pegbox (`benchmarks/experience.py` makes it). Models that were trained before are what Zheng et
+al., "TenSet: A Large-scale Program Performance Dataset for Learned Tensor Compilers" (NeurIPS 2021), and MetaSchedule
+begin with. Theirs are trained for one machine. Here features count in what a machine has, each measurement says for
+which target it was made, and those of targets like the one at hand count more.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import threading
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pegbox.codegen.targets.target import Target
+from pegbox.errors import ArgumentError, PluginError, RecordError
+from pegbox.records.library import SHIPPED
+from pegbox.records.record import plain
+from pegbox.records.recorded import RecordedSpace
+from pegbox.search.factory.create import make_cost_model
+from pegbox.search.protocols import CostModel, Features, Floats, SearchTask, Transfer
+from pegbox.task.task import Task
+
+FILE = SHIPPED / "experience.npz"
+
+SAME_VECTORS = 0.5
+"""What a measurement counts that was made on another processor with registers as wide and as many."""
+
+OTHER_VECTORS = 0.25
+"""What one counts that was made with other registers: which tiles fit in them differs."""
+
+_STARTING = threading.Lock()
+
+FEWEST = 2
+"""Records that say something."""
+
+MODEL = "xgboost:rounds=150;max_depth=6;subsample=0.5"
+"""Deeper and more careful trees than those of a search: there are thousands of measurements."""
+
+
+class Experience:
+    """Scores programs by what was measured of other workloads; the higher, the faster.
+
+    Args:
+        sources: what was measured, one for each workload. Costs count by their rank in their source: seconds of one
+            workload mean nothing for another, and its fastest may be an exception that no other has.
+        model: a cost model, by name or made already. It learns when the first score is asked for, or before, in the
+            background, from `prepare` on.
+
+    Raises `ArgumentError` where nothing ran, or where the sources differ in their features.
+    """
+
+    def __init__(self, sources: Sequence[Transfer], model: str | CostModel = MODEL) -> None:
+        names = ", ".join(source.name for source in sources)
+        self.sources = tuple(source for source in sources if np.isfinite(source.costs).any())
+        if not self.sources:
+            raise ArgumentError(f"transfer from {names or 'nothing'}: no configuration ran there; leave transfer out")
+        shapes = {source.name: source.features.shape for source in self.sources}
+        if len({shape[1:] for shape in shapes.values()}) > 1 or any(len(shape) != 2 for shape in shapes.values()):
+            raise ArgumentError(f"transfer: the features of {shapes} do not have the same columns")
+        if sum(len(source.costs) for source in self.sources) < FEWEST:
+            raise ArgumentError(f"transfer from {names}: one record says nothing of what is faster; leave transfer out")
+        self._model = model
+        self._learning: Future[tuple[CostModel, float]] | None = None
+
+    def prepare(self) -> None:
+        """Begin to learn, in the background. Whatever breaks on the way is raised when scores are asked for."""
+        self._begun()
+
+    def wait(self) -> None:
+        """Return when nothing goes on in the background."""
+        if (learning := self._learning) is not None:
+            wait([learning])
+
+    def __call__(self, features: Features) -> Floats:
+        """Scores of shape (n,), in their standard deviations over what was learned from.
+
+        Raises `PluginError` where the model cannot be loaded, or gives no numbers.
+        """
+        learning = self._begun()
+        try:
+            model, scale = learning.result()
+        except Exception:
+            self._learning = None  # what was missing may be there the next time
+            raise
+        return checked_scores(model, rounded(features)) / scale
+
+    def _begun(self) -> Future[tuple[CostModel, float]]:
+        with _STARTING:
+            if self._learning is None:
+                self._learning = Future()
+                threading.Thread(target=_fill, args=(self._learning, self._learned), name="pegbox-experience").start()
+            return self._learning
+
+    def _learned(self) -> tuple[CostModel, float]:
+        """The model, and the standard deviation of its scores."""
+        model = make_cost_model(self._model)
+        taken = [_taken(source) for source in self.sources]
+        features = rounded(np.concatenate([s.features[rows] for s, rows in zip(self.sources, taken, strict=True)]))
+        ranks = [ranked(s.costs)[rows] for s, rows in zip(self.sources, taken, strict=True)]
+        # Models may take the logarithm of costs: evenly spread is what they should find then, too.
+        try:
+            model.fit(features, np.exp(np.concatenate(ranks)))
+        except PluginError as error:
+            raise PluginError(f"{error}; to search without experience, give the tuner use_experience=no") from error
+        return model, spread(model.predict(features))
+
+
+def _fill(future: Future[tuple[CostModel, float]], learn: Callable[[], tuple[CostModel, float]]) -> None:
+    try:
+        future.set_result(learn())
+    except BaseException as error:
+        future.set_exception(error)
+
+
+def _taken(source: Transfer) -> npt.NDArray[np.intp]:
+    """The rows that are learned from: as many as the source's weight says, so that models need not know of weights."""
+    count = max(FEWEST, math.ceil(source.weight * len(source.costs)))
+    return np.sort(np.random.default_rng(0).permutation(len(source.costs))[:count])
+
+
+def rounded(features: Features) -> Features:
+    """Features with the three digits that files of experience keep: trees compare with what they have seen."""
+    largest = float(np.finfo(np.float16).max)
+    return np.clip(features, -largest, largest).astype(np.float16).astype(np.float32)
+
+
+def ranked(costs: Floats) -> Floats:
+    """The share of what ran that is no slower than each, in (0, 1]; infinity stays; shape (n,)."""
+    ran = np.isfinite(costs)
+    places = np.searchsorted(np.sort(costs[ran]), costs, side="right")
+    return np.where(ran, places / max(1, int(ran.sum())), np.inf)
+
+
+def checked_scores(model: CostModel, features: Features) -> Floats:
+    """The model's scores; `PluginError` unless there is a number for each row."""
+    scores = np.asarray(model.predict(features), dtype=np.float64)
+    if scores.shape != (len(features),) or np.isnan(scores).any():
+        given = f"scores of shape {scores.shape}" if scores.shape != (len(features),) else "NaN among its scores"
+        raise PluginError(f"the cost model {type(model).__name__} gave {given} for {len(features)} configurations")
+    return scores
+
+
+def spread(scores: Floats) -> float:
+    """The standard deviation, or 1 where everything is alike."""
+    return float(np.std(scores)) or 1.0
+
+
+def shipped_experience(task: SearchTask) -> Experience | None:
+    """What comes with pegbox, of all workloads but the task's own; None where the task has no template.
+
+    Without its own, so that a search of something that was recorded shows what one of anything else would be like. What
+    was measured for targets like the task's counts more (`affinity`).
+    """
+    own = task.task if isinstance(task, RecordedSpace) else task
+    if not isinstance(own, Task):
+        return None
+    return _without(shape_key(own.workload), own.target)
+
+
+def affinity(one: Target, other: Target) -> float:
+    """What measurements made for one target count for the other: 1 for the same processor, less for unlike ones."""
+    if one.cpu == other.cpu and one.vector_bits == other.vector_bits:
+        return 1.0
+    alike = (one.vector_bits, one.vector_registers) == (other.vector_bits, other.vector_registers)
+    return SAME_VECTORS if alike else OTHER_VECTORS
+
+
+def shape_key(workload: Any) -> str:
+    """The template and the numbers of a workload, as text: its shape, in whatever layout or type."""
+    name, *arguments = plain(workload)
+    return json.dumps([name, *map(_numbers, arguments)])
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _numbers(one) for key, one in sorted(value.items()) if not isinstance(one, str)}
+    if isinstance(value, list | tuple):
+        found = [_numbers(one) for one in value if not isinstance(one, str)]
+        # A stride of (2, 2) is one of 2.
+        return found[0] if found and all(one == found[0] for one in found) else found
+    return value
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """What was measured of one workload: its `shape_key`, the target that it was made for, and the measurements."""
+
+    shape: str
+    target: str
+    measured: Transfer
+
+
+def learned_for(target: Target, sources: Sequence[Shipped]) -> Experience:
+    """What the sources teach for a target."""
+    return Experience([replace(one.measured, weight=affinity(target, Target(one.target))) for one in sources])
+
+
+@functools.lru_cache(maxsize=16)
+def _without(shape: str, target: Target) -> Experience:
+    """One for all searches of a workload: it takes half a second to learn."""
+    return learned_for(target, [one for one in shipped_sources() if one.shape != shape])
+
+
+@functools.lru_cache(maxsize=1)
+def shipped_sources() -> tuple[Shipped, ...]:
+    """All of what comes with pegbox.
+
+    Raises `RecordError` for a file that is damaged.
+    """
+    try:
+        with np.load(FILE) as held:
+            ends = np.cumsum(held["counts"])
+            features, costs = held["features"].astype(np.float32), held["costs"].astype(np.float64)
+            shapes, targets, names = (held[name].tolist() for name in ("workloads", "targets", "labels"))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise RecordError(f"{str(FILE)!r} is damaged ({error}); install pegbox again") from error
+    parts = map(Transfer, names, np.split(features, ends[:-1]), np.split(costs, ends[:-1]))
+    return tuple(map(Shipped, shapes, targets, parts))
+
+
+def shipped_names() -> tuple[str, ...]:
+    """The names of the features that the shipped measurements have."""
+    with np.load(FILE) as held:
+        return tuple(held["features_of"].tolist())
+
+
+def write_experience(file: Path, names: Sequence[str], sources: Sequence[Shipped]) -> None:
+    """Write what `shipped_sources` reads. Features are `rounded`, which halves the file."""
+    measured = [source.measured for source in sources]
+    np.savez_compressed(
+        file,
+        features_of=np.array(names),
+        workloads=np.array([source.shape for source in sources]),
+        targets=np.array([source.target for source in sources]),
+        labels=np.array([one.name for one in measured]),
+        counts=np.array([len(one.costs) for one in measured]),
+        features=rounded(np.concatenate([one.features for one in measured])).astype(np.float16),
+        costs=np.concatenate([one.costs for one in measured]).astype(np.float32),
+    )

@@ -1,0 +1,1 @@
+"""Measuring a whole space, or a fair sample of it."""

@@ -1,0 +1,213 @@
+"""A sweep in progress: measuring a whole space or a fair sample of it, so that searches can be simulated on it.
+
+Configurations are measured in random order, so that a machine that warms up or slows down has nothing to do with any
+knob. At the end the fastest are measured again (`pegbox.search.sweep.remeasure`). Both go on where an earlier sweep was
+stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from pegbox.checks import check_int
+from pegbox.errors import ArgumentError, SpaceError
+from pegbox.measure.result import Failed, Result
+from pegbox.records.recorded import RecordedSpace
+from pegbox.search.loop.callbacks import CallbackLike
+from pegbox.search.loop.interrupt import answered
+from pegbox.search.loop.outcome import format_counts, format_seconds
+from pegbox.search.loop.tuning import run
+from pegbox.search.protocols import Measurer
+from pegbox.search.sweep.remeasure import Again, Hearer, Settling, repeat
+from pegbox.space.uniform import LISTED, fair_order
+from pegbox.task.work import format_speed
+
+if TYPE_CHECKING:
+    from pegbox.space import Config, ConfigSpace
+    from pegbox.task.task import Task
+
+_BATCH = 64
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """What a sweep leaves behind.
+
+    `recorded` is the space as far as it is measured, None where nothing ran; `trials` what this sweep measured, and
+    `again` how many have been measured again. `stopped_because` is "done", "budget", or "interrupted".
+    """
+
+    results: Mapping[Config, Result]
+    recorded: RecordedSpace | None
+    wanted: int
+    trials: int
+    again: int
+    elapsed: float
+    stopped_because: str
+    flop: float = 0.0
+    source: str = ""
+
+    @property
+    def best(self) -> Config | None:
+        """The fastest configuration."""
+        good = [config for config, result in self.results.items() if result.ok]
+        return min(good, key=lambda config: self.results[config].cost, default=None)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """How many configurations failed, by kind."""
+        kinds = Counter(str(result.kind) for result in self.results.values() if isinstance(result, Failed))
+        return dict(kinds.most_common())
+
+    def __str__(self) -> str:
+        lines = [
+            f"{len(self.results):,} of {self.wanted:,} configurations measured, {self.trials:,} of them now in "
+            f"{self.elapsed:.0f} s, stopped: {self.stopped_because}"
+        ]
+        ran = sum(result.ok for result in self.results.values())
+        failed = f"; failed: {format_counts(self.failures)}" if self.failures else ""
+        lines.append(f"  {ran:,} ran{failed}; {self.again:,} were measured again")
+        if self.recorded is None or self.best is None:
+            return "\n".join([*lines, "  nothing valid was found"])
+        shares = ", ".join(f"{self.recorded.share_within(s):.2%} reach {s:.0%} of it" for s in (0.95, 0.90, 0.75))
+        best = self.results[self.best]
+        told = format_speed(best.cost, flop=self.flop, bytes_moved=self.recorded.bytes_moved)
+        speed = f", {told}" if told else ""
+        return "\n".join([*lines, f"  best: {format_seconds(best.cost)}{speed}; {shares}", f"  config: {self.best}"])
+
+
+@dataclass
+class Sweep:
+    """A sweep of `task`.
+
+    `passes` go over everything before the fastest are settled. `known` are earlier results, `before` how often each
+    configuration was measured again before. `heard` is told of what is measured again, `callbacks` of everything else.
+    """
+
+    task: Task
+    configs: int | None
+    passes: int = 0
+    seed: int = 0
+    budget_seconds: float | None = None
+    known: Mapping[Config, Result] = field(default_factory=dict)
+    before: Mapping[Config, int] = field(default_factory=dict)
+    callbacks: Sequence[CallbackLike] = ()
+    heard: Hearer = lambda config, result: None
+    say: Callable[[str], object] = lambda line: None
+    source: str = ""
+    host: str = ""
+
+    def __post_init__(self) -> None:
+        if self.configs is not None:
+            check_int("configs", self.configs)
+        check_int("passes", self.passes, minimum=0)
+        self._again: set[Config] = {config for config, count in self.before.items() if count}
+        self._wanted = 0
+
+    def run(self, measurer: Measurer) -> SweepResult:
+        """Measure what is missing, then the fastest again. Raises what `pegbox.search.run` raises."""
+        began = time.monotonic()
+        missing = self._missing()
+        first = run(
+            _InOrder(missing),
+            measurer,
+            trials=len(missing),
+            budget_seconds=self.budget_seconds,
+            batch_size=_BATCH,
+            callbacks=self.callbacks,
+            history=self.known.items(),
+            space=self.task.space,
+            flop=self.task.flop,
+            bytes_moved=self.task.bytes_moved,
+            name="sweep",
+            finalists=0,
+        )
+        results = {**self.known, **{trial.config: trial.result for trial in first.trials}}
+        reason = str(first.stopped_because)
+        if reason == "trials":
+            reason = self._settle(measurer, results, began)
+        return self._result(results, len(first.trials), time.monotonic() - began, reason)
+
+    def _settle(self, measurer: Measurer, results: dict[Config, Result], began: float) -> str:
+        def time_left() -> bool:
+            return self.budget_seconds is None or time.monotonic() - began < self.budget_seconds
+
+        again = Again(measurer, results, passes=self.before, heard=self._remeasured, seed=self.seed)
+        try:
+            settling = Settling(again, say=self.say, settled=self.passes, time_left=time_left)
+            finished = repeat(again, self.passes, say=self.say, time_left=time_left) and settling.run()
+        except KeyboardInterrupt:
+            answered()
+            return "interrupted"
+        return "done" if finished else "budget"
+
+    def _remeasured(self, config: Config, result: Result) -> None:
+        self._again.add(config)
+        self.heard(config, result)
+
+    def _missing(self) -> list[Config]:
+        """What is left to be measured, in random order."""
+        space = self.task.space
+        count = space.num_valid()
+        if self.configs is None and (count is None or count > LISTED):
+            many = "more valid configurations than can be counted" if count is None else f"{count:,} configurations"
+            raise ArgumentError(f"configs=None: the space of {self.task.name} has {many}; say how many: configs=5000")
+        wanted = count if self.configs is None else self.configs
+        assert wanted is not None
+        left = max(0, wanted - len(self.known))
+        missing = list(islice(self._unknown(space), left))
+        if not missing and not self.known:
+            raise SpaceError(f"the space of {self.task.name} has no valid configuration: there is nothing to sweep")
+        self._wanted = len(self.known) + len(missing)
+        return missing
+
+    def _unknown(self, space: ConfigSpace) -> Iterable[Config]:
+        for block in fair_order(space, self.seed):
+            for row in block.tolist():
+                config = space.config(row)
+                if config not in self.known:
+                    yield config
+
+    def _result(self, results: Mapping[Config, Result], trials: int, elapsed: float, reason: str) -> SweepResult:
+        task = self.task
+        recorded = None
+        if any(result.ok for result in results.values()):
+            recorded = RecordedSpace(
+                task.name,
+                task.space,
+                results,
+                flop=task.flop,
+                task=task,
+                source=self.source,
+                host=self.host,
+                target=str(task.target),
+            )
+        return SweepResult(
+            results=results,
+            recorded=recorded,
+            wanted=self._wanted,
+            trials=trials,
+            again=len(self._again),
+            elapsed=elapsed,
+            stopped_because=reason,
+            flop=task.flop,
+            source=self.source,
+        )
+
+
+class _InOrder:
+    """A tuner that proposes what it was given."""
+
+    def __init__(self, configs: Sequence[Config]) -> None:
+        self._left = iter(configs)
+
+    def ask(self, n: int) -> list[Config]:
+        return list(islice(self._left, n))
+
+    def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
+        """Nothing is learned."""

@@ -1,0 +1,160 @@
+"""Measuring configurations again, until it is clear how fast they are.
+
+The best of thousands of single measurements is above all the luckiest. Here configurations are timed again in several
+passes, in small groups whose members take turns, and in other groups with each pass, so that neither a slow minute nor
+a neighbour decides. All timings of the passes count together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from pegbox.measure.result import Ok, Result
+from pegbox.search.loop.interrupt import shielded
+from pegbox.search.protocols import Measurer
+
+if TYPE_CHECKING:
+    from pegbox.space import Config
+
+MARGIN = 0.15
+"""How far behind the best, by single measurements, one may be that is measured again."""
+
+MOST = 300
+LEAST_PASSES, MOST_PASSES = 2, 5
+_MOST_ROUNDS = 50
+_TOLD = 400
+GROUP = 8
+CLOSE, STEADY = 0.03, 0.01
+"""Those within `CLOSE` of the best are timed until two passes differ by less than `STEADY`."""
+
+Hearer: TypeAlias = Callable[["Config", Result], object]
+
+
+class Again:
+    """Measures configurations of `results` again, and changes `results`.
+
+    Args:
+        results: the latest result of each configuration.
+        passes: how often each was measured again before.
+        heard: is told of each new result; its costs are those of all passes together.
+    """
+
+    def __init__(
+        self,
+        measurer: Measurer,
+        results: dict[Config, Result],
+        *,
+        passes: Mapping[Config, int],
+        heard: Hearer,
+        seed: int = 0,
+    ) -> None:
+        self.results, self.passes = results, Counter(passes)
+        self.latest: dict[Config, float] = {}
+        """The cost in the last pass alone."""
+        self._measurer, self._heard = measurer, heard
+        # Whoever goes on with a sweep must not meet the groups of before.
+        self._rng = np.random.default_rng([seed, self.passes.total()])
+
+    def measure(self, chosen: Sequence[Config]) -> Iterator[int]:
+        """One pass over `chosen`; gives after each group how many are done."""
+        order = [chosen[place] for place in self._rng.permutation(len(chosen))]
+        for start in range(0, len(order), GROUP):
+            group = order[start : start + GROUP]
+            again = self._measurer.remeasure(group)
+            with shielded():
+                for config, result in zip(group, again, strict=True):
+                    self._take(config, result)
+            yield start + len(group)
+
+    def _take(self, config: Config, result: Result) -> None:
+        before = self.results[config]
+        if isinstance(result, Ok):
+            self.latest[config] = result.cost
+            if self.passes[config] and isinstance(before, Ok):
+                result = dataclasses.replace(result, costs=(*before.costs, *result.costs))
+            self.passes[config] += 1
+        self.results[config] = result
+        self._heard(config, result)
+
+
+def in_time() -> bool:
+    """For whoever has all the time there is."""
+    return True
+
+
+def repeat(again: Again, passes: int, *, say: Callable[[str], object], time_left: Callable[[], bool] = in_time) -> bool:
+    """Measure all that ran so often that each has had `passes` passes; whether there was `time_left` for that."""
+    for number in range(1, passes + 1):
+        chosen = [c for c, result in again.results.items() if result.ok and again.passes[c] < number]
+        for done in again.measure(chosen):
+            if not time_left():
+                return False
+            if done % _TOLD < GROUP or done == len(chosen):
+                say(f"sweep: pass {number} of {passes} over all: {done:,}/{len(chosen):,} measured again")
+    return True
+
+
+class Settling:
+    """Passes over the fastest of `again.results`.
+
+    Args:
+        settled: so many passes of `again` were over everything, and settle nothing.
+        say: shows a line to a person.
+        time_left: is asked after each group.
+    """
+
+    def __init__(
+        self,
+        again: Again,
+        *,
+        say: Callable[[str], object],
+        settled: int = 0,
+        most: int = MOST,
+        time_left: Callable[[], bool] = in_time,
+    ) -> None:
+        self._again, self._say, self._most, self._time_left = again, say, most, time_left
+        self._medians = {
+            config: [again.results[config].cost] * (count - settled)
+            for config, count in again.passes.items()
+            if count > settled
+        }
+
+    def run(self) -> bool:
+        """Go on until nothing is left to be settled; whether there was time for that."""
+        for number in range(1, _MOST_ROUNDS + 1):
+            chosen = self.unsettled()
+            if not chosen:
+                break
+            for done in self._again.measure(chosen):
+                if not self._time_left():
+                    return False
+                self._say(f"sweep: pass {number} over the fastest: {done}/{len(chosen)} measured again")
+            for config in chosen:
+                self._medians.setdefault(config, []).append(self._again.latest.get(config, math.inf))
+        return True
+
+    def unsettled(self) -> list[Config]:
+        """What has to be measured again, the fastest first."""
+        good = {c: r for c, r in self._again.results.items() if isinstance(r, Ok) and not r.partial}
+        ranked = sorted(good, key=lambda config: good[config].cost)[: self._most]
+        best = good[ranked[0]].cost if ranked else 0.0
+        near = [config for config in ranked if good[config].cost <= best * (1.0 + MARGIN)]
+        wanted = [config for config in near if self._wanted(config, close=good[config].cost <= best * (1.0 + CLOSE))]
+        if not wanted:
+            return []
+        # Nobody is timed alone; and where the luckiest fall back one by one, the next ones are known already.
+        company = [c for c in ranked if good[c].cost <= best * (1.0 + 2 * MARGIN) and self._wanted(c, close=False)]
+        return list(dict.fromkeys([*wanted, *company]))[: max(GROUP, len(wanted))]
+
+    def _wanted(self, config: Config, *, close: bool) -> bool:
+        medians = self._medians.get(config, [])
+        if len(medians) < LEAST_PASSES:
+            return True
+        apart = abs(medians[-1] - medians[-2]) / medians[-1]
+        return close and len(medians) < MOST_PASSES and apart > STEADY

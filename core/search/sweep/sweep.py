@@ -1,0 +1,139 @@
+"""`pegbox.sweep`: records of a whole space, or of a fair sample of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pegbox.checks import check_int, check_seconds
+from pegbox.errors import ArgumentError, RecordError
+from pegbox.measure.local import LocalMeasurer
+from pegbox.records.history import load_history, matching, to_config
+from pegbox.records.journal import Journal
+from pegbox.records.record import Record, describe_host
+from pegbox.search.factory.options import measurer_options
+from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
+from pegbox.search.loop.display import progress as progress_callback
+from pegbox.search.loop.recorder import Recorder
+from pegbox.search.sweep.progress import Sweep, SweepResult
+from pegbox.search.sweep.remeasure import MOST
+from pegbox.task.task import Task
+
+if TYPE_CHECKING:
+    from pegbox.measure.runner import RunnerFactory
+
+_KEPT = 1 << 14
+"""Builds kept from pass to pass; at some 20 kB each. What is beyond is built again."""
+
+_ROUNDS = 3
+"""Timings of one in a pass where there are several: noise lasts longer than ten timings, so many short visits say more
+than few long ones."""
+
+_FAIR = ("sweep", "random")
+"""Whose configurations count as part of a fair sample."""
+
+
+def sweep(
+    task: Task,
+    *,
+    records: str | os.PathLike[str] | Journal,
+    configs: int | None = 5000,
+    passes: int = 0,
+    seed: int = 0,
+    budget: float | str | None = None,
+    runner: str | RunnerFactory = "local",
+    timeout: float | str = 10.0,
+    callbacks: Iterable[CallbackLike] = (),
+    progress: bool = True,
+    measure_options: Mapping[str, Any] | None = None,
+) -> SweepResult:
+    """Measure a fair sample of the task's space, in random order, and the fastest of it again until they are steady.
+
+    Everything is written into `records` at once, and the same call goes on where it was stopped: what the file holds of
+    the task counts as part of the sample.
+
+    Args:
+        records: the file.
+        configs: how many configurations; None for the whole space.
+        passes: how often all that ran is measured again before the fastest are, each time in other company. One
+            measurement of a sample on a noisy machine is often 5% off; the costs of many short ones are not.
+        seed: which sample, in which order.
+        budget: stop after that time: seconds, or text such as "60s", "5m", "1m30s".
+        runner, timeout, callbacks, progress, measure_options: as for `tune`.
+
+    Ctrl-C ends the sweep early; the result says so.
+
+    Raises:
+        ArgumentError: an option outside its domain, or a whole space that is too large.
+        RecordError: the file cannot be written, is damaged, or holds records of the task that were measured on another
+            machine or chosen by a tuner.
+        TuningError: the records or the measuring broke.
+    """
+    if not isinstance(task, Task):
+        raise ArgumentError(f"{task!r} is no task that can be measured; make one with pegbox.create_task")
+    check_int("seed", seed, minimum=0)
+    limit = check_seconds("timeout", timeout)
+    budget_seconds = None if budget is None else check_seconds("budget", budget)
+    further = measurer_options(measure_options, taken={"runner", "seed", "timeout", "best"})
+    listeners = check_callbacks(callbacks)
+    journal = records if isinstance(records, Journal) else Journal(records)
+    known, before = _known(journal, task, whole=configs is None)
+    recorder = Recorder(journal, task, "sweep", seed)
+    plan = Sweep(
+        task,
+        configs,
+        passes=passes,
+        seed=seed,
+        budget_seconds=budget_seconds,
+        known=known,
+        before=before,
+        callbacks=[recorder, *([progress_callback()] if progress else []), *listeners],
+        heard=lambda config, result: recorder.append(config, result, remeasured=True),
+        say=_print if progress else lambda line: None,
+        source=str(journal.path),
+        host=describe_host(),
+    )
+    journal.check_writable()
+    best = min((result.cost for result in known.values() if result.ok), default=float("inf"))
+    options: dict[str, Any] = {"runner": runner, "seed": seed, "timeout": limit, "best": best, "kept_builds": MOST}
+    if passes:
+        options |= {"kept_builds": _KEPT, "rounds": _ROUNDS}
+    with LocalMeasurer(task, **{**options, **further}) as measurer:
+        return plan.run(measurer)
+
+
+def _known(journal: Journal, task: Task, *, whole: bool) -> tuple[dict[Any, Any], Counter[Any]]:
+    """What the file holds of the task: the latest results, and how often each was measured again."""
+    configs, results = load_history(journal, task)
+    source = str(journal.path)
+    own = matching(journal.read(), task, source=source) if configs else []
+    _check_machine(own, source)
+    if not whole:
+        _check_fair(own, source)
+    again = Counter(to_config(record, task, source=source) for record in own if record.remeasured)
+    return dict(zip(configs, results, strict=True)), again
+
+
+def _check_machine(own: Iterable[Record], source: str) -> None:
+    here = describe_host()
+    if others := sorted({record.host for record in own} - {here}):
+        raise RecordError(
+            f"{source!r} holds records of this task from {' and '.join(map(repr, others))}, but this machine is "
+            f"{here!r}: costs of several machines do not compare; sweep into another file"
+        )
+
+
+def _check_fair(own: Iterable[Record], source: str) -> None:
+    tuners = {record.tuner.partition(":")[0].partition("(")[0] for record in own}
+    if chosen := sorted(tuners - set(_FAIR)):
+        raise RecordError(
+            f"{source!r} holds records of this task that {' and '.join(map(repr, chosen))} chose: they are no fair "
+            "sample of the space; sweep into another file"
+        )
+
+
+def _print(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
