@@ -67,3 +67,11 @@ def test_every_page_can_be_reached_from_the_index(page: Path) -> None:
 @pytest.mark.parametrize("page", PRIMITIVES, ids=lambda page: page.name)
 def test_every_page_of_primitives_can_be_reached_from_their_index(page: Path) -> None:
     assert page.name == "index.md" or f"({page.name}" in (ROOT / "docs" / "primitives" / "index.md").read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_modules_that_a_page_names_are_there(page: Path) -> None:
+    """Paths of the source are written from the root of the checkout, or from `core/`."""
+    rooms = "|".join(path.name for path in (ROOT / "core").iterdir() if path.is_dir())
+    for path in re.findall(rf"`((?:core/|templates/|tuners/|plugins/|(?:{rooms})/)[\w/]+(?:\.py|/))`", page.read_text()):
+        assert (ROOT / path).exists() or (ROOT / "core" / path).exists(), f"{page.name} names {path}"
