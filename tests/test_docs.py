@@ -73,5 +73,6 @@ def test_every_page_of_primitives_can_be_reached_from_their_index(page: Path) ->
 def test_modules_that_a_page_names_are_there(page: Path) -> None:
     """Paths of the source are written from the root of the checkout, or from `core/`."""
     rooms = "|".join(path.name for path in (ROOT / "core").iterdir() if path.is_dir())
-    for path in re.findall(rf"`((?:core/|templates/|tuners/|plugins/|(?:{rooms})/)[\w/]+(?:\.py|/))`", page.read_text()):
+    named = rf"`((?:core/|templates/|tuners/|plugins/|(?:{rooms})/)[\w/]+(?:\.py|/))`"
+    for path in re.findall(named, page.read_text()):
         assert (ROOT / path).exists() or (ROOT / "core" / path).exists(), f"{page.name} names {path}"
