@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from pegbox.expr.bounds import Interval
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import replace_buffers, substitute
 from pegbox.loops.nodes import (
     Alloc,
     Block,
+    BlockIter,
     BlockRealize,
     Evaluate,
     For,
@@ -63,6 +65,16 @@ def walk(stmt: Stmt) -> Iterator[Stmt]:
         yield node
         if below := children(node):
             stack.extend(below[::-1])
+
+
+def loop_ranges(stmt: Stmt) -> dict[Var, Interval]:
+    """The values that the loops below (and the statement itself, if it is one) take."""
+    return {s.var: (0, s.extent - 1) for s in walk(stmt) if isinstance(s, For)}
+
+
+def iter_ranges(iters: Iterable[BlockIter]) -> dict[Var, Interval]:
+    """The values that block variables take."""
+    return {it.var: (0, it.extent - 1) for it in iters}
 
 
 def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:

@@ -6,18 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from pegbox.expr.affine import Linear
-from pegbox.expr.bounds import linear_bounds
+from pegbox.expr.bounds import Interval, Ranges, linear_bounds
 from pegbox.expr.build import ZERO
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import substitute
-from pegbox.loops.access.interval import Interval, Relaxation, interval
+from pegbox.loops.access.interval import Relaxation, SymbolicInterval, interval
 from pegbox.loops.access.region import read, reads_and_writes, written
 from pegbox.loops.nodes import Alloc, BlockIter, BlockRealize, For, Region, Stmt
-from pegbox.loops.visit import children, walk
-
-Ranges = dict[Var, tuple[int, int]]
+from pegbox.loops.visit import children, iter_ranges, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,7 @@ class Touch:
     stores: bool
 
 
-def touched(stmt: Stmt, ranges: Ranges, values: Mapping[Var, Expr] | None = None) -> Iterator[Touch]:
+def touched(stmt: Stmt, ranges: dict[Var, Interval], values: Mapping[Var, Expr] | None = None) -> Iterator[Touch]:
     """Every access below, apart from those to buffers allocated there; fills in the ranges of the loops."""
     known = values or {}
     if isinstance(stmt, BlockRealize):
@@ -51,7 +49,7 @@ def derived_regions(
     iters: Sequence[BlockIter], body: Stmt, init: Stmt | None
 ) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
     """What a block reads and writes, as boxes over its variables; what it reads where it writes is left out."""
-    ranges: Ranges = {it.var: (0, it.extent - 1) for it in iters}
+    ranges = iter_ranges(iters)
     touches = [t for part in (init, body) if part is not None for t in touched(part, ranges)]
     relax = Relaxation(set(ranges) - {it.var for it in iters}, ranges)
     if any(isinstance(s, For | BlockRealize | Alloc) for s in walk(body)):
@@ -71,7 +69,7 @@ def derived_regions(
 
 def _boxes(regions: Sequence[Region], relax: Relaxation) -> tuple[Region, ...]:
     """One box a buffer, around all places."""
-    spans: dict[Buffer, list[Interval | None]] = {}
+    spans: dict[Buffer, list[SymbolicInterval | None]] = {}
     for region in regions:
         found = [_span(lo, count, relax) for lo, count in region.box]
         known = spans.get(region.buffer)
@@ -79,16 +77,16 @@ def _boxes(regions: Sequence[Region], relax: Relaxation) -> tuple[Region, ...]:
     return tuple(Region(buffer, tuple(map(_extent, found, buffer.shape))) for buffer, found in spans.items())
 
 
-def _span(lo: Expr, count: int, relax: Relaxation) -> Interval | None:
+def _span(lo: Expr, count: int, relax: Relaxation) -> SymbolicInterval | None:
     found = interval(lo, relax)
     return found if found is None or count == 1 else found.widened(count - 1)
 
 
-def _hull(a: Interval | None, b: Interval | None) -> Interval | None:
+def _hull(a: SymbolicInterval | None, b: SymbolicInterval | None) -> SymbolicInterval | None:
     return None if a is None or b is None else a.hull(b)
 
 
-def _extent(span: Interval | None, extent: int) -> tuple[Expr, int]:
+def _extent(span: SymbolicInterval | None, extent: int) -> tuple[Expr, int]:
     if span is None or span.width >= extent:
         return ZERO, extent
     return span.lo.to_expr(), span.width + 1
@@ -98,7 +96,7 @@ def uncovered(
     iters: Sequence[BlockIter], body: Stmt, init: Stmt | None, reads: Sequence[Region], writes: Sequence[Region]
 ) -> Touch | None:
     """An access that the stated regions cannot be shown to hold, if there is one."""
-    ranges: Ranges = {it.var: (0, it.extent - 1) for it in iters}
+    ranges = iter_ranges(iters)
     touches = [t for part in (init, body) if part is not None for t in touched(part, ranges)]
     for touch in touches:
         stated = writes if touch.stores else (*reads, *writes)

@@ -11,11 +11,10 @@ from pegbox.expr.low_level import Stride, stored_box
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import loads, rewrite
-from pegbox.loops.access.interval import Interval as Span
-from pegbox.loops.access.interval import Relaxation, caps_of, interval
+from pegbox.loops.access.interval import Relaxation, SymbolicInterval, caps_of, interval
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
 from pegbox.loops.threads.axes import is_shared
-from pegbox.loops.visit import children, expressions, map_exprs, walk
+from pegbox.loops.visit import children, expressions, loop_ranges, map_exprs
 
 _SMALL = 64 * 1024  # bytes up to which a buffer may grow beyond its tensor, so that whole tiles fit
 
@@ -60,7 +59,7 @@ def compact_buffers(func: Function, *, grow: bool = True) -> Function:
         grow: let a buffer end up a little larger than its tensor: whole tiles, so that their tails can be computed
             unguarded.
     """
-    ranges = {s.var: (0, s.extent - 1) for s in walk(func.body) if isinstance(s, For)}
+    ranges = loop_ranges(func.body)
     accesses: dict[Buffer, list[_Access]] = {b: [] for b in func.allocs}
     _collect(func.body, (), accesses)
     placements = [_place(buffer, uses, ranges, grow) for buffer, uses in accesses.items() if uses]
@@ -107,7 +106,7 @@ def _is_vector(path: tuple[Stmt, ...]) -> bool:
 def _extent(buffer: Buffer, dim: int, uses: Sequence[tuple[_Access, Relaxation]], grow: bool) -> tuple[Linear, int]:
     """Lowest index (in variables of the loops around) and the number of elements used."""
     whole = Linear({}, 0), buffer.shape[dim]
-    hull: Span | None = None
+    hull: SymbolicInterval | None = None
     wanted = buffer.shape[dim] - 1  # the last index that has to have room
     for use, relax in uses:
         found = interval(use.indices[dim], relax)

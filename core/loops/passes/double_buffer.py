@@ -26,7 +26,7 @@ from pegbox.expr.visit import replace_buffers, rewrite, substitute
 from pegbox.loops.access.region import read, written
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
 from pegbox.loops.passes.notes import DOUBLE
-from pegbox.loops.visit import children, map_children, map_exprs, walk
+from pegbox.loops.visit import children, loop_ranges, map_children, map_exprs, walk
 
 _SERIAL = (ForKind.SERIAL, ForKind.UNROLLED)
 
@@ -135,7 +135,7 @@ def _doubled(body: Stmt, site: _Site) -> Stmt:
     old, loop = site.buffer, site.loop
     new = Buffer(old.name, (2, *old.shape), old.dtype, old.scope)
     following = add(loop.var, ONE)
-    ranges = {s.var: (0, s.extent - 1) for s in walk(loop) if isinstance(s, For)}
+    ranges = loop_ranges(loop)
     first = _Moved(old, new, index(0), ranges, {loop.var: index(0)}).all(site.makers)
     ahead = _Moved(old, new, floormod(following, index(2)), ranges, {loop.var: following}).all(site.makers)
     start = () if first is None else (first,)

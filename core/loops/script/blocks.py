@@ -19,6 +19,7 @@ from pegbox.loops.reductions.combiner import combination_of
 from pegbox.loops.script.calls import arguments
 from pegbox.loops.script.expressions import Expressions
 from pegbox.loops.script.scope import Frame
+from pegbox.loops.visit import iter_ranges
 
 _KINDS = {"spatial": IterKind.SPATIAL, "S": IterKind.SPATIAL, "reduce": IterKind.REDUCE, "R": IterKind.REDUCE}
 
@@ -214,7 +215,7 @@ class Blocks(Expressions):
         reads = derived[0] if draft.reads is None else draft.reads
         writes = derived[1] if draft.writes is None else draft.writes
         self.check_regions(draft, body, reads, writes, call)
-        ranges = {it.var: (0, it.extent - 1) for it in draft.iters}
+        ranges = iter_ranges(draft.iters)
         # What a block reads of its own results is part of what it writes.
         reads = tuple(region for region in reads if not held(region, writes, ranges))
         notes: tuple[Annotation, ...] = tuple(draft.notes.items())

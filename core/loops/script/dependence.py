@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
-from pegbox.expr.bounds import Interval as Range
-from pegbox.expr.bounds import linear_bounds
+from pegbox.expr.bounds import Ranges, linear_bounds
 from pegbox.expr.build import conjuncts
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
-from pegbox.loops.access.interval import Interval, Relaxation, caps_of, interval
+from pegbox.loops.access.interval import Relaxation, SymbolicInterval, caps_of, interval
 from pegbox.loops.access.region import read, written
 from pegbox.loops.nodes import For, Function, If, Region, Seq, Stmt
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
-from pegbox.loops.visit import children, realizes, walk
+from pegbox.loops.visit import children, loop_ranges, realizes, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ def carried(func: Function, *, but: Container[Buffer] = ()) -> tuple[Buffer, For
     if not func.allocs:
         return None
     flat = flatten_blocks(lower_inits(func))
-    ranges = {s.var: (0, s.extent - 1) for s in walk(flat.body) if isinstance(s, For)}
+    ranges = loop_ranges(flat.body)
     uses: dict[Buffer, list[_Access]] = {buffer: [] for buffer in func.allocs if buffer not in but}
     for access in _accesses(flat.body, ()):
         if access.region.buffer in uses:
@@ -68,7 +67,7 @@ def _common(paths: Sequence[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
     return first[:depth]
 
 
-def _fresh(accesses: Sequence[_Access], common: tuple[Stmt, ...], ranges: dict[Var, Range]) -> bool:
+def _fresh(accesses: Sequence[_Access], common: tuple[Stmt, ...], ranges: Ranges) -> bool:
     """Is each element that is read written in the same iteration, before or in a loop that both are in?"""
     still = {s.var for s in common if isinstance(s, For)}
     for number, access in enumerate(accesses):
@@ -90,7 +89,7 @@ def _loops_together(a: _Access, b: _Access, common: tuple[Stmt, ...]) -> bool:
     return any(isinstance(s, For) for s in shared[len(common) :])
 
 
-def _tested(access: _Access, ranges: dict[Var, Range]) -> dict[Var, Range]:
+def _tested(access: _Access, ranges: Ranges) -> Ranges:
     """The ranges of the loops where the tests around an access hold: `i < 5` and `i >= 5`."""
     found = dict(ranges)
     for part in (p for s in access.path if isinstance(s, If) for p in conjuncts(s.condition)):
@@ -104,7 +103,7 @@ def _tested(access: _Access, ranges: dict[Var, Range]) -> dict[Var, Range]:
     return found
 
 
-def _span(access: _Access, dim: int, still: set[Var], ranges: dict[Var, Range]) -> Interval | None:
+def _span(access: _Access, dim: int, still: set[Var], ranges: Ranges) -> SymbolicInterval | None:
     running = {s.var for s in access.path if isinstance(s, For)} - still
     lo: Expr = access.region.box[dim][0]
     tests = [] if access.stores else [s.condition for s in access.path if isinstance(s, If)]
@@ -113,7 +112,9 @@ def _span(access: _Access, dim: int, still: set[Var], ranges: dict[Var, Range]) 
     return found if found is None or count == 1 else found.widened(count - 1)
 
 
-def _holds(stores: Sequence[Interval | None], wanted: Interval | None, extent: int, ranges: dict[Var, Range]) -> bool:
+def _holds(
+    stores: Sequence[SymbolicInterval | None], wanted: SymbolicInterval | None, extent: int, ranges: Ranges
+) -> bool:
     """Do the stored elements, taken together, reach from the first to the last of the wanted ones?"""
     known = [s for s in stores if s is not None]
     if any(s.lo.is_const and s.lo.const <= 0 and s.lo.const + s.width >= extent - 1 for s in known):

@@ -10,18 +10,18 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from pegbox.expr.affine import Linear
-from pegbox.expr.bounds import linear_bounds
+from pegbox.expr.bounds import Interval, Ranges, linear_bounds
 from pegbox.expr.build import conjuncts
 from pegbox.expr.distinct import determined
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, loads
-from pegbox.loops.access.access import Ranges, Touch, touched
-from pegbox.loops.access.interval import Interval, Relaxation, caps_of, interval
+from pegbox.loops.access.access import Touch, touched
+from pegbox.loops.access.interval import Relaxation, SymbolicInterval, caps_of, interval
 from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, If, Region, Stmt, Store
 from pegbox.loops.threads.axes import in_block, is_shared
-from pegbox.loops.visit import children, expressions, walk
+from pegbox.loops.visit import children, expressions, loop_ranges, walk
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +86,7 @@ def _of_threads(func: Function) -> list[Buffer]:
 
 def nests(func: Function) -> list[Nest]:
     """What stands below each outermost loop over the threads of a block."""
-    ranges: Ranges = {s.var: (0, s.extent - 1) for s in walk(func.body) if isinstance(s, For)}
+    ranges = loop_ranges(func.body)
     return [Nest(top, outside, ranges) for top, outside in _tops(func.body, ())]
 
 
@@ -102,7 +102,7 @@ def _tops(stmt: Stmt, outside: tuple[Var, ...]) -> Iterator[tuple[For, tuple[Var
 class Nest:
     """What stands below `top`; the loops `outside` are in the same iteration for all of its threads."""
 
-    def __init__(self, top: For, outside: Sequence[Var], ranges: Ranges) -> None:
+    def __init__(self, top: For, outside: Sequence[Var], ranges: dict[Var, Interval]) -> None:
         self.top = top
         self.outside = frozenset(outside)
         self.ranges = ranges
@@ -160,7 +160,7 @@ class Nest:
             if t.stores or any(not self._apart(self._boxes(t.region, use), other) for other in stores)
         ]
 
-    def _boxes(self, region: Region, use: Use) -> list[Interval | None]:
+    def _boxes(self, region: Region, use: Use) -> list[SymbolicInterval | None]:
         """What it comes to while everything in the nest runs."""
         running = set(self.ranges) - self.outside
         tests = (*use.tests, *([use.stmt.predicate] if isinstance(use.stmt, BlockRealize) else []))
@@ -168,7 +168,7 @@ class Nest:
         found = [(interval(lo, relax), count) for lo, count in region.box]
         return [x if x is None or count == 1 else x.widened(count - 1) for x, count in found]
 
-    def _apart(self, one: Sequence[Interval | None], other: Sequence[Interval | None]) -> bool:
+    def _apart(self, one: Sequence[SymbolicInterval | None], other: Sequence[SymbolicInterval | None]) -> bool:
         for a, b in zip(one, other, strict=True):
             gap = None if a is None or b is None else linear_bounds(a.lo.minus(b.lo), self.ranges)
             if a is not None and b is not None and gap is not None and (gap[0] > b.width or gap[1] + a.width < 0):

@@ -11,16 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pegbox.expr.affine import Linear, linear
-from pegbox.expr.bounds import Interval, linear_bounds
+from pegbox.expr.bounds import Interval, Ranges, linear_bounds
 from pegbox.expr.distinct import determined
 from pegbox.expr.nodes import Binary, Buffer, Expr, Load, Logic, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, loads, substitute
 from pegbox.loops.access.region import read, written
 from pegbox.loops.nodes import Alloc, Block, BlockRealize, For, If, Region, Seq, Stmt, Store
+from pegbox.loops.visit import iter_ranges
 from pegbox.schedule.analysis import combiner, written_buffers
-
-Ranges = dict[Var, Interval]
 
 _COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or"})
 
@@ -35,7 +34,7 @@ class _Access:
 
 def disorder(block: Block) -> str | None:
     """Why the iterations of a block have to keep their order; None for an orderly block."""
-    ranges: Ranges = {it.var: (0, it.extent - 1) for it in block.iters}
+    ranges = iter_ranges(block.iters)
     accesses = [a for part in (block.init, block.body) if part is not None for a in _accesses(part, {}, ranges)]
     return (
         _outside_regions(block, accesses, ranges)
@@ -45,7 +44,7 @@ def disorder(block: Block) -> str | None:
     )
 
 
-def _accesses(stmt: Stmt, values: Mapping[Var, Expr], ranges: Ranges) -> Iterator[_Access]:
+def _accesses(stmt: Stmt, values: Mapping[Var, Expr], ranges: dict[Var, Interval]) -> Iterator[_Access]:
     """What the body touches, apart from buffers of its own; fills in the ranges of the loops inside."""
     for region, stores in (*((r, False) for r in read(_own(stmt))), *((w, True) for w in written(_own(stmt)))):
         box = tuple((substitute(lo, values), count) for lo, count in region.box)
@@ -121,7 +120,7 @@ def _unpinned(block: Block, ranges: Ranges) -> str | None:
     return None
 
 
-def _with_digit(lo: Expr, count: int, domain: Ranges) -> Expr:
+def _with_digit(lo: Expr, count: int, domain: dict[Var, Interval]) -> Expr:
     """Any element of `lo .. lo + count`: another one for each iteration only if boxes do not overlap."""
     if count == 1:
         return lo
