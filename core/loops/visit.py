@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from pegbox.expr.bounds import Interval
 from pegbox.expr.nodes import Buffer, Expr, Var
@@ -22,6 +23,8 @@ from pegbox.loops.nodes import (
     Store,
     seq,
 )
+
+_Node = TypeVar("_Node", bound=Stmt)
 
 
 def children(stmt: Stmt) -> tuple[Stmt, ...]:
@@ -185,6 +188,15 @@ def map_blocks(stmt: Stmt, change: Callable[[BlockRealize], BlockRealize]) -> St
     if isinstance(stmt, BlockRealize):
         return change(stmt)
     return map_children(stmt, lambda s: map_blocks(s, change))
+
+
+def common_path(paths: Sequence[Sequence[_Node]]) -> list[_Node]:
+    """What all the paths from one root begin with: the statements around all places to which they lead."""
+    common = list(paths[0]) if paths else []
+    for path in paths[1:]:
+        depth = next((n for n, (a, b) in enumerate(zip(common, path, strict=False)) if a is not b), len(path))
+        del common[depth:]
+    return common
 
 
 def path_to(body: Stmt, target: Stmt) -> list[Stmt]:

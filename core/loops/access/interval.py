@@ -5,7 +5,7 @@ The answer is an interval: a lowest value in terms of the loops that stand still
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import gcd
 
@@ -79,15 +79,36 @@ def caps_of(predicate: Expr, running: Set[Var], ranges: Ranges) -> list[tuple[Ma
     return list(found.values())
 
 
-def index_interval(expr: Expr, realize: BlockRealize, relax: Relaxation) -> SymbolicInterval | None:
-    """The values of an index over a block's variables, as the block is bound; None if unknown."""
+def relaxation(running: Set[Var], ranges: Ranges, *tests: Expr) -> Relaxation:
+    """The loops that run where the tests hold."""
+    return Relaxation(running, ranges, [cap for test in tests for cap in caps_of(test, running, ranges)])
+
+
+def index_interval(expr: Expr, realize: BlockRealize, relax: Relaxation, count: int = 1) -> SymbolicInterval | None:
+    """The values of an index over a block's variables, as the block is bound; see `interval`."""
     values = {it.var: value for it, value in zip(realize.block.iters, realize.values, strict=True)}
-    return interval(substitute(expr, values), relax)
+    return interval(substitute(expr, values), relax, count)
 
 
-def interval(expr: Expr, relax: Relaxation) -> SymbolicInterval | None:
-    """The values of an expression over loops; None if unknown (gathers, products of loops ...)."""
-    return _relax(simplified_linear(expr, relax.ranges), relax)
+def interval(expr: Expr, relax: Relaxation, count: int = 1) -> SymbolicInterval | None:
+    """The values of an expression over loops, each with the `count - 1` behind it.
+
+    None if unknown (gathers, products of loops ...).
+    """
+    found = _relax(simplified_linear(expr, relax.ranges), relax)
+    return found if found is None or count == 1 else found.widened(count - 1)
+
+
+def hull(intervals: Iterable[SymbolicInterval | None]) -> SymbolicInterval | None:
+    """The smallest interval around all; None where one is not known, or where there are none."""
+    found: SymbolicInterval | None = None
+    for number, each in enumerate(intervals):
+        if each is None:
+            return None
+        found = each if number == 0 else found.hull(each) if found is not None else None
+        if found is None:
+            return None
+    return found
 
 
 def _relax(form: Linear, relax: Relaxation) -> SymbolicInterval | None:

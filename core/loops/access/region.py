@@ -40,6 +40,16 @@ def read(stmt: Stmt) -> Iterator[Region]:
                 yield box(load.buffer, load.indices, load.box)
 
 
+def written_below(*stmts: Stmt) -> dict[Buffer, None]:
+    """The buffers that statements and what is below them write, in order."""
+    return {region.buffer: None for stmt in stmts for s in walk(stmt) for region in written(s)}
+
+
+def read_below(*stmts: Stmt) -> dict[Buffer, None]:
+    """The buffers that statements and what is below them read, in order."""
+    return {region.buffer: None for stmt in stmts for s in walk(stmt) for region in read(s)}
+
+
 def reads_and_writes(body: Stmt, init: Stmt | None = None) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
     """Regions of a block without loops inside; what a reduction reads of its own output is left out."""
     writes: list[Region] = []

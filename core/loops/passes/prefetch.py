@@ -100,10 +100,10 @@ def _note_box(boxes: list[Box], read: _Read, ranges: dict[Var, Interval]) -> Non
     relax = Relaxation(read.running, ranges)
     box: list[SymbolicInterval] = []
     for place, count in zip(read.load.indices, read.load.box, strict=True):
-        found = interval(place, relax)
+        found = interval(place, relax, count)
         if found is None:
             return  # gathered: nobody knows where
-        box.append(found.widened(count - 1) if count > 1 else found)
+        box.append(found)
     for n, other in enumerate(boxes):
         hulls = [a.hull(b) for a, b in zip(other, box, strict=True)]
         joined = tuple(h for h in hulls if h is not None)

@@ -13,7 +13,7 @@ from pegbox.expr.affine import constant, linear
 from pegbox.expr.bounds import linear_bounds
 from pegbox.expr.nodes import Const, Expr, Var
 from pegbox.expr.visit import free_vars
-from pegbox.loops.access.access import derived_regions, held, uncovered
+from pegbox.loops.access.block_region import contained, derived_regions, uncovered
 from pegbox.loops.nodes import Annotation, Block, BlockIter, BlockRealize, IterKind, Region, Stmt, seq
 from pegbox.loops.reductions.combiner import combination_of
 from pegbox.loops.script.calls import arguments
@@ -217,7 +217,7 @@ class Blocks(Expressions):
         self.check_regions(draft, body, reads, writes, call)
         ranges = iter_ranges(draft.iters)
         # What a block reads of its own results is part of what it writes.
-        reads = tuple(region for region in reads if not held(region, writes, ranges))
+        reads = tuple(region for region in reads if not contained(region, writes, ranges))
         notes: tuple[Annotation, ...] = tuple(draft.notes.items())
         block = Block(draft.name, tuple(draft.iters), reads, writes, body, draft.init, notes)
         combination = None if "combiner" in draft.notes else combination_of(block)

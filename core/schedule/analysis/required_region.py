@@ -10,7 +10,7 @@ from pegbox.expr.build import conjuncts
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars
-from pegbox.loops.access.interval import Relaxation, SymbolicInterval, caps_of, index_interval
+from pegbox.loops.access.interval import SymbolicInterval, hull, index_interval, relaxation
 from pegbox.loops.digits import digits_of, joined
 from pegbox.loops.nodes import Block, BlockRealize
 from pegbox.schedule.tree import Tree
@@ -87,20 +87,10 @@ def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], standing
 def _hull(
     tree: Tree, buffer: object, dim: int, readers: list[BlockRealize], standing: set[Var]
 ) -> SymbolicInterval | None:
-    hull: SymbolicInterval | None = None
+    found: list[SymbolicInterval | None] = []
     for reader in readers:
         running = {x.var for x in tree.ancestors(reader)} - standing
-        relax = Relaxation(running, tree.ranges, caps_of(reader.predicate, running, tree.ranges))
-        for region in reader.block.reads:
-            if region.buffer is not buffer:
-                continue
-            lo, count = region.box[dim]
-            found = index_interval(lo, reader, relax)
-            if found is None:
-                return None
-            if count > 1:
-                found = SymbolicInterval(found.lo, found.width + count - 1, False, found.moved_by)
-            hull = found if hull is None else hull.hull(found)
-            if hull is None:
-                return None
-    return hull
+        relax = relaxation(running, tree.ranges, reader.predicate)
+        boxes = (region.box[dim] for region in reader.block.reads if region.buffer is buffer)
+        found += [index_interval(lo, reader, relax, count) for lo, count in boxes]
+    return hull(found)

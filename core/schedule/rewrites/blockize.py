@@ -18,7 +18,7 @@ from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.access.access import derived_regions
+from pegbox.loops.access.block_region import derived_regions
 from pegbox.loops.access.interval import Relaxation, interval
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, IterKind, Region, Stmt
 from pegbox.loops.visit import iter_ranges, substitute_vars
