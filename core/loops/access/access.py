@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pegbox.expr.nodes import Buffer, Expr, Var
@@ -40,21 +40,23 @@ def accesses(stmt: Stmt) -> list[Access]:
 
     A statement reads before it writes. Variables of blocks below are replaced by what they are bound to.
     """
-    return list(_accesses(stmt, (), {}))
+    found: list[Access] = []
+    _collect(stmt, (), {}, found)
+    return found
 
 
-def _accesses(stmt: Stmt, above: tuple[Stmt, ...], values: Mapping[Var, Expr]) -> Iterator[Access]:
-    path = (*above, stmt)
+def _collect(stmt: Stmt, above: tuple[Stmt, ...], values: Mapping[Var, Expr], found: list[Access]) -> None:
+    path, first = (*above, stmt), len(found)
     if isinstance(stmt, BlockRealize):
         bound = zip(stmt.block.iters, stmt.values, strict=True)
         values = {**values, **{it.var: substitute(value, values) for it, value in bound}}
     else:
-        yield from (Access(_substituted(region, values), False, path) for region in read(stmt))
-        yield from (Access(_substituted(region, values), True, path) for region in written(stmt))
+        found += [Access(_substituted(region, values), False, path) for region in read(stmt)]
+        found += [Access(_substituted(region, values), True, path) for region in written(stmt)]
     for child in children(stmt):
-        for access in _accesses(child, path, values):
-            if not (isinstance(stmt, Alloc) and access.buffer is stmt.buffer):
-                yield access
+        _collect(child, path, values, found)
+    if isinstance(stmt, Alloc):
+        found[first:] = [access for access in found[first:] if access.buffer is not stmt.buffer]
 
 
 def _substituted(region: Region, values: Mapping[Var, Expr]) -> Region:
