@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import substitute
-from pegbox.loops.access.region import read, written
+from pegbox.loops.access.region import own_regions
 from pegbox.loops.nodes import Alloc, BlockRealize, For, If, Region, Stmt
 from pegbox.loops.visit import children
 
@@ -51,8 +51,9 @@ def _collect(stmt: Stmt, above: tuple[Stmt, ...], values: Mapping[Var, Expr], fo
         bound = zip(stmt.block.iters, stmt.values, strict=True)
         values = {**values, **{it.var: substitute(value, values) for it, value in bound}}
     else:
-        found += [Access(_substituted(region, values), False, path) for region in read(stmt)]
-        found += [Access(_substituted(region, values), True, path) for region in written(stmt)]
+        reads, writes = own_regions(stmt)
+        found += [Access(_substituted(region, values), False, path) for region in reads]
+        found += [Access(_substituted(region, values), True, path) for region in writes]
     for child in children(stmt):
         _collect(child, path, values, found)
     if isinstance(stmt, Alloc):
