@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pegbox.errors import ExprError
 from pegbox.expr import build
+from pegbox.expr.bounds import Ranges
 from pegbox.expr.nodes import Binary, Const, Expr, Var
 from pegbox.expr.printer import show, unused_name
 from pegbox.expr.simplify import simplify
@@ -93,9 +94,7 @@ class IndexMap:
         """The number of indices that it takes."""
         return len(self.initial_indices)
 
-    def map_indices(
-        self, indices: Sequence[Expr | int], ranges: dict[Var, tuple[int, int]] | None = None
-    ) -> list[Expr]:
+    def map_indices(self, indices: Sequence[Expr | int], ranges: Ranges | None = None) -> list[Expr]:
         """Where an element stands; simplified, with the ranges of variables where given; others are within 2^47.
 
         Raises:
@@ -104,7 +103,7 @@ class IndexMap:
         if len(indices) != self.ndim:
             raise ExprError(f"{self} takes {self.ndim} indices, got {len(indices)}")
         mapping = dict(zip(self.initial_indices, map(build.as_expr, indices), strict=True))
-        known = {var: _ADDRESSABLE for expr in mapping.values() for var in free_vars(expr)} | (ranges or {})
+        known = {var: _ADDRESSABLE for expr in mapping.values() for var in free_vars(expr)} | dict(ranges or {})
         return [simplify(substitute(e, mapping), known) for e in self.final_indices]
 
     def map_shape(self, shape: Sequence[int]) -> tuple[int, ...]:

@@ -53,9 +53,7 @@ def free_vars(expr: Expr) -> set[Var]:
 
 
 def loads(expr: Expr) -> Iterator[Load]:
-    for node in walk(expr):
-        if isinstance(node, Load):
-            yield node
+    return (node for node in walk(expr) if isinstance(node, Load))
 
 
 def rewrite(expr: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from pegbox.expr.affine import constant, linear
 from pegbox.expr.nodes import Binary, Const, Expr, Var
-from pegbox.loops.access.interval import Interval
+from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.nodes import Block, BlockIter, Region
 
 
@@ -53,7 +53,9 @@ def _complete(digits: Sequence[Digit]) -> bool:
     return all(low.base is not None and low.base * low.step == high.step for high, low in pairwise(digits))
 
 
-def joined(digits: Sequence[tuple[int, Digit]], needed: Mapping[int, Interval | None]) -> Interval | None:
+def joined(
+    digits: Sequence[tuple[int, Digit]], needed: Mapping[int, SymbolicInterval | None]
+) -> SymbolicInterval | None:
     """The values of a variable while each digit (by position) takes the values that are needed.
 
     Below a digit that takes several values, all lower ones count as needed: a variable's values are one interval.
@@ -65,7 +67,7 @@ def joined(digits: Sequence[tuple[int, Digit]], needed: Mapping[int, Interval | 
             return None
         lo = lo.add(found.lo, digit.step)
         if found.width > 0 or digit.step == 1:
-            return Interval(lo, (found.width + 1) * digit.step - 1, False, found.moved_by)
+            return SymbolicInterval(lo, (found.width + 1) * digit.step - 1, False, found.moved_by)
     return None
 
 

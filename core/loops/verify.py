@@ -9,7 +9,7 @@ from pegbox.expr.bounds import Interval, bounds
 from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Logic, Select, Var
 from pegbox.expr.visit import children as operands
-from pegbox.loops.access.access import uncovered
+from pegbox.loops.access.block_region import uncovered
 from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, If, Region, Seq, Stmt, Store
 
 
@@ -129,7 +129,7 @@ class _Verifier:
         missed = uncovered(block.iters, block.body, block.init, block.reads, block.writes)
         if missed is not None:
             verb = "writes" if missed.stores else "reads"
-            raise self.fault(f"block {block.name} {verb} {missed.region.buffer.name} beyond the regions that it states")
+            raise self.fault(f"block {block.name} {verb} {missed.buffer.name} beyond the regions that it states")
 
     def region(self, region: Region) -> None:
         self.rank(region.buffer, len(region.box))

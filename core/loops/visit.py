@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
+from pegbox.expr.bounds import Interval
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import replace_buffers, substitute
 from pegbox.loops.nodes import (
     Alloc,
     Block,
+    BlockIter,
     BlockRealize,
     Evaluate,
     For,
@@ -20,6 +23,8 @@ from pegbox.loops.nodes import (
     Store,
     seq,
 )
+
+_Node = TypeVar("_Node", bound=Stmt)
 
 
 def children(stmt: Stmt) -> tuple[Stmt, ...]:
@@ -63,6 +68,16 @@ def walk(stmt: Stmt) -> Iterator[Stmt]:
         yield node
         if below := children(node):
             stack.extend(below[::-1])
+
+
+def loop_ranges(stmt: Stmt) -> dict[Var, Interval]:
+    """The values that the loops below (and the statement itself, if it is one) take."""
+    return {s.var: (0, s.extent - 1) for s in walk(stmt) if isinstance(s, For)}
+
+
+def iter_ranges(iters: Iterable[BlockIter]) -> dict[Var, Interval]:
+    """The values that block variables take."""
+    return {it.var: (0, it.extent - 1) for it in iters}
 
 
 def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
@@ -173,6 +188,15 @@ def map_blocks(stmt: Stmt, change: Callable[[BlockRealize], BlockRealize]) -> St
     if isinstance(stmt, BlockRealize):
         return change(stmt)
     return map_children(stmt, lambda s: map_blocks(s, change))
+
+
+def common_path(paths: Sequence[Sequence[_Node]]) -> list[_Node]:
+    """What all the paths from one root begin with: the statements around all places to which they lead."""
+    common = list(paths[0]) if paths else []
+    for path in paths[1:]:
+        depth = next((n for n, (a, b) in enumerate(zip(common, path, strict=False)) if a is not b), len(path))
+        del common[depth:]
+    return common
 
 
 def path_to(body: Stmt, target: Stmt) -> list[Stmt]:

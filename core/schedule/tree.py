@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pegbox.errors import ScheduleError
+from pegbox.expr.bounds import Interval
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt, seq
 from pegbox.loops.visit import blocks_below as blocks_below
@@ -27,7 +28,7 @@ class Tree:
         self.loops: dict[Var, For] = {}
         self.blocks: dict[str, BlockRealize] = {}
         self.parents: dict[int, Stmt] = {}
-        self.ranges: dict[Var, tuple[int, int]] = {var: (0, extent - 1) for var, extent in func.domain}
+        self.ranges: dict[Var, Interval] = {var: (0, extent - 1) for var, extent in func.domain}
         self._index()
 
     def _index(self) -> None:

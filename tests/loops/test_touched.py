@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pegbox.expr.build import ZERO
 from pegbox.expr.nodes import Buffer, Load, Var
-from pegbox.loops.access.access import uncovered
+from pegbox.loops.access.block_region import uncovered
 from pegbox.loops.nodes import BlockIter, For, IterKind, Region, Store
 
 

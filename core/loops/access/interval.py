@@ -5,7 +5,7 @@ The answer is an interval: a lowest value in terms of the loops that stand still
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import gcd
 
@@ -19,7 +19,7 @@ from pegbox.loops.nodes import BlockRealize
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class SymbolicInterval:
     """The integers from `lo` to `lo + width`. `exact`: each of them occurs; else there may be gaps.
 
     `moved_by` are the running loops that the index depends on, `capped` the numbers of the caps that bound it.
@@ -31,9 +31,9 @@ class Interval:
     moved_by: frozenset[Var] = frozenset()
     capped: frozenset[int] = frozenset()
 
-    def plus(self, other: Interval) -> Interval:
+    def plus(self, other: SymbolicInterval) -> SymbolicInterval:
         # Sums of independent contiguous intervals may have gaps (0, 4, 8 + 0, 1): callers check the strides.
-        return Interval(
+        return SymbolicInterval(
             self.lo.add(other.lo),
             self.width + other.width,
             self.exact and other.exact,
@@ -41,11 +41,11 @@ class Interval:
             self.capped | other.capped,
         )
 
-    def widened(self, by: int) -> Interval:
+    def widened(self, by: int) -> SymbolicInterval:
         """So many values more behind the last one."""
-        return Interval(self.lo, self.width + by, False, self.moved_by, self.capped)
+        return SymbolicInterval(self.lo, self.width + by, False, self.moved_by, self.capped)
 
-    def hull(self, other: Interval) -> Interval | None:
+    def hull(self, other: SymbolicInterval) -> SymbolicInterval | None:
         """The smallest interval around both, None when their distance is not constant."""
         gap = other.lo.minus(self.lo)
         if not gap.is_const:
@@ -53,7 +53,7 @@ class Interval:
         first, last = min(0, gap.const), max(self.width, gap.const + other.width)
         same = gap.const == 0 and self.width == other.width and self.exact and other.exact
         moved, capped = self.moved_by | other.moved_by, self.capped | other.capped
-        return Interval(self.lo.add(constant(first)), last - first, same, moved, capped)
+        return SymbolicInterval(self.lo.add(constant(first)), last - first, same, moved, capped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +79,42 @@ def caps_of(predicate: Expr, running: Set[Var], ranges: Ranges) -> list[tuple[Ma
     return list(found.values())
 
 
-def index_interval(expr: Expr, realize: BlockRealize, relax: Relaxation) -> Interval | None:
-    """The values of an index over a block's variables, as the block is bound; None if unknown."""
+def relaxation(running: Set[Var], ranges: Ranges, *tests: Expr) -> Relaxation:
+    """The loops that run where the tests hold."""
+    return Relaxation(running, ranges, [cap for test in tests for cap in caps_of(test, running, ranges)])
+
+
+def index_interval(expr: Expr, realize: BlockRealize, relax: Relaxation, count: int = 1) -> SymbolicInterval | None:
+    """The values of an index over a block's variables, as the block is bound; see `interval`."""
     values = {it.var: value for it, value in zip(realize.block.iters, realize.values, strict=True)}
-    return interval(substitute(expr, values), relax)
+    return interval(substitute(expr, values), relax, count)
 
 
-def interval(expr: Expr, relax: Relaxation) -> Interval | None:
-    """The values of an expression over loops; None if unknown (gathers, products of loops ...)."""
-    return _relax(simplified_linear(expr, relax.ranges), relax)
+def interval(expr: Expr, relax: Relaxation, count: int = 1) -> SymbolicInterval | None:
+    """The values of an expression over loops, each with the `count - 1` behind it.
+
+    None if unknown (gathers, products of loops ...).
+    """
+    found = _relax(simplified_linear(expr, relax.ranges), relax)
+    return found if found is None or count == 1 else found.widened(count - 1)
 
 
-def _relax(form: Linear, relax: Relaxation) -> Interval | None:
+def hull(intervals: Iterable[SymbolicInterval | None]) -> SymbolicInterval | None:
+    """The smallest interval around all; None where one is not known, or where there are none."""
+    found: SymbolicInterval | None = None
+    for number, each in enumerate(intervals):
+        if each is None:
+            return None
+        found = each if number == 0 else found.hull(each) if found is not None else None
+        if found is None:
+            return None
+    return found
+
+
+def _relax(form: Linear, relax: Relaxation) -> SymbolicInterval | None:
     still: dict[Expr, int] = {t: c for t, c in form.terms.items() if isinstance(t, Var) and t not in relax.running}
     digits: dict[Expr, int] = {t: c for t, c in form.terms.items() if isinstance(t, Var) and t in relax.running}
-    result = Interval(Linear(still, form.const), 0).plus(_sum(digits, relax))
+    result = SymbolicInterval(Linear(still, form.const), 0).plus(_sum(digits, relax))
     for term, coefficient in form.terms.items():
         if isinstance(term, Var):
             continue
@@ -103,11 +124,11 @@ def _relax(form: Linear, relax: Relaxation) -> Interval | None:
         scaled = _scaled(part, coefficient)
         exact = scaled.width == 0 or (result.width == 0 and scaled.exact)
         total = result.plus(scaled)
-        result = Interval(total.lo, total.width, total.exact and exact, total.moved_by, total.capped)
+        result = SymbolicInterval(total.lo, total.width, total.exact and exact, total.moved_by, total.capped)
     return result
 
 
-def _sum(digits: Mapping[Expr, int], relax: Relaxation) -> Interval:
+def _sum(digits: Mapping[Expr, int], relax: Relaxation) -> SymbolicInterval:
     """Coefficient × running loop, summed; groups that a predicate caps count as one digit of fewer values."""
     moved = frozenset(t for t in digits if isinstance(t, Var))
     rest = dict(digits)
@@ -126,7 +147,7 @@ def _sum(digits: Mapping[Expr, int], relax: Relaxation) -> Interval:
     lo = sum(c * last for c, last in spans if c < 0)
     width = sum(abs(c) * last for c, last in spans)
     exact = contiguous and _contiguous([(abs(c), last) for c, last in spans])
-    return Interval(constant(lo), width, exact, moved, frozenset(capped))
+    return SymbolicInterval(constant(lo), width, exact, moved, frozenset(capped))
 
 
 def _multiple(terms: Mapping[Expr, int], of: Mapping[Expr, int]) -> int:
@@ -149,18 +170,18 @@ def _contiguous(spans: Sequence[tuple[int, int]]) -> bool:
     return True
 
 
-def _scaled(part: Interval, factor: int) -> Interval:
+def _scaled(part: SymbolicInterval, factor: int) -> SymbolicInterval:
     lo = part.lo if factor >= 0 else part.lo.add(constant(part.width))
     exact = part.exact and (abs(factor) == 1 or part.width == 0)
-    return Interval(lo.times(factor), part.width * abs(factor), exact, part.moved_by, part.capped)
+    return SymbolicInterval(lo.times(factor), part.width * abs(factor), exact, part.moved_by, part.capped)
 
 
-def _term(term: Expr, relax: Relaxation) -> Interval | None:
+def _term(term: Expr, relax: Relaxation) -> SymbolicInterval | None:
     nodes = list(walk(term))
     if any(isinstance(n, Load) for n in nodes):
         return None
     if not any(n in relax.running for n in nodes if isinstance(n, Var)):
-        return Interval(Linear({term: 1}, 0), 0)
+        return SymbolicInterval(Linear({term: 1}, 0), 0)
     if isinstance(term, Binary) and isinstance(term.b, Const):
         form = linear(term.a)
         inner = _relax(form, relax) if fits(form, relax.ranges) else None
@@ -171,7 +192,7 @@ def _term(term: Expr, relax: Relaxation) -> Interval | None:
     return _by_ranges(term, nodes, relax)
 
 
-def _by_ranges(term: Expr, nodes: Sequence[Expr], relax: Relaxation) -> Interval | None:
+def _by_ranges(term: Expr, nodes: Sequence[Expr], relax: Relaxation) -> SymbolicInterval | None:
     """All that the ranges of the loops allow, for a term that knows running loops only."""
     if not all(n in relax.running for n in nodes if isinstance(n, Var)):
         return None
@@ -179,40 +200,40 @@ def _by_ranges(term: Expr, nodes: Sequence[Expr], relax: Relaxation) -> Interval
     if between is None:
         return None
     moved = frozenset(n for n in nodes if isinstance(n, Var))
-    return Interval(constant(between[0]), between[1] - between[0], False, moved)
+    return SymbolicInterval(constant(between[0]), between[1] - between[0], False, moved)
 
 
-def _clamped(op: str, inner: Interval, expr: Expr, limit: int, relax: Relaxation) -> Interval | None:
+def _clamped(op: str, inner: SymbolicInterval, expr: Expr, limit: int, relax: Relaxation) -> SymbolicInterval | None:
     """`max(expr, limit)` is at most as far above `expr` as `limit` is above the smallest value of `expr`."""
     between = bounds(expr, relax.ranges)
     if between is None:
         return None
     reach = max(0, limit - between[0] if op == "max" else between[1] - limit)
     lo = inner.lo if op == "max" else inner.lo.add(constant(-reach))
-    return Interval(lo, inner.width + reach, False, inner.moved_by, inner.capped)
+    return SymbolicInterval(lo, inner.width + reach, False, inner.moved_by, inner.capped)
 
 
-def _divided(op: str, inner: Interval, divisor: int, relax: Relaxation) -> Interval | None:
+def _divided(op: str, inner: SymbolicInterval, divisor: int, relax: Relaxation) -> SymbolicInterval | None:
     """`lo .. lo + width` divided by a constant: lo is a multiple of `step`, plus `phase`."""
     if divisor <= 0:
         return None
     if inner.lo.is_const:
         first, last = inner.lo.const, inner.lo.const + inner.width
         if op == "floordiv":
-            return Interval(
+            return SymbolicInterval(
                 constant(first // divisor), last // divisor - first // divisor, False, inner.moved_by, inner.capped
             )
         if first // divisor == last // divisor:
-            return Interval(constant(first % divisor), inner.width, inner.exact, inner.moved_by, inner.capped)
-        return Interval(constant(0), divisor - 1, False, inner.moved_by, inner.capped)
+            return SymbolicInterval(constant(first % divisor), inner.width, inner.exact, inner.moved_by, inner.capped)
+        return SymbolicInterval(constant(0), divisor - 1, False, inner.moved_by, inner.capped)
     step = gcd(divisor, *inner.lo.terms.values())
     phase = inner.lo.const % step
     reach = divisor - step + phase + inner.width  # the largest (lo % divisor) + width
     lo = inner.lo.to_expr()
     if op == "floordiv":
         first_value = simplified_linear(floordiv(lo, index(divisor)), relax.ranges)
-        return Interval(first_value, reach // divisor, reach < divisor, inner.moved_by, inner.capped)
+        return SymbolicInterval(first_value, reach // divisor, reach < divisor, inner.moved_by, inner.capped)
     if reach < divisor:
         first_value = simplified_linear(floormod(lo, index(divisor)), relax.ranges)
-        return Interval(first_value, inner.width, inner.exact, inner.moved_by, inner.capped)
-    return Interval(constant(0), divisor - 1, False, inner.moved_by, inner.capped)
+        return SymbolicInterval(first_value, inner.width, inner.exact, inner.moved_by, inner.capped)
+    return SymbolicInterval(constant(0), divisor - 1, False, inner.moved_by, inner.capped)

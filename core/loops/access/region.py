@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pegbox.expr.equal import same
 from pegbox.expr.low_level import Address, stored_box
 from pegbox.expr.nodes import Buffer, Expr
@@ -22,22 +20,40 @@ def box(buffer: Buffer, indices: tuple[Expr, ...], extents: tuple[int, ...]) -> 
     return Region(buffer, tuple(zip(indices, extents, strict=True)))
 
 
-def written(stmt: Stmt) -> Iterator[Region]:
-    """What a statement itself writes, through calls too."""
+def own_regions(stmt: Stmt) -> tuple[list[Region], list[Region]]:
+    """What a statement itself reads, and what it writes, through calls too."""
+    reads: list[Region] = []
+    writes: list[Region] = []
     if isinstance(stmt, Store):
-        yield box(stmt.buffer, stmt.indices, stored_box(stmt.indices, stmt.value))
+        writes.append(box(stmt.buffer, stmt.indices, stored_box(stmt.indices, stmt.value)))
     for expr in expressions(stmt):
         for load in loads(expr):
-            if isinstance(load, Address) and "w" in load.access:
-                yield box(load.buffer, load.indices, load.box)
-
-
-def read(stmt: Stmt) -> Iterator[Region]:
-    """What a statement itself reads."""
-    for expr in expressions(stmt):
-        for load in loads(expr):
+            region = box(load.buffer, load.indices, load.box)
             if not isinstance(load, Address) or "r" in load.access:
-                yield box(load.buffer, load.indices, load.box)
+                reads.append(region)
+            if isinstance(load, Address) and "w" in load.access:
+                writes.append(region)
+    return reads, writes
+
+
+def read(stmt: Stmt) -> list[Region]:
+    """What a statement itself reads."""
+    return own_regions(stmt)[0]
+
+
+def written(stmt: Stmt) -> list[Region]:
+    """What a statement itself writes."""
+    return own_regions(stmt)[1]
+
+
+def written_below(*stmts: Stmt) -> dict[Buffer, None]:
+    """The buffers that statements and what is below them write, in order."""
+    return {region.buffer: None for stmt in stmts for s in walk(stmt) for region in written(s)}
+
+
+def read_below(*stmts: Stmt) -> dict[Buffer, None]:
+    """The buffers that statements and what is below them read, in order."""
+    return {region.buffer: None for stmt in stmts for s in walk(stmt) for region in read(s)}
 
 
 def reads_and_writes(body: Stmt, init: Stmt | None = None) -> tuple[tuple[Region, ...], tuple[Region, ...]]:

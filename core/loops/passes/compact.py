@@ -6,41 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pegbox.expr.affine import Linear
-from pegbox.expr.bounds import Interval
-from pegbox.expr.low_level import Stride, stored_box
+from pegbox.expr.bounds import Ranges
+from pegbox.expr.low_level import Stride
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.simplify import simplified_linear
-from pegbox.expr.visit import loads, rewrite
-from pegbox.loops.access.interval import Interval as Span
-from pegbox.loops.access.interval import Relaxation, caps_of, interval
+from pegbox.expr.visit import rewrite
+from pegbox.loops.access.access import Access, accesses
+from pegbox.loops.access.interval import Relaxation, SymbolicInterval, interval, relaxation
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
 from pegbox.loops.threads.axes import is_shared
-from pegbox.loops.visit import children, expressions, map_exprs, walk
+from pegbox.loops.visit import common_path, loop_ranges, map_exprs
 
 _SMALL = 64 * 1024  # bytes up to which a buffer may grow beyond its tensor, so that whole tiles fit
-
-
-@dataclass(frozen=True)
-class _Access:
-    """One load or store of `box` elements; `path` leads from the root to the statement it stands in."""
-
-    path: tuple[Stmt, ...]
-    indices: tuple[Expr, ...]
-    box: tuple[int, ...]
-
-    def relaxation(self, outer: set[Var], ranges: dict[Var, Interval], *, guards: bool) -> Relaxation:
-        """The loops that run inside of the allocation, and what tests say of them.
-
-        Guards count only where they will not be dropped.
-        """
-        running = {s.var for s in self.path if isinstance(s, For)} - outer
-        tests = [s.condition for s in self.path if isinstance(s, If) and (guards or not s.guard)]
-        return Relaxation(running, ranges, [cap for test in tests for cap in caps_of(test, running, ranges)])
-
-    @property
-    def guarded(self) -> bool:
-        """Is there a test around it that may be dropped where the buffer has room?"""
-        return any(isinstance(s, If) and s.guard for s in self.path)
 
 
 @dataclass(frozen=True)
@@ -60,62 +37,56 @@ def compact_buffers(func: Function, *, grow: bool = True) -> Function:
         grow: let a buffer end up a little larger than its tensor: whole tiles, so that their tails can be computed
             unguarded.
     """
-    ranges = {s.var: (0, s.extent - 1) for s in walk(func.body) if isinstance(s, For)}
-    accesses: dict[Buffer, list[_Access]] = {b: [] for b in func.allocs}
-    _collect(func.body, (), accesses)
-    placements = [_place(buffer, uses, ranges, grow) for buffer, uses in accesses.items() if uses]
+    ranges = loop_ranges(func.body)
+    uses: dict[Buffer, list[Access]] = {b: [] for b in func.allocs}
+    for access in accesses(func.body):
+        if access.buffer in uses:
+            uses[access.buffer].append(access)
+    placements = [_place(buffer, found, ranges, grow) for buffer, found in uses.items() if found]
     placed = {p.old: p.new for p in placements}
     notes = tuple((placed.get(buffer, buffer), key, value) for buffer, key, value in func.notes)
     return replace(func, body=_apply(func.body, placements, ranges), allocs=(), notes=notes)
 
 
-def _collect(stmt: Stmt, path: tuple[Stmt, ...], accesses: dict[Buffer, list[_Access]]) -> None:
-    here = (*path, stmt)
-    if isinstance(stmt, Store) and stmt.buffer in accesses:
-        accesses[stmt.buffer].append(_Access(here, stmt.indices, stored_box(stmt.indices, stmt.value)))
-    for expr in expressions(stmt):
-        for load in loads(expr):
-            if load.buffer in accesses:
-                accesses[load.buffer].append(_Access(here, load.indices, load.box))
-    for child in children(stmt):
-        _collect(child, here, accesses)
-
-
-def _place(buffer: Buffer, uses: Sequence[_Access], ranges: dict[Var, Interval], grow: bool) -> _Placement:
-    common = uses[0].path
-    for use in uses[1:]:
-        depth = 0
-        while depth < min(len(common), len(use.path)) and common[depth] is use.path[depth]:
-            depth += 1
-        common = common[:depth]
+def _place(buffer: Buffer, uses: Sequence[Access], ranges: Ranges, grow: bool) -> _Placement:
+    common = common_path([use.path for use in uses])
     while len(common) > 1 and _is_vector(common):
-        common = common[:-1]
+        common.pop()
     # What threads see together must have room for all of them.
     outer = {s.var for s in common[:-1] if isinstance(s, For) and not is_shared(buffer.scope, s)}
-    asked = [(use, use.relaxation(outer, ranges, guards=not grow)) for use in uses]
+    asked = [(use, _relaxation(use, outer, ranges, guards=not grow)) for use in uses]
     box = [_extent(buffer, d, asked, grow) for d in range(len(buffer.shape))]
     shape = tuple(extent for _, extent in box)
     new = Buffer(buffer.name, shape, buffer.dtype, buffer.scope)
     return _Placement(common[-1], buffer, new, tuple(lo for lo, _ in box))
 
 
-def _is_vector(path: tuple[Stmt, ...]) -> bool:
+def _relaxation(use: Access, outer: set[Var], ranges: Ranges, *, guards: bool) -> Relaxation:
+    """The loops that run inside of the allocation, and what tests say of them.
+
+    Guards count only where they will not be dropped.
+    """
+    tests = [s.condition for s in use.tests if guards or not s.guard]
+    return relaxation(use.loops - outer, ranges, *tests)
+
+
+def _is_vector(path: Sequence[Stmt]) -> bool:
     """Is the end of the path inside a vectorized loop? Allocations stay outside those."""
     return any(isinstance(s, For) and s.kind is ForKind.VECTORIZED for s in path[:-1])
 
 
-def _extent(buffer: Buffer, dim: int, uses: Sequence[tuple[_Access, Relaxation]], grow: bool) -> tuple[Linear, int]:
+def _extent(buffer: Buffer, dim: int, uses: Sequence[tuple[Access, Relaxation]], grow: bool) -> tuple[Linear, int]:
     """Lowest index (in variables of the loops around) and the number of elements used."""
     whole = Linear({}, 0), buffer.shape[dim]
-    hull: Span | None = None
+    hull: SymbolicInterval | None = None
     wanted = buffer.shape[dim] - 1  # the last index that has to have room
     for use, relax in uses:
-        found = interval(use.indices[dim], relax)
+        first_index, count = use.region.box[dim]
+        found = interval(first_index, relax, count)
         if found is None:
             return whole
-        if use.box[dim] > 1:
-            found = found.widened(use.box[dim] - 1)
-        if grow and use.guarded and found.lo.is_const:
+        # Where a test may be dropped, there must be room for what it kept out.
+        if grow and found.lo.is_const and any(s.guard for s in use.tests):
             wanted = max(wanted, found.lo.const + found.width)
         hull = found if hull is None else hull.hull(found)
         if hull is None:
@@ -133,7 +104,7 @@ def _extent(buffer: Buffer, dim: int, uses: Sequence[tuple[_Access, Relaxation]]
     return lo, extent
 
 
-def _apply(body: Stmt, placements: Sequence[_Placement], ranges: dict[Var, Interval]) -> Stmt:
+def _apply(body: Stmt, placements: Sequence[_Placement], ranges: Ranges) -> Stmt:
     new_buffers = {p.old: (p.new, p.lows) for p in placements}
     anchors: dict[int, list[Buffer]] = {}
     for placement in placements:

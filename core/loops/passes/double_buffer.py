@@ -23,10 +23,10 @@ from pegbox.expr.low_level import Stride
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import replace_buffers, rewrite, substitute
-from pegbox.loops.access.region import read, written
+from pegbox.loops.access.region import read_below, written_below
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
 from pegbox.loops.passes.notes import DOUBLE
-from pegbox.loops.visit import children, map_children, map_exprs, walk
+from pegbox.loops.visit import loop_ranges, map_children, map_exprs, path_to, walk
 
 _SERIAL = (ForKind.SERIAL, ForKind.UNROLLED)
 
@@ -74,8 +74,8 @@ def _site(body: Stmt, buffer: Buffer) -> _Site:
     while isinstance(inner, Alloc):
         inner = inner.body
     stmts = inner.stmts if isinstance(inner, Seq) else (inner,)
-    makers = [s for s in stmts if buffer in _written(s)]
-    site = _Site(buffer, loop, makers, [s for s in stmts if buffer not in _written(s)])
+    makers = [s for s in stmts if buffer in written_below(s)]
+    site = _Site(buffer, loop, makers, [s for s in stmts if buffer not in written_below(s)])
     _check(site, stmts)
     return site
 
@@ -83,17 +83,17 @@ def _site(body: Stmt, buffer: Buffer) -> _Site:
 def _check(site: _Site, stmts: Sequence[Stmt]) -> None:
     buffer, name = site.buffer, site.loop.var.name
     last = max((n for n, s in enumerate(stmts) if any(s is m for m in site.makers)), default=-1)
-    using = [n for n, s in enumerate(stmts) if not any(s is m for m in site.makers) and buffer in _read(s)]
+    using = [n for n, s in enumerate(stmts) if not any(s is m for m in site.makers) and buffer in read_below(s)]
     if not using:
         raise _refused(buffer, f"it is made and used by the same statement inside of {name}", "compute_at another loop")
     if min(using) < last:
         raise _refused(buffer, f"it is used inside of {name} before all of it is made", "compute_at another loop")
     own = {s.buffer for m in site.makers for s in walk(m) if isinstance(s, Alloc)} | {buffer}
-    more = [b.name for b in _written(*site.makers) if b not in own]
+    more = [b.name for b in written_below(*site.makers) if b not in own]
     if more:
         raise _refused(buffer, f"what makes it writes {more[0]} as well", "double_buffer stages with one output")
-    changing = _written(site.loop.body)
-    inputs = [b.name for b in _read(*site.makers) if b not in own and b in changing]
+    changing = written_below(site.loop.body)
+    inputs = [b.name for b in read_below(*site.makers) if b not in own and b in changing]
     if inputs:
         raise _refused(
             buffer,
@@ -108,34 +108,17 @@ def _refused(buffer: Buffer, why: str, remedy: str) -> LoweringError:
 
 def _path(body: Stmt, buffer: Buffer) -> list[Stmt]:
     """The statements from the root down to the allocation."""
-
-    def find(stmt: Stmt) -> list[Stmt] | None:
-        if isinstance(stmt, Alloc) and stmt.buffer is buffer:
-            return [stmt]
-        for child in children(stmt):
-            if (found := find(child)) is not None:
-                return [stmt, *found]
-        return None
-
-    found = find(body)
+    found = next((s for s in walk(body) if isinstance(s, Alloc) and s.buffer is buffer), None)
     if found is None:
         raise _refused(buffer, "it is never used", "take the note off")
-    return found
-
-
-def _written(*stmts: Stmt) -> set[Buffer]:
-    return {region.buffer for s in stmts for node in walk(s) for region in written(node)}
-
-
-def _read(*stmts: Stmt) -> dict[Buffer, None]:
-    return {region.buffer: None for s in stmts for node in walk(s) for region in read(node)}
+    return path_to(body, found)
 
 
 def _doubled(body: Stmt, site: _Site) -> Stmt:
     old, loop = site.buffer, site.loop
     new = Buffer(old.name, (2, *old.shape), old.dtype, old.scope)
     following = add(loop.var, ONE)
-    ranges = {s.var: (0, s.extent - 1) for s in walk(loop) if isinstance(s, For)}
+    ranges = loop_ranges(loop)
     first = _Moved(old, new, index(0), ranges, {loop.var: index(0)}).all(site.makers)
     ahead = _Moved(old, new, floormod(following, index(2)), ranges, {loop.var: following}).all(site.makers)
     start = () if first is None else (first,)

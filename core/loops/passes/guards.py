@@ -11,13 +11,13 @@ from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load, Select, Var
 from pegbox.expr.visit import children as operands
 from pegbox.expr.visit import free_vars, loads
 from pegbox.expr.visit import walk as walk_expr
-from pegbox.loops.nodes import For, Function, If, Stmt, Store
-from pegbox.loops.visit import expressions, map_children, walk
+from pegbox.loops.nodes import Function, If, Stmt, Store
+from pegbox.loops.visit import expressions, loop_ranges, map_children, walk
 
 
 def drop_guards(func: Function) -> Function:
     """Remove the conditions of guards (`If.guard`) under which every access stays inside its buffer anyway."""
-    ranges = {s.var: (0, s.extent - 1) for s in walk(func.body) if isinstance(s, For)}
+    ranges = loop_ranges(func.body)
 
     def go(stmt: Stmt) -> Stmt:
         inner = map_children(stmt, go)

@@ -14,7 +14,7 @@ from typing import Any
 from pegbox.errors import LoweringError
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import Block, BlockRealize, For, Function, Stmt
-from pegbox.loops.visit import children, realizes
+from pegbox.loops.visit import children, common_path, realizes
 
 ALIGN = "buffer_dim_align"
 DOUBLE = "double_buffer_scope"
@@ -94,7 +94,7 @@ def _meets(body: Stmt, buffer: Buffer) -> bool:
         LoweringError: no loop at all does.
     """
     paths = [loops for loops, realize in _blocks(body, ()) if _uses(realize.block, buffer)]
-    common = [x for x in paths[0] if all(any(x is y for y in path) for path in paths)]
+    common = common_path(paths)
     if not common:
         raise LoweringError(
             f"{DOUBLE} of {buffer.name}: there is no loop in which it is made again and again; compute_at a loop of "

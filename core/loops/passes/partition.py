@@ -19,7 +19,7 @@ from pegbox.expr.nodes import Binary, Buffer, Compare, Const, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, loads, rewrite
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
-from pegbox.loops.visit import expressions, walk
+from pegbox.loops.visit import expressions, loop_ranges, walk
 
 _HOT = 8  # a test is worth peeling when it guards at least one part in this many of the loop's work
 _CHEAP = 2048  # stores that one test guards from where on it costs nothing
@@ -64,7 +64,7 @@ class _Partition:
     def __init__(self, body: Stmt) -> None:
         self.stores = _count(body)
         self.limit = _GROWTH * self.stores
-        self.domain = {s.var: (0, s.extent - 1) for s in walk(body) if isinstance(s, For)}
+        self.domain = loop_ranges(body)
         self.ranges: dict[Var, Interval] = {}
         self.mapping: dict[Var, Expr] = {}
         self.buffers: dict[Buffer, Buffer] = {}
@@ -193,7 +193,7 @@ class _Partition:
         tests = list(_tests(loop.body))
         if not tests:
             return None
-        inner = {s.var: (0, s.extent - 1) for s in walk(loop.body) if isinstance(s, For)}
+        inner = loop_ranges(loop.body)
         # What `ranges` still says of the loops inside is of a part written before.
         scope = {**{v: r for v, r in self.ranges.items() if r[0] == r[1]}, **inner}
         end = loop.extent

@@ -11,21 +11,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from pegbox.expr.bounds import Interval as Bounds
+from pegbox.expr.bounds import Interval
 from pegbox.expr.build import add, index, maximum, minimum, mul
 from pegbox.expr.low_level import PREFETCH, Address
 from pegbox.expr.nodes import Buffer, Call, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import loads, substitute
-from pegbox.loops.access.interval import Interval, Relaxation, interval
+from pegbox.loops.access.interval import Relaxation, SymbolicInterval, interval
 from pegbox.loops.access.region import written
 from pegbox.loops.nodes import Alloc, Annotation, Evaluate, For, ForKind, Function, Stmt, seq
-from pegbox.loops.visit import children, expressions, map_children, walk
+from pegbox.loops.visit import children, expressions, loop_ranges, map_children, walk
 
 LINE = 64  # bytes of a cache line
 NOTE = "prefetch"
 
-Box = tuple[Interval, ...]
+Box = tuple[SymbolicInterval, ...]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def place_prefetches(func: Function) -> Function:
     """Prefetches for the notes on loops. Inside of lanes there are none: each lane would make one of its own."""
     if not any(isinstance(s, For) and _noted(s) for s in walk(func.body)):
         return func
-    ranges = {s.var: (0, s.extent - 1) for s in walk(func.body) if isinstance(s, For)}
+    ranges = loop_ranges(func.body)
     outputs = dict(func.origins)
 
     def go(stmt: Stmt, lanes: bool) -> Stmt:
@@ -68,7 +68,7 @@ def without_note(notes: tuple[Annotation, ...]) -> tuple[Annotation, ...]:
 
 
 def _hints(
-    loop: For, block: str, name: str, offset: int, outputs: dict[str, tuple[str, ...]], ranges: dict[Var, Bounds]
+    loop: For, block: str, name: str, offset: int, outputs: dict[str, tuple[str, ...]], ranges: dict[Var, Interval]
 ) -> Iterator[Stmt]:
     if offset >= loop.extent:
         return
@@ -95,15 +95,15 @@ def _reads(stmt: Stmt, made: Sequence[str], running: frozenset[Var]) -> Iterator
         yield from _reads(child, made, inside)
 
 
-def _note_box(boxes: list[Box], read: _Read, ranges: dict[Var, Bounds]) -> None:
+def _note_box(boxes: list[Box], read: _Read, ranges: dict[Var, Interval]) -> None:
     """Add what a load touches to the first box with which it makes one, or as a box of its own."""
     relax = Relaxation(read.running, ranges)
-    box: list[Interval] = []
+    box: list[SymbolicInterval] = []
     for place, count in zip(read.load.indices, read.load.box, strict=True):
-        found = interval(place, relax)
+        found = interval(place, relax, count)
         if found is None:
             return  # gathered: nobody knows where
-        box.append(found.widened(count - 1) if count > 1 else found)
+        box.append(found)
     for n, other in enumerate(boxes):
         hulls = [a.hull(b) for a, b in zip(other, box, strict=True)]
         joined = tuple(h for h in hulls if h is not None)
@@ -113,7 +113,7 @@ def _note_box(boxes: list[Box], read: _Read, ranges: dict[Var, Bounds]) -> None:
     boxes.append(tuple(box))
 
 
-def _lines(buffer: Buffer, box: Box, ahead: dict[Var, Expr], ranges: dict[Var, Bounds]) -> Stmt:
+def _lines(buffer: Buffer, box: Box, ahead: dict[Var, Expr], ranges: dict[Var, Interval]) -> Stmt:
     """Loops over a box, with one prefetch for each cache line along the last dimension."""
     indices: list[Expr] = []
     loops: list[tuple[Var, int]] = []

@@ -13,8 +13,8 @@ from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import substitute
 from pegbox.loops.access.region import written
-from pegbox.loops.nodes import Block, BlockRealize, Function, Region, Stmt
-from pegbox.loops.visit import children, realizes
+from pegbox.loops.nodes import Block, Function, Region, Stmt
+from pegbox.loops.visit import realizes, walk_nest
 
 _Form = tuple[tuple[int, ...], tuple[Expr, ...]]
 
@@ -38,11 +38,7 @@ def written_in_parts(func: Function) -> set[Buffer]:
 
 def _writes(stmt: Stmt) -> Iterator[Region]:
     """What the statements of a block write themselves, those of blocks inside apart."""
-    if isinstance(stmt, BlockRealize):
-        return
-    yield from written(stmt)
-    for child in children(stmt):
-        yield from _writes(child)
+    return (region for s in walk_nest(stmt) for region in written(s))
 
 
 def _is_whole(block: Block, region: Region) -> bool:

@@ -13,12 +13,13 @@ from pegbox.expr.affine import constant, linear
 from pegbox.expr.bounds import linear_bounds
 from pegbox.expr.nodes import Const, Expr, Var
 from pegbox.expr.visit import free_vars
-from pegbox.loops.access.access import derived_regions, held, uncovered
+from pegbox.loops.access.block_region import contained, derived_regions, uncovered
 from pegbox.loops.nodes import Annotation, Block, BlockIter, BlockRealize, IterKind, Region, Stmt, seq
 from pegbox.loops.reductions.combiner import combination_of
 from pegbox.loops.script.calls import arguments
 from pegbox.loops.script.expressions import Expressions
 from pegbox.loops.script.scope import Frame
+from pegbox.loops.visit import iter_ranges
 
 _KINDS = {"spatial": IterKind.SPATIAL, "S": IterKind.SPATIAL, "reduce": IterKind.REDUCE, "R": IterKind.REDUCE}
 
@@ -214,9 +215,9 @@ class Blocks(Expressions):
         reads = derived[0] if draft.reads is None else draft.reads
         writes = derived[1] if draft.writes is None else draft.writes
         self.check_regions(draft, body, reads, writes, call)
-        ranges = {it.var: (0, it.extent - 1) for it in draft.iters}
+        ranges = iter_ranges(draft.iters)
         # What a block reads of its own results is part of what it writes.
-        reads = tuple(region for region in reads if not held(region, writes, ranges))
+        reads = tuple(region for region in reads if not contained(region, writes, ranges))
         notes: tuple[Annotation, ...] = tuple(draft.notes.items())
         block = Block(draft.name, tuple(draft.iters), reads, writes, body, draft.init, notes)
         combination = None if "combiner" in draft.notes else combination_of(block)

@@ -7,26 +7,18 @@ before has left.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
 
-from pegbox.expr.bounds import Interval as Range
-from pegbox.expr.bounds import linear_bounds
+from pegbox.expr.bounds import Ranges, linear_bounds
 from pegbox.expr.build import conjuncts
-from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
-from pegbox.loops.access.interval import Interval, Relaxation, caps_of, interval
-from pegbox.loops.access.region import read, written
-from pegbox.loops.nodes import For, Function, If, Region, Seq, Stmt
+from pegbox.expr.nodes import Buffer, Compare, Const, Var
+from pegbox.loops.access.access import Access, accesses
+from pegbox.loops.access.interval import SymbolicInterval, hull, interval, relaxation
+from pegbox.loops.access.region import read_below, written_below
+from pegbox.loops.nodes import For, Function, Seq, Stmt
 from pegbox.loops.passes.flatten import flatten_blocks
 from pegbox.loops.passes.init import lower_inits
-from pegbox.loops.visit import children, realizes, walk
-
-
-@dataclass(frozen=True, slots=True)
-class _Access:
-    region: Region
-    path: tuple[Stmt, ...]
-    stores: bool
+from pegbox.loops.visit import common_path, loop_ranges, realizes
 
 
 def carried(func: Function, *, but: Container[Buffer] = ()) -> tuple[Buffer, For] | None:
@@ -38,62 +30,45 @@ def carried(func: Function, *, but: Container[Buffer] = ()) -> tuple[Buffer, For
     if not func.allocs:
         return None
     flat = flatten_blocks(lower_inits(func))
-    ranges = {s.var: (0, s.extent - 1) for s in walk(flat.body) if isinstance(s, For)}
-    uses: dict[Buffer, list[_Access]] = {buffer: [] for buffer in func.allocs if buffer not in but}
-    for access in _accesses(flat.body, ()):
-        if access.region.buffer in uses:
-            uses[access.region.buffer].append(access)
-    for buffer, accesses in uses.items():
-        common = _common([access.path for access in accesses])
+    ranges = loop_ranges(flat.body)
+    uses: dict[Buffer, list[Access]] = {buffer: [] for buffer in func.allocs if buffer not in but}
+    for access in accesses(flat.body):
+        if access.buffer in uses:
+            uses[access.buffer].append(access)
+    for buffer, found in uses.items():
+        common = common_path([access.path for access in found])
         home = next((s for s in reversed(common) if isinstance(s, For)), None)
-        if home is not None and not _fresh(accesses, common, ranges):
+        if home is not None and not _fresh(found, common, ranges):
             return buffer, home
     return None
 
 
-def _accesses(stmt: Stmt, path: tuple[Stmt, ...]) -> Iterator[_Access]:
-    """In the order of the program: a statement reads before it writes."""
-    here = (*path, stmt)
-    yield from (_Access(region, here, False) for region in read(stmt))
-    yield from (_Access(region, here, True) for region in written(stmt))
-    for child in children(stmt):
-        yield from _accesses(child, here)
-
-
-def _common(paths: Sequence[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
-    first = paths[0] if paths else ()
-    depth = len(first)
-    for path in paths:
-        depth = next((n for n in range(min(depth, len(path))) if path[n] is not first[n]), min(depth, len(path)))
-    return first[:depth]
-
-
-def _fresh(accesses: Sequence[_Access], common: tuple[Stmt, ...], ranges: dict[Var, Range]) -> bool:
+def _fresh(uses: Sequence[Access], common: Sequence[Stmt], ranges: Ranges) -> bool:
     """Is each element that is read written in the same iteration, before or in a loop that both are in?"""
     still = {s.var for s in common if isinstance(s, For)}
-    for number, access in enumerate(accesses):
+    for number, access in enumerate(uses):
         if access.stores:
             continue
-        stores = [a for n, a in enumerate(accesses) if a.stores and (n < number or _loops_together(a, access, common))]
+        stores = [a for n, a in enumerate(uses) if a.stores and (n < number or _loops_together(a, access, common))]
         if not stores:
             return False
         tested = _tested(access, ranges)
-        for dim, extent in enumerate(access.region.buffer.shape):
+        for dim, extent in enumerate(access.buffer.shape):
             spans = [_span(a, dim, still, ranges) for a in stores]
             if not _holds(spans, _span(access, dim, still, tested), extent, tested):
                 return False
     return True
 
 
-def _loops_together(a: _Access, b: _Access, common: tuple[Stmt, ...]) -> bool:
-    shared = _common([a.path, b.path])
+def _loops_together(a: Access, b: Access, common: Sequence[Stmt]) -> bool:
+    shared = common_path([a.path, b.path])
     return any(isinstance(s, For) for s in shared[len(common) :])
 
 
-def _tested(access: _Access, ranges: dict[Var, Range]) -> dict[Var, Range]:
+def _tested(access: Access, ranges: Ranges) -> Ranges:
     """The ranges of the loops where the tests around an access hold: `i < 5` and `i >= 5`."""
     found = dict(ranges)
-    for part in (p for s in access.path if isinstance(s, If) for p in conjuncts(s.condition)):
+    for part in (p for s in access.tests for p in conjuncts(s.condition)):
         if isinstance(part, Compare) and isinstance(part.a, Var) and isinstance(part.b, Const) and part.a in found:
             low, high = found[part.a]
             limit = int(part.b.value)
@@ -104,27 +79,28 @@ def _tested(access: _Access, ranges: dict[Var, Range]) -> dict[Var, Range]:
     return found
 
 
-def _span(access: _Access, dim: int, still: set[Var], ranges: dict[Var, Range]) -> Interval | None:
-    running = {s.var for s in access.path if isinstance(s, For)} - still
-    lo: Expr = access.region.box[dim][0]
-    tests = [] if access.stores else [s.condition for s in access.path if isinstance(s, If)]
-    found = interval(lo, Relaxation(running, ranges, [cap for test in tests for cap in caps_of(test, running, ranges)]))
-    count = access.region.box[dim][1]
-    return found if found is None or count == 1 else found.widened(count - 1)
+def _span(access: Access, dim: int, still: set[Var], ranges: Ranges) -> SymbolicInterval | None:
+    lo, count = access.region.box[dim]
+    tests = [] if access.stores else [s.condition for s in access.tests]
+    return interval(lo, relaxation(access.loops - still, ranges, *tests), count)
 
 
-def _holds(stores: Sequence[Interval | None], wanted: Interval | None, extent: int, ranges: dict[Var, Range]) -> bool:
+def _holds(
+    stores: Sequence[SymbolicInterval | None], wanted: SymbolicInterval | None, extent: int, ranges: Ranges
+) -> bool:
     """Do the stored elements, taken together, reach from the first to the last of the wanted ones?"""
     known = [s for s in stores if s is not None]
-    if any(s.lo.is_const and s.lo.const <= 0 and s.lo.const + s.width >= extent - 1 for s in known):
+    if any(_is_whole(s, extent) for s in known):
         return True
-    hull = known[0] if known else None
-    for each in known[1:]:
-        hull = hull.hull(each) if hull is not None else None
-    if hull is None or wanted is None:
-        return hull is not None and hull.lo.is_const and hull.lo.const <= 0 and hull.lo.const + hull.width >= extent - 1
-    between = linear_bounds(wanted.lo.minus(hull.lo), ranges)
-    return between is not None and between[0] >= 0 and between[1] + wanted.width <= hull.width
+    around = hull(known)
+    if around is None or wanted is None:
+        return around is not None and _is_whole(around, extent)
+    between = linear_bounds(wanted.lo.minus(around.lo), ranges)
+    return between is not None and between[0] >= 0 and between[1] + wanted.width <= around.width
+
+
+def _is_whole(found: SymbolicInterval, extent: int) -> bool:
+    return found.lo.is_const and found.lo.const <= 0 and found.lo.const + found.width >= extent - 1
 
 
 def early_init(func: Function) -> tuple[str, Buffer] | None:
@@ -134,10 +110,9 @@ def early_init(func: Function) -> tuple[str, Buffer] | None:
     """
     tops = func.body.stmts if isinstance(func.body, Seq) else (func.body,)
     for top in tops:
-        changed = {region.buffer for stmt in walk(top) for region in written(stmt)}
+        changed = written_below(top)
         for block in (realize.block for realize in realizes(top)):
-            for stmt in () if block.init is None else walk(block.init):
-                for region in read(stmt):
-                    if region.buffer in changed:
-                        return block.name, region.buffer
+            for buffer in () if block.init is None else read_below(block.init):
+                if buffer in changed:
+                    return block.name, buffer
     return None

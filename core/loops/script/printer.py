@@ -7,7 +7,7 @@ from typing import Any
 
 from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import Buffer, Const, Expr, Var
-from pegbox.loops.access.region import written
+from pegbox.loops.access.region import written_below
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import (
     Alloc,
@@ -30,7 +30,7 @@ from pegbox.loops.script.dependence import carried
 from pegbox.loops.script.names import Names, identifier
 from pegbox.loops.script.print_exprs import box, literal, region, show
 from pegbox.loops.threads.conflict import crossing
-from pegbox.loops.visit import realizes, walk
+from pegbox.loops.visit import realizes
 
 FRESH = "tir.buffers_are_fresh"  # every iteration writes what it reads in its intermediates
 _INDENT = "    "
@@ -56,7 +56,7 @@ def script_of_function(func: Function) -> str:
 
 def written_params(params: Sequence[Buffer], body: Stmt) -> tuple[Buffer, ...]:
     """The parameters that a program writes: its outputs, unless it says otherwise."""
-    found = {area.buffer for stmt in walk(body) for area in written(stmt)}
+    found = written_below(body)
     return tuple(buffer for buffer in params if buffer in found)
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from pegbox.expr.bounds import Interval
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars
 
@@ -64,7 +65,7 @@ class Scope:
         frame.domains[name] = (first, extent)
         frame.variables[var] = extent
 
-    def ranges(self) -> dict[Var, tuple[int, int]]:
+    def ranges(self) -> dict[Var, Interval]:
         return {var: (0, extent - 1) for frame in self.frames for var, extent in frame.variables.items()}
 
     def hidden(self, value: Expr) -> Var | None:

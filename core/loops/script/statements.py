@@ -10,7 +10,7 @@ from pegbox.expr import build, dtypes
 from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import OPERATORS, Buffer, Call, Const, Expr, Load, Var
 from pegbox.expr.visit import loads
-from pegbox.loops.access.region import written
+from pegbox.loops.access.region import written_below
 from pegbox.loops.nodes import Alloc, Evaluate, For, If, Stmt, Store, seq
 from pegbox.loops.script.blocks import Draft
 from pegbox.loops.script.calls import arguments, dtype_of
@@ -18,7 +18,6 @@ from pegbox.loops.script.domains import Domains
 from pegbox.loops.script.scope import Scope
 from pegbox.loops.script.source import Source
 from pegbox.loops.script.words import Word
-from pegbox.loops.visit import walk
 
 _AUGMENTED = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 
@@ -156,7 +155,7 @@ class Statements(Domains):
         then = self.scoped(node.body)
         if not node.orelse:
             return [If(condition, then)]
-        changed = {region.buffer for s in walk(then) for region in written(s)}
+        changed = written_below(then)
         if any(load.buffer in changed for load in loads(condition)):
             self.fail(
                 node.test,

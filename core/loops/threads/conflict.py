@@ -10,31 +10,31 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from pegbox.expr.affine import Linear
-from pegbox.expr.bounds import linear_bounds
+from pegbox.expr.bounds import Ranges, linear_bounds
 from pegbox.expr.build import conjuncts
 from pegbox.expr.distinct import determined
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, loads
-from pegbox.loops.access.access import Ranges, Touch, touched
-from pegbox.loops.access.interval import Interval, Relaxation, caps_of, interval
+from pegbox.loops.access.access import Access, accesses
+from pegbox.loops.access.interval import SymbolicInterval, interval, relaxation
 from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, If, Region, Stmt, Store
 from pegbox.loops.threads.axes import in_block, is_shared
-from pegbox.loops.visit import children, expressions, walk
+from pegbox.loops.visit import children, expressions, loop_ranges, walk
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Use:
-    """A block (or a statement outside of blocks) below thread loops, with the tests around it and what it touches."""
+    """A block (or a statement outside of blocks) below thread loops, with the tests around it and its accesses."""
 
     stmt: Stmt
     threads: tuple[For, ...]
     tests: tuple[Expr, ...]
-    touches: tuple[Touch, ...]
+    accesses: tuple[Access, ...]
 
-    def of(self, buffer: Buffer) -> list[Touch]:
-        return [t for t in self.touches if t.region.buffer is buffer]
+    def of(self, buffer: Buffer) -> list[Access]:
+        return [a for a in self.accesses if a.buffer is buffer]
 
     def stores(self, buffer: Buffer) -> bool:
         return any(t.stores for t in self.of(buffer))
@@ -86,7 +86,7 @@ def _of_threads(func: Function) -> list[Buffer]:
 
 def nests(func: Function) -> list[Nest]:
     """What stands below each outermost loop over the threads of a block."""
-    ranges: Ranges = {s.var: (0, s.extent - 1) for s in walk(func.body) if isinstance(s, For)}
+    ranges = loop_ranges(func.body)
     return [Nest(top, outside, ranges) for top, outside in _tops(func.body, ())]
 
 
@@ -110,7 +110,7 @@ class Nest:
 
     def _uses(self, stmt: Stmt, threads: tuple[For, ...], tests: tuple[Expr, ...]) -> Iterator[Use]:
         if isinstance(stmt, BlockRealize | Store | Evaluate):
-            yield Use(stmt, threads, tests, tuple(touched(stmt, self.ranges)))
+            yield Use(stmt, threads, tests, tuple(accesses(stmt)))
             return
         if isinstance(stmt, For) and in_block(stmt):
             threads = (*threads, stmt)
@@ -149,7 +149,7 @@ class Nest:
         near = [t.region for t in self._near(buffer)]
         return own_loops(near, [x.var for x in threads], self.outside, self.ranges)
 
-    def _near(self, buffer: Buffer) -> list[Touch]:
+    def _near(self, buffer: Buffer) -> list[Access]:
         """What is written, and is read where it may be written; empty where nothing is."""
         users = self.users(buffer)
         stores = [self._boxes(t.region, use) for use in users for t in use.of(buffer) if t.stores]
@@ -160,15 +160,14 @@ class Nest:
             if t.stores or any(not self._apart(self._boxes(t.region, use), other) for other in stores)
         ]
 
-    def _boxes(self, region: Region, use: Use) -> list[Interval | None]:
+    def _boxes(self, region: Region, use: Use) -> list[SymbolicInterval | None]:
         """What it comes to while everything in the nest runs."""
         running = set(self.ranges) - self.outside
         tests = (*use.tests, *([use.stmt.predicate] if isinstance(use.stmt, BlockRealize) else []))
-        relax = Relaxation(running, self.ranges, [cap for test in tests for cap in caps_of(test, running, self.ranges)])
-        found = [(interval(lo, relax), count) for lo, count in region.box]
-        return [x if x is None or count == 1 else x.widened(count - 1) for x, count in found]
+        relax = relaxation(running, self.ranges, *tests)
+        return [interval(lo, relax, count) for lo, count in region.box]
 
-    def _apart(self, one: Sequence[Interval | None], other: Sequence[Interval | None]) -> bool:
+    def _apart(self, one: Sequence[SymbolicInterval | None], other: Sequence[SymbolicInterval | None]) -> bool:
         for a, b in zip(one, other, strict=True):
             gap = None if a is None or b is None else linear_bounds(a.lo.minus(b.lo), self.ranges)
             if a is not None and b is not None and gap is not None and (gap[0] > b.width or gap[1] + a.width < 0):
@@ -180,7 +179,7 @@ class Nest:
         seen.add(buffer)
         for use in self.uses:
             if use.stores(buffer) and loop in use.threads:
-                used = {t.region.buffer for t in use.touches if not t.stores}
+                used = {a.buffer for a in use.accesses if not a.stores}
                 if use.mentions(loop.var) or not all(self._uniform(b, loop, seen) for b in used - seen):
                     return False
         return True

@@ -42,7 +42,7 @@ from pegbox.loops.nodes import (
 )
 from pegbox.loops.threads.axes import in_block, is_block, is_shared, is_thread
 from pegbox.loops.threads.private_copy import is_plain, is_pure, wider, with_copies
-from pegbox.loops.visit import map_children, substitute_vars, walk
+from pegbox.loops.visit import loop_ranges, map_children, substitute_vars, walk
 
 
 def lower_threads(func: Function) -> Function:
@@ -214,7 +214,7 @@ class Kernel:
 
     def _copies(self) -> dict[Buffer, tuple[For, ...]] | None:
         """The buffers of which each thread needs a copy of its own, with those loops; None if cutting is not sound."""
-        ranges: dict[Var, Interval] = {s.var: (0, s.extent - 1) for s in walk(self.func.body) if isinstance(s, For)}
+        ranges = loop_ranges(self.func.body)
         found: dict[Buffer, tuple[For, ...]] = {}
         users = _users(self.func.body)
         for buffer in dict.fromkeys(b for piece in self.pieces for b in piece.writes()):

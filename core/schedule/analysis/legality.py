@@ -15,7 +15,7 @@ from pegbox.expr.distinct import determined
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear, simplify
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.access.interval import Relaxation, caps_of, interval
+from pegbox.loops.access.interval import Relaxation, interval, relaxation
 from pegbox.loops.nodes import BlockRealize
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables, written_buffers
 from pegbox.schedule.analysis.dependence import disorder
@@ -150,7 +150,7 @@ def _not_covering(tree: Tree, realize: BlockRealize) -> str | None:
         if prod(tree.loops[v].extent for v in used) == points:
             return None
     seen: set[Var] = set()
-    relax = Relaxation(loops, tree.ranges, caps_of(realize.predicate, loops, tree.ranges))
+    relax = relaxation(loops, tree.ranges, realize.predicate)
     for it, value in zip(block.iters, realize.values, strict=True):
         own = free_vars(value) & loops
         if own & seen:

@@ -13,7 +13,7 @@ from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.access.interval import Interval, Relaxation, caps_of, index_interval
+from pegbox.loops.access.interval import Relaxation, SymbolicInterval, index_interval, relaxation
 from pegbox.loops.nodes import BlockRealize, Region
 from pegbox.schedule.analysis import reduce_values, variables
 from pegbox.schedule.tree import Tree
@@ -26,14 +26,14 @@ class Box:
     `conditions` speak of the standing loops only: where one fails nothing is written at all.
     """
 
-    intervals: Sequence[Interval]
+    intervals: Sequence[SymbolicInterval]
     conditions: Sequence[Expr]
 
 
 def made_box(tree: Tree, maker: BlockRealize, buffer: Buffer, standing: Set[Var]) -> Box | None:
     """What `maker` writes of `buffer` while the `standing` loops stand still; None where that is no box."""
     running = {x.var for x in tree.ancestors(maker)} - standing
-    relax = Relaxation(running, tree.ranges, caps_of(maker.predicate, running, tree.ranges))
+    relax = relaxation(running, tree.ranges, maker.predicate)
     region = next(w for w in maker.block.writes if w.buffer is buffer)
     intervals = _apart(maker, region, relax) or _filled(maker, region, relax)
     if intervals is None:
@@ -57,20 +57,20 @@ def made_box(tree: Tree, maker: BlockRealize, buffer: Buffer, standing: Set[Var]
     return Box(intervals, conditions)
 
 
-def _intervals(maker: BlockRealize, region: Region, relax: Relaxation) -> list[Interval] | None:
+def _intervals(maker: BlockRealize, region: Region, relax: Relaxation) -> list[SymbolicInterval] | None:
     found = [index_interval(lo, maker, relax) if count == 1 else None for lo, count in region.box]
     known = [i for i in found if i is not None]
     return known if len(known) == len(found) else None
 
 
-def _apart(maker: BlockRealize, region: Region, relax: Relaxation) -> list[Interval] | None:
+def _apart(maker: BlockRealize, region: Region, relax: Relaxation) -> list[SymbolicInterval] | None:
     """Intervals that make a box because each running loop moves one of them, which then takes each of its values."""
     found = _intervals(maker, region, relax)
     moved = [var for i in found or () for var in i.moved_by]
     return found if found and all(i.exact for i in found) and len(set(moved)) == len(moved) else None
 
 
-def _filled(maker: BlockRealize, region: Region, relax: Relaxation) -> list[Interval] | None:
+def _filled(maker: BlockRealize, region: Region, relax: Relaxation) -> list[SymbolicInterval] | None:
     """Intervals that make a box because the running loops write as many different elements as it has.
 
     So do the digits of a fused loop. What a predicate cuts off does not count: the caller asks whether that matters.
@@ -115,21 +115,21 @@ def provides(tree: Tree, maker: BlockRealize, buffer: Buffer, user: BlockRealize
     if not all(any(same(c, k) for k in known) for c in made.conditions):
         return False
     running = around - shared
-    relax = Relaxation(running, tree.ranges, caps_of(user.predicate, running, tree.ranges))
+    relax = relaxation(running, tree.ranges, user.predicate)
     for region in user.block.reads:
         if region.buffer is buffer:
             for dim, (lo, count) in enumerate(region.box):
-                if not _within(index_interval(lo, user, relax), count, made.intervals[dim], buffer.shape[dim]):
+                if not _within(index_interval(lo, user, relax, count), made.intervals[dim], buffer.shape[dim]):
                     return False
     return True
 
 
-def _within(needed: Interval | None, count: int, made: Interval, extent: int) -> bool:
+def _within(needed: SymbolicInterval | None, made: SymbolicInterval, extent: int) -> bool:
     if made.lo.is_const and made.lo.const <= 0 and made.lo.const + made.width >= extent - 1:
         return True
     if needed is None:
         return False
-    lo, width = needed.lo, needed.width + count - 1
+    lo, width = needed.lo, needed.width
     if lo.is_const:
         # Reads outside of the buffer are guarded in the body.
         first, last = max(lo.const, 0), min(lo.const + width, extent - 1)

@@ -10,7 +10,7 @@ from pegbox.expr.build import conjuncts
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars
-from pegbox.loops.access.interval import Interval, Relaxation, caps_of, index_interval
+from pegbox.loops.access.interval import SymbolicInterval, hull, index_interval, relaxation
 from pegbox.loops.digits import digits_of, joined
 from pegbox.loops.nodes import Block, BlockRealize
 from pegbox.schedule.tree import Tree
@@ -26,7 +26,7 @@ class Span:
     guard_high: bool = False
 
 
-def span(needed: Interval | None, extent: int, ranges: Ranges) -> Span:
+def span(needed: SymbolicInterval | None, extent: int, ranges: Ranges) -> Span:
     """The part of the domain `range(extent)` that an interval covers; the whole domain for None."""
     whole = Span(constant(0), extent)
     if needed is None or needed.width + 1 >= extent:
@@ -41,7 +41,7 @@ def span(needed: Interval | None, extent: int, ranges: Ranges) -> Span:
     return Span(needed.lo, needed.width + 1, low, high)
 
 
-def own_span(made: Interval, extent: int, ranges: Ranges) -> Span:
+def own_span(made: SymbolicInterval, extent: int, ranges: Ranges) -> Span:
     """Exactly the interval, as far as it lies in the domain `range(extent)`: never more than that."""
     if made.lo.is_const:
         return span(made, extent, ranges)
@@ -84,21 +84,13 @@ def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], standing
     return spans
 
 
-def _hull(tree: Tree, buffer: object, dim: int, readers: list[BlockRealize], standing: set[Var]) -> Interval | None:
-    hull: Interval | None = None
+def _hull(
+    tree: Tree, buffer: object, dim: int, readers: list[BlockRealize], standing: set[Var]
+) -> SymbolicInterval | None:
+    found: list[SymbolicInterval | None] = []
     for reader in readers:
         running = {x.var for x in tree.ancestors(reader)} - standing
-        relax = Relaxation(running, tree.ranges, caps_of(reader.predicate, running, tree.ranges))
-        for region in reader.block.reads:
-            if region.buffer is not buffer:
-                continue
-            lo, count = region.box[dim]
-            found = index_interval(lo, reader, relax)
-            if found is None:
-                return None
-            if count > 1:
-                found = Interval(found.lo, found.width + count - 1, False, found.moved_by)
-            hull = found if hull is None else hull.hull(found)
-            if hull is None:
-                return None
-    return hull
+        relax = relaxation(running, tree.ranges, reader.predicate)
+        boxes = (region.box[dim] for region in reader.block.reads if region.buffer is buffer)
+        found += [index_interval(lo, reader, relax, count) for lo, count in boxes]
+    return hull(found)

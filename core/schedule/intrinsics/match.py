@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import permutations
 
 from pegbox.expr.affine import Linear
+from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import conjuncts
 from pegbox.expr.dtypes import INDEX
 from pegbox.expr.low_level import Broadcast, Reinterpret
@@ -22,7 +23,6 @@ from pegbox.loops.nodes import BlockRealize, For, If, Seq, Stmt, Store
 from pegbox.loops.visit import expressions, map_exprs, walk
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin, described
 
-Ranges = dict[Var, tuple[int, int]]
 _COMMUTATIVE = ("add", "mul", "min", "max")
 
 

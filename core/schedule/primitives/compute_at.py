@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.access.interval import Interval
+from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.nodes import BlockRealize, For
 from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.analysis.region_cover import made_box
@@ -131,7 +131,7 @@ def _makes_all(tree: Tree, maker: BlockRealize, buffer: Buffer) -> bool:
     return made is not None and not made.conditions and all(map(_reaches_all, made.intervals, buffer.shape))
 
 
-def _reaches_all(made: Interval, extent: int) -> bool:
+def _reaches_all(made: SymbolicInterval, extent: int) -> bool:
     return made.lo.is_const and made.lo.const <= 0 and made.lo.const + made.width >= extent - 1
 
 

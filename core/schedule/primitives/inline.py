@@ -14,7 +14,7 @@ from pegbox.expr.visit import rewrite, substitute
 from pegbox.loops.access.region import reads_and_writes
 from pegbox.loops.nodes import Annotation, Block, BlockRealize, ForKind, Store
 from pegbox.loops.passes.notes import ALIGN, DOUBLE
-from pegbox.loops.visit import map_exprs
+from pegbox.loops.visit import iter_ranges, map_exprs
 from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
@@ -137,7 +137,7 @@ def _inlinable(tree: Tree, realize: BlockRealize) -> tuple[Store, Element]:
 
 
 def _inlined(block: Block, buffer: Buffer, how: Element) -> Block:
-    ranges = {it.var: (0, it.extent - 1) for it in block.iters}
+    ranges = iter_ranges(block.iters)
 
     def change(expr: Expr) -> Expr:
         return replaced(expr, buffer, how, ranges)
@@ -150,7 +150,7 @@ def _inlined(block: Block, buffer: Buffer, how: Element) -> Block:
 def _into_producer(before: Tree, realize: BlockRealize) -> Tree:
     store, producer, made = _pair(before, realize)
     back = _back(before, realize, producer, made)
-    ranges = {it.var: (0, it.extent - 1) for it in producer.block.iters}
+    ranges = iter_ranges(producer.block.iters)
     plain = all(isinstance(b, Var) for b in back.values())
 
     def here(expr: Expr) -> Expr:

@@ -8,6 +8,7 @@ from math import prod
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.affine import Linear
+from pegbox.expr.bounds import Interval, Ranges
 from pegbox.expr.build import TRUE, compare, conjuncts, floordiv, floormod, index, logical_and
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr, Var
@@ -21,8 +22,6 @@ from pegbox.schedule.state.base import ScheduleBase
 from pegbox.schedule.state.handles import LoopRef
 from pegbox.schedule.state.recording import composite, primitive
 from pegbox.schedule.tree import Tree, blocks_below, map_blocks
-
-Ranges = dict[Var, tuple[int, int]]
 
 
 class LoopPrimitives(ScheduleBase):
@@ -227,7 +226,7 @@ def _serial(tree: Tree, loop: For, what: str) -> None:
         )
 
 
-def _new_ranges(tree: Tree, fresh: Iterable[tuple[Var, int]]) -> Ranges:
+def _new_ranges(tree: Tree, fresh: Iterable[tuple[Var, int]]) -> dict[Var, Interval]:
     ranges = dict(tree.ranges)
     for var, extent in fresh:
         ranges[var] = (0, extent - 1)

@@ -9,9 +9,9 @@ from pegbox.expr.distinct import determined
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.access.region import written
+from pegbox.loops.access.region import written_below
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Region, Stmt, seq
-from pegbox.loops.visit import substitute_vars, walk
+from pegbox.loops.visit import substitute_vars
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.base import ScheduleBase
@@ -102,7 +102,7 @@ def _init_block(realize: BlockRealize, loops: Mapping[Var, Expr], gone: set[Var]
         predicate = logical_and(predicate, at_first if not free_vars(part) & gone else simplify(at_first, {}))
     assert block.init is not None
     # A block of blocks may write more than it reduces: copies of its own.
-    started = {region.buffer for stmt in walk(block.init) for region in written(stmt)}
+    started = written_below(block.init)
     writes = tuple(
         Region(w.buffer, tuple((substitute(lo, mapping), n) for lo, n in w.box))
         for w in block.writes

@@ -18,10 +18,10 @@ from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.access.access import derived_regions
+from pegbox.loops.access.block_region import derived_regions
 from pegbox.loops.access.interval import Relaxation, interval
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, IterKind, Region, Stmt
-from pegbox.loops.visit import substitute_vars
+from pegbox.loops.visit import iter_ranges, substitute_vars
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
 
@@ -81,7 +81,7 @@ def blockized(tree: Tree, loop: For, name: str, what: str) -> BlockRealize:
     block = realize.block
     outer_iters = tuple(BlockIter(Var(f"{d.it.var.name}_o"), d.it.extent // d.tile, d.it.kind) for d in divisions)
     values = tuple(_value(d, it.var) for d, it in zip(divisions, outer_iters, strict=True))
-    ranges = {**tree.ranges, **{it.var: (0, it.extent - 1) for it in outer_iters}}
+    ranges = {**tree.ranges, **iter_ranges(outer_iters)}
     bound = dict(zip((it.var for it in block.iters), values, strict=True))
     relax = Relaxation(inside, ranges)
     body: Stmt = BlockRealize(

@@ -12,6 +12,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.loops.access.region import point
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, IterKind, Seq, Stmt, Store, seq
+from pegbox.loops.visit import common_path
 from pegbox.schedule.analysis.required_region import common_conditions, needed_spans
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.placement import check_parallel, check_ready, check_target, insert, nest
@@ -126,8 +127,7 @@ def _shared_loop(
 ) -> For | None:
     """The innermost loop around all of the `served` blocks in which one of the `others` stands too."""
     around = [tree.ancestors(node) for node in served]
-    common = [x for x in around[0] if all(any(x is y for y in loops) for loops in around)]
-    meeting = [x for x in common if any(tree.is_under(other, x) for other in others)]
+    meeting = [x for x in common_path(around) if any(tree.is_under(other, x) for other in others)]
     found = meeting[-1] if meeting else None
     for node, loops in zip(served, around, strict=True):
         for other in others:

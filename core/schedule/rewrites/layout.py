@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from pegbox.expr.bounds import Interval
 from pegbox.expr.build import as_expr, cast, conjuncts, logical_not, select
 from pegbox.expr.index_layout import Layout
 from pegbox.expr.index_map import IndexMap
@@ -14,7 +15,7 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite, substitute, walk
 from pegbox.loops.access.region import point, reads_and_writes
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, IterKind, Region, Stmt, Store
-from pegbox.loops.visit import expressions, map_children, map_exprs
+from pegbox.loops.visit import expressions, iter_ranges, map_children, map_exprs
 from pegbox.loops.visit import walk as walk_stmts
 from pegbox.schedule.rewrites.copy import whole_nest
 from pegbox.schedule.tree import Tree
@@ -68,14 +69,14 @@ def obstacle(realize: BlockRealize, buffer: Buffer) -> str | None:
     return None
 
 
-def ranges_in(realize: BlockRealize) -> dict[Var, tuple[int, int]]:
+def ranges_in(realize: BlockRealize) -> dict[Var, Interval]:
     """The ranges of the variables that a block's body speaks of, with those of loops and blocks inside."""
-    ranges: dict[Var, tuple[int, int]] = {}
+    ranges: dict[Var, Interval] = {}
     for stmt in walk_stmts(realize):
         if isinstance(stmt, For):
             ranges[stmt.var] = (0, stmt.extent - 1)
         elif isinstance(stmt, BlockRealize):
-            ranges |= {it.var: (0, it.extent - 1) for it in stmt.block.iters}
+            ranges |= iter_ranges(stmt.block.iters)
     return ranges
 
 
@@ -134,7 +135,7 @@ def padded_producer(realize: BlockRealize, new: Buffer, layout: Layout, pad_valu
     assert isinstance(store, Store)
     iters = fresh_iters(layout.shape)
     where = tuple(it.var for it in iters)
-    ranges = {it.var: (0, it.extent - 1) for it in iters}
+    ranges = iter_ranges(iters)
     back = layout.inverse().map_indices(where, ranges)
     old: dict[Var, Expr] = dict(zip(store.indices, back, strict=True))  # type: ignore[arg-type]
     value = simplify(substitute(store.value, old), ranges)

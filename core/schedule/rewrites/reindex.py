@@ -14,7 +14,7 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, loads, substitute
 from pegbox.loops.nodes import BlockIter, BlockRealize, For, IterKind, Region, Stmt
 from pegbox.loops.passes.notes import has_alignment
-from pegbox.loops.visit import map_exprs
+from pegbox.loops.visit import iter_ranges, map_exprs
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.copy import after_writers, assign_block, before_readers
 from pegbox.schedule.rewrites.layout import Indices, fresh_iters, is_plain_nest, obstacle, with_indices
@@ -25,7 +25,7 @@ def reindexed_read(tree: Tree, realize: BlockRealize, source: Buffer, name: str)
     """The program in which a block reads `source` through a copy with a dimension for each variable."""
     what = f"reindex({realize.block.name}, {source.name})"
     indices = _indices(tree, what, realize, source)
-    ranges = {it.var: (0, it.extent - 1) for it in realize.block.iters}
+    ranges = iter_ranges(realize.block.iters)
     for index, extent in zip(indices, source.shape, strict=True):
         between = bounds(simplify(index, ranges), ranges)
         if between is None or between[0] < 0 or between[1] >= extent:
@@ -135,7 +135,7 @@ def with_block_layout(tree: Tree, what: str, realize: BlockRealize, layout: Layo
         raise refuse(tree, f"{what}: {error}", remedy, block.name) from error
     kinds = [_kind(tree, what, realize, layout, n) for n in range(len(layout.shape))]
     iters = tuple(replace(it, kind=kind) for it, kind in zip(fresh_iters(layout.shape), kinds, strict=True))
-    ranges = {it.var: (0, it.extent - 1) for it in iters}
+    ranges = iter_ranges(iters)
     back = inverse.map_indices([it.var for it in iters], ranges)
     old: dict[Var, Expr] = {it.var: value for it, value in zip(block.iters, back, strict=True)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pegbox.errors import ScheduleError
 from pegbox.expr.affine import Linear, constant, linear
 from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.loops.access.interval import Interval
+from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.nodes import BlockIter, BlockRealize, For
 from pegbox.schedule.analysis import read_buffers, reduce_values, variables, written_buffers
 from pegbox.schedule.analysis.region_cover import Box, made_box
@@ -126,7 +126,7 @@ class Move:
     def _spans(self) -> dict[Var, Span]:
         """For each variable of the block that indexes something made here: the values that are ready."""
         iters = {it.var: it for it in self.realize.block.iters}
-        found: dict[Var, Interval] = {}
+        found: dict[Var, SymbolicInterval] = {}
         moving: list[set[Var]] = []
         for region in self.realize.block.reads:
             makers = [p for p in self.producers if any(w.buffer is region.buffer for w in p.block.writes)]
@@ -165,11 +165,11 @@ class Move:
     def _match(
         self,
         wanted: Linear,
-        made: Interval,
+        made: SymbolicInterval,
         buffer: Buffer,
         dim: int,
         iters: dict[Var, BlockIter],
-        found: dict[Var, Interval],
+        found: dict[Var, SymbolicInterval],
     ) -> None:
         """The block reads the buffer at `wanted` in this dimension, where `made` is ready."""
         if wanted.is_const:
@@ -186,7 +186,7 @@ class Move:
                 f"extent {buffer.shape[dim]}: some of its iterations belong to no iteration of {self.loop.var.name}",
                 "leave it where it is, or inline the padding",
             )
-        shifted = Interval(made.lo.add(constant(-wanted.const)), made.width)
+        shifted = SymbolicInterval(made.lo.add(constant(-wanted.const)), made.width)
         known = found.setdefault(term, shifted)
         if known.width != shifted.width or known.lo.minus(shifted.lo) != constant(0):
             raise self._other_iterations(buffer)
@@ -213,5 +213,5 @@ class Move:
         )
 
 
-def _covers(made: Interval, extent: int) -> bool:
+def _covers(made: SymbolicInterval, extent: int) -> bool:
     return made.lo.is_const and made.lo.const <= 0 and made.lo.const + made.width >= extent - 1

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pegbox.expr import dtypes
 from pegbox.expr.affine import linear
-from pegbox.expr.bounds import bounds
+from pegbox.expr.bounds import Ranges, bounds
 from pegbox.expr.build import ZERO, all_of, compare, logical_not
 from pegbox.expr.low_level import Address, Stride, VectorLoad, is_contiguous
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
@@ -17,11 +17,10 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite
 from pegbox.expr.visit import walk as walk_expr
 from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, If, Seq, Stmt, Store, seq
-from pegbox.loops.visit import expressions, walk
+from pegbox.loops.visit import expressions, iter_ranges, walk
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin, described
 from pegbox.schedule.intrinsics.match import Mismatch, Operand, match, match_init
 
-Ranges = dict[Var, tuple[int, int]]
 _Item = TypeVar("_Item")
 
 
@@ -37,7 +36,7 @@ def tensorized(outer: BlockRealize, intrin: TensorIntrin, ranges: Ranges, params
         Mismatch: the nest is not what the intrinsic describes, or the statements do not fit its buffers.
     """
     block = outer.block
-    known = {**ranges, **{it.var: (0, it.extent - 1) for it in block.iters}}
+    known = {**ranges, **iter_ranges(block.iters)}
     loops, inner = _nest(block.body)
     operands = match(loops, inner, intrin, known)
     for operand, place in operands.items():

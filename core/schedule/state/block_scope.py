@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Var
-from pegbox.loops.access.access import derived_regions, held
+from pegbox.loops.access.block_region import contained, derived_regions
 from pegbox.loops.access.region import read, written
 from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, Region, Stmt
-from pegbox.loops.visit import blocks_below, children, walk, walk_nest
+from pegbox.loops.visit import blocks_below, children, iter_ranges, walk, walk_nest
 from pegbox.schedule.analysis.region_cover import provides
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
@@ -156,9 +156,9 @@ def _check_seen(before: Tree, after: Tree, name: str, seen: Iterable[Buffer]) ->
     What it reads more than it did must be there: its producers may be inside of the same loops.
     """
     new, old = after.blocks[name].block, before.blocks[name].block
-    ranges = {it.var: (0, it.extent - 1) for it in new.iters}
+    ranges = iter_ranges(new.iters)
     for buffer in seen:
-        wider = [r for r in new.writes if r.buffer is buffer and not held(r, old.writes, ranges)]
+        wider = [r for r in new.writes if r.buffer is buffer and not contained(r, old.writes, ranges)]
         if wider or (_goes_on(old.body, buffer) and not _goes_on(new.body, buffer)):
             why = "would write more of it than it does" if wider else "goes on with what is in it before"
             raise refuse(
@@ -167,7 +167,7 @@ def _check_seen(before: Tree, after: Tree, name: str, seen: Iterable[Buffer]) ->
                 "do this before the block is made, or to the whole block",
                 name,
             )
-    more = [r.buffer for r in new.reads if not held(r, old.reads, ranges)]
+    more = [r.buffer for r in new.reads if not contained(r, old.reads, ranges)]
     for buffer in dict.fromkeys(more):
         for maker in after.writers(buffer):
             if maker.block is not new and not provides(after, maker, buffer, after.blocks[name]):
