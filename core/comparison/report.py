@@ -104,7 +104,10 @@ class Comparison:
         save_plot(self, path)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write one HTML file with curves, table, verdicts and setup. It loads nothing from anywhere."""
+        """Write one HTML file with curves, table, verdicts and setup. It loads nothing from anywhere.
+
+        Without matplotlib, which draws the curves, the file says how to get them in their place.
+        """
         check_writable(check_path("path", path))
         text = page(self)
         with open(path, "w", encoding="utf-8") as file:
