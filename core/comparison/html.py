@@ -13,9 +13,9 @@ from pegbox.comparison.columns import columns
 from pegbox.comparison.curves import arrivals, band_of
 from pegbox.comparison.plot import INSTALL, arrivals_svg, best_svg
 from pegbox.comparison.runs import Setup, TaskInfo
+from pegbox.comparison.sentences import joined, p_text, question_text, sentences
 from pegbox.comparison.table import start_text, task_line
 from pegbox.comparison.verdicts import TARGET, Verdict
-from pegbox.comparison.words import joined, p_text, question_text, sentences
 
 if TYPE_CHECKING:
     from pegbox.comparison.report import Comparison

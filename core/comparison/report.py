@@ -13,11 +13,11 @@ from pegbox.comparison.html import page
 from pegbox.comparison.jsonform import check_writable, read_report, report_to_json, write_report
 from pegbox.comparison.plot import save_plot
 from pegbox.comparison.runs import Run, Setup, TaskInfo
+from pegbox.comparison.sentences import remarks, sentences
 from pegbox.comparison.statistics import median
 from pegbox.comparison.summary import Summary, summarize
 from pegbox.comparison.table import report_text
 from pegbox.comparison.verdicts import Verdict, judge, questions
-from pegbox.comparison.words import remarks, sentences
 from pegbox.errors import ArgumentError
 
 
