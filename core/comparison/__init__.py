@@ -1,7 +1,7 @@
 """Comparing tuners: the runs, what follows from them, and the report."""
 
-from pegbox.comparison.conduct import ComparisonInterrupted, compare
 from pegbox.comparison.contenders import TunerLike
+from pegbox.comparison.experiment import ComparisonInterrupted, compare
 from pegbox.comparison.report import Comparison
 from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.comparison.summary import Reach, Summary

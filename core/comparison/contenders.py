@@ -7,23 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from pegbox.checks import check_int, check_list
-from pegbox.comparison.arena import Arena
-from pegbox.errors import ArgumentError, SpaceError
+from pegbox.errors import ArgumentError
 from pegbox.search.factory.base import BoundTuner
 from pegbox.search.factory.create import tuner_label
 from pegbox.search.factory.spec import Spec
 from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
-from pegbox.space import Config
 
 TunerLike: TypeAlias = str | Spec | TunerFactory
 Tuners: TypeAlias = Sequence[TunerLike] | Mapping[str, TunerLike]
 
 MOST_SEEDS = 100_000
-_START_STREAM = 0x57A27
-"""Keeps the draw of the common start apart from tuners that draw from a generator of the same seed."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +76,6 @@ def read_tasks(tasks: SearchTask | Sequence[SearchTask]) -> dict[str, SearchTask
     if len(set(names)) != len(names):
         raise ArgumentError(f"tasks={names!r}: give each task once")
     return dict(zip(names, listed, strict=True))
-
-
-def draw_start(arena: Arena, seed: int, count: int) -> list[Config]:
-    """The random configurations that every tuner starts from with this seed. Raises `SpaceError` if none is valid."""
-    try:
-        rows = arena.space.sample(count, np.random.default_rng([_START_STREAM, seed]))
-    except SpaceError as error:
-        raise SpaceError(f"{arena.info.name}: {error}") from error
-    if count and not len(rows):
-        raise SpaceError(f"{arena.info.name}: its space has no valid configuration to compare tuners on")
-    return [arena.space.config(tuple(row)) for row in rows.tolist()]
 
 
 def interleaved(contenders: Sequence[Contender], seeds: Sequence[int]) -> Iterator[tuple[Contender, int]]:

@@ -1,4 +1,7 @@
-"""A comparison as one HTML page that opens anywhere: curves, table, verdicts and setup, nothing to load."""
+"""A comparison as one HTML page that opens anywhere: curves, table, verdicts and setup, nothing to load.
+
+Without matplotlib, which draws the curves, the page says how to get them.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,40 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from pegbox.comparison.assets import SCRIPT, style
 from pegbox.comparison.columns import columns
-from pegbox.comparison.curves import arrivals, band_of, lowest_shown
+from pegbox.comparison.curves import arrivals, band_of
+from pegbox.comparison.plot import INSTALL, arrivals_svg, best_svg
 from pegbox.comparison.runs import Setup, TaskInfo
-from pegbox.comparison.svg import Axes, Series, step_chart, swatch
+from pegbox.comparison.sentences import joined, p_text, question_text, sentences
 from pegbox.comparison.table import start_text, task_line
 from pegbox.comparison.verdicts import TARGET, Verdict
-from pegbox.comparison.words import joined, p_text, question_text, sentences
 
 if TYPE_CHECKING:
     from pegbox.comparison.report import Comparison
+
+_STYLE = """
+:root{color-scheme:light dark}
+body{max-width:1240px;margin:0 auto;padding:24px 20px;font:15px/1.5 system-ui,sans-serif}
+h1{font-size:25px}
+h2{font-size:19px;margin-bottom:0}
+h3{font-size:14px;margin:0}
+section{border-top:1px solid #8886;margin-top:24px}
+.soft,figcaption,caption,dt,footer,summary{opacity:.7}
+.warning{border-left:4px solid #d9822b;padding-left:12px}
+.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(420px,100%),1fr));gap:20px}
+figure{margin:0}
+figure svg{display:block;width:100%;height:auto;background:#fff}
+.scroll{overflow-x:auto;margin:16px 0}
+table{border-collapse:collapse;width:100%;font-size:13px;font-variant-numeric:tabular-nums}
+caption{text-align:left}
+th,td{padding:6px;text-align:right;border-bottom:1px solid #8884}
+td{white-space:nowrap}
+th:first-child,td:first-child,.left{text-align:left}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:3px 20px}
+dd{margin:0;overflow-wrap:anywhere}
+@media print{section{break-inside:avoid}}
+"""
+"""Light or dark by the reader's own setting; pictures are on white."""
 
 
 def page(report: Comparison) -> str:
@@ -27,13 +53,13 @@ def page(report: Comparison) -> str:
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
-        f"<title>{escape(title)}</title><style>{style()}</style></head><body><main>",
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><main>",
         f'<header><h1>{escape(title)}</h1><p class="soft">{escape(_subtitle(report.setup))}</p></header>',
         f'<p class="warning">Incomplete: {escape(note)}</p>' if note else "",
         *(_task(report, task) for task in report.tasks),
         _setup(report.setup),
         _footer(),
-        f"</main><script>{SCRIPT}</script></body></html>",
+        "</main></body></html>",
     ]
     return "\n".join(filter(None, parts)) + "\n"
 
@@ -44,7 +70,6 @@ def _task(report: Comparison, task: TaskInfo) -> str:
         [
             f'<section><h2>{escape(name)}</h2><p class="soft">{escape(rest)}</p>',
             _verdicts(report, task.name),
-            _legend(report, task.name),
             _charts(report, task.name),
             _table(report, task.name),
             _pairs([verdict for verdict in report.verdicts() if verdict.task == task.name]),
@@ -58,56 +83,45 @@ def _verdicts(report: Comparison, task: str) -> str:
     labels = [question_text(question) for question in dict.fromkeys(verdict.question for verdict in verdicts)]
     said = sentences(verdicts, report.setup.tuners)
     items = [
-        f'<li><span class="soft">{escape(label)}</span><span>{escape(sentence)}</span></li>'
+        f'<li><span class="soft">{escape(label)}:</span> {escape(sentence)}</li>'
         for label, sentence in zip(labels, said, strict=True)
     ]
-    items += [f'<li class="whole">{escape(remark)}</li>' for remark in report.words(task)[len(said) :]]
-    return f'<ul class="verdicts">{"".join(items)}</ul>' if items else ""
-
-
-def _legend(report: Comparison, task: str) -> str:
-    items = [f"<li>{swatch(place)}{escape(tuner)}</li>" for place, tuner in enumerate(report.runs_of(task))]
-    return f'<ul class="legend">{"".join(items)}</ul>'
+    items += [f"<li>{escape(remark)}</li>" for remark in report.words(task)[len(said) :]]
+    return f"<ul>{''.join(items)}</ul>" if items else ""
 
 
 def _charts(report: Comparison, task: str) -> str:
-    bands = {tuner: band_of(report, task, tuner) for tuner in report.runs_of(task)}
-    best = [Series(tuner, band.middle, (band.low, band.high)) for tuner, band in bands.items()]
-    reached = [Series(tuner, arrivals(report, task, tuner, TARGET)) for tuner in bands]
-    highest = max((max(band.high) for band in bands.values()), default=1.0)
-    shares = Axes(report.trials, lowest_shown(bands.values()), max(1.0, highest))
-    ends = ", ".join(f"{tuner} ends at {band.middle[-1]:.0%}" for tuner, band in bands.items())
-    arrived = ", ".join(f"{one.name} {one.values[-1]:.0%}" for one in reached)
+    try:
+        best, reached = best_svg(report, task), arrivals_svg(report, task)
+    except ImportError as error:
+        return f'<p class="warning">{escape(f"The curves are missing: they need matplotlib ({error}); {INSTALL}")}</p>'
+    tuners = list(report.runs_of(task))
+    ends = ", ".join(f"{tuner} ends at {band_of(report, task, tuner).middle[-1]:.0%}" for tuner in tuners)
+    arrived = ", ".join(f"{tuner} {arrivals(report, task, tuner, TARGET)[-1]:.0%}" for tuner in tuners)
     return "\n".join(
         [
             '<div class="charts">',
             _figure(
                 "Best so far",
                 "share of the best known speed: median over seeds, the middle half shaded",
-                step_chart(
-                    best, shares, title="Best so far", description=f"{ends}.", y_label="of the best known speed"
-                ),
+                f"{ends}.",
+                best,
             ),
             _figure(
                 f"There yet: {TARGET:.0%} of the best known",
                 f"share of the seeds whose best has come to {TARGET:.0%} of the best known speed",
-                step_chart(
-                    reached,
-                    Axes(report.trials, 0.0, 1.0),
-                    title=f"Runs at {TARGET:.0%} of the best known",
-                    description=f"In the end: {arrived}.",
-                    y_label="of the seeds",
-                ),
+                f"In the end: {arrived}.",
+                reached,
             ),
             "</div>",
         ]
     )
 
 
-def _figure(title: str, caption: str, chart: str) -> str:
+def _figure(title: str, caption: str, description: str, svg: str) -> str:
     return (
-        f"<figure><h3>{escape(title)}</h3>{chart}"
-        f'<div class="tip" role="status"></div><figcaption>{escape(caption)}</figcaption></figure>'
+        f'<figure><h3>{escape(title)}</h3><div role="img" aria-label="{escape(f"{title}. {description}")}">{svg}</div>'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
 
 
@@ -116,10 +130,10 @@ def _table(report: Comparison, task: str) -> str:
     shown = columns(summaries, trials=report.trials)
     header = "".join(f'<th scope="col" title="{escape(c.meaning)}">{escape(c.header)}</th>' for c in shown)
     rows = []
-    for place, summary in enumerate(summaries):
+    for summary in summaries:
         first, *cells = (escape(column.cell(summary)) for column in shown)
         numbers = "".join(f"<td>{cell}</td>" for cell in cells)
-        rows.append(f'<tr><th scope="row">{swatch(place)}{first}</th>{numbers}</tr>')
+        rows.append(f'<tr><th scope="row">{first}</th>{numbers}</tr>')
     meanings = "".join(f"<dt>{escape(c.header)}</dt><dd>{escape(c.meaning)}</dd>" for c in shown)
     return (
         f'<div class="scroll"><table><thead><tr>{header}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'

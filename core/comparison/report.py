@@ -13,11 +13,11 @@ from pegbox.comparison.html import page
 from pegbox.comparison.jsonform import check_writable, read_report, report_to_json, write_report
 from pegbox.comparison.plot import save_plot
 from pegbox.comparison.runs import Run, Setup, TaskInfo
+from pegbox.comparison.sentences import remarks, sentences
 from pegbox.comparison.statistics import median
 from pegbox.comparison.summary import Summary, summarize
 from pegbox.comparison.table import report_text
 from pegbox.comparison.verdicts import Verdict, judge, questions
-from pegbox.comparison.words import remarks, sentences
 from pegbox.errors import ArgumentError
 
 
@@ -104,7 +104,10 @@ class Comparison:
         save_plot(self, path)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write one HTML file with curves, table, verdicts and setup. It loads nothing from anywhere."""
+        """Write one HTML file with curves, table, verdicts and setup. It loads nothing from anywhere.
+
+        Without matplotlib, which draws the curves, the file says how to get them in their place.
+        """
         check_writable(check_path("path", path))
         text = page(self)
         with open(path, "w", encoding="utf-8") as file:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pegbox.errors import ArgumentError
+from pegbox.measure.result import Failed
+from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.models.report import ModelReport
 from pegbox.task.work import format_speed
 
@@ -36,6 +39,25 @@ class Run:
     stopped_because: str = "trials"
     model: ModelReport | None = None
     dropped: int = 0
+
+    @classmethod
+    def of(cls, task: str, tuner: str, seed: int, result: TuneResult) -> Run:
+        """The run of a tuning result; its final cost is the one that it found itself."""
+        failures = Counter(str(trial.result.kind) for trial in result.trials if isinstance(trial.result, Failed))
+        return cls(
+            task=task,
+            tuner=tuner,
+            seed=seed,
+            curve=tuple(result.best_costs()),
+            final_cost=math.inf if result.best is None else result.best.cost,
+            config=None if result.best is None else result.best.config.to_json(),
+            failures=dict(failures.most_common()),
+            seconds=result.elapsed,
+            tuner_seconds=sum(result.phases.get(phase, 0.0) for phase in ("propose", "learn")),
+            stopped_because=result.stopped_because,
+            model=result.model if result.model is not None and result.model.pairs else None,
+            dropped=sum(result.dropped.values()),
+        )
 
     @property
     def not_recorded(self) -> int:

@@ -8,13 +8,14 @@ from decimal import localcontext
 from functools import cache
 
 import llvmlite.binding as llvm
+import minimax
 import numpy as np
 import pytest
 import scipy.special
 from numpy.typing import NDArray
 
 from pegbox.codegen import vector_math
-from pegbox.codegen.vector_math import coefficients, fit
+from pegbox.codegen.vector_math import coefficients
 from pegbox.errors import CompileError
 
 Array = NDArray[np.generic]
@@ -219,8 +220,8 @@ def test_exp_reaches_both_ends_of_its_range() -> None:
 def test_erf_against_sixty_digits(dtype: str) -> None:
     x = np.linspace(0.01, 5.5, 60).astype(dtype)
     with localcontext() as context:
-        context.prec = fit.DIGITS
-        exact = [fit.erf(context.create_decimal(float(v))) for v in x]
+        context.prec = minimax.DIGITS
+        exact = [minimax.erf(context.create_decimal(float(v))) for v in x]
         errors = [
             abs(context.create_decimal(float(g)) - e) / context.create_decimal(float(np.spacing(g)))
             for g, e in zip(run("erf", x), exact, strict=True)
@@ -257,7 +258,7 @@ def test_unknown_functions_are_refused(name: str, dtype: str, lanes: int) -> Non
 @pytest.mark.parametrize("name", ["exp_tail_f32", "log_tail_f32", "log_erfc_f32"])
 def test_the_printed_fit_is_the_table_in_use(name: str) -> None:
     with localcontext() as context:
-        context.prec = fit.DIGITS
-        computed, error = fit.remez(fit.fits()[name])
+        context.prec = minimax.DIGITS
+        computed, error = minimax.remez(minimax.fits()[name])
     assert tuple(float(c) for c in computed) == getattr(coefficients, name.upper())
     assert error < 1e-6

@@ -1,4 +1,4 @@
-"""Minimax polynomials, lowest coefficient first; computed by `pegbox.codegen.vector_math.fit`, which says of what."""
+"""Minimax polynomials, lowest coefficient first; `tests/helpers/minimax.py` computes them and says of what."""
 
 from typing import Final
 

@@ -1,17 +1,35 @@
-"""The common start: the first trials of a run are given, and the tuner takes over from there."""
+"""The common start: the first trials of a run are the same for all tuners, which take over from there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from pegbox.comparison.testbed import Testbed
+from pegbox.errors import SpaceError
 from pegbox.measure.result import Result
 from pegbox.search.models.report import ModelReport
 from pegbox.search.protocols import SelfReporting, Tuner
 from pegbox.space import Config
 
+_START_STREAM = 0x57A27
+"""Keeps the draw of the common start apart from tuners that draw from a generator of the same seed."""
 
-class StartedTuner:
+
+def draw_start(testbed: Testbed, seed: int, count: int) -> list[Config]:
+    """The random configurations that every tuner starts from with this seed. Raises `SpaceError` if none is valid."""
+    try:
+        rows = testbed.space.sample(count, np.random.default_rng([_START_STREAM, seed]))
+    except SpaceError as error:
+        raise SpaceError(f"{testbed.info.name}: {error}") from error
+    if count and not len(rows):
+        raise SpaceError(f"{testbed.info.name}: its space has no valid configuration to compare tuners on")
+    return [testbed.space.config(tuple(row)) for row in rows.tolist()]
+
+
+class CommonStartTuner:
     """Proposes `start` first and tells `tuner` what came of it, as of any trial; then `tuner` is asked."""
 
     def __init__(self, tuner: Tuner, start: Sequence[Config]) -> None:

@@ -1,4 +1,4 @@
-"""Where the coefficients of this package come from: `python -m pegbox.codegen.vector_math.fit` prints them.
+"""Where the coefficients of `pegbox.codegen.vector_math` come from: `python3 tests/helpers/minimax.py` prints them.
 
 Minimax polynomials by the exchange algorithm of Remez (1934), with a weight, in 60-digit decimal arithmetic: solve
 for the polynomial whose weighted error alternates on a set of points, move the points to the extrema of the error,
@@ -131,7 +131,7 @@ def erf(x: Decimal) -> Decimal:
 
 
 def fits() -> dict[str, Fit]:
-    """Every table of `coefficients`: what it approximates, and where."""
+    """Every table of `pegbox.codegen.vector_math.coefficients`: what it approximates, and where."""
     exp_tail = _series(2, lambda k: 1 / _factorial(k))  # (e^r - 1 - r) / r^2
     log_tail = _series(3, lambda k: Decimal((-1) ** (k - 1)) / k)  # (log(1 + f) - f + f^2/2) / f^3
     half_ln2 = 0.34658

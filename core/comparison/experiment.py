@@ -20,12 +20,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pegbox
 from pegbox.checks import check_int
-from pegbox.comparison.arena import Arena, MeasurerFactory, open_arena
-from pegbox.comparison.collect import run_of
+from pegbox.comparison.common_start import CommonStartTuner, draw_start
 from pegbox.comparison.contenders import (
     Contender,
     Tuners,
-    draw_start,
     interleaved,
     read_seeds,
     read_tasks,
@@ -34,7 +32,7 @@ from pegbox.comparison.contenders import (
 from pegbox.comparison.jsonform import check_writable
 from pegbox.comparison.report import Comparison
 from pegbox.comparison.runs import Run, Setup, TaskInfo
-from pegbox.comparison.started import StartedTuner
+from pegbox.comparison.testbed import MeasurerFactory, Testbed, open_testbed
 from pegbox.errors import ComparisonError, TuningError
 from pegbox.hooks import registry
 from pegbox.search.factory.create import declared, make_tuner
@@ -48,7 +46,7 @@ from pegbox.search.protocols import FeatureSource, Lookup, SearchTask, Tuner
 if TYPE_CHECKING:
     from pegbox.space import Config
 
-RunHearer: TypeAlias = Callable[[Run, TaskInfo, int, int], object]
+RunListener: TypeAlias = Callable[[Run, TaskInfo, int, int], object]
 """Hears of each finished run: the run, its task, how many are finished, how many there will be."""
 
 
@@ -72,7 +70,7 @@ def compare(
     batch_size: int | None = None,
     callbacks: Callable[[str, str, int], Sequence[CallbackLike]] | None = None,
     program: Callable[[SearchTask], FeatureSource | None] | None = None,
-    on_run: RunHearer | None = None,
+    on_run: RunListener | None = None,
     save: str | os.PathLike[str] | None = None,
     lookup: Lookup = registry.resolve,
     clock: Callable[[], float] | None = None,
@@ -111,8 +109,8 @@ def compare(
         clock=clock,
     )
     check_writable(save)
-    arenas = [open_arena(name, task, measurer=measurer, runner=runner) for name, task in read_tasks(tasks).items()]
-    return _Conductor(plan, arenas, on_run, save).conduct()
+    testbeds = [open_testbed(name, task, measurer=measurer, runner=runner) for name, task in read_tasks(tasks).items()]
+    return _Experiment(plan, testbeds, on_run, save).run()
 
 
 @dataclass(frozen=True)
@@ -130,28 +128,28 @@ class _Plan:
     clock: Callable[[], float] | None
 
 
-class _Conductor:
+class _Experiment:
     """A comparison in progress."""
 
     def __init__(
-        self, plan: _Plan, arenas: Sequence[Arena], on_run: RunHearer | None, save: str | os.PathLike[str] | None
+        self, plan: _Plan, testbeds: Sequence[Testbed], on_run: RunListener | None, save: str | os.PathLike[str] | None
     ) -> None:
         self.plan = plan
-        self.arenas = arenas
+        self.testbeds = testbeds
         self.features: dict[str, FeatureSource | None] = {}
         self.on_run = on_run
         self.save = save
-        self.planned = len(arenas) * len(plan.contenders) * len(plan.seeds)
+        self.planned = len(testbeds) * len(plan.contenders) * len(plan.seeds)
         self.runs: list[Run] = []
-        self.winners: dict[str, list[Config | None]] = {arena.info.name: [] for arena in arenas}
+        self.winners: dict[str, list[Config | None]] = {testbed.info.name: [] for testbed in testbeds}
         self.began = time.monotonic()
         self.started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
-    def conduct(self) -> Comparison:
+    def run(self) -> Comparison:
         self._rehearse()
         try:
-            for arena in self.arenas:
-                self._task(arena)
+            for testbed in self.testbeds:
+                self._task(testbed)
         except KeyboardInterrupt as error:
             raise ComparisonInterrupted(*self._cut_short("interrupted")) from error
         except Exception as error:
@@ -160,77 +158,77 @@ class _Conductor:
 
     def _rehearse(self) -> None:
         """Make every tuner and draw every start once: what cannot work is said before anything is measured."""
-        for arena in self.arenas:
-            draw_start(arena, self.plan.seeds[0], 1)
+        for testbed in self.testbeds:
+            draw_start(testbed, self.plan.seeds[0], 1)
             for contender in self.plan.contenders:
-                self._tuner(arena, contender, self.plan.seeds[0])
+                self._tuner(testbed, contender, self.plan.seeds[0])
 
-    def _task(self, arena: Arena) -> None:
+    def _task(self, testbed: Testbed) -> None:
         try:
             for contender, seed in interleaved(self.plan.contenders, self.plan.seeds):
-                self._run(arena, contender, seed)
+                self._run(testbed, contender, seed)
         except Exception:
             with suppress(Exception):  # the first error is the one to tell of
-                self._measure_winners(arena)
+                self._measure_winners(testbed)
             raise
-        self._measure_winners(arena)
+        self._measure_winners(testbed)
 
-    def _run(self, arena: Arena, contender: Contender, seed: int) -> None:
-        plan, name = self.plan, arena.info.name
-        tuner = StartedTuner(self._tuner(arena, contender, seed), draw_start(arena, seed, plan.start))
-        with arena.open() as opened:
+    def _run(self, testbed: Testbed, contender: Contender, seed: int) -> None:
+        plan, name = self.plan, testbed.info.name
+        tuner = CommonStartTuner(self._tuner(testbed, contender, seed), draw_start(testbed, seed, plan.start))
+        with testbed.open() as opened:
             result = search(
                 tuner,
                 opened,
                 trials=plan.trials,
                 batch_size=plan.batch_size,
                 callbacks=plan.callbacks(name, contender.name, seed) if plan.callbacks else (),
-                space=arena.whole,
-                searched=arena.space,
-                flop=arena.info.flop,
-                bytes_moved=arena.info.bytes_moved,
+                space=testbed.whole,
+                searched=testbed.space,
+                flop=testbed.info.flop,
+                bytes_moved=testbed.info.bytes_moved,
                 name=contender.name,
-                finalists=0 if arena.info.simulated else 1,
+                finalists=0 if testbed.info.simulated else 1,
                 clock=plan.clock,
             )
         if result.stopped_because == "interrupted":
             raise KeyboardInterrupt
-        self._add(arena, contender.name, seed, result)
+        self._add(testbed, contender.name, seed, result)
 
-    def _tuner(self, arena: Arena, contender: Contender, seed: int) -> Tuner:
+    def _tuner(self, testbed: Testbed, contender: Contender, seed: int) -> Tuner:
         given = contender.tuner
         takes = declared(given, lookup=self.plan.lookup)
-        program = self._program(arena) if "program" in takes else None
-        experience = shipped_experience(arena.task) if "experience" in takes else None
+        program = self._program(testbed) if "program" in takes else None
+        experience = shipped_experience(testbed.task) if "experience" in takes else None
         return make_tuner(
-            given, arena.space, seed=seed, program=program, experience=experience, lookup=self.plan.lookup
+            given, testbed.space, seed=seed, program=program, experience=experience, lookup=self.plan.lookup
         )
 
-    def _program(self, arena: Arena) -> FeatureSource | None:
+    def _program(self, testbed: Testbed) -> FeatureSource | None:
         """The program features of the task, made when the first tuner declares that it wants them."""
-        name = arena.info.name
+        name = testbed.info.name
         if name not in self.features:
-            self.features[name] = self.plan.program(arena.task) if self.plan.program else None
+            self.features[name] = self.plan.program(testbed.task) if self.plan.program else None
         return self.features[name]
 
-    def _add(self, arena: Arena, tuner: str, seed: int, result: TuneResult) -> None:
-        self.winners[arena.info.name].append(None if result.best is None else result.best.config)
-        self.runs.append(run_of(arena.info.name, tuner, seed, result))
+    def _add(self, testbed: Testbed, tuner: str, seed: int, result: TuneResult) -> None:
+        self.winners[testbed.info.name].append(None if result.best is None else result.best.config)
+        self.runs.append(Run.of(testbed.info.name, tuner, seed, result))
         if self.on_run:
-            self.on_run(self.runs[-1], arena.info, len(self.runs), self.planned)
+            self.on_run(self.runs[-1], testbed.info, len(self.runs), self.planned)
         if self.save and len(self.runs) < self.planned:
             self._saved(self._report(f"{len(self.runs)} of {self.planned} runs are finished"))
 
-    def _measure_winners(self, arena: Arena) -> None:
+    def _measure_winners(self, testbed: Testbed) -> None:
         """All distinct winners of a task, in one session; recorded costs are what they are."""
-        winners = self.winners[arena.info.name]
+        winners = self.winners[testbed.info.name]
         distinct = list(dict.fromkeys(config for config in winners if config is not None))
-        if arena.info.simulated or not distinct:
+        if testbed.info.simulated or not distinct:
             return
-        with arena.open() as opened:
+        with testbed.open() as opened:
             results = opened.remeasure(distinct)
         costs = {config: sound(result).cost for config, result in zip(distinct, results, strict=True)}
-        places = [place for place, run in enumerate(self.runs) if run.task == arena.info.name]
+        places = [place for place, run in enumerate(self.runs) if run.task == testbed.info.name]
         for place, config in zip(places, winners, strict=True):
             if config is not None:
                 self.runs[place] = replace(self.runs[place], final_cost=costs[config])
@@ -243,7 +241,7 @@ class _Conductor:
         return f"{why}; the report of the {count} that were finished is in error.result{kept}", report
 
     def _report(self, note: str) -> Comparison:
-        infos = tuple(arena.info for arena in self.arenas)
+        infos = tuple(testbed.info for testbed in self.testbeds)
         tasks, tuners = [info.name for info in infos], [contender.name for contender in self.plan.contenders]
         setup = Setup(
             tasks=infos,

@@ -25,7 +25,7 @@ MeasurerFactory: TypeAlias = Callable[[Any], AbstractContextManager[Measurer]]
 
 
 @dataclass(frozen=True)
-class Arena:
+class Testbed:
     """A task, ready to run on: tuners are made over `space`, what they propose is checked against `whole`.
 
     `open` makes the measurer of one run. `info` is what the report says of the task.
@@ -38,7 +38,7 @@ class Arena:
     info: TaskInfo
 
 
-def open_arena(name: str, task: SearchTask, *, measurer: MeasurerFactory | None, runner: object) -> Arena:
+def open_testbed(name: str, task: SearchTask, *, measurer: MeasurerFactory | None, runner: object) -> Testbed:
     """Simulated where `task` is a recorded space or `runner` answers from records, else measured by `measurer`.
 
     Raises `RecordError` for records of something else, `ArgumentError` for a task that nothing can measure.
@@ -56,10 +56,10 @@ def open_arena(name: str, task: SearchTask, *, measurer: MeasurerFactory | None,
         host=describe_host(),
         bytes_moved=getattr(task, "bytes_moved", 0.0),
     )
-    return Arena(task, task.space, task.space, partial(measurer, task), info)
+    return Testbed(task, task.space, task.space, partial(measurer, task), info)
 
 
-def _recorded(name: str, task: SearchTask, recorded: RecordedSpace) -> Arena:
+def _recorded(name: str, task: SearchTask, recorded: RecordedSpace) -> Testbed:
     info = TaskInfo(
         name=name,
         target=recorded.target,
@@ -70,4 +70,4 @@ def _recorded(name: str, task: SearchTask, recorded: RecordedSpace) -> Arena:
         host=recorded.host,
         bytes_moved=recorded.bytes_moved,
     )
-    return Arena(task, recorded.space, recorded.whole, partial(SimulatedMeasurer, recorded), info)
+    return Testbed(task, recorded.space, recorded.whole, partial(SimulatedMeasurer, recorded), info)

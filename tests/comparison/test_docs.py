@@ -11,7 +11,7 @@ import pegbox as pb
 from pegbox.measure.result import Ok
 from pegbox.search.testing import small_space
 
-PAGE = Path(__file__).parents[3] / "docs" / "compare.md"
+PAGE = Path(__file__).parents[2] / "docs" / "compare.md"
 
 
 def test_the_programs_of_the_page_run_in_their_order(

@@ -9,8 +9,8 @@ from comparisons import made
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pegbox.comparison.sentences import p_text, sentences
 from pegbox.comparison.verdicts import Question, Verdict, questions
-from pegbox.comparison.words import p_text, sentences
 
 INF = math.inf
 

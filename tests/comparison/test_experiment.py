@@ -1,4 +1,4 @@
-"""Conducting a comparison: same budget, same start, interleaved, winners measured again together, nothing lost."""
+"""A comparison runs: same budget, same start, interleaved, winners measured again together, nothing lost."""
 
 from __future__ import annotations
 
