@@ -36,7 +36,7 @@ from pegbox.search.loop.display import progress as progress_callback
 from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.loop.recorder import Recorder
 from pegbox.search.loop.tuning import run
-from pegbox.search.models.inputs import TransferSource, handed, program_features
+from pegbox.search.models.inputs import TransferSource, program_features, tuner_inputs
 from pegbox.search.protocols import TunerFactory
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
@@ -111,7 +111,7 @@ def tune(
         _check_simulation(records=records, resume=resume, measure_options=measure_options)
     searched: Task | RecordedSpace = task if recorded is None else recorded
     _check_task(searched)
-    searcher = make_tuner(tuner, searched.space, seed=seed, **handed(tuner, searched, transfer))
+    searcher = make_tuner(tuner, searched.space, seed=seed, **tuner_inputs(tuner, searched, transfer))
     name = tuner_label(tuner)
     journal = None if records is None else records if isinstance(records, Journal) else Journal(records)
     history: list[tuple[Config, Result]] = []
@@ -121,12 +121,12 @@ def tune(
         assert not isinstance(task, RecordedSpace)  # what is simulated has no records to go on from
         history = list(zip(*load_history(journal, task), strict=True)) if journal.path.exists() else []
         trials = None if trials is None else max(trials - len(history), 0)
-    hearers: list[CallbackLike] = []
+    own: list[CallbackLike] = []
     if journal is not None and not isinstance(task, RecordedSpace):
         journal.check_writable()
-        hearers.append(Recorder(journal, task, name, seed))
+        own.append(Recorder(journal, task, name, seed))
     if progress:
-        hearers.append(progress_callback())
+        own.append(progress_callback())
     best = min((result.cost for _, result in history), default=math.inf)
     options: dict[str, Any] = {"runner": runner, "seed": seed, "timeout": limit, "best": best}
     with _measurer(searched, **options, **further) as measurer:
@@ -137,7 +137,7 @@ def tune(
             budget_seconds=seconds,
             early_stopping=early_stopping,
             batch_size=batch_size,
-            callbacks=[*hearers, *listeners],
+            callbacks=[*own, *listeners],
             history=history,
             space=task.space if recorded is None else recorded.whole,
             searched=searched.space,

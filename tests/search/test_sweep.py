@@ -18,7 +18,7 @@ from pegbox.search.loop.display import LineProgress
 from pegbox.search.sweep import remeasure
 from pegbox.search.sweep import sweep as sweep_module
 from pegbox.search.sweep.progress import Sweep
-from pegbox.search.sweep.remeasure import Again, Settling, repeat
+from pegbox.search.sweep.remeasure import Convergence, Remeasurement, repeat
 from pegbox.space import Config
 
 TEMPLATES = str(Path(__file__).parents[1] / "helpers" / "task_templates.py")
@@ -155,7 +155,7 @@ def test_a_random_search_counts_as_part_of_the_sample(task: Any, tmp_path: Path,
 def test_what_a_tuner_chose_is_no_sample(task: Any, tmp_path: Path, machine: Noisy) -> None:
     file = tmp_path / "s.jsonl"
     Journal(file).append(pb.records.Record.of(task, task.space.get(0), Ok((1.0,)), tuner="xgb:plan_size=32"))
-    with pytest.raises(RecordError, match=r"s\.jsonl.*'xgb' chose: they are no fair sample"):
+    with pytest.raises(RecordError, match=r"s\.jsonl.*'xgb' chose: they are not a uniform sample"):
         pb.sweep(task, records=file, configs=40, progress=False)
     pb.sweep(task, records=file, configs=None, progress=False)
 
@@ -260,7 +260,7 @@ def test_a_space_without_valid_configurations(task: Any) -> None:
 def settled(
     costs: dict[int, float], passes: Any, task: Any, **options: Any
 ) -> tuple[dict[Config, Result], list[tuple[int, Result]]]:
-    """A settling of configs by index, and what was heard; `passes` gives the cost of a config at its n-th time."""
+    """Configs measured again by index, and what was heard; `passes` gives the cost of a config at its n-th time."""
     heard: list[tuple[int, Result]] = []
     times: dict[int, int] = {}
 
@@ -276,14 +276,14 @@ def settled(
             return results
 
     results: dict[Config, Result] = {task.space.get(index): Ok((cost,)) for index, cost in costs.items()}
-    again = Again(
+    remeasurement = Remeasurement(
         Machine(),
         results,
         passes=options.pop("known", {}),
-        heard=lambda config, result: heard.append((config.index, result)),
+        listener=lambda config, result: heard.append((config.index, result)),
     )
-    repeat(again, options.get("settled", 0), say=lambda line: None)
-    Settling(again, say=lambda line: None, **options).run()
+    repeat(remeasurement, options.get("common", 0), say=lambda line: None)
+    Convergence(remeasurement, say=lambda line: None, **options).run()
     return results, heard
 
 
@@ -336,7 +336,7 @@ def test_no_more_than_the_most(task: Any) -> None:
 
 
 def test_passes_over_all_count_for_all_but_settle_nothing(task: Any) -> None:
-    results, heard = settled({0: 1.0, 1: 5.0}, lambda index, time: Ok((1.0 + index + time / 1000,)), task, settled=3)
+    results, heard = settled({0: 1.0, 1: 5.0}, lambda index, time: Ok((1.0 + index + time / 1000,)), task, common=3)
     timings = {config.index: len(result.costs) for config, result in results.items() if isinstance(result, Ok)}
     assert timings == {0: 3 + remeasure.LEAST_PASSES, 1: 3}
     assert sorted(index for index, _ in heard[:6]) == [0, 0, 0, 1, 1, 1]
@@ -344,7 +344,7 @@ def test_passes_over_all_count_for_all_but_settle_nothing(task: Any) -> None:
 
 def test_passes_go_on_where_they_were_stopped(task: Any) -> None:
     known = {task.space.get(0): 2, task.space.get(1): 1}
-    _, heard = settled({0: 1.0, 1: 5.0}, lambda index, time: Ok((1.0 + index,)), task, settled=2, known=known)
+    _, heard = settled({0: 1.0, 1: 5.0}, lambda index, time: Ok((1.0 + index,)), task, common=2, known=known)
     assert [index for index, _ in heard] == [1] + [0] * remeasure.LEAST_PASSES
 
 

@@ -1,4 +1,4 @@
-"""`pegbox.sweep`: records of a whole space, or of a fair sample of it."""
+"""`pegbox.sweep`: records of a whole space, or of a uniform sample of it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _ROUNDS = 3
 """Timings of one in a pass where there are several: noise lasts longer than ten timings, so many short visits say more
 than few long ones."""
 
-_FAIR = ("sweep", "random")
-"""Whose configurations count as part of a fair sample."""
+_UNIFORM = ("sweep", "random")
+"""Whose configurations count as part of a uniform sample."""
 
 
 def sweep(
@@ -50,7 +50,7 @@ def sweep(
     progress: bool = True,
     measure_options: Mapping[str, Any] | None = None,
 ) -> SweepResult:
-    """Measure a fair sample of the task's space, in random order, and the fastest of it again until they are steady.
+    """Measure a uniform sample of the task's space, in random order, and the fastest of it again until they are steady.
 
     Everything is written into `records` at once, and the same call goes on where it was stopped: what the file holds of
     the task counts as part of the sample.
@@ -91,7 +91,7 @@ def sweep(
         known=known,
         before=before,
         callbacks=[recorder, *([progress_callback()] if progress else []), *listeners],
-        heard=lambda config, result: recorder.append(config, result, remeasured=True),
+        listener=lambda config, result: recorder.append(config, result, remeasured=True),
         say=_print if progress else lambda line: None,
         source=str(journal.path),
         host=describe_host(),
@@ -112,7 +112,7 @@ def _known(journal: Journal, task: Task, *, whole: bool) -> tuple[dict[Any, Any]
     own = matching(journal.read(), task, source=source) if configs else []
     _check_machine(own, source)
     if not whole:
-        _check_fair(own, source)
+        _check_uniform(own, source)
     again = Counter(to_config(record, task, source=source) for record in own if record.remeasured)
     return dict(zip(configs, results, strict=True)), again
 
@@ -126,12 +126,12 @@ def _check_machine(own: Iterable[Record], source: str) -> None:
         )
 
 
-def _check_fair(own: Iterable[Record], source: str) -> None:
+def _check_uniform(own: Iterable[Record], source: str) -> None:
     tuners = {record.tuner.partition(":")[0].partition("(")[0] for record in own}
-    if chosen := sorted(tuners - set(_FAIR)):
+    if chosen := sorted(tuners - set(_UNIFORM)):
         raise RecordError(
-            f"{source!r} holds records of this task that {' and '.join(map(repr, chosen))} chose: they are no fair "
-            "sample of the space; sweep into another file"
+            f"{source!r} holds records of this task that {' and '.join(map(repr, chosen))} chose: they are not a "
+            "uniform sample of the space; sweep into another file"
         )
 
 
