@@ -86,7 +86,7 @@ class Sweep:
     """A sweep of `task`.
 
     `passes` go over everything before those over the fastest. `known` are earlier results, `before` how often each
-    configuration was measured again before. `listener` is called with what is measured again, `callbacks` with the rest.
+    configuration was measured again before. `listener` gets what is measured again, `callbacks` the rest.
     """
 
     task: Task
