@@ -14,6 +14,7 @@ import pegbox as pb
 from pegbox.errors import ArgumentError, RecordError, SpaceError, TuningError
 from pegbox.measure import Failed, FailureKind, Ok, Result
 from pegbox.records import Journal
+from pegbox.search import problem
 from pegbox.search.loop.display import LineProgress
 from pegbox.search.sweep import remeasure
 from pegbox.search.sweep import sweep as sweep_module
@@ -69,7 +70,7 @@ class Noisy:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Noisy:
     made = Noisy()
-    monkeypatch.setattr(sweep_module, "LocalMeasurer", lambda task, **options: made)
+    monkeypatch.setattr(problem, "LocalMeasurer", lambda task, **options: made)
     return made
 
 
@@ -119,7 +120,7 @@ def test_those_measured_again_take_turns_in_changing_company(task: Any, tmp_path
 def test_a_sweep_goes_on_where_it_was_stopped(task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "s.jsonl"
     for machine in (whole := Noisy(), first := Noisy(stop_after=30), second := Noisy()):
-        monkeypatch.setattr(sweep_module, "LocalMeasurer", lambda task, machine=machine, **options: machine)
+        monkeypatch.setattr(problem, "LocalMeasurer", lambda task, machine=machine, **options: machine)
         records = tmp_path / "whole.jsonl" if machine is whole else file
         result = pb.sweep(task, records=records, configs=80, progress=False)
         if machine is first:
@@ -364,7 +365,7 @@ def test_a_pass_that_goes_on_has_other_company_than_the_one_before(
     groups: list[frozenset[Config]] = []
     for passes in (1, 2, 3):
         machine = Noisy()
-        monkeypatch.setattr(sweep_module, "LocalMeasurer", lambda task, machine=machine, **options: machine)
+        monkeypatch.setattr(problem, "LocalMeasurer", lambda task, machine=machine, **options: machine)
         pb.sweep(task, records=tmp_path / "s.jsonl", configs=40, passes=passes, progress=False)
         groups += [frozenset(group) for group in machine.groups[:5]]
     assert len(set(groups)) == len(groups) == 15
@@ -396,7 +397,7 @@ def test_what_is_said_of_measuring_counts_in_passes_too(
         given.update(options)
         return Noisy()
 
-    monkeypatch.setattr(sweep_module, "LocalMeasurer", opened)
+    monkeypatch.setattr(problem, "LocalMeasurer", opened)
     options = {"repeats": 7, "flush_cache": True}
     pb.sweep(task, records=tmp_path / "s.jsonl", configs=8, passes=1, measure_options=options, progress=False)
     assert {"repeats", "flush_cache", "rounds"} < set(given)

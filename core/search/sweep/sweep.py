@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_int, check_seconds
 from pegbox.errors import ArgumentError, RecordError
-from pegbox.measure.local import LocalMeasurer
 from pegbox.records.history import load_history, matching, to_config
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record, describe_host
-from pegbox.search.factory.options import measurer_options
 from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.display import progress as progress_callback
 from pegbox.search.loop.recorder import Recorder
+from pegbox.search.problem import local_measurer
 from pegbox.search.sweep.progress import Sweep, SweepResult
 from pegbox.search.sweep.remeasure import MOST
 from pegbox.task.task import Task
@@ -75,9 +74,11 @@ def sweep(
     if not isinstance(task, Task):
         raise ArgumentError(f"{task!r} is no task that can be measured; make one with pegbox.create_task")
     check_int("seed", seed, minimum=0)
-    limit = check_seconds("timeout", timeout)
     budget_seconds = None if budget is None else check_seconds("budget", budget)
-    further = measurer_options(measure_options, taken={"runner", "seed", "timeout", "best"})
+    defaults = {"kept_builds": _KEPT, "rounds": _ROUNDS} if passes else {"kept_builds": MOST}
+    measurer = local_measurer(
+        measure_options, timeout=timeout, runner=runner, seed=seed, reserved=["best"], defaults=defaults
+    )
     listeners = check_callbacks(callbacks)
     journal = records if isinstance(records, Journal) else Journal(records)
     known, before = _known(journal, task, whole=configs is None)
@@ -98,11 +99,8 @@ def sweep(
     )
     journal.check_writable()
     best = min((result.cost for result in known.values() if result.ok), default=float("inf"))
-    options: dict[str, Any] = {"runner": runner, "seed": seed, "timeout": limit, "best": best, "kept_builds": MOST}
-    if passes:
-        options |= {"kept_builds": _KEPT, "rounds": _ROUNDS}
-    with LocalMeasurer(task, **{**options, **further}) as measurer:
-        return plan.run(measurer)
+    with measurer(task, best=best) as opened:
+        return plan.run(opened)
 
 
 def _known(journal: Journal, task: Task, *, whole: bool) -> tuple[dict[Any, Any], Counter[Any]]:
