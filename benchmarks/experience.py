@@ -43,7 +43,7 @@ from pegbox.records.recorded import RecordedSpace
 from pegbox.search.models.experience import (
     FILE,
     Experience,
-    Shipped,
+    ShippedSource,
     affinity,
     learned_for,
     ranked,
@@ -100,9 +100,9 @@ class Kept:
     refused: npt.NDArray[np.bool_]
     costs: npt.NDArray[np.float64]
 
-    def shipped(self) -> Shipped:
+    def shipped(self) -> ShippedSource:
         features = finished(self.numbers, self.refused, Machine.of(Target(self.target)))
-        return Shipped(self.shape, self.target, Transfer(self.name, features, self.costs))
+        return ShippedSource(self.shape, self.target, Transfer(self.name, features, self.costs))
 
 
 def main() -> int:
@@ -202,7 +202,7 @@ def kept() -> Iterator[Kept]:
                 yield Kept(*texts, *arrays)
 
 
-def check(sources: Sequence[Shipped], *, across: bool) -> None:
+def check(sources: Sequence[ShippedSource], *, across: bool) -> None:
     """How well each workload is foretold by others: by all, by other templates alone, by other machines alone.
 
     The rank correlation with the costs; and the speed of the program with the best score, and of the fastest of the
@@ -236,7 +236,7 @@ def median(verdicts: Iterable[Verdict | None]) -> Verdict | None:
     return correlation, first, eight
 
 
-def judged(one: Shipped, sources: Sequence[Shipped], across: bool) -> dict[str, list[Shipped]]:
+def judged(one: ShippedSource, sources: Sequence[ShippedSource], across: bool) -> dict[str, list[ShippedSource]]:
     target = Target(one.target)
     others = [other for other in sources if other.shape != one.shape]
     found = {

@@ -38,7 +38,7 @@ from pegbox.records.library import recorded_spaces
 from pegbox.records.recorded import RecordedSpace
 from pegbox.records.simulated import SimulatedMeasurer
 from pegbox.search import make_tuner, run
-from pegbox.search.models.inputs import handed
+from pegbox.search.models.inputs import tuner_inputs
 from pegbox.search.protocols import Floats
 from pegbox.search.testing import matmul_cost, matmul_space, result_of
 from pegbox.space import Config
@@ -138,7 +138,7 @@ def searched(space: RecordedSpace, tuner: str, seed: int, trials: int) -> tuple[
 
 
 def made(tuner: str, space: RecordedSpace, seed: int) -> Any:
-    return make_tuner(tuner, space.space, seed=seed, **handed(tuner, space))
+    return make_tuner(tuner, space.space, seed=seed, **tuner_inputs(tuner, space))
 
 
 def unseen_pairs(space: RecordedSpace, learner: Any, told: Sequence[Config]) -> tuple[float, float]:
@@ -175,7 +175,7 @@ def overheads(tuner: str, trials: int) -> Iterator[Line]:
     tuned = make_tuner(tuner, artificial)
     yield overhead(f"{artificial.size:,} configurations, knobs", tuned, trials)
     task = pb.create_task("matmul", args=(128, 3072, 768), target="llvm -num-cores 1")
-    tuned = make_tuner(tuner, task.space, **handed(tuner, task))
+    tuned = make_tuner(tuner, task.space, **tuner_inputs(tuner, task))
     yield overhead(f"{task.space.size:,} configurations, programs", tuned, trials)
 
 

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
-from pegbox.checks import check_callable, check_int, check_list, check_path, check_seconds, check_text
+from pegbox.checks import check_callable, check_list, check_path, check_text
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import BlockRealize, Function
 from pegbox.loops.passes import lower_function
 from pegbox.loops.visit import walk
-from pegbox.measure.local import LocalMeasurer
-from pegbox.measure.result import Result
 from pegbox.records.apply import current_history
-from pegbox.records.history import load_history
-from pegbox.records.journal import Journal
 from pegbox.records.recorded import RecordedSpace
-from pegbox.records.simulated import SimulatedMeasurer, SimulatedRunner, simulated
+from pegbox.records.simulated import SimulatedRunner
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.replay import replay
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.search.asktell import create_tuner
-from pegbox.search.factory.create import make_tuner, tuner_label
-from pegbox.search.factory.options import measurer_options
-from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
-from pegbox.search.loop.display import progress as progress_callback
-from pegbox.search.loop.outcome import TuneResult
-from pegbox.search.loop.recorder import Recorder
-from pegbox.search.loop.tuning import run
-from pegbox.search.models.inputs import TransferSource, handed, program_features
-from pegbox.search.protocols import TunerFactory
+from pegbox.search.loop.callbacks import CallbackLike
+from pegbox.search.models.inputs import program_features
+from pegbox.search.problem import local_measurer
+from pegbox.search.tune import tune
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
 
@@ -50,125 +37,6 @@ if TYPE_CHECKING:
     from pegbox.measure.runner import RunnerFactory
 
 __all__ = ["build", "compare", "create_task", "create_tuner", "export", "lower", "tune"]
-
-
-def tune(
-    task: Task | RecordedSpace,
-    *,
-    tuner: str | TunerFactory = "bayes",
-    trials: int | None = 200,
-    budget: float | str | None = None,
-    early_stopping: int | None = None,
-    records: str | os.PathLike[str] | Journal | None = None,
-    resume: bool = False,
-    seed: int = 0,
-    runner: str | RunnerFactory | SimulatedRunner = "local",
-    timeout: float | str = 10.0,
-    batch_size: int | None = None,
-    callbacks: Iterable[CallbackLike] = (),
-    progress: bool = True,
-    measure_options: Mapping[str, Any] | None = None,
-    transfer: TransferSource | Sequence[TransferSource] | None = None,
-) -> TuneResult:
-    """Search the task's space for the fastest configuration.
-
-    Given a `RecordedSpace` for the task, or a `SimulatedRunner` for the runner, nothing is compiled and run: the
-    search goes over what was recorded, answers come from there, and all times are those of a virtual clock.
-
-    Args:
-        tuner: a name, with options if any ("xgb:plan_size=32"), "file.py:Class", or a factory.
-        trials: new measurements at most; None when only the budget limits.
-        budget: seconds, or text such as "60s", "5m", "1m30s".
-        early_stopping: end after that many trials without improvement.
-        records: a file to which every trial is appended at once.
-        resume: start from what the file holds of this task; no configuration in it is measured again. `trials` then
-            counts those too, so that repeating the command finishes the run.
-        seed: of the tuner and of the random inputs.
-        runner: the name of a runner plugin, or a factory, or a `SimulatedRunner`.
-        timeout: what one trial may run, written as `budget` is.
-        progress: show a live line on a terminal, one line a batch otherwise (on standard error).
-        measure_options: further keyword arguments of `LocalMeasurer`.
-        transfer: records of other shapes of the template on the same target (files, names of recorded spaces that
-            ship, or journals), for a tuner that learns from them.
-
-    Ctrl-C ends the search early: the result holds everything measured, with `stopped_because="interrupted"`.
-
-    Raises:
-        ArgumentError: an option outside its domain, `resume` without `records`, `records` of a simulation, or
-            `transfer` that the tuner does not take or that holds nothing of use.
-        UnknownName, PluginError: no such tuner or runner.
-        SpaceError: no configuration of the space is valid.
-        RecordError: the file is damaged, or its records of this workload are of another space or target.
-        TuningError: a tuner, the records or the measuring broke; what was measured is in its `result`.
-    """
-    seconds = None if budget is None else check_seconds("budget", budget)
-    limit = check_seconds("timeout", timeout)
-    check_int("seed", seed, minimum=0)
-    further = measurer_options(measure_options, taken={"runner", "seed", "timeout", "best"})
-    listeners = check_callbacks(callbacks)
-    recorded = simulated(task, runner)
-    if recorded is not None:
-        _check_simulation(records=records, resume=resume, measure_options=measure_options)
-    searched: Task | RecordedSpace = task if recorded is None else recorded
-    _check_task(searched)
-    searcher = make_tuner(tuner, searched.space, seed=seed, **handed(tuner, searched, transfer))
-    name = tuner_label(tuner)
-    journal = None if records is None else records if isinstance(records, Journal) else Journal(records)
-    history: list[tuple[Config, Result]] = []
-    if resume:
-        if journal is None:
-            raise ArgumentError("resume=True needs records: name the file that the earlier run wrote")
-        assert not isinstance(task, RecordedSpace)  # what is simulated has no records to go on from
-        history = list(zip(*load_history(journal, task), strict=True)) if journal.path.exists() else []
-        trials = None if trials is None else max(trials - len(history), 0)
-    hearers: list[CallbackLike] = []
-    if journal is not None and not isinstance(task, RecordedSpace):
-        journal.check_writable()
-        hearers.append(Recorder(journal, task, name, seed))
-    if progress:
-        hearers.append(progress_callback())
-    best = min((result.cost for _, result in history), default=math.inf)
-    options: dict[str, Any] = {"runner": runner, "seed": seed, "timeout": limit, "best": best}
-    with _measurer(searched, **options, **further) as measurer:
-        return run(
-            searcher,
-            measurer,
-            trials=trials,
-            budget_seconds=seconds,
-            early_stopping=early_stopping,
-            batch_size=batch_size,
-            callbacks=[*hearers, *listeners],
-            history=history,
-            space=task.space if recorded is None else recorded.whole,
-            searched=searched.space,
-            flop=searched.flop,
-            bytes_moved=searched.bytes_moved,
-            name=name,
-        )
-
-
-def _measurer(task: Task | RecordedSpace, **options: Any) -> LocalMeasurer | SimulatedMeasurer:
-    return SimulatedMeasurer(task) if isinstance(task, RecordedSpace) else LocalMeasurer(task, **options)
-
-
-def _check_simulation(*, records: object, resume: bool, measure_options: Mapping[str, Any] | None) -> None:
-    """Nothing simulated may pass for a measurement."""
-    if records is not None or resume:
-        raise ArgumentError(
-            f"records={str(records)!r}: a simulated search measures nothing, so that there is nothing to record or to "
-            "resume; leave records and resume out"
-        )
-    if measure_options:
-        raise ArgumentError(
-            f"measure_options={dict(measure_options)!r}: a simulated search measures nothing; leave it out"
-        )
-
-
-def _check_task(task: Task | RecordedSpace) -> None:
-    """Fail before a tuner is asked: a space without a valid configuration is not the tuner's fault."""
-    if not hasattr(task, "space"):
-        raise ArgumentError(f"{task!r} is no task; make one with pegbox.create_task({task!r}, args=...)")
-    task.space.sample(1, np.random.default_rng(0))
 
 
 @overload
@@ -376,14 +244,13 @@ def compare(
     from pegbox.comparison import compare as compare_tuners  # a search, which is what most want, needs none
     from pegbox.comparison.progress import run_printer
 
-    options: dict[str, Any] = {"runner": runner, "timeout": check_seconds("timeout", timeout)}
-    options |= measurer_options(measure_options, taken={"runner", "timeout"})
+    measurer = local_measurer(measure_options, timeout=timeout, runner=runner)
     if callbacks is not None:
         check_callable("callbacks", callbacks, "a function (task name, tuner, seed) that makes the callbacks of a run")
     return compare_tuners(
         tasks,
         tuners,
-        measurer=partial(LocalMeasurer, **options),
+        measurer=measurer,
         runner=runner,
         trials=trials,
         seeds=seeds,

@@ -22,7 +22,7 @@ Score: TypeAlias = Callable[[Digits], Floats]
 
 
 @dataclass(frozen=True)
-class Visited:
+class AnnealingResult:
     """Everything that the chains looked at: `rows` of shape (n, knobs) with their `scores` of shape (n,).
 
     Rows may repeat. `ends` are where the chains stand now; a later search may go on from there.
@@ -48,7 +48,7 @@ class Annealing:
         check_int("sa_steps", self.steps, minimum=0)
         check_float("sa_temperature", self.temperature)
 
-    def maximise(self, score: Score, starts: Digits, space: ConfigSpace, rng: np.random.Generator) -> Visited:
+    def maximise(self, score: Score, starts: Digits, space: ConfigSpace, rng: np.random.Generator) -> AnnealingResult:
         """Walk from each row of `starts`, always taking better neighbours and sometimes worse ones."""
         here, scores = starts, score(starts)
         seen_rows, seen_scores = [here], [scores]
@@ -61,7 +61,7 @@ class Annealing:
             accepted = _accepts(moved - scores, scale * (1.0 - step / self.steps), rng)
             here = np.where(accepted[:, None], there, here)
             scores = np.where(accepted, moved, scores)
-        return Visited(np.concatenate(seen_rows), np.concatenate(seen_scores), here)
+        return AnnealingResult(np.concatenate(seen_rows), np.concatenate(seen_scores), here)
 
 
 def _accepts(gain: Floats, temperature: float, rng: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

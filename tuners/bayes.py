@@ -17,7 +17,7 @@ from pegbox.measure.result import Result
 from pegbox.search.factory.base import BaseTuner
 from pegbox.search.models.experience import MODEL
 from pegbox.search.models.report import ModelReport
-from pegbox.search.protocols import FeatureSource, Floats, Opinion, Transfer
+from pegbox.search.protocols import FeatureSource, Floats, Prior, Transfer
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.acquisition import optimistic_batch
 from pegbox.tuners.candidates import CandidatePool
@@ -27,7 +27,7 @@ from pegbox.tuners.surrogates.blas import one_thread
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
 from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.surrogates.targets import targets
-from pegbox.tuners.trial_history import Told
+from pegbox.tuners.trial_history import TrialHistory
 from pegbox.tuners.visited import Digits, rows_of
 
 UNTESTED = 0.2
@@ -72,7 +72,7 @@ class BayesTuner(BaseTuner):
         seed: int = 0,
         program: FeatureSource | None = None,
         transfer: Sequence[Transfer] = (),
-        experience: Opinion | None = None,
+        experience: Prior | None = None,
         use_experience: bool = True,
         batch_size: int = 8,
         num_warmup: int = 12,
@@ -83,15 +83,15 @@ class BayesTuner(BaseTuner):
     ) -> None:
         self._space = space
         kind = "knobs" if program is None else "program"
-        opinions: list[Opinion] = []
+        priors: list[Prior] = []
         if transfer:
-            opinions.append(experience_of(transfer, MODEL, FeatureTable(space, program, kind)))
+            priors.append(experience_of(transfer, MODEL, FeatureTable(space, program, kind)))
         if experience is not None and use_experience and program is not None:
-            opinions.append(experience)
-        self._table = FeatureTable(space, program, kind, opinions)
-        self._experienced = bool(opinions)
+            priors.append(experience)
+        self._table = FeatureTable(space, program, kind, priors)
+        self._experienced = bool(priors)
         self._rng = np.random.default_rng(seed)
-        self._told = Told(space)
+        self._history = TrialHistory(space)
         self.batch_size = check_int("batch_size", batch_size)
         self._num_warmup = check_int("num_warmup", num_warmup)
         self._anywhere = check_int("candidates", candidates)
@@ -111,26 +111,26 @@ class BayesTuner(BaseTuner):
         return configs
 
     def _asked(self, n: int) -> list[Config]:
-        missing = self._num_warmup - len(self._told) - len(self._pending)
+        missing = self._num_warmup - len(self._history) - len(self._pending)
         if not self._experienced if missing > 0 else not self._differ:
             # Nothing to learn from, or nothing that differs.
-            return self._told.explored.configs(
-                self._told.explored.sample(min(n, missing) if missing > 0 else n, self._rng)
+            return self._history.visited.configs(
+                self._history.visited.sample(min(n, missing) if missing > 0 else n, self._rng)
             )
-        if not self._begun and not len(self._told):
+        if not self._begun and not len(self._history):
             # The first one at random is measured while the model gets ready.
             self._begun = True
             self._table.prepare()
-            return self._told.explored.configs(self._told.explored.sample(1, self._rng))
-        n = min(n, max(SMALLEST, len(self._told) // GROWTH))
+            return self._history.visited.configs(self._history.visited.sample(1, self._rng))
+        n = min(n, max(SMALLEST, len(self._history) // GROWTH))
         untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 else 0
         with one_thread():
             rows, scores = self._plan(n - untested)
         if len(rows) < n:
-            rows = np.concatenate([rows, self._told.explored.sample(n, self._rng)])
-            rows = rows[self._told.explored.fresh(rows, limit=n)]
-        configs = self._told.explored.configs(rows)
-        self._told.foresight.expect(configs[: len(scores)], scores)
+            rows = np.concatenate([rows, self._history.visited.sample(n, self._rng)])
+            rows = rows[self._history.visited.fresh(rows, limit=n)]
+        configs = self._history.visited.configs(rows)
+        self._history.predictions.expect(configs[: len(scores)], scores)
         return configs
 
     def wait(self) -> None:
@@ -138,14 +138,14 @@ class BayesTuner(BaseTuner):
 
     @property
     def _differ(self) -> bool:
-        return bool(np.ptp(targets(self._told.costs)) > 0) if len(self._told) else False
+        return bool(np.ptp(targets(self._history.costs)) > 0) if len(self._history) else False
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
         self._pending.difference_update(configs)
-        self._told.add(configs, results)
+        self._history.add(configs, results)
 
     def model_report(self) -> ModelReport | None:
-        return self._told.foresight.report()
+        return self._history.predictions.report()
 
     def score(self, configs: Sequence[Config]) -> Floats:
         """The scores of configurations, (n,), by the model that chose the last batch: the higher, the faster.
@@ -160,7 +160,7 @@ class BayesTuner(BaseTuner):
         """At most `n` new rows and the model's scores of them."""
         inputs, pool = self._prepared()
         process = self._learned(inputs)
-        rows = pool.around(self._told.rows, self._told.costs)
+        rows = pool.around(self._history.rows, self._history.costs)
         if not len(rows):
             return rows, np.empty(0)
         if len(rows) > SHORTLIST:
@@ -179,7 +179,7 @@ class BayesTuner(BaseTuner):
         if self._pool is None or self._inputs is None:
             program = self._table if self._table.program_columns is not None else None
             self._pool = CandidatePool(
-                self._told.explored,
+                self._history.visited,
                 self._rng,
                 anywhere=self._anywhere,
                 near=self._near,
@@ -192,12 +192,12 @@ class BayesTuner(BaseTuner):
         """The process, fitted on the trials that it remembers; its parameters only when there are a tenth more."""
         if self._process is None:
             self._process = GaussianProcess(inputs.groups, trends=inputs.trends)
-        best = np.argsort(self._told.costs, kind="stable")[: self._memory // 2]
-        others = np.setdiff1d(np.arange(len(self._told)), best)
+        best = np.argsort(self._history.costs, kind="stable")[: self._memory // 2]
+        others = np.setdiff1d(np.arange(len(self._history)), best)
         kept = np.sort(np.concatenate([best, others[-(self._memory - len(best)) :]]))
-        due = self._differ and len(self._told) >= 1.1 * self._tuned
+        due = self._differ and len(self._history) >= 1.1 * self._tuned
         self._process.fit(
-            inputs(self._told.rows[kept]), targets(self._told.costs[kept]), steps=TUNING_STEPS if due else 0
+            inputs(self._history.rows[kept]), targets(self._history.costs[kept]), steps=TUNING_STEPS if due else 0
         )
-        self._tuned = len(self._told) if due else self._tuned
+        self._tuned = len(self._history) if due else self._tuned
         return self._process

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pegbox.search.protocols import Floats
-from pegbox.tuners.visited import Digits, Explored, whole
+from pegbox.tuners.visited import Digits, VisitedSet, whole
 
 WHOLE = 8192
 """A space of so few configurations is looked at whole."""
@@ -19,17 +19,17 @@ class CandidatePool:
     at by a model that knew less. Relatives are neighbours, neighbours of these, and crossings of the best.
     """
 
-    def __init__(self, explored: Explored, rng: np.random.Generator, *, anywhere: int, near: int, begin: int) -> None:
-        self._explored, self._space, self._rng = explored, explored.space, rng
+    def __init__(self, visited: VisitedSet, rng: np.random.Generator, *, anywhere: int, near: int, begin: int) -> None:
+        self._visited, self._space, self._rng = visited, visited.space, rng
         self._anywhere, self._near = anywhere, near
         self._whole = whole(self._space, WHOLE)
         self.sample: Digits = self._space.sample(min(begin, anywhere), rng)
         """Some of the space at random."""
 
     def around(self, rows: Digits, costs: Floats) -> Digits:
-        """New candidates, none of them explored, no two the same, given what was measured."""
+        """New candidates, none of them visited, no two the same, given what was measured."""
         if self._whole is not None:
-            return self._whole[self._explored.fresh(self._whole)]
+            return self._whole[self._visited.fresh(self._whole)]
         found = self._fresh(np.concatenate([self._relatives(rows, costs), self.sample]))
         self._renew()
         return found
@@ -39,14 +39,14 @@ class CandidatePool:
         if self._whole is not None:
             return rows[:0]
         found = np.concatenate([but, self._space.neighbors(rows, self._rng)])
-        places = self._explored.fresh(found)
+        places = self._visited.fresh(found)
         return found[places[places >= len(but)]]
 
     def _fresh(self, rows: Digits) -> Digits:
-        return rows[self._explored.fresh(rows)]
+        return rows[self._visited.fresh(rows)]
 
     def _renew(self) -> None:
-        """Drop what is explored, and the oldest eighth when there are enough."""
+        """Drop what is visited, and the oldest eighth when there are enough."""
         wanted = min(2 * len(self.sample), self._anywhere)
         kept = self._fresh(self.sample)[: self._anywhere * 7 // 8]
         self.sample = np.concatenate([self._space.sample(wanted - len(kept), self._rng), kept])

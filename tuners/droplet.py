@@ -22,11 +22,11 @@ from pegbox.search.factory.base import BaseTuner
 from pegbox.search.protocols import Floats
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.steps import Steps
-from pegbox.tuners.visited import Digits, Explored, rows_of
+from pegbox.tuners.visited import Digits, VisitedSet, rows_of
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """A row of digits and what it cost: the median, and every repeat (none of a failed trial)."""
 
     row: Digits
@@ -58,40 +58,40 @@ class DropletTuner(BaseTuner):
         plane: int = 12,
     ) -> None:
         self._rng = np.random.default_rng(seed)
-        self._explored = Explored(space)
+        self._visited = VisitedSet(space)
         self._steps = Steps(space)
         self._pvalue = check_float("pvalue", pvalue, maximum=1.0)
         self._starts = check_int("starts", starts)
         self._reach = check_int("reach", reach, minimum=0)
         self._plane = check_int("plane", plane, minimum=0)
-        self._centre: Measured | None = None
-        self._arrived: list[Measured] = []
+        self._centre: Measurement | None = None
+        self._arrived: list[Measurement] = []
         self._waiting: Digits = np.empty((0, len(space.knobs)), dtype=np.int64)
         self._blocks = self._descents()
 
     def ask(self, n: int) -> list[Config]:
-        self._settle()
-        places = self._explored.fresh(self._waiting)
+        self._move()
+        places = self._visited.fresh(self._waiting)
         while not len(places):
             block = next(self._blocks, None)
             if block is None:
                 return []
             self._waiting = block
-            places = self._explored.fresh(block)
+            places = self._visited.fresh(block)
         asked, self._waiting = self._waiting[places[:n]], self._waiting[places[n:]]
-        return self._explored.configs(asked)
+        return self._visited.configs(asked)
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
         if not configs:
             return
         rows = rows_of(configs)
-        self._explored.add(rows)
+        self._visited.add(rows)
         self._arrived += [
-            Measured(row, result.cost, result.costs if isinstance(result, Ok) else ())
+            Measurement(row, result.cost, result.costs if isinstance(result, Ok) else ())
             for row, result in zip(rows, results, strict=True)
         ]
 
-    def _settle(self) -> None:
+    def _move(self) -> None:
         """Move to the fastest of what arrived, if it is better; what was waiting near the old place is dropped."""
         if self._centre is None:
             return
@@ -109,7 +109,7 @@ class DropletTuner(BaseTuner):
                 missing = self._starts - len(self._arrived)
                 if missing <= 0:
                     self._begin()
-                elif len(rows := self._explored.sample(missing, self._rng)):
+                elif len(rows := self._visited.sample(missing, self._rng)):
                     yield rows
                 else:
                     return
@@ -124,7 +124,7 @@ class DropletTuner(BaseTuner):
         self._arrived = []
 
 
-def faster(one: Measured, other: Measured, pvalue: float) -> bool:
+def faster(one: Measurement, other: Measurement, pvalue: float) -> bool:
     """Whether `one` is faster than `other`, and with repeats of both: whether that is unlikely to be chance."""
     if not one.cost < other.cost:
         return False

@@ -13,7 +13,7 @@ import numpy as np
 from pegbox.checks import check_choice
 from pegbox.errors import ArgumentError
 from pegbox.search.models.experience import Experience
-from pegbox.search.protocols import Features, FeatureSource, Opinion
+from pegbox.search.protocols import Features, FeatureSource, Prior
 from pegbox.space import ConfigSpace
 from pegbox.tuners.visited import Digits, Places, keys_of
 
@@ -26,7 +26,7 @@ class FeatureTable:
     """Features of rows of digits, each row computed once.
 
     `kind` is "knobs" (the space's own encoding), "program" (what `program` gives), or "both": the knobs, then the
-    program; without a `program` that is the knobs alone. `opinions` of the program's features are columns at the end,
+    program; without a `program` that is the knobs alone. `priors` of the program's features are columns at the end,
     where there are such features.
     """
 
@@ -35,7 +35,7 @@ class FeatureTable:
         space: ConfigSpace,
         program: FeatureSource | None = None,
         kind: str = "both",
-        opinions: Sequence[Opinion] = (),
+        priors: Sequence[Prior] = (),
     ) -> None:
         check_choice("features", kind, KINDS)
         if program is None and kind == "program":
@@ -56,24 +56,24 @@ class FeatureTable:
             self.program_columns = slice(width, width + len(program.names))
             self.program_names = program.names
             width += len(program.names)
-        self._opinions = tuple(opinions) if self.program_columns is not None else ()
-        self.opinion_columns = slice(width, width + len(self._opinions))
-        """Which columns are the opinions': standardised scores, the higher, the faster."""
-        width += len(self._opinions)
+        self._priors = tuple(priors) if self.program_columns is not None else ()
+        self.prior_columns = slice(width, width + len(self._priors))
+        """Which columns are the priors': standardised scores, the higher, the faster."""
+        width += len(self._priors)
         self._places: dict[bytes, int] = {}
         self._features: Features = np.empty((0, width), dtype=np.float32)
 
     def prepare(self) -> None:
-        """Begin in the background what the opinions have to learn first."""
-        for opinion in self._opinions:
-            if isinstance(opinion, Experience):
-                opinion.prepare()
+        """Begin in the background what the priors have to learn first."""
+        for prior in self._priors:
+            if isinstance(prior, Experience):
+                prior.prepare()
 
     def wait(self) -> None:
         """Return when nothing of that goes on any more."""
-        for opinion in self._opinions:
-            if isinstance(opinion, Experience):
-                opinion.wait()
+        for prior in self._priors:
+            if isinstance(prior, Experience):
+                prior.wait()
 
     def __len__(self) -> int:
         return len(self._places)
@@ -115,7 +115,7 @@ class FeatureTable:
 
     def _computed(self, rows: Digits) -> Features:
         features = np.concatenate([source(rows) for source in self._sources], axis=1)
-        if not self._opinions:
+        if not self._priors:
             return features
-        said = [opinion(features[:, self.program_columns]) for opinion in self._opinions]
+        said = [prior(features[:, self.program_columns]) for prior in self._priors]
         return np.concatenate([features, np.stack(said, axis=1).astype(np.float32)], axis=1)

@@ -18,7 +18,7 @@ from pegbox.measure.result import Result
 from pegbox.search.factory.base import BaseTuner
 from pegbox.search.protocols import Floats
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.visited import Digits, Explored, Places, rows_of
+from pegbox.tuners.visited import Digits, Places, VisitedSet, rows_of
 
 BREEDING_ROUNDS = 8
 """How often to breed again for children that were known already, before random ones take their places."""
@@ -48,7 +48,7 @@ class GATuner(BaseTuner):
     ) -> None:
         self._space = space
         self._rng = np.random.default_rng(seed)
-        self._explored = Explored(space)
+        self._visited = VisitedSet(space)
         self._population = check_int("population", population, minimum=2)
         half = self._population // 2
         self._elite_size = half if elite is None else check_int("elite", elite, minimum=0)
@@ -65,14 +65,14 @@ class GATuner(BaseTuner):
         grown_up = len(self._recent) == self._population and len(parents) >= 2
         children = self._breed(n, parents) if grown_up else np.empty((0, len(self._space.knobs)), dtype=np.int64)
         if len(children) < n:
-            rows = np.concatenate([children, self._explored.sample(n, self._rng)])
-            children = rows[self._explored.fresh(rows, limit=n)]
-        return self._explored.configs(children)
+            rows = np.concatenate([children, self._visited.sample(n, self._rng)])
+            children = rows[self._visited.fresh(rows, limit=n)]
+        return self._visited.configs(children)
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
         if not configs:
             return
-        self._explored.add(rows_of(configs))
+        self._visited.add(rows_of(configs))
         measured = [(result.cost, config) for config, result in zip(configs, results, strict=True)]
         self._recent.extend(measured)
         alive = [(cost, config) for cost, config in measured if np.isfinite(cost)]
@@ -90,7 +90,7 @@ class GATuner(BaseTuner):
         children = rows[:0]
         for _ in range(BREEDING_ROUNDS):
             children = np.concatenate([children, self._children(n, rows, costs)])
-            children = children[self._explored.fresh(children, limit=n)]
+            children = children[self._visited.fresh(children, limit=n)]
             if len(children) == n:
                 break
         return children

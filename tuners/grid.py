@@ -8,7 +8,7 @@ from itertools import islice
 from pegbox.measure.result import Result
 from pegbox.search.factory.base import BaseTuner
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.visited import Explored, rows_of
+from pegbox.tuners.visited import VisitedSet, rows_of
 
 
 class GridTuner(BaseTuner):
@@ -18,13 +18,13 @@ class GridTuner(BaseTuner):
     """
 
     def __init__(self, space: ConfigSpace, *, seed: int = 0) -> None:
-        self._explored = Explored(space)
+        self._visited = VisitedSet(space)
         self._walk = iter(space.iterate())
 
     def ask(self, n: int) -> list[Config]:
-        fresh = (config for config in self._walk if config not in self._explored)
+        fresh = (config for config in self._walk if config not in self._visited)
         return list(islice(fresh, n))
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
         if configs:
-            self._explored.add(rows_of(configs))
+            self._visited.add(rows_of(configs))

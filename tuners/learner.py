@@ -11,7 +11,7 @@ from pegbox.errors import ArgumentError
 from pegbox.search.factory.create import make_cost_model
 from pegbox.search.models.experience import Experience, checked_scores, spread
 from pegbox.search.models.report import pairs_in_order
-from pegbox.search.protocols import CostModel, Features, Floats, Opinion, Transfer
+from pegbox.search.protocols import CostModel, Features, Floats, Prior, Transfer
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.visited import Digits
 
@@ -20,7 +20,7 @@ class Learner:
     """Scores configurations; the higher, the faster.
 
     `model` is the name of a cost model with its options, or one already made. With `transfer`, a second one is fitted
-    on those measurements; where there is none, the opinions in the table take its place. Their scores are all there is
+    on those measurements; where there is none, the priors in the table take its place. Their scores are all there is
     until `fit` is called. After that they count as much as `weight` trials of one's own would if they ranked the trials
     that there are without fault, less where they do not, and nothing where they say no more than chance.
     """
@@ -37,14 +37,14 @@ class Learner:
     ) -> None:
         self._table = table
         self._weight = weight
-        self._prior: Opinion | None = None
+        self._prior: Prior | None = None
         if transfer:
             again = make_cost_model(model, seed=seed, options=options) if isinstance(model, str) else model
             known, columns = experience_of(transfer, copy.deepcopy(again), table), table.program_columns
             self._prior = lambda features: known(features[:, columns])
-        elif table.opinion_columns.start < table.opinion_columns.stop:
-            opinions = table.opinion_columns
-            self._prior = lambda features: features[:, opinions].mean(axis=1, dtype=np.float64)
+        elif table.prior_columns.start < table.prior_columns.stop:
+            priors = table.prior_columns
+            self._prior = lambda features: features[:, priors].mean(axis=1, dtype=np.float64)
         self._model = make_cost_model(model, seed=seed, options=options)
         self.fitted = False
         """Whether it has learned from trials of its own."""

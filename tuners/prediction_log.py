@@ -24,8 +24,8 @@ class _State:
     costs: list[float] = field(default_factory=list)
 
 
-class Foresight:
-    """Keeps the scores of what is about to be measured, and compares those that one state of the model gave."""
+class PredictionLog:
+    """The scores of what is about to be measured, compared with the costs, for each state of the model apart."""
 
     def __init__(self) -> None:
         self._judge = ModelJudge()

@@ -12,7 +12,7 @@ import numpy as np
 from pegbox.measure.result import Result
 from pegbox.search.factory.base import BaseTuner
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.visited import Explored, rows_of
+from pegbox.tuners.visited import VisitedSet, rows_of
 
 
 class RandomTuner(BaseTuner):
@@ -20,11 +20,11 @@ class RandomTuner(BaseTuner):
 
     def __init__(self, space: ConfigSpace, *, seed: int = 0) -> None:
         self._rng = np.random.default_rng(seed)
-        self._explored = Explored(space)
+        self._visited = VisitedSet(space)
 
     def ask(self, n: int) -> list[Config]:
-        return self._explored.configs(self._explored.sample(n, self._rng))
+        return self._visited.configs(self._visited.sample(n, self._rng))
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
         if configs:
-            self._explored.add(rows_of(configs))
+            self._visited.add(rows_of(configs))

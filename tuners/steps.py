@@ -100,5 +100,5 @@ class Steps:
         rows = np.array(moved, dtype=np.int64).reshape(len(moved), len(row))
         rows = self._space.canonical(rows)
         rows = rows[self._space.is_valid(rows)]
-        elsewhere: Digits = rows[(rows != row).any(axis=1)]
-        return elsewhere
+        others: Digits = rows[(rows != row).any(axis=1)]
+        return others

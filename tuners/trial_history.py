@@ -1,4 +1,4 @@
-"""What a tuner with a model keeps of its trials."""
+"""The trials that a tuner with a model was told of."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 from pegbox.measure.result import Result
 from pegbox.search.protocols import Floats
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.prediction_log import Foresight
-from pegbox.tuners.visited import Digits, Explored, rows_of
+from pegbox.tuners.prediction_log import PredictionLog
+from pegbox.tuners.visited import Digits, VisitedSet, rows_of
 
 
-class Told:
+class TrialHistory:
     """The `rows` (n, knobs) that were measured and their `costs` (n,), in the order of telling.
 
-    `explored` knows them, and what was proposed; `foresight` compares them with what a model had said.
+    `visited` holds them and what was proposed; `predictions` compares them with what a model had said.
     """
 
     def __init__(self, space: ConfigSpace) -> None:
-        self.explored = Explored(space)
-        self.foresight = Foresight()
+        self.visited = VisitedSet(space)
+        self.predictions = PredictionLog()
         self.rows: Digits = np.empty((0, len(space.knobs)), dtype=np.int64)
         self.costs: Floats = np.empty(0)
 
@@ -33,7 +33,7 @@ class Told:
         if not configs:
             return
         rows = rows_of(configs)
-        self.explored.add(rows)
-        self.foresight.learn(configs, results)
+        self.visited.add(rows)
+        self.predictions.learn(configs, results)
         self.rows = np.concatenate([self.rows, rows])
         self.costs = np.concatenate([self.costs, [result.cost for result in results]])

@@ -1,4 +1,4 @@
-"""Remembering what was proposed or told, so that no configuration comes twice.
+"""The set of configurations that were proposed or told, so that none comes twice.
 
 Rows of digits are compared as bytes: a space may have more points than a 64-bit index can number.
 """
@@ -19,7 +19,7 @@ Places: TypeAlias = npt.NDArray[np.intp]
 """Indices of rows."""
 
 
-class Explored:
+class VisitedSet:
     """The configurations of a space that are no longer new."""
 
     def __init__(self, space: ConfigSpace) -> None:
@@ -52,7 +52,7 @@ class Explored:
         """`n` random new rows; fewer only when the space has no more.
 
         A few spare rows nearly always do. In a space that is nearly used up, sampling as many distinct rows as are
-        explored and `n` more must contain `n` new ones, if there are any: no loop, and no hanging.
+        visited and `n` more must contain `n` new ones, if there are any: no loop, and no hanging.
         """
         rows = self.space.sample(2 * n + 8, rng)
         places = self.fresh(rows, limit=n)
@@ -62,7 +62,7 @@ class Explored:
         return rows[places]
 
     def configs(self, rows: Digits) -> list[Config]:
-        """The rows as configurations, marked as explored."""
+        """The rows as configurations, marked as visited."""
         self.add(rows)
         return [self.space.config(row.tolist()) for row in rows]
 

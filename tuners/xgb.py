@@ -15,13 +15,13 @@ from pegbox.checks import check_float, check_int
 from pegbox.measure.result import Result
 from pegbox.search.factory.base import BaseTuner
 from pegbox.search.models.report import ModelReport
-from pegbox.search.protocols import CostModel, FeatureSource, Floats, Opinion, Transfer
+from pegbox.search.protocols import CostModel, FeatureSource, Floats, Prior, Transfer
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.annealing import Annealing
 from pegbox.tuners.batches import pick_diverse
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learner import Learner
-from pegbox.tuners.trial_history import Told
+from pegbox.tuners.trial_history import TrialHistory
 from pegbox.tuners.visited import Digits, rows_of, whole
 
 SHORTLIST = 8
@@ -56,7 +56,7 @@ class XGBTuner(BaseTuner):
         seed: int = 0,
         program: FeatureSource | None = None,
         transfer: Sequence[Transfer] = (),
-        experience: Opinion | None = None,
+        experience: Prior | None = None,
         use_experience: bool = True,
         plan_size: int = 12,
         num_warmup: int = 8,
@@ -72,7 +72,7 @@ class XGBTuner(BaseTuner):
     ) -> None:
         self._space = space
         self._rng = np.random.default_rng(seed)
-        self._told = Told(space)
+        self._history = TrialHistory(space)
         self.batch_size = check_int("plan_size", plan_size)
         self._num_warmup = check_int("num_warmup", num_warmup, minimum=2)
         self._chains = check_int("sa_chains", sa_chains)
@@ -89,7 +89,7 @@ class XGBTuner(BaseTuner):
         )
         self._plan: list[Config] = []
         self._all = whole(space, WHOLE)
-        self._ends: Digits = self._told.rows
+        self._ends: Digits = self._history.rows
 
     def ask(self, n: int) -> list[Config]:
         if not self._plan:
@@ -98,14 +98,14 @@ class XGBTuner(BaseTuner):
         return proposed
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
-        self._told.add(configs, results)
-        # Told through history in the meantime: no longer new.
+        self._history.add(configs, results)
+        # TrialHistory through history in the meantime: no longer new.
         told = set(configs)
         self._plan = [config for config in self._plan if config not in told]
 
     def model_report(self) -> ModelReport | None:
         """How the model's scores agree with what was measured afterwards; None before the first plan of its making."""
-        return self._told.foresight.report()
+        return self._history.predictions.report()
 
     def score(self, configs: Sequence[Config]) -> Floats:
         """The scores of configurations, (n,), by the model that made the last plan: the higher, the faster.
@@ -115,18 +115,18 @@ class XGBTuner(BaseTuner):
         return self._learner.score(rows_of(configs))
 
     def _make_plan(self, n: int) -> list[Config]:
-        missing = self._num_warmup - len(self._told)
+        missing = self._num_warmup - len(self._history)
         # Where nothing ran so far, a model could only learn that everything fails alike.
-        if missing <= 0 and np.isfinite(self._told.costs).any():
-            self._learner.fit(self._told.rows, self._told.costs)
+        if missing <= 0 and np.isfinite(self._history.costs).any():
+            self._learner.fit(self._history.rows, self._history.costs)
         elif not self._learner.ready:
             # Uniformly random: a first batch spread as far apart as can be was tried and is worse, because the
             # farthest points of a space are its corners, and the corners of split knobs are bad schedules.
-            return self._told.explored.configs(self._told.explored.sample(max(n, missing), self._rng))
+            return self._history.visited.configs(self._history.visited.sample(max(n, missing), self._rng))
         rows = self._planned(self.batch_size)
-        plan = self._told.explored.configs(rows)
+        plan = self._history.visited.configs(rows)
         if plan:
-            self._told.foresight.expect(plan, self._learner.score(rows))
+            self._history.predictions.expect(plan, self._learner.score(rows))
         return plan
 
     def _planned(self, n: int) -> Digits:
@@ -136,29 +136,29 @@ class XGBTuner(BaseTuner):
         epsilon = self._epsilon if self._learner.fitted else max(self._epsilon, UNTESTED)
         greedy = n - int(self._rng.binomial(n, epsilon))
         chosen = rows[pick_diverse(rows, scores, greedy, weight=self._diversity)]
-        spare = self._told.explored.sample(n, self._rng)
+        spare = self._history.visited.sample(n, self._rng)
         plan = np.concatenate([chosen, spare])
-        return plan[self._told.explored.fresh(plan, limit=n)]
+        return plan[self._history.visited.fresh(plan, limit=n)]
 
     def _candidates(self, n: int) -> tuple[Digits, Floats]:
         """The `n` best-scored new rows that were found, each once, the best first."""
         if self._all is not None:
             rows, scores = self._all, self._learner.score(self._all)
         else:
-            visited = self._annealing.maximise(self._learner.score, self._starts(), self._space, self._rng)
-            rows, scores = visited.rows, visited.scores
-            self._ends = self._rng.permutation(visited.ends)
+            found = self._annealing.maximise(self._learner.score, self._starts(), self._space, self._rng)
+            rows, scores = found.rows, found.scores
+            self._ends = self._rng.permutation(found.ends)
         order = np.argsort(-scores, kind="stable")
-        best = order[self._told.explored.fresh(rows[order], limit=n)]
+        best = order[self._history.visited.fresh(rows[order], limit=n)]
         return rows[best], scores[best]
 
     def _starts(self) -> Digits:
         """Half the chains start around the best measured, the better the more of them; a quarter go on from where
         the last search ended; the others start anywhere."""
-        order = np.argsort(self._told.costs, kind="stable")[: math.ceil(self._chains / 8)]
-        order = order[np.isfinite(self._told.costs[order])]
+        order = np.argsort(self._history.costs, kind="stable")[: math.ceil(self._chains / 8)]
+        order = order[np.isfinite(self._history.costs[order])]
         places = self._rng.geometric(0.2, self._chains // 2) - 1
-        near = self._told.rows[order[np.minimum(places, len(order) - 1)]] if len(order) else self._told.rows[:0]
+        near = self._history.rows[order[np.minimum(places, len(order) - 1)]] if len(order) else self._history.rows[:0]
         further = self._ends[: self._chains // 4]
         anywhere = self._space.sample(self._chains - len(near) - len(further), self._rng)
         return np.concatenate([near, further, anywhere])

@@ -39,7 +39,7 @@ from pegbox.search.factory.create import declared, make_tuner
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.loop.tuning import run as search
-from pegbox.search.loop.validation import sound
+from pegbox.search.loop.validation import validated
 from pegbox.search.models.experience import shipped_experience
 from pegbox.search.protocols import FeatureSource, Lookup, SearchTask, Tuner
 
@@ -227,7 +227,7 @@ class _Experiment:
             return
         with testbed.open() as opened:
             results = opened.remeasure(distinct)
-        costs = {config: sound(result).cost for config, result in zip(distinct, results, strict=True)}
+        costs = {config: validated(result).cost for config, result in zip(distinct, results, strict=True)}
         places = [place for place, run in enumerate(self.runs) if run.task == testbed.info.name]
         for place, config in zip(places, winners, strict=True):
             if config is not None:

@@ -10,5 +10,6 @@ BUILTIN_PLUGINS: dict[str, str] = {
     "pegbox.tuners": "pegbox.tuners.plugin",
     "pegbox.templates": "pegbox.templates.plugin",
     "pegbox.runners": "pegbox.plugins.runners.plugin",
+    "pegbox.kernel_tuner": "pegbox.plugins.kernel_tuner.plugin",
     "pegbox.cli": "pegbox.plugins.cli.plugin",
 }

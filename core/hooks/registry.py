@@ -17,7 +17,7 @@ from pegbox.hooks.refs import import_file, import_ref, is_module_ref, split_file
 
 
 class Registry:
-    """Names of tuners, cost models, runners, templates and commands, from plugins and from this process."""
+    """Names of tuners, cost models, runners, templates, readers and commands, from plugins and from this process."""
 
     def __init__(self, *, loader: Callable[[NameTable], PluginLoader] = PluginLoader) -> None:
         self._table = NameTable()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
     from pegbox.measure import RunnerFactory
+    from pegbox.records.reader import ResultsReader
     from pegbox.search import CostModel, Tuner
 
 PROJECT = "pegbox"
@@ -75,6 +76,17 @@ def pegbox_register_templates() -> Mapping[str, Callable[..., Any] | str]:
 
 
 @hookspec
+def pegbox_register_results_readers() -> Mapping[str, Callable[[], ResultsReader] | str]:
+    """Readers of other tools' results by name. Called once per process, when any name is first looked up or listed.
+
+    The object is a factory without arguments. When a recorded space is opened from a file that is not called .jsonl,
+    the readers are asked whether they accept it, and the first that does reads it
+    (`pegbox.records.reader.ResultsReader`).
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def pegbox_register_cli_commands() -> Mapping[str, Callable[[ArgumentParser], None] | str]:
     """Subcommands of `pegbox` by name. Called when the command line starts, and by `pegbox plugins`.
 
@@ -91,5 +103,6 @@ HOOK_OF_KIND: dict[str, str] = {
     "cost_model": "pegbox_register_cost_models",
     "runner": "pegbox_register_runners",
     "template": "pegbox_register_templates",
+    "results_reader": "pegbox_register_results_readers",
     "cli_command": "pegbox_register_cli_commands",
 }

@@ -24,8 +24,7 @@ def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
         task: take only records of this task; raises `RecordError` when they are from another space or target.
     """
     kept = list(records) if task is None else matching(records, task)
-    finals = [place for place, record in enumerate(kept) if record.remeasured]
-    last = finals[-1] if finals else -1
+    last = max((place for place, record in enumerate(kept) if record.remeasured), default=-1)
     places = {id(record): place for place, record in enumerate(kept)}
     ok = [record for record in latest(kept) if record.result.ok]
     standing = [record for record in ok if record.remeasured or places[id(record)] > last]

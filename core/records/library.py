@@ -11,10 +11,9 @@ from typing import Any
 from pegbox.checks import check_list, check_path
 from pegbox.errors import PegboxError, RecordError, SpaceError
 from pegbox.records.journal import Journal
+from pegbox.records.reader import ResultsReader, reader_of
 from pegbox.records.record import Record, plain
 from pegbox.records.recorded import RecordedSpace, latest_results
-from pegbox.records.t4 import read_results
-from pegbox.records.t4_files import is_foreign
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
 from pegbox.task.template import registered_template
@@ -39,8 +38,8 @@ def recorded_space(
 ) -> RecordedSpace:
     """A recorded space from a file of records (.jsonl, also packed as .gz or .xz) or by the name of one that ships.
 
-    Each configuration has its latest result: what was measured again counts. Results of Kernel Tuner (T4 and cache
-    files) and KTT are read, too; see `pegbox.records.t4`.
+    Each configuration has its latest result: what was measured again counts. Results of other tools are read by
+    plugins; the built-in one reads those of Kernel Tuner (T4 and cache files) and KTT.
 
     Args:
         task: what the records should be of; by default the template that they name, at their arguments.
@@ -56,8 +55,8 @@ def recorded_space(
         args = check_list("args", args, "the template's arguments as a list or tuple", error=RecordError)
     path = find_source(source)
     chosen = {"args": args, "host": host, "target": target}
-    if is_foreign(path):
-        return _foreign(path, task, chosen, objective)
+    if (reader := reader_of(path)) is not None:
+        return _other_tool(reader, path, task, chosen, objective)
     if objective is not None:
         raise RecordError(
             f"objective={objective!r}: {str(path)!r} holds records of pegbox, whose objective is the time"
@@ -83,7 +82,9 @@ def recorded_space(
     )
 
 
-def _foreign(path: Path, task: Task | None, chosen: Mapping[str, Any], objective: str | None) -> RecordedSpace:
+def _other_tool(
+    reader: ResultsReader, path: Path, task: Task | None, chosen: Mapping[str, Any], objective: str | None
+) -> RecordedSpace:
     """Results of another tool: one space, of no template, measured in one place."""
     if task is not None:
         raise RecordError(
@@ -92,7 +93,7 @@ def _foreign(path: Path, task: Task | None, chosen: Mapping[str, Any], objective
         )
     if given := {name: value for name, value in chosen.items() if value is not None}:
         raise RecordError(f"{str(path)!r} holds results of another tool, one space: leave {', '.join(given)} out")
-    return read_results(path, objective=objective)
+    return reader.read(path, objective=objective)
 
 
 def choose_records(

@@ -15,8 +15,8 @@ from pegbox.errors import ArgumentError, TuningError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.search.factory.create import make_tuner, tuner_label
 from pegbox.search.loop.outcome import BestTrial, Trial, TuneResult, gflops_of
-from pegbox.search.loop.proposals import Broke, Proposer, first_fault
-from pegbox.search.models.inputs import handed
+from pegbox.search.loop.proposals import Proposer, SearchFailure, first_fault
+from pegbox.search.models.inputs import tuner_inputs
 from pegbox.search.models.report import ModelReport
 from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
 from pegbox.space import Config, ConfigSpace
@@ -50,7 +50,7 @@ def create_tuner(
         )
     check_int("seed", seed, minimum=0)
     space.sample(1, np.random.default_rng(0))
-    given = handed(tuner, over, transfer)
+    given = tuner_inputs(tuner, over, transfer)
     made = make_tuner(tuner, space, seed=seed, options=options, **given)
     return AskTell(
         made,
@@ -93,7 +93,7 @@ class AskTell:
         before = set(self._proposer.dropped)
         try:
             return self._proposer.ask(n)
-        except Broke as error:
+        except SearchFailure as error:
             raise self._broken(error) from (error.__cause__ or error)
         finally:
             for reason in sorted(set(self._proposer.dropped) - before):
@@ -120,7 +120,7 @@ class AskTell:
         latest = dict(zip(told, results, strict=True))
         try:
             self._proposer.tell(list(latest), list(latest.values()))
-        except Broke as error:
+        except SearchFailure as error:
             raise self._broken(error) from (error.__cause__ or error)
 
     @property
@@ -134,7 +134,7 @@ class AskTell:
         """How good the tuner's model was on what it had not seen; None where there is none, or no test of it yet."""
         try:
             return self._proposer.model_report()
-        except Broke as error:
+        except SearchFailure as error:
             raise self._broken(error) from (error.__cause__ or error)
 
     def __repr__(self) -> str:
@@ -147,7 +147,7 @@ class AskTell:
         latest = {trial.config: trial for trial in self.trials}
         return min((trial for trial in latest.values() if trial.ok), key=lambda trial: trial.cost, default=None)
 
-    def _broken(self, error: Broke) -> TuningError:
+    def _broken(self, error: SearchFailure) -> TuningError:
         best = self._best()
         winner = None
         if best is not None and isinstance(best.result, Ok):

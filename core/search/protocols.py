@@ -74,8 +74,8 @@ class Transfer:
     weight: float = 1.0
 
 
-Opinion: TypeAlias = Callable[[Features], Floats]
-"""Scores programs by their features, (n, d), before anything was measured: (n,), the higher, the faster."""
+Prior: TypeAlias = Callable[[Features], Floats]
+"""Scores programs by their features, (n, d), before anything is measured: (n,), the higher, the faster."""
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""Fair samples: every valid configuration is as likely as any other.
+"""Uniform samples: every valid configuration is as likely as any other.
 
 `space.sample` draws digits, so that a configuration in which knobs do not exist comes as often as there are digits
 which mean it. Tuners may like that; a sample that stands for its space must not have it.
@@ -23,7 +23,7 @@ _DRY_BATCHES = 64
 """So many batches in a row without a new configuration end the drawing."""
 
 
-def fair_order(space: ConfigSpace, seed: int) -> Iterator[Digits]:
+def uniform_order(space: ConfigSpace, seed: int) -> Iterator[Digits]:
     """All valid configurations in a random order, in blocks; of a large space, distinct ones until they get rare.
 
     The order depends on the space and the seed alone, so that whoever goes through it again finds the same beginning.
@@ -44,8 +44,8 @@ def _drawn(space: ConfigSpace, rng: np.random.Generator) -> Iterator[Digits]:
     dry = 0
     while dry < _DRY_BATCHES:
         rows = np.ascontiguousarray(draw(space.structure, _BATCH, rng))
-        fair = rng.random(len(rows)) * _digits_meaning(space, rows) < 1.0
-        found = {row.tobytes(): row for row in rows[fair]}
+        accepted = rng.random(len(rows)) * _digits_meaning(space, rows) < 1.0
+        found = {row.tobytes(): row for row in rows[accepted]}
         fresh = [row for key, row in found.items() if key not in seen]
         seen.update(found)
         dry = 0 if fresh else dry + 1

@@ -1,4 +1,4 @@
-"""`pegbox sweep`: record a whole space, or a fair sample of it."""
+"""`pegbox sweep`: record a whole space, or a uniform sample of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ and the fastest are measured again at the end. Ctrl-C stops the sweep and keeps 
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Measure a whole space or a fair sample of it, for searches to be simulated on"""
+    """Measure a whole space or a uniform sample of it, for searches to be simulated on"""
     parser.epilog = _EPILOG
     add_task_arguments(parser)
     plan = parser.add_argument_group("sweep")

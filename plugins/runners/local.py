@@ -66,7 +66,7 @@ class LocalRunner:
         with self._busy:
             self._given_up = False
             threads = max(program.num_threads for program in programs)
-            worker = self._sound_worker(silent=True)
+            worker = self._living_worker(silent=True)
             self._served += len(programs)
             timeout = self._timing.timeout * len(programs) + _OVERHEAD_SECONDS
             cores = self._cores.running(threads)
@@ -95,7 +95,7 @@ class LocalRunner:
             self._folder.cleanup()
 
     def _attempt(self, program: CompiledProgram, best: float) -> Result:
-        worker = self._sound_worker(silent=self._cores.silent(program.num_threads))
+        worker = self._living_worker(silent=self._cores.silent(program.num_threads))
         self._served += 1
         cores = self._cores.running(program.num_threads)
         timeout = self._timing.timeout + _OVERHEAD_SECONDS
@@ -129,7 +129,7 @@ class LocalRunner:
             + f", and all calls of a trial {self._timing.timeout:.3g} s",
         )
 
-    def _sound_worker(self, *, silent: bool) -> Worker:
+    def _living_worker(self, *, silent: bool) -> Worker:
         """A living worker; with `silent`, one beside which nothing is starting up either."""
         if not self._worker.alive:
             self._replace()

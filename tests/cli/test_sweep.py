@@ -11,7 +11,7 @@ import pytest
 import pegbox as pb
 from pegbox.measure import Failed, FailureKind, Ok, Result
 from pegbox.records import Journal
-from pegbox.search.sweep import sweep as sweep_module
+from pegbox.search import problem
 from pegbox.space import Config
 
 TEMPLATE = str(Path(__file__).parents[1] / "helpers" / "task_templates.py") + ":rows"
@@ -48,7 +48,7 @@ class Machine:
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> type[Machine]:
     monkeypatch.setattr(Machine, "fails", False)
-    monkeypatch.setattr(sweep_module, "LocalMeasurer", Machine)
+    monkeypatch.setattr(problem, "LocalMeasurer", Machine)
     return Machine
 
 

@@ -165,6 +165,7 @@ def test_built_ins_load_without_a_problem_and_bring_the_promised_names() -> None
     assert "xgboost" in table.names("cost_model")
     assert "local" in table.names("runner")
     assert {"matmul", "batch_matmul"} <= set(table.names("template"))
+    assert table.names("results_reader") == ["kernel_tuner"]
     assert {"tune", "best", "show", "build", "templates", "plugins"} <= set(table.names("cli_command"))
 
 

@@ -18,9 +18,9 @@ import pegbox as pb
 from pegbox.errors import PegboxError, RecordError
 from pegbox.measure import Failed, FailureKind, Ok
 from pegbox.plugins.cli import history
+from pegbox.plugins.kernel_tuner.reader import KernelTunerReader
 from pegbox.records import History, Journal, Record, best, best_of_each
 from pegbox.records.history import load_history
-from pegbox.records.t4 import read_results
 from pegbox.search.models.inputs import load_transfer
 
 TEMPLATES = str(Path(__file__).parents[1] / "helpers" / "task_templates.py")
@@ -206,7 +206,7 @@ KTT = {
 def test_damaged_results_of_other_tools_are_read_or_refused(tmp_path: Path, objective: str | None, text: str) -> None:
     path = tmp_path / "results.json"
     path.write_bytes(text.encode(errors="surrogatepass"))
-    check(lambda: str(read_results(path, objective=objective)), path)
+    check(lambda: str(KernelTunerReader().read(path, objective=objective)), path)
     check(lambda: str(pb.recorded_space(path, objective=objective).best_cost), path)
 
 
@@ -215,4 +215,4 @@ def test_damaged_results_of_other_tools_are_read_or_refused(tmp_path: Path, obje
 def test_damaged_metadata_beside_results_does_no_harm(tmp_path: Path, text: str) -> None:
     (tmp_path / "A100_T4.json").write_text(json.dumps(T4))
     (tmp_path / "A100-metadata.json").write_bytes(text.encode(errors="surrogatepass"))
-    assert len(read_results(tmp_path / "A100_T4.json")) == 2
+    assert len(KernelTunerReader().read(tmp_path / "A100_T4.json")) == 2

@@ -76,7 +76,7 @@ def test_recorded_seconds_pass_on_a_virtual_clock(recorded: RecordedSpace) -> No
     result = pb.tune(recorded, tuner="random", trials=30, progress=False)
     assert 30 * (COMPILE + RUN) <= result.phases["measure"] < 30 * (COMPILE + RUN) + 20
     # What is measured again at the end is not compiled again.
-    assert len(result.finals) * RUN <= result.phases["remeasure"] < len(result.finals) * RUN + 20
+    assert len(result.finalists) * RUN <= result.phases["remeasure"] < len(result.finalists) * RUN + 20
     assert sum(result.phases.values()) == pytest.approx(result.elapsed, rel=0.05)
     assert result.trials_per_second < 0.25
     assert [trial.elapsed for trial in result.trials] == sorted(trial.elapsed for trial in result.trials)

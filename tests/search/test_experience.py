@@ -19,7 +19,7 @@ from pegbox.search.models.experience import (
     OTHER_VECTORS,
     SAME_VECTORS,
     Experience,
-    Shipped,
+    ShippedSource,
     affinity,
     ranked,
     shape_key,
@@ -214,7 +214,10 @@ def test_results_of_other_tools_have_no_programs() -> None:
 
 def test_what_is_written_is_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "experience.npz"
-    sources = [Shipped("k1", "llvm -mcpu=znver3", source("one")), Shipped("k2", "llvm", source("two", rows=7))]
+    sources = [
+        ShippedSource("k1", "llvm -mcpu=znver3", source("one")),
+        ShippedSource("k2", "llvm", source("two", rows=7)),
+    ]
     write_experience(file, ("a", "b", "c"), sources)
     monkeypatch.setattr(experience, "FILE", file)
     found = experience.shipped_sources.__wrapped__()

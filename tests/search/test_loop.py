@@ -257,7 +257,9 @@ def test_the_winner_is_the_best_of_the_few_measured_again() -> None:
     assert measurer.again == [1, 2, 3, 4]
     assert result.best is not None
     assert (result.best.config.index, result.best.cost, result.best.remeasured) == (3, 0.101, True)
-    assert [trial.number for trial in result.finals] == [1, 2, 3, 4]
+    assert [trial.number for trial in result.finalists] == [1, 2, 3, 4]
+    with pytest.warns(DeprecationWarning, match="called finalists"):
+        assert result.finals == result.finalists
 
 
 def test_what_noise_cannot_explain_is_not_measured_again() -> None:
@@ -583,4 +585,4 @@ def test_a_dropped_trial_is_no_finalist() -> None:
                 yield config, Ok((1.0 + config.index / 1000,), partial=config.index != 7)
 
     result = run(ListTuner(small_space()), Dropping(by_index), trials=10)
-    assert [trial.config.index for trial in result.finals] == [7]
+    assert [trial.config.index for trial in result.finalists] == [7]

@@ -9,7 +9,7 @@ import pytest
 from pegbox.errors import TuningError
 from pegbox.measure.result import Result
 from pegbox.search import ModelReport, TuneResult, run
-from pegbox.search.loop.proposals import MAX_STALE_ASKS, REPEATED, SURPLUS, Broke, Proposer, first_fault
+from pegbox.search.loop.proposals import MAX_STALE_ASKS, REPEATED, SURPLUS, Proposer, SearchFailure, first_fault
 from pegbox.search.testing import ArtificialMeasurer, constrained_space, matmul_space, result_of, small_space
 from pegbox.space import Config, ConfigSpace, ListedSpace
 
@@ -105,7 +105,9 @@ def test_what_was_asked_for_and_not_told_yet_is_not_handed_out_again() -> None:
 def test_a_tuner_that_only_repeats_what_it_was_asked_for_is_broken() -> None:
     proposer = Proposer(Scripted(*[ALL[:2]] * 20), "mine", space=SPACE)
     proposer.ask(2)
-    with pytest.raises(Broke, match=rf"'mine' proposed only .* {MAX_STALE_ASKS} times in a row .the last: #0 tile"):
+    with pytest.raises(
+        SearchFailure, match=rf"'mine' proposed only .* {MAX_STALE_ASKS} times in a row .the last: #0 tile"
+    ):
         proposer.ask(2)
 
 

@@ -14,11 +14,12 @@ import pegbox as pb
 from pegbox.errors import ArgumentError, RecordError, SpaceError, TuningError
 from pegbox.measure import Failed, FailureKind, Ok, Result
 from pegbox.records import Journal
+from pegbox.search import problem
 from pegbox.search.loop.display import LineProgress
 from pegbox.search.sweep import remeasure
 from pegbox.search.sweep import sweep as sweep_module
 from pegbox.search.sweep.progress import Sweep
-from pegbox.search.sweep.remeasure import Again, Settling, repeat
+from pegbox.search.sweep.remeasure import Convergence, Remeasurement, repeat
 from pegbox.space import Config
 
 TEMPLATES = str(Path(__file__).parents[1] / "helpers" / "task_templates.py")
@@ -69,7 +70,7 @@ class Noisy:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Noisy:
     made = Noisy()
-    monkeypatch.setattr(sweep_module, "LocalMeasurer", lambda task, **options: made)
+    monkeypatch.setattr(problem, "LocalMeasurer", lambda task, **options: made)
     return made
 
 
@@ -119,7 +120,7 @@ def test_those_measured_again_take_turns_in_changing_company(task: Any, tmp_path
 def test_a_sweep_goes_on_where_it_was_stopped(task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "s.jsonl"
     for machine in (whole := Noisy(), first := Noisy(stop_after=30), second := Noisy()):
-        monkeypatch.setattr(sweep_module, "LocalMeasurer", lambda task, machine=machine, **options: machine)
+        monkeypatch.setattr(problem, "LocalMeasurer", lambda task, machine=machine, **options: machine)
         records = tmp_path / "whole.jsonl" if machine is whole else file
         result = pb.sweep(task, records=records, configs=80, progress=False)
         if machine is first:
@@ -155,7 +156,7 @@ def test_a_random_search_counts_as_part_of_the_sample(task: Any, tmp_path: Path,
 def test_what_a_tuner_chose_is_no_sample(task: Any, tmp_path: Path, machine: Noisy) -> None:
     file = tmp_path / "s.jsonl"
     Journal(file).append(pb.records.Record.of(task, task.space.get(0), Ok((1.0,)), tuner="xgb:plan_size=32"))
-    with pytest.raises(RecordError, match=r"s\.jsonl.*'xgb' chose: they are no fair sample"):
+    with pytest.raises(RecordError, match=r"s\.jsonl.*'xgb' chose: they are not a uniform sample"):
         pb.sweep(task, records=file, configs=40, progress=False)
     pb.sweep(task, records=file, configs=None, progress=False)
 
@@ -260,7 +261,7 @@ def test_a_space_without_valid_configurations(task: Any) -> None:
 def settled(
     costs: dict[int, float], passes: Any, task: Any, **options: Any
 ) -> tuple[dict[Config, Result], list[tuple[int, Result]]]:
-    """A settling of configs by index, and what was heard; `passes` gives the cost of a config at its n-th time."""
+    """Configs measured again by index, and what was heard; `passes` gives the cost of a config at its n-th time."""
     heard: list[tuple[int, Result]] = []
     times: dict[int, int] = {}
 
@@ -276,14 +277,14 @@ def settled(
             return results
 
     results: dict[Config, Result] = {task.space.get(index): Ok((cost,)) for index, cost in costs.items()}
-    again = Again(
+    remeasurement = Remeasurement(
         Machine(),
         results,
         passes=options.pop("known", {}),
-        heard=lambda config, result: heard.append((config.index, result)),
+        listener=lambda config, result: heard.append((config.index, result)),
     )
-    repeat(again, options.get("settled", 0), say=lambda line: None)
-    Settling(again, say=lambda line: None, **options).run()
+    repeat(remeasurement, options.get("common", 0), say=lambda line: None)
+    Convergence(remeasurement, say=lambda line: None, **options).run()
     return results, heard
 
 
@@ -336,7 +337,7 @@ def test_no_more_than_the_most(task: Any) -> None:
 
 
 def test_passes_over_all_count_for_all_but_settle_nothing(task: Any) -> None:
-    results, heard = settled({0: 1.0, 1: 5.0}, lambda index, time: Ok((1.0 + index + time / 1000,)), task, settled=3)
+    results, heard = settled({0: 1.0, 1: 5.0}, lambda index, time: Ok((1.0 + index + time / 1000,)), task, common=3)
     timings = {config.index: len(result.costs) for config, result in results.items() if isinstance(result, Ok)}
     assert timings == {0: 3 + remeasure.LEAST_PASSES, 1: 3}
     assert sorted(index for index, _ in heard[:6]) == [0, 0, 0, 1, 1, 1]
@@ -344,7 +345,7 @@ def test_passes_over_all_count_for_all_but_settle_nothing(task: Any) -> None:
 
 def test_passes_go_on_where_they_were_stopped(task: Any) -> None:
     known = {task.space.get(0): 2, task.space.get(1): 1}
-    _, heard = settled({0: 1.0, 1: 5.0}, lambda index, time: Ok((1.0 + index,)), task, settled=2, known=known)
+    _, heard = settled({0: 1.0, 1: 5.0}, lambda index, time: Ok((1.0 + index,)), task, common=2, known=known)
     assert [index for index, _ in heard] == [1] + [0] * remeasure.LEAST_PASSES
 
 
@@ -364,7 +365,7 @@ def test_a_pass_that_goes_on_has_other_company_than_the_one_before(
     groups: list[frozenset[Config]] = []
     for passes in (1, 2, 3):
         machine = Noisy()
-        monkeypatch.setattr(sweep_module, "LocalMeasurer", lambda task, machine=machine, **options: machine)
+        monkeypatch.setattr(problem, "LocalMeasurer", lambda task, machine=machine, **options: machine)
         pb.sweep(task, records=tmp_path / "s.jsonl", configs=40, passes=passes, progress=False)
         groups += [frozenset(group) for group in machine.groups[:5]]
     assert len(set(groups)) == len(groups) == 15
@@ -396,7 +397,7 @@ def test_what_is_said_of_measuring_counts_in_passes_too(
         given.update(options)
         return Noisy()
 
-    monkeypatch.setattr(sweep_module, "LocalMeasurer", opened)
+    monkeypatch.setattr(problem, "LocalMeasurer", opened)
     options = {"repeats": 7, "flush_cache": True}
     pb.sweep(task, records=tmp_path / "s.jsonl", configs=8, passes=1, measure_options=options, progress=False)
     assert {"repeats", "flush_cache", "rounds"} < set(given)

@@ -1,4 +1,4 @@
-"""Fair samples: uniform over configurations, the same for the same seed."""
+"""Uniform samples: uniform over configurations, the same for the same seed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from pegbox.search.testing import constrained_space, small_space
 from pegbox.space import ConfigSpace, uniform
-from pegbox.space.uniform import fair_order
+from pegbox.space.uniform import uniform_order
 
 
 def conditional_space() -> ConfigSpace:
@@ -23,7 +23,7 @@ def conditional_space() -> ConfigSpace:
 
 def test_a_space_that_can_be_listed_comes_whole_and_in_random_order() -> None:
     space = small_space()
-    rows = np.concatenate(list(fair_order(space, seed=1)))
+    rows = np.concatenate(list(uniform_order(space, seed=1)))
     assert {tuple(row) for row in rows.tolist()} == {config.digits for config in space.iterate()}
     assert len(rows) == 44
     assert rows.tolist() != sorted(rows.tolist())
@@ -32,7 +32,7 @@ def test_a_space_that_can_be_listed_comes_whole_and_in_random_order() -> None:
 @pytest.mark.parametrize("listed", [uniform.LISTED, 0])
 def test_the_seed_decides(listed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uniform, "LISTED", listed)
-    once, again, other = (next(fair_order(conditional_space(), seed)).tolist()[:50] for seed in (1, 1, 2))
+    once, again, other = (next(uniform_order(conditional_space(), seed)).tolist()[:50] for seed in (1, 1, 2))
     assert once == again
     assert once != other
 
@@ -40,7 +40,7 @@ def test_the_seed_decides(listed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_drawn_is_valid_and_distinct(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uniform, "LISTED", 0)
     space = constrained_space()
-    rows = np.concatenate(list(islice(fair_order(space, seed=0), 3)))
+    rows = np.concatenate(list(islice(uniform_order(space, seed=0), 3)))
     assert space.is_valid(rows).all()
     assert len({tuple(row) for row in rows.tolist()}) == len(rows)
 
@@ -50,7 +50,7 @@ def test_knobs_that_do_not_exist_make_nothing_likelier(listed: int, monkeypatch:
     """Of 1,010 configurations ten are plain; by digits every second draw is one of them."""
     monkeypatch.setattr(uniform, "LISTED", listed)
     space = conditional_space()
-    firsts = [next(fair_order(space, seed))[:10] for seed in range(60)]
+    firsts = [next(uniform_order(space, seed))[:10] for seed in range(60)]
     plain = sum(int((rows[:, 0] == 0).sum()) for rows in firsts)
     assert plain <= 25  # 6 are expected
 
@@ -58,4 +58,4 @@ def test_knobs_that_do_not_exist_make_nothing_likelier(listed: int, monkeypatch:
 def test_a_space_without_valid_configurations() -> None:
     space = small_space()
     space.add_constraint(lambda config: False, reads=["layout"], message="never")
-    assert list(fair_order(space, seed=0)) == []
+    assert list(uniform_order(space, seed=0)) == []

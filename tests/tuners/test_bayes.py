@@ -29,7 +29,7 @@ from pegbox.tuners.acquisition import optimistic_batch
 from pegbox.tuners.bayes import BayesTuner
 from pegbox.tuners.candidates import CandidatePool
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
-from pegbox.tuners.visited import Digits, Explored
+from pegbox.tuners.visited import Digits, VisitedSet
 
 
 class TestBayes(TunerContract):
@@ -361,23 +361,23 @@ def test_a_batch_is_no_larger_than_what_there_is() -> None:
 
 def test_candidates_are_new_valid_and_different() -> None:
     space = constrained_space()
-    explored, rng = Explored(space), np.random.default_rng(0)
-    pool = CandidatePool(explored, rng, anywhere=64, near=48, begin=64)
+    visited, rng = VisitedSet(space), np.random.default_rng(0)
+    pool = CandidatePool(visited, rng, anywhere=64, near=48, begin=64)
     known = space.sample(20, rng)
-    explored.add(known)
+    visited.add(known)
     costs = np.append(np.arange(19.0), math.inf)
     for _ in range(5):
         rows = pool.around(known, costs)
         more = pool.neighbors(np.repeat(rows[:4], 8, axis=0), but=rows)
         both = np.concatenate([rows, more])
-        assert len(explored.fresh(both)) == len(both) > 80
+        assert len(visited.fresh(both)) == len(both) > 80
         assert space.is_valid(both).all()
-        explored.add(rows[:10])
+        visited.add(rows[:10])
 
 
 def test_random_candidates_double_until_there_are_enough() -> None:
-    explored, rng = Explored(constrained_space()), np.random.default_rng(0)
-    pool = CandidatePool(explored, rng, anywhere=40, near=0, begin=8)
+    visited, rng = VisitedSet(constrained_space()), np.random.default_rng(0)
+    pool = CandidatePool(visited, rng, anywhere=40, near=0, begin=8)
     nothing = pool.sample[:0]
     sizes = [len(pool.sample)]
     for _ in range(4):
@@ -388,19 +388,19 @@ def test_random_candidates_double_until_there_are_enough() -> None:
 
 def test_relatives_of_the_best_are_close_to_it() -> None:
     space = matmul_space()
-    explored, rng = Explored(space), np.random.default_rng(0)
+    visited, rng = VisitedSet(space), np.random.default_rng(0)
     known = space.sample(30, rng)
     costs = np.where(np.arange(30) == 7, 1.0, math.inf)
-    rows = CandidatePool(explored, rng, anywhere=8, near=96, begin=8).around(known, costs)
+    rows = CandidatePool(visited, rng, anywhere=8, near=96, begin=8).around(known, costs)
     differing = (rows != known[7]).sum(axis=1)
     assert (differing <= 2).sum() > 40
 
 
 def test_a_small_space_is_looked_at_whole() -> None:
     space = small_space()
-    explored, rng = Explored(space), np.random.default_rng(0)
-    pool = CandidatePool(explored, rng, anywhere=4, near=4, begin=4)
+    visited, rng = VisitedSet(space), np.random.default_rng(0)
+    pool = CandidatePool(visited, rng, anywhere=4, near=4, begin=4)
     known = space.sample(5, rng)
-    explored.add(known)
+    visited.add(known)
     assert len(pool.around(known, np.ones(5))) == 39
     assert len(pool.neighbors(known, but=known)) == 0

@@ -9,26 +9,26 @@ from pegbox.search.testing import constrained_space, matmul_space, small_space
 from pegbox.space import ConfigSpace
 from pegbox.tuners.annealing import Annealing
 from pegbox.tuners.batches import pick_diverse
-from pegbox.tuners.visited import Digits, Explored
+from pegbox.tuners.visited import Digits, VisitedSet
 
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 
 def test_fresh_leaves_out_what_is_known_and_what_repeats() -> None:
-    explored = Explored(matmul_space())
+    visited = VisitedSet(matmul_space())
     rows = matmul_space().sample(6, np.random.default_rng(0))
-    explored.add(rows[:2])
-    places = explored.fresh(rows[[0, 3, 3, 1, 5, 4]])
+    visited.add(rows[:2])
+    places = visited.fresh(rows[[0, 3, 3, 1, 5, 4]])
     assert places.tolist() == [1, 4, 5]
-    assert explored.fresh(rows[[0, 3, 3, 1, 5, 4]], limit=2).tolist() == [1, 4]
+    assert visited.fresh(rows[[0, 3, 3, 1, 5, 4]], limit=2).tolist() == [1, 4]
 
 
 def test_sampling_finds_the_last_configurations_and_then_none() -> None:
     space = small_space()
-    explored, rng = Explored(space), np.random.default_rng(0)
-    found = [len(explored.configs(explored.sample(10, rng))) for _ in range(6)]
+    visited, rng = VisitedSet(space), np.random.default_rng(0)
+    found = [len(visited.configs(visited.sample(10, rng))) for _ in range(6)]
     assert found == [10, 10, 10, 10, 4, 0]
-    assert all(config in explored for config in space.iterate())
+    assert all(config in visited for config in space.iterate())
 
 
 def test_spaces_beyond_64_bits_are_remembered_exactly() -> None:
@@ -36,11 +36,11 @@ def test_spaces_beyond_64_bits_are_remembered_exactly() -> None:
     for place in range(80):
         space.define_knob(f"k{place}", [0, 1])
     assert space.size == 2**80
-    explored = Explored(space)
+    visited = VisitedSet(space)
     config = space.get(2**79)
-    explored.add(np.array([config.digits]))
-    assert config in explored
-    assert space.get(0) not in explored
+    visited.add(np.array([config.digits]))
+    assert config in visited
+    assert space.get(0) not in visited
 
 
 # --- annealing --------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pegbox.measure.result import Ok
 from pegbox.search import make_tuner, run
 from pegbox.search.testing import ArtificialMeasurer, constrained_space, matmul_space, result_of, small_space
 from pegbox.space import ConfigSpace, ListedSpace
-from pegbox.tuners.droplet import DropletTuner, Measured, faster, welch
+from pegbox.tuners.droplet import DropletTuner, Measurement, faster, welch
 from pegbox.tuners.steps import Steps
 
 
@@ -91,8 +91,8 @@ def test_the_test_is_that_of_scipy() -> None:
     assert welch(np.zeros(3), np.zeros(3)) == 1.0
 
 
-def measured(*costs: float) -> Measured:
-    return Measured(np.zeros(1, dtype=np.int64), float(np.median(costs)), costs)
+def measured(*costs: float) -> Measurement:
+    return Measurement(np.zeros(1, dtype=np.int64), float(np.median(costs)), costs)
 
 
 def test_what_may_be_chance_is_no_step() -> None:

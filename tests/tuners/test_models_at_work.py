@@ -14,7 +14,7 @@ from pegbox.tuners.cost_models.training import rank_share
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.ga import GATuner
 from pegbox.tuners.learner import Learner, agreement
-from pegbox.tuners.prediction_log import Foresight
+from pegbox.tuners.prediction_log import PredictionLog
 from pegbox.tuners.xgb import XGBTuner
 
 
@@ -154,14 +154,14 @@ def test_all_of_a_plan_is_judged_random_picks_too_and_the_warmup_is_not(epsilon:
 def test_scores_of_two_states_of_a_model_are_not_compared() -> None:
     space = matmul_space()
     configs = [space.get(place) for place in range(4)]
-    foresight = Foresight()
-    assert foresight.report() is None
-    foresight.expect(configs[:2], np.array([2.0, 1.0]))
-    foresight.learn([configs[0]], [result_of(1.0)])
-    foresight.learn([configs[1], configs[3]], [result_of(2.0), result_of(9.0)])
-    foresight.expect(configs[2:], np.array([9.0, 8.0]))
-    foresight.learn(configs[2:], [result_of(3.0), result_of(2.5)])
-    assert foresight.report() == ModelReport(trials=4, pairs=2, pairwise_accuracy=0.5)
+    predictions = PredictionLog()
+    assert predictions.report() is None
+    predictions.expect(configs[:2], np.array([2.0, 1.0]))
+    predictions.learn([configs[0]], [result_of(1.0)])
+    predictions.learn([configs[1], configs[3]], [result_of(2.0), result_of(9.0)])
+    predictions.expect(configs[2:], np.array([9.0, 8.0]))
+    predictions.learn(configs[2:], [result_of(3.0), result_of(2.5)])
+    assert predictions.report() == ModelReport(trials=4, pairs=2, pairwise_accuracy=0.5)
 
 
 def test_the_report_reaches_the_result_and_its_text() -> None:

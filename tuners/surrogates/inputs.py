@@ -86,9 +86,9 @@ class ProgramInputs:
 
 
 class Trends:
-    """What is expected of the programs beforehand, one column for each opinion in the table; the higher, the slower.
+    """What is expected of the programs beforehand, one column for each prior in the table; the higher, the slower.
 
-    Standardised over a `sample` of the space. An opinion that is the same everywhere says nothing, and is zero.
+    Standardised over a `sample` of the space. An prior that is the same everywhere says nothing, and is zero.
     """
 
     def __init__(self, table: FeatureTable, sample: Digits) -> None:
@@ -98,12 +98,12 @@ class Trends:
         self._scale = np.where(spread > 1e-6, spread, np.inf)
 
     def __call__(self, rows: Digits) -> Floats:
-        """Shape (n, number of opinions)."""
+        """Shape (n, number of priors)."""
         trends: Floats = (self._said(rows) - self._middle) / self._scale
         return trends
 
     def _said(self, rows: Digits) -> Floats:
-        said: Floats = -self._table(rows)[:, self._table.opinion_columns].astype(np.float64)
+        said: Floats = -self._table(rows)[:, self._table.prior_columns].astype(np.float64)
         return said
 
 
@@ -127,7 +127,7 @@ class Inputs:
         self._parts.append(programs)
         first = int(knobs.groups.max(initial=-1)) + 1
         self.groups = np.concatenate([knobs.groups, programs.groups + first])
-        self.trends = program.opinion_columns.stop - program.opinion_columns.start
+        self.trends = program.prior_columns.stop - program.prior_columns.start
         if self.trends:
             self._parts.append(Trends(program, sample))
 

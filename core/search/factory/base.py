@@ -18,10 +18,10 @@ from pegbox.measure.result import Result
 if TYPE_CHECKING:
     from pegbox.space import Config, ConfigSpace
 
-HANDED = frozenset({"program", "transfer", "experience"})
-"""What a tuner is given if it declares it."""
+TUNER_INPUTS = frozenset({"program", "transfer", "experience"})
+"""What a tuner is given where its factory declares it."""
 
-RESERVED = HANDED | {"seed"}
+RESERVED = TUNER_INPUTS | {"seed"}
 """What a tuner is given without being told so by the user."""
 
 

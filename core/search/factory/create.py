@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError, PluginError
 from pegbox.hooks import registry
-from pegbox.search.factory.base import HANDED, BoundTuner
+from pegbox.search.factory.base import TUNER_INPUTS, BoundTuner
 from pegbox.search.factory.options import bind_options
 from pegbox.search.factory.spec import Spec, parse_nested, parse_spec
-from pegbox.search.protocols import CostModel, FeatureSource, Lookup, Opinion, Transfer, Tuner, TunerFactory
+from pegbox.search.protocols import CostModel, FeatureSource, Lookup, Prior, Transfer, Tuner, TunerFactory
 
 if TYPE_CHECKING:
     from pegbox.space import ConfigSpace
@@ -26,12 +26,12 @@ def make_tuner(
     options: Mapping[str, object] | None = None,
     program: FeatureSource | None = None,
     transfer: Sequence[Transfer] = (),
-    experience: Opinion | None = None,
+    experience: Prior | None = None,
     lookup: Lookup = registry.resolve,
 ) -> Tuner:
     """Make the tuner that `spec` ("xgb:plan_size=32", "file.py:MyTuner", or a factory) means, over `space`.
 
-    `options` come on top of those in the spec and win over them. `program`, `transfer` and `experience` are handed to
+    `options` come on top of those in the spec and win over them. `program`, `transfer` and `experience` are given to
     factories that declare them. `lookup` turns a kind and a name into a factory.
     Raises `UnknownName` for an unknown tuner, `ArgumentError` for a bad option, `PluginError` if it makes no tuner.
     """
@@ -40,9 +40,9 @@ def make_tuner(
     bound = bind_options(owner, factory, {**written, **(options or {})})
     given = {"program": program, "transfer": transfer, "experience": experience}
     declared = inspect.signature(factory).parameters
-    handed = {name: given[name] for name in given if name in declared}
+    inputs = {name: given[name] for name in given if name in declared}
     _check_takes_seed(owner, factory)
-    tuner = factory(space, seed=seed, **handed, **bound)
+    tuner = factory(space, seed=seed, **inputs, **bound)
     if not isinstance(tuner, Tuner):
         raise PluginError(f"{owner} made a {type(tuner).__name__}, which has no ask(n) and tell(configs, results)")
     return tuner
@@ -62,7 +62,7 @@ def _check_takes_seed(owner: str, factory: Callable[..., Any]) -> None:
 def declared(spec: str | Spec | TunerFactory, lookup: Lookup = registry.resolve) -> frozenset[str]:
     """Which of `program`, `transfer` and `experience` the tuner's factory takes: none is made for nothing."""
     factory, _, _ = _resolve("tuner", spec, lookup)
-    return HANDED & set(inspect.signature(factory).parameters)
+    return TUNER_INPUTS & set(inspect.signature(factory).parameters)
 
 
 def make_cost_model(
@@ -72,7 +72,7 @@ def make_cost_model(
     options: Mapping[str, object] | None = None,
     lookup: Lookup = registry.resolve,
 ) -> CostModel:
-    """Make the cost model that `spec` names; an object that is one already is handed back.
+    """Make the cost model that `spec` names; an object that is one already is returned.
 
     Raises as `make_tuner` does.
     """

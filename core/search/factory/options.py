@@ -14,9 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pegbox.checks import check_mapping
 from pegbox.errors import ArgumentError
-from pegbox.measure.local import LocalMeasurer
 from pegbox.search.factory.base import RESERVED
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
@@ -69,22 +67,6 @@ def bind_options(
         hint = known[name].hint if name in known else Any
         bound[name] = _convert(owner, name, value, hint) if isinstance(value, str) else value
     return bound
-
-
-def measurer_options(given: Mapping[str, Any] | None, *, taken: Collection[str]) -> dict[str, object]:
-    """`measure_options` as keyword arguments of `LocalMeasurer`; `taken` are those that the caller says otherwise.
-
-    Raises `ArgumentError` for those, and for what it does not take.
-    """
-    wanted = "arguments of pegbox.measure.LocalMeasurer by name, as in {'repeats': 5}"
-    options = check_mapping("measure_options", {} if given is None else given, wanted)
-    for name in options:
-        if name in taken:
-            raise ArgumentError(
-                f"measure_options: {name}={options[name]!r} is given by the caller itself; say it outside of "
-                "measure_options, or leave it out"
-            )
-    return bind_options("measure_options", LocalMeasurer, options, but=taken)
 
 
 def _unknown(owner: str, name: str, value: object, known: Mapping[str, Option]) -> str:

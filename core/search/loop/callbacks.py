@@ -66,7 +66,7 @@ def check_callbacks(callbacks: object) -> list[CallbackLike]:
     return [each if isinstance(each, Callback) else check_callable("callbacks", each, wanted) for each in listed]
 
 
-class CallbackBroke(Exception):
+class CallbackFailure(Exception):
     """An essential callback raised. The error itself is the cause."""
 
 
@@ -115,7 +115,7 @@ class CallbackList:
             else:
                 warnings.warn(f"{message}; the search goes on without it", RuntimeWarning, stacklevel=2)
         if essential:
-            raise CallbackBroke(essential[0]) from essential[1]
+            raise CallbackFailure(essential[0]) from essential[1]
 
 
 def _name(callback: Callback) -> str:

@@ -39,9 +39,9 @@ def pick_finalists(
     return [trial for trial in ranked if _fastest(trial) <= bound][:limit]
 
 
-def winner_of(finals: Sequence[Trial]) -> Trial | None:
+def winner_of(finalists: Sequence[Trial]) -> Trial | None:
     """The fastest of the finalists measured again; None if none of them ran."""
-    return min((trial for trial in finals if trial.ok), key=lambda trial: trial.cost, default=None)
+    return min((trial for trial in finalists if trial.ok), key=lambda trial: trial.cost, default=None)
 
 
 def _fastest(trial: Trial) -> float:

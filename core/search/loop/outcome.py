@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -83,7 +84,7 @@ class TuneResult:
     """Everything that a run measured.
 
     `best` is None when nothing valid was found. `elapsed` and `phases` are wall-clock seconds of the run, and the
-    phases add up to nearly all of it. `finals` are the careful measurements that `best` was picked from; `model`
+    phases add up to nearly all of it. `finalists` are the careful measurements that `best` was picked from; `model`
     tells how good the tuner's model was on trials that it had not seen. Where `simulated`, all seconds are those of the
     virtual clock: what the trials took when they were recorded, and what the tuner took now. `dropped` counts what the
     tuner proposed and nobody measured, by reason: repetitions, and more than was asked for.
@@ -96,7 +97,7 @@ class TuneResult:
     stopped_because: StopReason
     tuner: str = "tuner"
     flop: float = 0.0
-    finals: Sequence[Trial] = ()
+    finalists: Sequence[Trial] = ()
     model: ModelReport | None = None
     simulated: bool = False
     dropped: Mapping[str, int] = field(default_factory=dict)
@@ -115,12 +116,10 @@ class TuneResult:
         return sum(trial.not_recorded for trial in self.trials)
 
     @property
-    def trial_phases(self) -> dict[str, float]:
-        """Seconds spent inside the trials by phase, added up over them; phases of several trials overlap."""
-        total: Counter[str] = Counter()
-        for trial in self.trials:
-            total.update(trial.result.phases)
-        return dict(total)
+    def finals(self) -> Sequence[Trial]:
+        """The old name of `finalists`."""
+        warnings.warn("TuneResult.finals is called finalists now", DeprecationWarning, stacklevel=2)
+        return self.finalists
 
     @property
     def trials_per_second(self) -> float:

@@ -7,7 +7,7 @@ What a tuner may get wrong, and what comes of it:
 - more than was asked for: the first ones count, the others are counted in `dropped`;
 - fewer than was asked for: they are measured;
 - nothing, although the space has more: the search ends, and a warning says that it did not have to;
-- nothing but known ones, several times in a row; what is no configuration of the space; an exception: `Broke`.
+- nothing but known ones, several times in a row; what is no configuration of the space; an exception: `SearchFailure`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ REPEATED = "repeated"
 SURPLUS = "more than asked for"
 
 
-class Broke(Exception):
-    """The tuner or the measurer broke. The error itself, if there is one, is the cause."""
+class SearchFailure(Exception):
+    """The tuner or the measurer failed. The error itself, if there is one, is the cause."""
 
 
 class Proposer:
@@ -59,7 +59,7 @@ class Proposer:
         """How many proposals were left out, by reason: `REPEATED`, `SURPLUS`."""
 
     def ask(self, n: int) -> list[Config]:
-        """At most `n` configurations never handed out or told before; none when the tuner proposes none."""
+        """At most `n` configurations never asked for or told before; none when the tuner proposes none."""
         for _ in range(MAX_STALE_ASKS):
             proposed = self._ask(n)
             if not proposed:
@@ -71,7 +71,7 @@ class Proposer:
             # It gets the answers that are known already, and the chance to move on.
             again = [config for config in dict.fromkeys(proposed) if config in self._known]
             self.tell(again, [self._known[config] for config in again])
-        raise Broke(
+        raise SearchFailure(
             f"tuner {self._name!r} proposed only configurations that are measured already or asked for, "
             f"{MAX_STALE_ASKS} times in a row (the last: {proposed[0]}); a tuner has to return [] when it has "
             "nothing new"
@@ -84,7 +84,7 @@ class Proposer:
         try:
             self._tuner.tell(configs, results)
         except Exception as error:
-            raise Broke(f"tuner {self._name!r} raised {type(error).__name__} in tell(): {error}") from error
+            raise self._raised("tell()", error) from error
 
     def wait(self) -> None:
         """Return when nothing of the tuner goes on in the background."""
@@ -99,25 +99,32 @@ class Proposer:
         try:
             report = self._tuner.model_report()
         except Exception as error:
-            raise Broke(f"tuner {self._name!r} raised {type(error).__name__} in model_report(): {error}") from error
+            raise SearchFailure(
+                f"tuner {self._name!r} raised {type(error).__name__} in model_report(): {error}"
+            ) from error
         if report is None or isinstance(report, ModelReport):
             return report
-        raise Broke(f"tuner {self._name!r} gave {report!r} for model_report(); it has to be a ModelReport or None")
+        raise SearchFailure(
+            f"tuner {self._name!r} gave {report!r} for model_report(); it has to be a ModelReport or None"
+        )
 
     def _ask(self, n: int) -> list[Config]:
         try:
             answer = self._tuner.ask(n)
             proposed = list(answer) if isinstance(answer, Iterable) else None
         except Exception as error:
-            raise Broke(f"tuner {self._name!r} raised {type(error).__name__} in ask({n}): {error}") from error
+            raise self._raised(f"ask({n})", error) from error
         if proposed is None:
-            raise Broke(
+            raise SearchFailure(
                 f"tuner {self._name!r} gave {answer!r} for ask({n}); it has to be a list of configurations, [] when it "
                 "has nothing new"
             )
         if (fault := first_fault(proposed, self._space)) is not None:
-            raise Broke(f"tuner {self._name!r} proposed {fault[1]}")
+            raise SearchFailure(f"tuner {self._name!r} proposed {fault[1]}")
         return proposed
+
+    def _raised(self, method: str, error: Exception) -> SearchFailure:
+        return SearchFailure(f"tuner {self._name!r} raised {type(error).__name__} in {method}: {error}")
 
     def _fresh(self, proposed: Sequence[Config], n: int) -> list[Config]:
         distinct = dict.fromkeys(proposed)

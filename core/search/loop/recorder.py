@@ -1,10 +1,16 @@
-"""The callback that keeps records of a search."""
+"""Records of a search: the callback that writes them, and what an earlier run wrote."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
+from pegbox.records.history import load_history
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record
 from pegbox.search.loop.callbacks import Callback
@@ -37,3 +43,40 @@ class Recorder(Callback):
         """Write one result."""
         record = Record.of(self.task, config, result, tuner=self.tuner, seed=self.seed, remeasured=remeasured)
         self.journal.append(record)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The records of one run: its `history`, and the callbacks that write what it measures."""
+
+    history: Sequence[tuple[Config, Result]] = ()
+    callbacks: Sequence[Recorder] = ()
+
+    @property
+    def best_cost(self) -> float:
+        """Seconds, infinity where nothing ran."""
+        return min((result.cost for _, result in self.history), default=math.inf)
+
+    def trials_left(self, trials: int | None) -> int | None:
+        """How many of `trials` are left, as those in the history count, too."""
+        return trials if trials is None or not self.history else max(trials - len(self.history), 0)
+
+
+def open_recording(
+    records: str | os.PathLike[str] | Journal | None, task: Any, *, resume: bool, tuner: str, seed: int
+) -> Recording:
+    """The recording of a run of `task` in the file; with `resume`, what the file holds of the task is its history.
+
+    Raises:
+        ArgumentError: `resume` without `records`.
+        RecordError: the file is damaged or cannot be written, or its records of this task are of another space or
+            target.
+    """
+    if records is None:
+        if resume:
+            raise ArgumentError("resume=True needs records: name the file that the earlier run wrote")
+        return Recording()
+    journal = records if isinstance(records, Journal) else Journal(records)
+    history = list(zip(*load_history(journal, task), strict=True)) if resume else []
+    journal.check_writable()
+    return Recording(history, [Recorder(journal, task, tuner, seed)])

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 from pegbox.checks import check_int
 from pegbox.errors import TuningError
 from pegbox.measure.result import Ok, Result
-from pegbox.search.loop.callbacks import CallbackBroke, CallbackLike, CallbackList
+from pegbox.search.loop.callbacks import CallbackFailure, CallbackLike, CallbackList
 from pegbox.search.loop.finalists import MAX_ROUNDS, pick_finalists, winner_of
 from pegbox.search.loop.interrupt import answered, shielded
 from pegbox.search.loop.outcome import BestTrial, StopReason, Trial, TuneResult, gflops_of
 from pegbox.search.loop.phases import PhaseClock
-from pegbox.search.loop.proposals import Broke, Proposer
+from pegbox.search.loop.proposals import Proposer, SearchFailure
 from pegbox.search.loop.state import Limits, SearchState
-from pegbox.search.loop.validation import sound
+from pegbox.search.loop.validation import validated
 from pegbox.search.protocols import Measurer, Tuner
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class _Loop:
         self.finalists = finalists
         self.clock = PhaseClock(state.clock)
         self.history: list[Trial] = []
-        self.finals: list[Trial] = []
+        self.remeasured: list[Trial] = []
         self.ahead: list[Config] = []
 
     def run(self, history: Sequence[tuple[Config, Result]]) -> TuneResult:
@@ -112,15 +112,17 @@ class _Loop:
         except KeyboardInterrupt:
             answered()
             reason = "interrupted"
-        except (CallbackBroke, Broke) as error:
+        except (CallbackFailure, SearchFailure) as error:
             reason, broken = "error", error
         result = self._result(reason)
         try:
             self.callbacks.end(result)
-        except CallbackBroke as error:
+        except CallbackFailure as error:
             broken = broken or error
         if broken:
-            raise TuningError(f"{broken}; {_kept(result)}", result, reason=str(broken)) from broken.__cause__ or broken
+            raise TuningError(f"{broken}; {_measured(result)}", result, reason=str(broken)) from (
+                broken.__cause__ or broken
+            )
         return result
 
     def _begin(self, history: Sequence[tuple[Config, Result]]) -> None:
@@ -213,9 +215,9 @@ class _Loop:
                     item = next(stream, None)
                 if item is None:
                     return
-                yield item[0], sound(item[1])
+                yield item[0], validated(item[1])
         except Exception as error:
-            raise Broke(f"the measurer raised {type(error).__name__}: {error}") from error
+            raise SearchFailure(f"the measurer raised {type(error).__name__}: {error}") from error
         finally:
             # A generator stops its workers when closed; a plain iterator has nothing to close.
             close = getattr(stream, "close", None)
@@ -232,36 +234,40 @@ class _Loop:
     def _check_complete(self, batch: Sequence[Config], fresh: Sequence[Trial]) -> None:
         missing = set(batch) - {trial.config for trial in fresh}
         if missing:
-            raise Broke(f"the measurer gave {len(fresh)} results for {len(batch)} configurations")
+            raise SearchFailure(f"the measurer gave {len(fresh)} results for {len(batch)} configurations")
 
     def _measure_finalists(self) -> None:
         if not self.state.trials:
             return  # nothing new: what the history says of its best stands
         trials = [*self.history, *self.state.trials]
         for _ in range(MAX_ROUNDS):
-            chosen = pick_finalists(trials, self.finalists, known=self.finals)
+            chosen = pick_finalists(trials, self.finalists, known=self.remeasured)
             if not chosen:
                 return
             results = self._remeasured([trial.config for trial in chosen])
             with shielded(), self.clock.phase("callbacks"):
                 for trial, result in zip(chosen, results, strict=True):
-                    self._commit_final(trial, result)
+                    self._commit_remeasured(trial, result)
 
     def _remeasured(self, configs: Sequence[Config]) -> Sequence[Result]:
         with self.clock.phase("remeasure"):
             try:
-                results = [sound(result) for result in self.measurer.remeasure(configs)]
+                results = [validated(result) for result in self.measurer.remeasure(configs)]
             except Exception as error:
-                raise Broke(f"the measurer raised {type(error).__name__} measuring the best again: {error}") from error
+                raise SearchFailure(
+                    f"the measurer raised {type(error).__name__} measuring the best again: {error}"
+                ) from error
         if len(results) != len(configs):
-            raise Broke(f"the measurer gave {len(results)} results measuring {len(configs)} configurations again")
+            raise SearchFailure(
+                f"the measurer gave {len(results)} results measuring {len(configs)} configurations again"
+            )
         return results
 
-    def _commit_final(self, trial: Trial, result: Result) -> None:
+    def _commit_remeasured(self, trial: Trial, result: Result) -> None:
         speed = gflops_of(result, self.state.flop)
-        final = Trial(trial.number, trial.config, result, speed, self.state.elapsed, remeasured=True)
-        self.finals.append(final)
-        self.callbacks.remeasured(final, self.state)
+        again = Trial(trial.number, trial.config, result, speed, self.state.elapsed, remeasured=True)
+        self.remeasured.append(again)
+        self.callbacks.remeasured(again, self.state)
 
     def _result(self, reason: StopReason) -> TuneResult:
         state = self.state
@@ -274,7 +280,7 @@ class _Loop:
             stopped_because=reason,
             tuner=state.tuner,
             flop=state.flop,
-            finals=tuple(self.finals),
+            finalists=tuple(self.remeasured),
             model=state.model,
             simulated=state.simulated,
             dropped=dict(self.proposer.dropped),
@@ -282,9 +288,9 @@ class _Loop:
         )
 
     def _best(self, phases: dict[str, float]) -> BestTrial | None:
-        winner = winner_of(self.finals)
-        if winner is None and self.finals:
-            messages = "; ".join(str(getattr(trial.result, "message", "")) for trial in self.finals)
+        winner = winner_of(self.remeasured)
+        if winner is None and self.remeasured:
+            messages = "; ".join(str(getattr(trial.result, "message", "")) for trial in self.remeasured)
             warnings.warn(f"none of the best ran when measured again: {messages}", RuntimeWarning, stacklevel=2)
         winner = winner or self.state.best
         if winner is None or not isinstance(winner.result, Ok):
@@ -301,6 +307,6 @@ class _Loop:
         )
 
 
-def _kept(result: TuneResult) -> str:
+def _measured(result: TuneResult) -> str:
     good = sum(trial.ok for trial in result.trials)
     return f"the {len(result.trials)} trials measured so far ({good} ok) are kept in error.result and in the records"

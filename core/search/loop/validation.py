@@ -1,4 +1,4 @@
-"""What a measurer says is taken with care: a cost that no call can have is a failed trial, not the best one."""
+"""Validation of what a measurer gives: a cost that no call can have is a failed trial, not the best one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 
 
-def sound(result: Result) -> Result:
+def validated(result: Result) -> Result:
     """`result`, or a failure where it succeeded with NaN, infinitely many or no seconds as its cost.
 
     NaN compares with nothing: as the first trial it would stay the best, and a cost model would learn it.

@@ -194,7 +194,7 @@ def _numbers(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Shipped:
+class ShippedSource:
     """What was measured of one workload: its `shape_key`, the target that it was made for, and the measurements."""
 
     shape: str
@@ -202,7 +202,7 @@ class Shipped:
     measured: Transfer
 
 
-def learned_for(target: Target, sources: Sequence[Shipped]) -> Experience:
+def learned_for(target: Target, sources: Sequence[ShippedSource]) -> Experience:
     """What the sources teach for a target."""
     return Experience([replace(one.measured, weight=affinity(target, Target(one.target))) for one in sources])
 
@@ -214,7 +214,7 @@ def _without(shape: str, target: Target) -> Experience:
 
 
 @functools.lru_cache(maxsize=1)
-def shipped_sources() -> tuple[Shipped, ...]:
+def shipped_sources() -> tuple[ShippedSource, ...]:
     """All of what comes with pegbox.
 
     Raises `RecordError` for a file that is damaged.
@@ -227,7 +227,7 @@ def shipped_sources() -> tuple[Shipped, ...]:
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise RecordError(f"{str(FILE)!r} is damaged ({error}); install pegbox again") from error
     parts = map(Transfer, names, np.split(features, ends[:-1]), np.split(costs, ends[:-1]))
-    return tuple(map(Shipped, shapes, targets, parts))
+    return tuple(map(ShippedSource, shapes, targets, parts))
 
 
 def shipped_names() -> tuple[str, ...]:
@@ -236,7 +236,7 @@ def shipped_names() -> tuple[str, ...]:
         return tuple(held["features_of"].tolist())
 
 
-def write_experience(file: Path, names: Sequence[str], sources: Sequence[Shipped]) -> None:
+def write_experience(file: Path, names: Sequence[str], sources: Sequence[ShippedSource]) -> None:
     """Write what `shipped_sources` reads. Features are `rounded`, which halves the file."""
     measured = [source.measured for source in sources]
     np.savez_compressed(

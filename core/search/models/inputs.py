@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TransferSource: TypeAlias = str | os.PathLike[str] | Journal
 
 
-def handed(
+def tuner_inputs(
     tuner: str | TunerFactory,
     task: SearchTask | ConfigSpace,
     transfer: TransferSource | Sequence[TransferSource] | None = None,

@@ -1,1 +1,1 @@
-"""Measuring a whole space, or a fair sample of it."""
+"""Measuring a whole space, or a uniform sample of it."""

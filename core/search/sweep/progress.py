@@ -1,4 +1,4 @@
-"""A sweep in progress: measuring a whole space or a fair sample of it, so that searches can be simulated on it.
+"""A sweep in progress: measuring a whole space or a uniform sample of it, so that searches can be simulated on it.
 
 Configurations are measured in random order, so that a machine that warms up or slows down has nothing to do with any
 knob. At the end the fastest are measured again (`pegbox.search.sweep.remeasure`). Both go on where an earlier sweep was
@@ -23,8 +23,8 @@ from pegbox.search.loop.interrupt import answered
 from pegbox.search.loop.outcome import format_counts, format_seconds
 from pegbox.search.loop.tuning import run
 from pegbox.search.protocols import Measurer
-from pegbox.search.sweep.remeasure import Again, Hearer, Settling, repeat
-from pegbox.space.uniform import LISTED, fair_order
+from pegbox.search.sweep.remeasure import Convergence, Listener, Remeasurement, repeat
+from pegbox.space.uniform import LISTED, uniform_order
 from pegbox.task.work import format_speed
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ class SweepResult:
 class Sweep:
     """A sweep of `task`.
 
-    `passes` go over everything before the fastest are settled. `known` are earlier results, `before` how often each
-    configuration was measured again before. `heard` is told of what is measured again, `callbacks` of everything else.
+    `passes` go over everything before those over the fastest. `known` are earlier results, `before` how often each
+    configuration was measured again before. `listener` gets what is measured again, `callbacks` the rest.
     """
 
     task: Task
@@ -97,7 +97,7 @@ class Sweep:
     known: Mapping[Config, Result] = field(default_factory=dict)
     before: Mapping[Config, int] = field(default_factory=dict)
     callbacks: Sequence[CallbackLike] = ()
-    heard: Hearer = lambda config, result: None
+    listener: Listener = lambda config, result: None
     say: Callable[[str], object] = lambda line: None
     source: str = ""
     host: str = ""
@@ -106,7 +106,7 @@ class Sweep:
         if self.configs is not None:
             check_int("configs", self.configs)
         check_int("passes", self.passes, minimum=0)
-        self._again: set[Config] = {config for config, count in self.before.items() if count}
+        self._repeated: set[Config] = {config for config, count in self.before.items() if count}
         self._wanted = 0
 
     def run(self, measurer: Measurer) -> SweepResult:
@@ -114,7 +114,7 @@ class Sweep:
         began = time.monotonic()
         missing = self._missing()
         first = run(
-            _InOrder(missing),
+            _ListTuner(missing),
             measurer,
             trials=len(missing),
             budget_seconds=self.budget_seconds,
@@ -130,25 +130,25 @@ class Sweep:
         results = {**self.known, **{trial.config: trial.result for trial in first.trials}}
         reason = str(first.stopped_because)
         if reason == "trials":
-            reason = self._settle(measurer, results, began)
+            reason = self._remeasure(measurer, results, began)
         return self._result(results, len(first.trials), time.monotonic() - began, reason)
 
-    def _settle(self, measurer: Measurer, results: dict[Config, Result], began: float) -> str:
+    def _remeasure(self, measurer: Measurer, results: dict[Config, Result], began: float) -> str:
         def time_left() -> bool:
             return self.budget_seconds is None or time.monotonic() - began < self.budget_seconds
 
-        again = Again(measurer, results, passes=self.before, heard=self._remeasured, seed=self.seed)
+        remeasurement = Remeasurement(measurer, results, passes=self.before, listener=self._note, seed=self.seed)
         try:
-            settling = Settling(again, say=self.say, settled=self.passes, time_left=time_left)
-            finished = repeat(again, self.passes, say=self.say, time_left=time_left) and settling.run()
+            convergence = Convergence(remeasurement, say=self.say, common=self.passes, time_left=time_left)
+            finished = repeat(remeasurement, self.passes, say=self.say, time_left=time_left) and convergence.run()
         except KeyboardInterrupt:
             answered()
             return "interrupted"
         return "done" if finished else "budget"
 
-    def _remeasured(self, config: Config, result: Result) -> None:
-        self._again.add(config)
-        self.heard(config, result)
+    def _note(self, config: Config, result: Result) -> None:
+        self._repeated.add(config)
+        self.listener(config, result)
 
     def _missing(self) -> list[Config]:
         """What is left to be measured, in random order."""
@@ -167,7 +167,7 @@ class Sweep:
         return missing
 
     def _unknown(self, space: ConfigSpace) -> Iterable[Config]:
-        for block in fair_order(space, self.seed):
+        for block in uniform_order(space, self.seed):
             for row in block.tolist():
                 config = space.config(row)
                 if config not in self.known:
@@ -192,7 +192,7 @@ class Sweep:
             recorded=recorded,
             wanted=self._wanted,
             trials=trials,
-            again=len(self._again),
+            again=len(self._repeated),
             elapsed=elapsed,
             stopped_because=reason,
             flop=task.flop,
@@ -200,7 +200,7 @@ class Sweep:
         )
 
 
-class _InOrder:
+class _ListTuner:
     """A tuner that proposes what it was given."""
 
     def __init__(self, configs: Sequence[Config]) -> None:

@@ -33,16 +33,16 @@ GROUP = 8
 CLOSE, STEADY = 0.03, 0.01
 """Those within `CLOSE` of the best are timed until two passes differ by less than `STEADY`."""
 
-Hearer: TypeAlias = Callable[["Config", Result], object]
+Listener: TypeAlias = Callable[["Config", Result], object]
 
 
-class Again:
+class Remeasurement:
     """Measures configurations of `results` again, and changes `results`.
 
     Args:
         results: the latest result of each configuration.
         passes: how often each was measured again before.
-        heard: is told of each new result; its costs are those of all passes together.
+        listener: is called with each new result; its costs are those of all passes together.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class Again:
         results: dict[Config, Result],
         *,
         passes: Mapping[Config, int],
-        heard: Hearer,
+        listener: Listener,
         seed: int = 0,
     ) -> None:
         self.results, self.passes = results, Counter(passes)
         self.latest: dict[Config, float] = {}
         """The cost in the last pass alone."""
-        self._measurer, self._heard = measurer, heard
+        self._measurer, self._listener = measurer, listener
         # Whoever goes on with a sweep must not meet the groups of before.
         self._rng = np.random.default_rng([seed, self.passes.total()])
 
@@ -80,7 +80,7 @@ class Again:
                 result = dataclasses.replace(result, costs=(*before.costs, *result.costs))
             self.passes[config] += 1
         self.results[config] = result
-        self._heard(config, result)
+        self._listener(config, result)
 
 
 def in_time() -> bool:
@@ -88,11 +88,17 @@ def in_time() -> bool:
     return True
 
 
-def repeat(again: Again, passes: int, *, say: Callable[[str], object], time_left: Callable[[], bool] = in_time) -> bool:
+def repeat(
+    remeasurement: Remeasurement,
+    passes: int,
+    *,
+    say: Callable[[str], object],
+    time_left: Callable[[], bool] = in_time,
+) -> bool:
     """Measure all that ran so often that each has had `passes` passes; whether there was `time_left` for that."""
     for number in range(1, passes + 1):
-        chosen = [c for c, result in again.results.items() if result.ok and again.passes[c] < number]
-        for done in again.measure(chosen):
+        chosen = [c for c, result in remeasurement.results.items() if result.ok and remeasurement.passes[c] < number]
+        for done in remeasurement.measure(chosen):
             if not time_left():
                 return False
             if done % _TOLD < GROUP or done == len(chosen):
@@ -100,48 +106,48 @@ def repeat(again: Again, passes: int, *, say: Callable[[str], object], time_left
     return True
 
 
-class Settling:
-    """Passes over the fastest of `again.results`.
+class Convergence:
+    """Passes over the fastest of `remeasurement.results`, until their medians have converged.
 
     Args:
-        settled: so many passes of `again` were over everything, and settle nothing.
+        common: so many passes of the remeasurement were over everything; they don't count here.
         say: shows a line to a person.
         time_left: is asked after each group.
     """
 
     def __init__(
         self,
-        again: Again,
+        remeasurement: Remeasurement,
         *,
         say: Callable[[str], object],
-        settled: int = 0,
+        common: int = 0,
         most: int = MOST,
         time_left: Callable[[], bool] = in_time,
     ) -> None:
-        self._again, self._say, self._most, self._time_left = again, say, most, time_left
+        self._remeasurement, self._say, self._most, self._time_left = remeasurement, say, most, time_left
         self._medians = {
-            config: [again.results[config].cost] * (count - settled)
-            for config, count in again.passes.items()
-            if count > settled
+            config: [remeasurement.results[config].cost] * (count - common)
+            for config, count in remeasurement.passes.items()
+            if count > common
         }
 
     def run(self) -> bool:
-        """Go on until nothing is left to be settled; whether there was time for that."""
+        """Go on until all have converged; whether there was time for that."""
         for number in range(1, _MOST_ROUNDS + 1):
-            chosen = self.unsettled()
+            chosen = self.unconverged()
             if not chosen:
                 break
-            for done in self._again.measure(chosen):
+            for done in self._remeasurement.measure(chosen):
                 if not self._time_left():
                     return False
                 self._say(f"sweep: pass {number} over the fastest: {done}/{len(chosen)} measured again")
             for config in chosen:
-                self._medians.setdefault(config, []).append(self._again.latest.get(config, math.inf))
+                self._medians.setdefault(config, []).append(self._remeasurement.latest.get(config, math.inf))
         return True
 
-    def unsettled(self) -> list[Config]:
+    def unconverged(self) -> list[Config]:
         """What has to be measured again, the fastest first."""
-        good = {c: r for c, r in self._again.results.items() if isinstance(r, Ok) and not r.partial}
+        good = {c: r for c, r in self._remeasurement.results.items() if isinstance(r, Ok) and not r.partial}
         ranked = sorted(good, key=lambda config: good[config].cost)[: self._most]
         best = good[ranked[0]].cost if ranked else 0.0
         near = [config for config in ranked if good[config].cost <= best * (1.0 + MARGIN)]

@@ -1,4 +1,4 @@
-"""`pegbox.sweep`: records of a whole space, or of a fair sample of it."""
+"""`pegbox.sweep`: records of a whole space, or of a uniform sample of it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_int, check_seconds
 from pegbox.errors import ArgumentError, RecordError
-from pegbox.measure.local import LocalMeasurer
 from pegbox.records.history import load_history, matching, to_config
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record, describe_host
-from pegbox.search.factory.options import measurer_options
 from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.display import progress as progress_callback
 from pegbox.search.loop.recorder import Recorder
+from pegbox.search.problem import local_measurer
 from pegbox.search.sweep.progress import Sweep, SweepResult
 from pegbox.search.sweep.remeasure import MOST
 from pegbox.task.task import Task
@@ -32,8 +31,8 @@ _ROUNDS = 3
 """Timings of one in a pass where there are several: noise lasts longer than ten timings, so many short visits say more
 than few long ones."""
 
-_FAIR = ("sweep", "random")
-"""Whose configurations count as part of a fair sample."""
+_UNIFORM = ("sweep", "random")
+"""Whose configurations count as part of a uniform sample."""
 
 
 def sweep(
@@ -50,7 +49,7 @@ def sweep(
     progress: bool = True,
     measure_options: Mapping[str, Any] | None = None,
 ) -> SweepResult:
-    """Measure a fair sample of the task's space, in random order, and the fastest of it again until they are steady.
+    """Measure a uniform sample of the task's space, in random order, and the fastest of it again until they are steady.
 
     Everything is written into `records` at once, and the same call goes on where it was stopped: what the file holds of
     the task counts as part of the sample.
@@ -75,9 +74,11 @@ def sweep(
     if not isinstance(task, Task):
         raise ArgumentError(f"{task!r} is no task that can be measured; make one with pegbox.create_task")
     check_int("seed", seed, minimum=0)
-    limit = check_seconds("timeout", timeout)
     budget_seconds = None if budget is None else check_seconds("budget", budget)
-    further = measurer_options(measure_options, taken={"runner", "seed", "timeout", "best"})
+    defaults = {"kept_builds": _KEPT, "rounds": _ROUNDS} if passes else {"kept_builds": MOST}
+    measurer = local_measurer(
+        measure_options, timeout=timeout, runner=runner, seed=seed, reserved=["best"], defaults=defaults
+    )
     listeners = check_callbacks(callbacks)
     journal = records if isinstance(records, Journal) else Journal(records)
     known, before = _known(journal, task, whole=configs is None)
@@ -91,18 +92,15 @@ def sweep(
         known=known,
         before=before,
         callbacks=[recorder, *([progress_callback()] if progress else []), *listeners],
-        heard=lambda config, result: recorder.append(config, result, remeasured=True),
+        listener=lambda config, result: recorder.append(config, result, remeasured=True),
         say=_print if progress else lambda line: None,
         source=str(journal.path),
         host=describe_host(),
     )
     journal.check_writable()
     best = min((result.cost for result in known.values() if result.ok), default=float("inf"))
-    options: dict[str, Any] = {"runner": runner, "seed": seed, "timeout": limit, "best": best, "kept_builds": MOST}
-    if passes:
-        options |= {"kept_builds": _KEPT, "rounds": _ROUNDS}
-    with LocalMeasurer(task, **{**options, **further}) as measurer:
-        return plan.run(measurer)
+    with measurer(task, best=best) as opened:
+        return plan.run(opened)
 
 
 def _known(journal: Journal, task: Task, *, whole: bool) -> tuple[dict[Any, Any], Counter[Any]]:
@@ -112,7 +110,7 @@ def _known(journal: Journal, task: Task, *, whole: bool) -> tuple[dict[Any, Any]
     own = matching(journal.read(), task, source=source) if configs else []
     _check_machine(own, source)
     if not whole:
-        _check_fair(own, source)
+        _check_uniform(own, source)
     again = Counter(to_config(record, task, source=source) for record in own if record.remeasured)
     return dict(zip(configs, results, strict=True)), again
 
@@ -126,12 +124,12 @@ def _check_machine(own: Iterable[Record], source: str) -> None:
         )
 
 
-def _check_fair(own: Iterable[Record], source: str) -> None:
+def _check_uniform(own: Iterable[Record], source: str) -> None:
     tuners = {record.tuner.partition(":")[0].partition("(")[0] for record in own}
-    if chosen := sorted(tuners - set(_FAIR)):
+    if chosen := sorted(tuners - set(_UNIFORM)):
         raise RecordError(
-            f"{source!r} holds records of this task that {' and '.join(map(repr, chosen))} chose: they are no fair "
-            "sample of the space; sweep into another file"
+            f"{source!r} holds records of this task that {' and '.join(map(repr, chosen))} chose: they are not a "
+            "uniform sample of the space; sweep into another file"
         )
 
 

@@ -18,7 +18,7 @@ def found(module, path, name):
     try:
         holder = importlib.import_module(module)
     except ImportError:
-        spec = importlib.util.spec_from_file_location("elsewhere_" + str(abs(hash(path))), path)
+        spec = importlib.util.spec_from_file_location("subprocess_test_" + str(abs(hash(path))), path)
         holder = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(holder)
     for part in name.split("."):

@@ -102,8 +102,8 @@ def test_opinions_of_programs_become_trends_that_grow_with_the_cost() -> None:
         asked.append(len(features))
         return -features[:, 0].astype(np.float64)
 
-    opinions = [likes_small, lambda features: np.ones(len(features))]
-    inputs = Inputs(space, FeatureTable(space, Source(), "program", opinions), sample)
+    priors = [likes_small, lambda features: np.ones(len(features))]
+    inputs = Inputs(space, FeatureTable(space, Source(), "program", priors), sample)
     x = inputs(sample)
     assert inputs.trends == 2
     assert x.shape[1] == len(inputs.groups) + 2
@@ -118,7 +118,7 @@ def test_opinions_without_programs_are_none() -> None:
     space = small_space()
     rows = space.sample(10, np.random.default_rng(0))
     table = FeatureTable(space, None, "knobs", [lambda features: np.ones(len(features))])
-    assert table.opinion_columns == slice(len(space.feature_names), len(space.feature_names))
+    assert table.prior_columns == slice(len(space.feature_names), len(space.feature_names))
     assert table(rows).shape == (10, len(space.feature_names))
     assert Inputs(space, None, rows).trends == 0
 

@@ -16,12 +16,14 @@ import pegbox as pb
 from pegbox.errors import RecordError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.plugins.cli import main
+from pegbox.plugins.kernel_tuner.reader import KernelTunerReader
+from pegbox.plugins.kernel_tuner.values import cost_number, failure_of, number, plain_column, seconds_in
 from pegbox.records.journal import RecordWarning
+from pegbox.records.reader import reader_of
 from pegbox.records.recorded import RecordedSpace, seconds_of
-from pegbox.records.t4 import read_results
-from pegbox.records.t4_files import is_foreign
-from pegbox.records.t4_values import cost_number, failure_of, number, plain_column, seconds_in
 from pegbox.space import ListedSpace
+
+read_results = KernelTunerReader().read
 
 
 def t4(configuration: dict[str, Any], time: Any = 2.0, **changes: Any) -> dict[str, Any]:
@@ -385,7 +387,7 @@ def test_files_may_be_packed_and_misnamed(tmp_path: Path) -> None:
         archive.writestr("inside/results.json", content)
         archive.writestr("__MACOSX/results.json", b"junk")
     for name in ("a.json.gz", "b.json.xz", "c.json", "d.zip"):
-        assert is_foreign(tmp_path / name)
+        assert isinstance(reader_of(tmp_path / name), KernelTunerReader)
         recorded = read_results(tmp_path / name)
         assert (recorded.name, len(recorded)) == (name[0], 2)
 
@@ -399,13 +401,13 @@ def test_the_metadata_beside_the_results_names_the_device(tmp_path: Path) -> Non
         read_results(tmp_path / "A6000-metadata.json.gz")
 
 
-def test_records_of_pegbox_are_not_foreign(tmp_path: Path) -> None:
+def test_records_of_pegbox_need_no_reader(tmp_path: Path) -> None:
     for name, content in {
         "a.jsonl": "{}", "b.log": '{"input": ["llvm", "matmul", [], {}]}\n', "c": "# comment\n", "d.json": "",
         "e.jsonl.gz": "not even packed",
     }.items():  # fmt: skip
         (tmp_path / name).write_text(content)
-        assert not is_foreign(tmp_path / name)
+        assert reader_of(tmp_path / name) is None
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from typing import Any
 
 from pegbox.errors import RecordError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.plugins.kernel_tuner.forms import KERNEL_TUNER_UNIT, Entry, Sheet
+from pegbox.plugins.kernel_tuner.values import SENTINEL, cost_number, failure_of, number, seconds_in, timestamp_of
 from pegbox.records.journal import RecordWarning
-from pegbox.records.t4_forms import KERNEL_TUNER_UNIT, Entry, Sheet
-from pegbox.records.t4_values import SENTINEL, cost_number, failure_of, number, seconds_in, timestamp_of
 
 TIMES = ("time", "runtime", "duration", "kernel_time")
 """What the time of a kernel is called; the first that a file has is the objective."""
@@ -20,7 +20,7 @@ _GFLOPS = "gflop/s"
 _FLOP_SPREAD = 0.01
 
 
-class Reader:
+class Results:
     """Turns the entries of a sheet into results for one objective.
 
     Of a rate ("GFLOP/s", "GB/s") the cost is the reciprocal. `flop` is what one call computes, where the file has times
@@ -40,7 +40,7 @@ class Reader:
         self._check_positive()
         self.flop = self._flop()
 
-    def result(self, entry: Entry) -> Result:
+    def of(self, entry: Entry) -> Result:
         spent = {phase: (cost_number(value) or 0.0) * self.unit for phase, value in entry.spent.items()}
         value, unit = self._measured(entry)
         costs = self._costs(value, unit, entry.runtimes)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pegbox.errors import RecordError
+from pegbox.plugins.kernel_tuner.values import number
 from pegbox.records.document import NotJson, read_document
 from pegbox.records.journal import RecordWarning
-from pegbox.records.t4_values import number
 
 KERNEL_TUNER_UNIT = "ms"
 """Kernel Tuner's times, where a file does not say otherwise."""

@@ -7,50 +7,55 @@ file; times become seconds.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pegbox.errors import RecordError
 from pegbox.measure.result import Ok, Result
+from pegbox.plugins.kernel_tuner.files import device_beside, is_json_document, read_unpacked, stem_of
+from pegbox.plugins.kernel_tuner.forms import Sheet, read_sheet
+from pegbox.plugins.kernel_tuner.results import Results
+from pegbox.plugins.kernel_tuner.values import plain_column
 from pegbox.records.recorded import RecordedSpace
-from pegbox.records.t4_files import device_beside, read_unpacked, stem_of
-from pegbox.records.t4_forms import Sheet, read_sheet
-from pegbox.records.t4_results import Reader
-from pegbox.records.t4_values import plain_column
 from pegbox.space import Config, ConfigSpace
 
 
-def read_results(path: str | os.PathLike[str], *, objective: str | None = None) -> RecordedSpace:
-    """A recorded space from a results file of Kernel Tuner or KTT (.json, also packed as .gz, .xz or .zip).
+class KernelTunerReader:
+    """Reads results files of Kernel Tuner and KTT (.json, also packed as .gz, .xz or .zip)."""
 
-    Args:
-        objective: what tuners minimise, by its name in the file; the time of the kernel by default. Of a rate, such as
-            "GFLOP/s", the reciprocal is minimised.
+    def accepts(self, path: Path) -> bool:
+        """Any JSON document that is not a record of pegbox: `read` says what is wrong with those of other forms."""
+        return is_json_document(path)
 
-    Several times of a configuration are the costs of its result. A configuration that is there twice has the costs of
-    both where both ran, else the later result.
+    def read(self, path: Path, *, objective: str | None = None) -> RecordedSpace:
+        """The file as a recorded space.
 
-    Raises:
-        RecordError: the file cannot be read, is of none of these forms, has no such objective, or nothing ran.
-    """
-    file = Path(path)
-    sheet = read_sheet(read_unpacked(file).decode(errors="replace"), str(file))
-    if not sheet.entries:
-        raise RecordError(f"{str(file)!r}: a {sheet.form} file without a result")
-    if not any(entry.configuration for entry in sheet.entries):
-        raise RecordError(f"{str(file)!r}: its {len(sheet.entries)} configurations have no parameters")
-    reader = Reader(sheet, str(file), objective)
-    space, configs = _space(sheet)
-    return RecordedSpace(
-        _name(file, sheet),
-        space,
-        _merged(zip(configs, map(reader.result, sheet.entries), strict=True)),
-        flop=reader.flop,
-        source=str(file),
-        host=sheet.device or device_beside(file),
-    )
+        Several times of a configuration are the costs of its result. A configuration that is there twice has the costs
+        of both where both ran, else the later result.
+
+        Args:
+            objective: what tuners minimise, by its name in the file; the time of the kernel by default. Of a rate, such
+                as "GFLOP/s", the reciprocal is minimised.
+
+        Raises:
+            RecordError: the file cannot be read, is of none of these forms, has no such objective, or nothing ran.
+        """
+        sheet = read_sheet(read_unpacked(path).decode(errors="replace"), str(path))
+        if not sheet.entries:
+            raise RecordError(f"{str(path)!r}: a {sheet.form} file without a result")
+        if not any(entry.configuration for entry in sheet.entries):
+            raise RecordError(f"{str(path)!r}: its {len(sheet.entries)} configurations have no parameters")
+        results = Results(sheet, str(path), objective)
+        space, configs = _space(sheet)
+        return RecordedSpace(
+            _name(path, sheet),
+            space,
+            _merged(zip(configs, map(results.of, sheet.entries), strict=True)),
+            flop=results.flop,
+            source=str(path),
+            host=sheet.device or device_beside(path),
+        )
 
 
 def _space(sheet: Sheet) -> tuple[ConfigSpace, list[Config]]:

@@ -11,17 +11,15 @@ import zlib
 from pathlib import Path
 
 from pegbox.errors import RecordError
+from pegbox.plugins.kernel_tuner.forms import device_in
 from pegbox.records.document import read_document
-from pegbox.records.t4_forms import device_in
 
 _PACKED = (".gz", ".xz", ".zip")
 _RECORD = re.compile(rb'\{\s*"input"\s*:')
 
 
-def is_foreign(path: Path) -> bool:
+def is_json_document(path: Path) -> bool:
     """Whether a file holds one JSON document rather than records line by line."""
-    if ".jsonl" in path.suffixes:
-        return False
     content = read_unpacked(path).lstrip()
     return content[:1] in (b"{", b"[") and _RECORD.match(content) is None
 

@@ -1,0 +1,110 @@
+"""What a search runs on: a task that is measured on this machine, or one whose answers come from records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pegbox.checks import check_mapping, check_seconds
+from pegbox.errors import ArgumentError
+from pegbox.measure.local import LocalMeasurer
+from pegbox.records.simulated import SimulatedMeasurer, simulated
+from pegbox.search.factory.options import bind_options
+from pegbox.search.protocols import Measurer, SearchTask
+from pegbox.space import ConfigSpace
+
+MeasurerFactory: TypeAlias = Callable[..., AbstractContextManager[Measurer]]
+"""Opens a measurer for a task, e.g. `LocalMeasurer`; leaving the context stops its workers."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A task to search: tuners are made over `space`, what they propose has to belong to `whole`.
+
+    `open(**options)` makes the measurer of one run; a simulation has no use for the options. `flop` and `bytes_moved`
+    are those of one call, 0 where they are not known.
+    """
+
+    task: SearchTask
+    space: ConfigSpace
+    whole: ConfigSpace
+    open: MeasurerFactory
+    simulated: bool
+
+    @property
+    def flop(self) -> float:
+        return self.task.flop
+
+    @property
+    def bytes_moved(self) -> float:
+        return float(getattr(self.task, "bytes_moved", 0.0))
+
+    def check_measured(self, *, records: object, resume: bool, measure_options: object) -> None:
+        """Raise `ArgumentError` where a simulation is given what only measuring has a use for.
+
+        Nothing simulated may pass for a measurement.
+        """
+        if self.simulated and (records is not None or resume):
+            raise ArgumentError(
+                f"records={str(records)!r}: a simulated search measures nothing, so that there is nothing to record or "
+                "to resume; leave records and resume out"
+            )
+        if self.simulated and measure_options:
+            raise ArgumentError(
+                f"measure_options={measure_options!r}: a simulated search measures nothing; leave it out"
+            )
+
+
+def problem_of(task: Any, runner: object, measurer: MeasurerFactory) -> Problem:
+    """The problem that `task` and `runner` mean, simulated where either of them answers from records (`simulated`).
+
+    Fails before a tuner is asked: a space without a valid configuration is not the tuner's fault.
+
+    Args:
+        measurer: opens a measurer for a task that is not simulated.
+
+    Raises:
+        ArgumentError: no task, or a recorded space together with a runner.
+        RecordError: the runner's records are of something else.
+        SpaceError: no configuration of the space is valid.
+    """
+    recorded = simulated(task, runner)
+    if recorded is not None:
+        problem = Problem(recorded, recorded.space, recorded.whole, lambda **_: SimulatedMeasurer(recorded), True)
+    elif hasattr(task, "space"):
+        problem = Problem(task, task.space, task.space, partial(measurer, task), False)
+    else:
+        raise ArgumentError(f"{task!r} is no task; make one with pegbox.create_task({task!r}, args=...)")
+    problem.space.sample(1, np.random.default_rng(0))
+    return problem
+
+
+def local_measurer(
+    measure_options: Mapping[str, Any] | None,
+    *,
+    timeout: float | str,
+    reserved: Collection[str] = (),
+    defaults: Mapping[str, Any] | None = None,
+    **given: Any,
+) -> MeasurerFactory:
+    """`LocalMeasurer` with the options `given`, and with a user's `measure_options`, which win over `defaults`.
+
+    Raises `ArgumentError` for those of the user that are given or `reserved`, and for what it does not take.
+    """
+    given["timeout"] = check_seconds("timeout", timeout)
+    taken = {*given, *reserved}
+    wanted = "arguments of pegbox.measure.LocalMeasurer by name, as in {'repeats': 5}"
+    options = check_mapping("measure_options", {} if measure_options is None else measure_options, wanted)
+    for name in options:
+        if name in taken:
+            raise ArgumentError(
+                f"measure_options: {name}={options[name]!r} is given by the caller itself; say it outside of "
+                "measure_options, or leave it out"
+            )
+    bound = bind_options("measure_options", LocalMeasurer, options, but=taken)
+    return partial(LocalMeasurer, **{**(defaults or {}), **bound}, **given)

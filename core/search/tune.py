@@ -1,0 +1,101 @@
+"""`pegbox.tune`: search a task's space for its fastest configuration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pegbox.checks import check_int, check_seconds
+from pegbox.records.journal import Journal
+from pegbox.records.recorded import RecordedSpace
+from pegbox.records.simulated import SimulatedRunner
+from pegbox.search.factory.create import make_tuner, tuner_label
+from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
+from pegbox.search.loop.display import progress as progress_callback
+from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.loop.recorder import open_recording
+from pegbox.search.loop.tuning import run
+from pegbox.search.models.inputs import TransferSource, tuner_inputs
+from pegbox.search.problem import local_measurer, problem_of
+from pegbox.search.protocols import TunerFactory
+from pegbox.task.task import Task
+
+if TYPE_CHECKING:
+    from pegbox.measure.runner import RunnerFactory
+
+
+def tune(
+    task: Task | RecordedSpace,
+    *,
+    tuner: str | TunerFactory = "bayes",
+    trials: int | None = 200,
+    budget: float | str | None = None,
+    early_stopping: int | None = None,
+    records: str | os.PathLike[str] | Journal | None = None,
+    resume: bool = False,
+    seed: int = 0,
+    runner: str | RunnerFactory | SimulatedRunner = "local",
+    timeout: float | str = 10.0,
+    batch_size: int | None = None,
+    callbacks: Iterable[CallbackLike] = (),
+    progress: bool = True,
+    measure_options: Mapping[str, Any] | None = None,
+    transfer: TransferSource | Sequence[TransferSource] | None = None,
+) -> TuneResult:
+    """Search the task's space for the fastest configuration.
+
+    Given a `RecordedSpace` for the task, or a `SimulatedRunner` for the runner, nothing is compiled and run: the
+    search goes over what was recorded, answers come from there, and all times are those of a virtual clock.
+
+    Args:
+        tuner: a name, with options if any ("xgb:plan_size=32"), "file.py:Class", or a factory.
+        trials: new measurements at most; None when only the budget limits.
+        budget: seconds, or text such as "60s", "5m", "1m30s".
+        early_stopping: end after that many trials without improvement.
+        records: a file to which every trial is appended at once.
+        resume: start from what the file holds of this task; no configuration in it is measured again. `trials` then
+            counts those too, so that repeating the command finishes the run.
+        seed: of the tuner and of the random inputs.
+        runner: the name of a runner plugin, or a factory, or a `SimulatedRunner`.
+        timeout: what one trial may run, written as `budget` is.
+        progress: show a live line on a terminal, one line a batch otherwise (on standard error).
+        measure_options: further keyword arguments of `LocalMeasurer`.
+        transfer: records of other shapes of the template on the same target (files, names of recorded spaces that
+            ship, or journals), for a tuner that learns from them.
+
+    Ctrl-C ends the search early: the result holds everything measured, with `stopped_because="interrupted"`.
+
+    Raises:
+        ArgumentError: an option outside its domain, `resume` without `records`, `records` of a simulation, or
+            `transfer` that the tuner does not take or that holds nothing of use.
+        UnknownName, PluginError: no such tuner or runner.
+        SpaceError: no configuration of the space is valid.
+        RecordError: the file is damaged, or its records of this workload are of another space or target.
+        TuningError: a tuner, the records or the measuring broke; what was measured is in its `result`.
+    """
+    check_int("seed", seed, minimum=0)
+    budget_seconds = None if budget is None else check_seconds("budget", budget)
+    listeners = check_callbacks(callbacks)
+    measurer = local_measurer(measure_options, timeout=timeout, runner=runner, seed=seed, reserved=["best"])
+    problem = problem_of(task, runner, measurer)
+    problem.check_measured(records=records, resume=resume, measure_options=measure_options)
+    made = make_tuner(tuner, problem.space, seed=seed, **tuner_inputs(tuner, problem.task, transfer))
+    name = tuner_label(tuner)
+    recording = open_recording(records, task, resume=resume, tuner=name, seed=seed)
+    with problem.open(best=recording.best_cost) as opened:
+        return run(
+            made,
+            opened,
+            trials=recording.trials_left(trials),
+            budget_seconds=budget_seconds,
+            early_stopping=early_stopping,
+            batch_size=batch_size,
+            callbacks=[*recording.callbacks, *([progress_callback()] if progress else []), *listeners],
+            history=recording.history,
+            space=problem.whole,
+            searched=problem.space,
+            flop=problem.flop,
+            bytes_moved=problem.bytes_moved,
+            name=name,
+        )

@@ -1,0 +1,1 @@
+"""Results of Kernel Tuner and KTT as recorded spaces."""
