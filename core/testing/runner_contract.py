@@ -180,7 +180,7 @@ class RunnerContract:
     def test_several_candidates_are_timed_in_turns(self) -> None:
         programs = [kernels.compiled(kernels.slow(turns)) for turns in (500_000, 1000, 1000)]
         results = self.opened(rounds=4).rerun(programs)
-        assert [len(result.costs) for result in results] == [4, 4, 4]
+        assert [len(result.costs) for result in results if isinstance(result, Ok)] == [4, 4, 4]
         assert results[0].cost > results[1].cost
 
     def test_one_bad_candidate_does_not_spoil_the_others_turns(self) -> None:

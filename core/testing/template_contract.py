@@ -18,7 +18,7 @@ import pickle
 import unittest.mock
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -172,7 +172,7 @@ class TemplateContract:
 
     def test_every_value_of_every_knob_changes_the_program(self) -> None:
         for task in self.tasks():
-            twins = list(twin_values(task.space, lambda config, task=task: self.text(task, config)))
+            twins = list(twin_values(task.space, partial(self.text, task)))
             assert not twins, f"{task!r}: these values make the same programs wherever they were tried: {twins}"
 
     def test_the_numbers_of_its_knobs_can_be_traced(self) -> None:
