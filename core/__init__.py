@@ -32,6 +32,7 @@ _HOME = {
     "ConfigSpace": "pegbox.space",
     "Config": "pegbox.space",
     "Task": "pegbox.task.task",
+    "TemplateConfig": "pegbox.task.config_view",
     "create_task": "pegbox.task.task",
     "create_tuner": "pegbox.search.asktell",
     "template": "pegbox.task.template",
@@ -65,6 +66,7 @@ __all__ = [
     "SimulatedRunner",
     "Target",
     "Task",
+    "TemplateConfig",
     "api",
     "apply_history_best",
     "build",
@@ -103,6 +105,7 @@ if TYPE_CHECKING:
     from pegbox.search.factory.base import BaseTuner
     from pegbox.search.sweep.sweep import sweep
     from pegbox.space import Config, ConfigSpace
+    from pegbox.task.config_view import TemplateConfig
     from pegbox.task.task import Task, create_task
     from pegbox.task.template import template
 

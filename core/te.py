@@ -27,13 +27,15 @@ from pegbox.expr.build import floormod as floormod
 from pegbox.expr.build import logical_not as logical_not
 from pegbox.expr.build import maximum as maximum
 from pegbox.expr.build import minimum as minimum
-from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.nodes import Expr as Expr
+from pegbox.expr.nodes import Var
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.nodes import Function
 from pegbox.schedule.te.intrinsic import decl_buffer as decl_buffer
 from pegbox.schedule.te.intrinsic import decl_tensor_intrin as decl_tensor_intrin
 from pegbox.schedule.te.schedule import TESchedule as TESchedule
 from pegbox.schedule.te.schedule import create_schedule as create_schedule
+from pegbox.schedule.te.stage import Stage as Stage
 
 if_then_else = select
 indexdiv = floordiv

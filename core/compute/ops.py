@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast, overload
 
 from pegbox.checks import check_callable, check_float, check_list, check_mapping, check_text
 from pegbox.compute import reducer
@@ -80,13 +80,29 @@ def _value(value: object) -> object:
     return value.value if isinstance(value, Const) else value
 
 
+@overload
+def compute(
+    shape: Sequence[int],
+    fcompute: Callable[..., Expr | float],
+    name: str = "compute",
+    tag: str = "",
+    attrs: Mapping[str, Any] | None = None,
+) -> Tensor: ...
+@overload
+def compute(
+    shape: Sequence[int],
+    fcompute: Callable[..., Sequence[Expr | float]],
+    name: str = "compute",
+    tag: str = "",
+    attrs: Mapping[str, Any] | None = None,
+) -> tuple[Tensor, ...]: ...
 def compute(
     shape: Sequence[int],
     fcompute: Callable[..., object],
     name: str = "compute",
     tag: str = "",
     attrs: Mapping[str, Any] | None = None,
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """A tensor whose element at (i, j, ...) is `fcompute(i, j, ...)`; a tuple of expressions gives a tuple of tensors.
 
     `tag` and `attrs` are kept for those who look for operations (`tensor.op.tag`, `tensor.op.attrs`). Of `attrs`,
@@ -184,30 +200,30 @@ def _check_part(name: str, part: Expr, bound: set[IterVar]) -> None:
         raise ComputeError(f"{name}: variable(s) {names} are bound by no axis of this compute")
 
 
-def sum(expr: object, axis: IterVar | Sequence[IterVar], where: object = None) -> Any:  # the field's name
+def sum(expr: object, axis: IterVar | Sequence[IterVar], where: object = None) -> Reduce:  # the field's name
     """Sum over reduce axes, where `where` holds."""
-    return reducer.apply(reducer.SUM, expr, axis, where)
+    return cast(Reduce, reducer.apply(reducer.SUM, expr, axis, where))
 
 
-def prod(expr: object, axis: IterVar | Sequence[IterVar], where: object = None) -> Any:
+def prod(expr: object, axis: IterVar | Sequence[IterVar], where: object = None) -> Reduce:
     """Product over reduce axes."""
-    return reducer.apply(reducer.PROD, expr, axis, where)
+    return cast(Reduce, reducer.apply(reducer.PROD, expr, axis, where))
 
 
-def max(expr: object, axis: object, where: object = None) -> Any:
+def max(expr: object, axis: object, where: object = None) -> Expr:
     """Largest value over reduce axes (the lowest value of the type when none qualifies).
 
     `max(a, b)` of two numbers is the larger one, as in TVM.
     """
-    return reducer.apply(reducer.MAX, expr, axis, where) if _is_axis(axis) else maximum(expr, axis)
+    return cast(Reduce, reducer.apply(reducer.MAX, expr, axis, where)) if _is_axis(axis) else maximum(expr, axis)
 
 
-def min(expr: object, axis: object, where: object = None) -> Any:
+def min(expr: object, axis: object, where: object = None) -> Expr:
     """Smallest value over reduce axes (the highest value of the type when none qualifies).
 
     `min(a, b)` of two numbers is the smaller one, as in TVM.
     """
-    return reducer.apply(reducer.MIN, expr, axis, where) if _is_axis(axis) else minimum(expr, axis)
+    return cast(Reduce, reducer.apply(reducer.MIN, expr, axis, where)) if _is_axis(axis) else minimum(expr, axis)
 
 
 def _is_axis(value: object) -> TypeGuard[IterVar | Sequence[IterVar]]:

@@ -23,7 +23,7 @@ class Runner(Protocol):
     answer as WRONG_RESULT, a Python-level error (out of memory among them) as RUN_ERROR. Only a runner that cannot
     work at all raises, `MeasureError`. After any failure the next candidate gets a sound runner. A runner's own
     check against the bench may be left to `pegbox.measure.trial.run_trial`, timing included. The suite that every
-    runner must pass is `tests/contracts/runner_contract.py`.
+    runner must pass is `pegbox.testing.RunnerContract`.
     """
 
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:

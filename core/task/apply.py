@@ -8,11 +8,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, TypeAlias, cast
 
+from pegbox.compute.tensor import Operation, Tensor
 from pegbox.errors import TemplateError
 from pegbox.schedule.schedule import Schedule
-from pegbox.space.entities import AnnotateEntity, OtherEntity, ReorderEntity, SplitEntity
+from pegbox.schedule.te.schedule import TESchedule
+from pegbox.schedule.te.stage import Stage
+from pegbox.space.entities import AnnotateEntity, Entity, OtherEntity, ReorderEntity, SplitEntity
+
+AnySchedule: TypeAlias = TESchedule | Schedule
+Place: TypeAlias = Tensor | Operation | None
+"""Whose loops they are on a TE schedule; on a `tir.Schedule`, where loops know their blocks, it is not looked at."""
+
+
+class KnobValue(Protocol):
+    """What `cfg["name"]` gives. The kind of the knob decides which of the attributes it has."""
+
+    @property
+    def val(self) -> Any:
+        """Of `define_knob`: the value as the template declared it."""
+
+    @property
+    def size(self) -> list[int]:
+        """Of `define_split`: the extents of the loops, outermost first; -1 stands for "inferred"."""
+
+    @property
+    def perm(self) -> list[int]:
+        """Of `define_reorder`: position i holds the number of the axis that goes there."""
+
+    @property
+    def anns(self) -> list[Any]:
+        """Of `define_annotate`: one annotation for each axis."""
+
+    def apply(self, sch: AnySchedule, op: Place, axes: Any) -> list[Any]:
+        """Do to the loop, or the loops, what the value of a split, a reorder or an annotate knob says."""
 
 
 class Handle:
@@ -29,23 +59,20 @@ class Handle:
 
 
 class SplitHandle(Handle):
-    def apply(self, sch: Any, op: Any, axis: Any) -> list[Any]:
-        """Split `axis` into as many loops as the knob has outputs; returns them outermost first.
-
-        On a TE schedule `op` is the tensor or operation; on a `tir.Schedule` it is not looked at and `axis` is a loop.
-        """
+    def apply(self, sch: AnySchedule, op: Place, axis: Any) -> list[Any]:
+        """Split `axis` into as many loops as the knob has outputs; returns them outermost first."""
         size = self._entity.size
         if isinstance(sch, Schedule):
             return list(sch.split(axis, factors=[None, *size[1:]])) if len(size) > 1 else [axis]
         loops = []
         for position in range(1, len(size)):
-            outer, axis = sch[op].split(axis, factor=math.prod(size[position:]))
+            outer, axis = sch[cast(Tensor, op)].split(axis, factor=math.prod(size[position:]))
             loops.append(outer)
         return [*loops, axis]
 
 
 class ReorderHandle(Handle):
-    def apply(self, sch: Any, op: Any, axes: Sequence[Any]) -> list[Any]:
+    def apply(self, sch: AnySchedule, op: Place, axes: Sequence[Any]) -> list[Any]:
         """Put the loops in the knob's order; returns them in that order.
 
         Raises:
@@ -55,15 +82,12 @@ class ReorderHandle(Handle):
         if len(axes) != len(perm):
             raise TemplateError(f"reorder knob of {len(perm)} axes applied to {len(axes)} loops")
         ordered = [axes[i] for i in perm]
-        if isinstance(sch, Schedule):
-            sch.reorder(*ordered)
-        else:
-            sch[op].reorder(*ordered)
+        _stage(sch, op).reorder(*ordered)
         return ordered
 
 
 class AnnotateHandle(Handle):
-    def apply(self, sch: Any, op: Any, axes: Sequence[Any]) -> list[Any]:
+    def apply(self, sch: AnySchedule, op: Place, axes: Sequence[Any]) -> list[Any]:
         """Annotate each loop as the knob says: "none", "unroll" or "vec".
 
         Raises:
@@ -72,7 +96,7 @@ class AnnotateHandle(Handle):
         anns = self._entity.anns
         if len(axes) != len(anns):
             raise TemplateError(f"annotate knob of {len(anns)} axes applied to {len(axes)} loops")
-        stage = sch if isinstance(sch, Schedule) else sch[op]
+        stage = _stage(sch, op)
         for axis, ann in zip(axes, anns, strict=True):
             match ann:
                 case "none" | None:
@@ -88,7 +112,12 @@ class AnnotateHandle(Handle):
         return list(axes)
 
 
-def handle(entity: Any) -> Any:
+def _stage(sch: AnySchedule, op: Place) -> Stage | Schedule:
+    """What the primitives of loops are methods of."""
+    return sch if isinstance(sch, Schedule) else sch[cast(Tensor, op)]
+
+
+def handle(entity: Entity) -> Any:
     """The entity with an `apply` where its kind has one."""
     match entity:
         case SplitEntity():

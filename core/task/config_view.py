@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pegbox.codegen.targets.target import Target
@@ -10,7 +11,7 @@ from pegbox.errors import InvalidConfig, SpaceError
 from pegbox.expr.nodes import Var
 from pegbox.schedule.state.handles import LoopRef
 from pegbox.space import Config, ConfigSpace, Knob
-from pegbox.task.apply import handle
+from pegbox.task.apply import KnobValue, handle
 
 
 def _extent(axis: Any) -> Any:
@@ -50,8 +51,8 @@ class _Names:
         return {key: value if key == "when" else self.of(value) for key, value in options.items()}
 
 
-class TemplateConfig:
-    """What both runs share: `cfg["name"]`, the target, and a way to refuse a configuration.
+class TemplateConfig(ABC):
+    """The `cfg` of a template: `cfg["name"]` is the value of a knob, `define_*` declare knobs.
 
     Attributes:
         target: what the program is made for (`cfg.target.vector_bits`, `.vector_registers`, `.caches`, `.num_cores`).
@@ -60,10 +61,31 @@ class TemplateConfig:
     def __init__(self, target: Target) -> None:
         self.target = target
 
-    def __getitem__(self, name: str) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def __getitem__(self, name: str) -> KnobValue:
+        """The value of a knob: its first one while the space is declared, else the configuration's."""
 
-    def raise_error(self, message: str) -> None:
+    @abstractmethod
+    def define_split(self, name: str, axis: Any, policy: str = "factors", **options: Any) -> tuple[str, ...]:
+        """See `ConfigSpace.define_split`; `axis` may be an axis of a tensor."""
+
+    @abstractmethod
+    def define_knob(self, name: str, candidates: Iterable[Any], *, when: Mapping[str, Any] | None = None) -> None:
+        """See `ConfigSpace.define_knob`."""
+
+    @abstractmethod
+    def define_reorder(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> tuple[str, ...]:
+        """See `ConfigSpace.define_reorder`; axes, in the options as well, are axes of tensors, loops or names."""
+
+    @abstractmethod
+    def define_annotate(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> tuple[str, ...]:
+        """See `ConfigSpace.define_annotate`; axes of tensors, loops or names."""
+
+    @abstractmethod
+    def add_constraint(self, predicate: Callable[[Config], bool], *, reads: Sequence[str], message: str) -> None:
+        """See `ConfigSpace.add_constraint`."""
+
+    def raise_error(self, message: str) -> None:  # noqa: B027 - nothing happens while the space is declared
         """Refuse this configuration (it becomes a failed trial of kind "invalid").
 
         The run that declares the space goes on: what it runs with is nobody's choice.
@@ -72,7 +94,7 @@ class TemplateConfig:
             InvalidConfig: in every other run.
         """
 
-    def add_flop(self, flop: float) -> None:
+    def add_flop(self, flop: float) -> None:  # noqa: B027 - only the run that declares the space counts it
         """Say how much arithmetic the operator asks for, where counting that of the computation would mislead.
 
         A computation in blocks that stick out of the operator's shape has more than the operator; speeds are of the
@@ -89,35 +111,29 @@ class DeclaringConfig(TemplateConfig):
         self.flop: float | None = None
 
     def add_flop(self, flop: float) -> None:
-        """Kept for the task."""
         self.flop = (self.flop or 0.0) + flop
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> KnobValue:
         knobs = self.space.knobs
         # An unknown name is an error with the list of known ones, which Config words best.
-        entity = knobs[name].entities[0] if name in knobs else self.space.get(0)[name]
-        return handle(entity)
+        value: KnobValue = handle(knobs[name].entities[0] if name in knobs else self.space.get(0)[name])
+        return value
 
     def define_split(self, name: str, axis: Any, policy: str = "factors", **options: Any) -> tuple[str, ...]:
-        """See `ConfigSpace.define_split`; `axis` may be an axis of a tensor."""
         return self.space.define_split(name, _extent(axis), policy, **options)
 
-    def define_knob(self, name: str, candidates: Sequence[Any], **options: Any) -> None:
-        """See `ConfigSpace.define_knob`."""
+    def define_knob(self, name: str, candidates: Iterable[Any], **options: Any) -> None:
         self.space.define_knob(name, candidates, **options)
 
     def define_reorder(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> tuple[str, ...]:
-        """See `ConfigSpace.define_reorder`; axes, in the options as well, are axes of tensors, loops or names."""
         names = _Names(axes)
         return self.space.define_reorder(name, names.axes, policy, **names.options(options))
 
     def define_annotate(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> tuple[str, ...]:
-        """See `ConfigSpace.define_annotate`; axes of tensors, loops or names."""
         names = _Names(axes)
         return self.space.define_annotate(name, names.axes, policy, **names.options(options))
 
     def add_constraint(self, predicate: Callable[[Config], bool], *, reads: Sequence[str], message: str) -> None:
-        """See `ConfigSpace.add_constraint`."""
         self.space.add_constraint(predicate, reads=reads, message=message)
 
     def __str__(self) -> str:
@@ -131,8 +147,9 @@ class ApplyingConfig(TemplateConfig):
         super().__init__(target)
         self.config = config
 
-    def __getitem__(self, name: str) -> Any:
-        return handle(self.config[name])
+    def __getitem__(self, name: str) -> KnobValue:
+        value: KnobValue = handle(self.config[name])
+        return value
 
     def raise_error(self, message: str) -> None:
         raise InvalidConfig(f"the template refuses {self}: {message}")

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import llvm_kernels as kernels
 import numpy as np
 
 from pegbox.codegen import Target
+from pegbox.testing import llvm_kernels as kernels
 
 
 @dataclass(frozen=True)

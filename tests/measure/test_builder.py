@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-import llvm_kernels as kernels
 import pytest
 
 from pegbox.codegen import CompiledProgram
 from pegbox.measure.builder import Builder
 from pegbox.measure.cores import usable_cores
+from pegbox.testing import llvm_kernels as kernels
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import llvm_kernels as kernels
 import pytest
 from adding_task import AddingConfig, AddingTask
 
@@ -23,6 +22,7 @@ from pegbox.errors import ArgumentError, CompileError, InvalidConfig, MeasureErr
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, Result
 from pegbox.measure.builder import Builder
 from pegbox.measure.cores import confined, usable_cores
+from pegbox.testing import llvm_kernels as kernels
 
 HERE = Path(__file__).parent
 GOOD = AddingConfig("good")
@@ -338,10 +338,10 @@ def test_ctrl_c_passes_through_and_leaves_no_process_behind() -> None:
     """A script without a `__main__` guard, as users write them, interrupted in the middle of an endless candidate."""
     script = textwrap.dedent(f"""
         import sys
-        sys.path[:0] = [{str(HERE)!r}, {str(HERE.parent / "contracts")!r}]
-        import llvm_kernels as kernels
+        sys.path[:0] = [{str(HERE)!r}]
         from adding_task import AddingConfig, AddingTask
         from pegbox.measure import LocalMeasurer
+        from pegbox.testing import llvm_kernels as kernels
         # One builder: with two, the endless one may be built, and so run, before the other.
         with LocalMeasurer(AddingTask(), timeout=500.0, best=100.0, builders=1) as measurer:
             try:

@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import llvm_kernels as kernels
 import numpy as np
 
 from pegbox.measure import Failed, FailureKind, Ok, TimingPolicy
 from pegbox.measure.trial import Stage, run_interleaved, run_trial
+from pegbox.testing import llvm_kernels as kernels
 
 
 class PythonKernel:

@@ -2,22 +2,7 @@
 
 from __future__ import annotations
 
-from template_contract import TemplateContract
-
 import pegbox as pb
-
-
-class TestBatchMatmul(TemplateContract):
-    template = "batch_matmul"
-    cases = (
-        (3, 8, 16, 32),
-        (1, 7, 13, 17),
-        (9, 2, 3, 5),
-        (8, 1, 9, 11),
-        (2, 5, 6, 7, "float64"),
-        (2, 5, 6, 37, "float32", "packed"),
-    )
-    configs = 5
 
 
 def test_its_arguments_are_those_of_a_batch_of_products() -> None:

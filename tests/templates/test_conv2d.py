@@ -8,24 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from template_contract import TemplateContract
 
 import pegbox as pb
 from pegbox.errors import ArgumentError, TemplateError
 from pegbox.templates import pack_weights
+from pegbox.testing import TemplateContract
 
 ORDER = {"OIHW": (0, 1, 2, 3), "OHWI": (0, 3, 1, 2), "HWIO": (3, 2, 0, 1)}
 NHWC = (1, 0, 1, "NHWC")  # stride, padding, dilation, layout
-
-
-class TestConv2d(TemplateContract):
-    template = "conv2d"
-    cases = (
-        (1, 4, 6, 6, 17, 3, 3, 1, 1),
-        (2, 3, 9, 11, 5, 5, 3, (2, 1), (2, 1)),
-        (1, 1, 1, 1, 1, 1, 1),
-    )
-    configs = 3
 
 
 class TestConv2dOfManyTiles(TemplateContract):

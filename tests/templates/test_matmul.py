@@ -6,25 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from template_contract import TemplateContract
 
 import pegbox as pb
 from pegbox.errors import PegboxError
-
-
-class TestMatmul(TemplateContract):
-    template = "matmul"
-    cases = (
-        (8, 16, 32),
-        (7, 13, 37),
-        (1, 1, 1),
-        (1, 17, 33),
-        (19, 1, 5),
-        (5, 9, 1),
-        (3, 5, 17, "float64"),
-        (33, 34, 35, "float64"),
-        (64, 64, 64),
-    )
+from pegbox.testing import TemplateContract
 
 
 class TestMatmulWithANarrowResult(TemplateContract):

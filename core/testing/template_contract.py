@@ -1,33 +1,39 @@
-"""What every template must do, whoever wrote it.
+"""For authors of templates: the contract as a test suite.
 
-A template's test file subclasses `TemplateContract` and says which template, and at which arguments::
+::
+
+    from pegbox.testing import TemplateContract
 
     class TestMyTemplate(TemplateContract):
         template = "my_template"
         cases = [(8, 8), (1, 7), (5, 1)]
 
-Choose small shapes, among them extents of one, primes, and every dtype that the template speaks of.
+pytest then runs every check of the suite on the template. Choose small shapes, among them extents of one, primes, and
+every dtype that the template speaks of.
 """
 
 from __future__ import annotations
 
 import pickle
+import unittest.mock
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
-import pytest
-from other_process import fingerprints
 
-import pegbox as pb
 from pegbox.codegen import build, emit
 from pegbox.errors import InvalidConfig, ScheduleError
+from pegbox.features import program
+from pegbox.features.program import ProgramFeatures
 from pegbox.loops.nodes import Function
 from pegbox.measure.check import Tolerance, difference, poison
+from pegbox.search.testing.subprocess_test import in_another_process
+from pegbox.space import Config
 from pegbox.task.task import Task, create_task
+from pegbox.testing.twin_values import twin_values
 
 
 @cache
@@ -37,7 +43,7 @@ def shared_task(template: Any, args: tuple[Any, ...], target: str) -> Task:
 
 
 @lru_cache(1000)
-def lowered(task: Task, config: pb.Config) -> Function:
+def lowered(task: Task, config: Config) -> Function:
     """The program of a configuration, for tests that don't ask how it is made.
 
     Raises:
@@ -64,19 +70,13 @@ class TemplateContract:
         for args in self.cases:
             yield create_task(self.template, args=args, target=self.target)
 
-    def sampled(self, task: Task, seed: int = 0) -> list[pb.Config]:
+    def sampled(self, task: Task, seed: int = 0) -> list[Config]:
         """Distinct valid configurations, the same ones in every run."""
-        rows = task.space.sample(self.configs, np.random.default_rng(seed))
-        return [task.space.config([int(digit) for digit in row]) for row in rows]
+        return [task.space.config(row) for row in task.space.sample(self.configs, np.random.default_rng(seed))]
 
-    def runnable(self, task: Task) -> Iterator[pb.Config]:
+    def runnable(self, task: Task) -> Iterator[Config]:
         """The sampled configurations that the template does not refuse."""
-        for config in self.sampled(task):
-            try:
-                lowered(task, config)
-            except (InvalidConfig, ScheduleError):
-                continue
-            yield config
+        return (config for config in self.sampled(task) if self.text(task, config) is not None)
 
     def inputs(self, task: Task, seed: int = 0) -> list[np.ndarray[Any, Any]]:
         """Random values for each input, in call order."""
@@ -108,10 +108,11 @@ class TemplateContract:
             assert self.sampled(first) == self.sampled(second)
 
     def test_another_process_declares_the_same_space(self) -> None:
-        if not isinstance(self.template, str):
-            pytest.skip("the template has no name that another process could find")
-        found = fingerprints(self.template, self.cases, self.target)
-        assert found == [task.space.fingerprint for task in self.tasks()]
+        assert in_another_process(self, "fingerprints") == self.fingerprints()
+
+    def fingerprints(self) -> str:
+        """Those of the spaces, as text."""
+        return " ".join(task.space.fingerprint for task in self.tasks())
 
     def test_every_sampled_configuration_is_lowered_or_refused(self) -> None:
         for task in self.tasks():
@@ -169,31 +170,41 @@ class TemplateContract:
             dead = {name: f"{same[name]} of {tried[name]}" for name in tried if same[name] * 4 > tried[name] >= 4}
             assert not dead, f"{task!r}: changes of these knobs leave the program as it is: {dead}"
 
-    def test_the_numbers_of_its_knobs_can_be_traced(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """`int(cfg["tile"].val)` or `range(...)` forgets where a number is from: then features cost a run for each."""
-        monkeypatch.setattr("pegbox.features.program.POOL", 12)  # configurations to check each class of programs with
+    def test_every_value_of_every_knob_changes_the_program(self) -> None:
         for task in self.tasks():
-            features = pb.program_features(task)
-            features.of(self.sampled(task))
-            names = list(task.space.knobs)
-            assert not [names[position] for position in features.pinned], repr(task)
+            twins = list(twin_values(task.space, partial(self.text, task)))
+            assert not twins, f"{task!r}: these values make the same programs wherever they were tried: {twins}"
 
-    def moved(self, task: Task, config: pb.Config) -> Iterator[tuple[str, pb.Config]]:
+    def test_the_numbers_of_its_knobs_can_be_traced(self) -> None:
+        """`int(cfg["tile"].val)` or `range(...)` forgets where a number is from: then features cost a run for each."""
+        # Few configurations to check each class of programs with.
+        with unittest.mock.patch.object(program, "POOL", 12):
+            for task in self.tasks():
+                features = ProgramFeatures(task)
+                features.of(self.sampled(task))
+                names = list(task.space.knobs)
+                assert not [names[position] for position in features.pinned], repr(task)
+
+    def text(self, task: Task, config: Config) -> str | None:
+        """The program of a configuration; None where the template refuses it."""
+        try:
+            return str(lowered(task, config))
+        except (InvalidConfig, ScheduleError):
+            return None
+
+    def moved(self, task: Task, config: Config) -> Iterator[tuple[str, Config]]:
         """For each knob the configuration with that one changed to a random value, where one is valid."""
         rng = np.random.default_rng(config.index % 2**32)
         for column, (name, knob) in enumerate(task.space.knobs.items()):
             for digit in rng.permutation(len(knob)) if config.exists(name) else ():
-                digits = np.array(config.digits)
-                digits[column] = digit
-                if digit == config.digits[column] or not task.space.is_valid(digits.reshape(1, -1))[0]:
+                digits = np.array([config.digits])
+                digits[0, column] = digit
+                if digit == config.digits[column] or not task.space.is_valid(digits)[0]:
                     continue
-                other = task.space.config([int(d) for d in task.space.canonical(digits.reshape(1, -1))[0]])
-                try:
-                    lowered(task, other)
-                except (InvalidConfig, ScheduleError):
-                    continue
-                yield name, other
-                break
+                other = task.space.config(digits[0])
+                if self.text(task, other) is not None:
+                    yield name, other
+                    break
 
     def test_its_tasks_can_be_pickled(self) -> None:
         for task in self.tasks():

@@ -1,0 +1,50 @@
+"""Values of a knob that make the same programs: two names of one choice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import TypeAlias
+
+import numpy as np
+
+from pegbox.space import Config, ConfigSpace, Digits
+
+_ROWS = 200  # sampled configurations in which values are compared
+_TRIES = 8  # of them for each pair of values: a pair that differs in none of these is a pair of twins
+_ENOUGH = 3  # pairs that were compared less often are not judged, unless the whole space was looked at
+
+Program: TypeAlias = Callable[[Config], str | None]
+"""The program of a configuration as text; None where there is none."""
+
+
+def twin_values(space: ConfigSpace, program: Program) -> Iterator[str]:
+    """Pairs of values of one knob that make one program, whatever the other knobs are."""
+    rows = space.sample(_ROWS, np.random.default_rng(2))
+    least = _ENOUGH if len(rows) == _ROWS else 1
+    for column, (name, knob) in enumerate(space.knobs.items()):
+        compared: Counter[tuple[int, int]] = Counter()
+        different: set[tuple[int, int]] = set()
+        for row in rows:
+            if not space.config(row).exists(name):
+                continue
+            variants = _variants(space, row, column, len(knob))
+            open_pairs = [p for p in combinations(variants, 2) if p not in different and compared[p] < _TRIES]
+            programs = {digit: program(variants[digit]) for digit in {digit for pair in open_pairs for digit in pair}}
+            for first, second in open_pairs:
+                if programs[first] is not None and programs[second] is not None:
+                    compared[first, second] += 1
+                    if programs[first] != programs[second]:
+                        different.add((first, second))
+        for (first, second), count in compared.items():
+            if (first, second) not in different and count >= least:
+                yield f"{name}: {knob.entities[first]} and {knob.entities[second]}"
+
+
+def _variants(space: ConfigSpace, row: Digits, column: int, count: int) -> dict[int, Config]:
+    """The valid configurations that differ from a row in one knob at most, by the digit of that knob."""
+    rows = np.repeat(row[None], count, axis=0)
+    rows[:, column] = np.arange(count)
+    rows = space.canonical(rows)
+    return {digit: space.config(rows[digit]) for digit in np.flatnonzero(space.is_valid(rows)).tolist()}

@@ -1,8 +1,0 @@
-"""The contracts are modules that test files here (and plugin authors' test files) import by name."""
-
-import sys
-from pathlib import Path
-
-_HERE = str(Path(__file__).parent)
-if _HERE not in sys.path:
-    sys.path.append(_HERE)

@@ -1,0 +1,97 @@
+"""Every built-in template keeps the contract of templates; tests/templates has more cases of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pegbox import te
+from pegbox.hooks import registry
+from pegbox.testing import TemplateContract
+
+CASES: dict[str, tuple[tuple[Any, ...], ...]] = {
+    "matmul": (
+        (8, 16, 32),
+        (7, 13, 37),
+        (1, 1, 1),
+        (1, 17, 33),
+        (19, 1, 5),
+        (5, 9, 1),
+        (3, 5, 17, "float64"),
+        (33, 34, 35, "float64"),
+        (64, 64, 64),
+    ),
+    "batch_matmul": (
+        (3, 8, 16, 32),
+        (1, 7, 13, 17),
+        (9, 2, 3, 5),
+        (8, 1, 9, 11),
+        (2, 5, 6, 7, "float64"),
+        (2, 5, 6, 37, "float32", "packed"),
+    ),
+    "conv2d": (
+        (1, 4, 6, 6, 17, 3, 3, 1, 1),
+        (2, 3, 9, 11, 5, 5, 3, (2, 1), (2, 1)),
+        (1, 1, 1, 1, 1, 1, 1),
+    ),
+}
+
+BUILT_IN = [
+    name for plugin in registry.plugins() if plugin.source == "built in" for name in plugin.provides.get("template", ())
+]
+
+# Taken from the registry, so that no template can be left out; pytest collects classes that are called Test...
+for _name in BUILT_IN:
+    _body = {"template": _name, "cases": CASES[_name], "__module__": __name__}
+    globals()[f"Test[{_name}]"] = type(f"Test[{_name}]", (TemplateContract,), _body)
+
+
+def test_every_template_with_cases_is_built_in() -> None:
+    assert set(CASES) == set(BUILT_IN)
+
+
+def broken(cfg: Any, n: int, fault: str) -> Any:
+    """Sums rows in an order of loops, wrongly in one way."""
+    a = te.placeholder((n, n, n), name="A")
+    b = te.compute((n, n, n), lambda i, j, k: a[i, j, k] * 2, name="B")
+    s = te.create_schedule(b.op)
+    i, j, k = s[b].op.axis
+    cfg.define_knob("order", ["ijk", "jik", "kij"])
+    cfg.define_knob("unroll", [1, 2, 4])
+    order = cfg["order"].val
+    second = [j, i, k] if order == "jik" or fault == "twins" else [k, i, j]
+    s[b].reorder(*([i, j, k] if order == "ijk" else second))
+    if fault != "dead knob":
+        s[b].unroll(s[b].split(k, factor=cfg["unroll"].val)[1])
+    if fault == "pinned number":
+        s[b].split(i, factor=int(cfg["unroll"].val))
+    return s, [a, b]
+
+
+@pytest.mark.parametrize(
+    ("fault", "checks"),
+    [
+        ("", ()),
+        ("twins", ("test_every_value_of_every_knob_changes_the_program",)),
+        (
+            "dead knob",
+            ("test_every_value_of_every_knob_changes_the_program", "test_every_knob_changes_the_program"),
+        ),
+        ("pinned number", ("test_the_numbers_of_its_knobs_can_be_traced",)),
+    ],
+)
+def test_the_contract_catches_a_template_that_breaks_it(fault: str, checks: tuple[str, ...]) -> None:
+    class Broken(TemplateContract):
+        template = staticmethod(broken)
+        cases = ((6, fault),)
+        configs = 9
+
+    for check in dir(TemplateContract):
+        if not check.startswith("test_") or "another_process" in check or "pickled" in check:
+            continue
+        if check in checks:
+            with pytest.raises(AssertionError):
+                getattr(Broken(), check)()
+        else:
+            getattr(Broken(), check)()
