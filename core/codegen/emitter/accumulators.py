@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pegbox.codegen.emitter.reductions import reads, update
+from pegbox.codegen.emitter.reductions import identity, reads, update
 from pegbox.expr import dtypes
 from pegbox.expr.build import TRUE, all_of, conjuncts
 from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load, Var
@@ -45,7 +45,7 @@ class Reduction:
         return [stmt for stmt in self.path[1:] if isinstance(stmt, For)]
 
 
-def keep(stmt: Stmt) -> Stmt:
+def expand(stmt: Stmt) -> Stmt:
     """Rewrite every such reduction at the outermost loop where it is possible."""
     if not any(True for _ in _reductions(stmt, ())):
         return stmt
@@ -94,7 +94,7 @@ def _rewrite(loop: For, reduction: Reduction) -> Stmt | None:
         return None
     place = tuple(each.var for each in dims)
     step = Store(partial, place, Binary(reduction.op, Load(partial, place), reduction.value))
-    start = _nest(dims, lambda at: Store(partial, at, _identity(reduction.op, buffer.dtype)))
+    start = _nest(dims, lambda at: Store(partial, at, identity(reduction.op, buffer.dtype)))
     finish = _finish(reduction, partial, elements, copies, lanes, condition)
     return Alloc(partial, seq(start, _replace(loop, store, step), *finish))
 
@@ -192,12 +192,6 @@ def _combine_copies(op: str, partial: Buffer, elements: list[For], copies: list[
         return If(is_other, Store(partial, first, Binary(op, Load(partial, first), Load(partial, at))))
 
     return _nest([*elements, *copies, *lanes], one)
-
-
-def _identity(op: str, dtype: str) -> Const:
-    low, high = dtypes.value_range(dtype)
-    value = {"add": -0.0 if dtypes.is_float(dtype) else 0, "mul": 1, "min": high, "max": low}[op]
-    return Const(float(value) if dtypes.is_float(dtype) else value, dtype)
 
 
 def _replace(stmt: Stmt, old: Stmt, new: Stmt) -> Stmt:

@@ -25,7 +25,9 @@ def emit(func: Function, target: Target) -> Program:
     """
     name = identifier(func.name)
     _check(func)
-    func = func.with_body(accumulators.keep(strip_mining.cut(privatization.spread(func.body), target.vector_bits)))
+    func = func.with_body(
+        accumulators.expand(strip_mining.strip_mine(privatization.privatize(func.body), target.vector_bits))
+    )
     threads = target.num_cores if _is_parallel(func.body) else 1
     places = placement.plan(func.body, target, threads=threads)
     module = ModuleText(name, target)
@@ -36,7 +38,7 @@ def emit(func: Function, target: Target) -> Program:
     module.functions.append(body)
     if separate:
         module.functions.append(entry.wrapper(func, name, places))
-    module.functions.append(entry.timed(module, func, name))
+    module.functions.append(entry.timing_loop(module, func, name))
     args = tuple(ArgSpec(b.name, b.shape, b.dtype, b in func.outputs) for b in func.params)
     workspace = places.shared_bytes + threads * places.thread_bytes
     externs = tuple(module.externs)

@@ -28,7 +28,7 @@ def wrapper(func: Function, name: str, places: Placement) -> str:
     )
 
 
-def timed(module: ModuleText, func: Function, name: str) -> str:
+def timing_loop(module: ModuleText, func: Function, name: str) -> str:
     """`@name__timed(args, workspace, n)`: nanoseconds that n calls take, by the monotonic clock.
 
     The kernel is called through a pointer that LLVM must read again each time, so that no call can be left out.

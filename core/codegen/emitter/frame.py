@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pegbox.codegen.emitter.linear import Linear
-from pegbox.codegen.emitter.value_cache import Known
+from pegbox.codegen.emitter.value_cache import ValueCache
 from pegbox.errors import CompileError
 from pegbox.expr.nodes import Buffer, Expr, Var
 
@@ -71,7 +71,7 @@ class Frame:
         self.values: dict[str, str] = {}
         self.hoisted: dict[str, str] = {}
         self.pointers: dict[Any, str] = {}
-        self.available: dict[Buffer, Known] = {}
+        self.available: dict[Buffer, ValueCache] = {}
         self.linears: dict[int, tuple[object, Linear]] = {}
         self.are_indices: dict[int, tuple[Expr, bool]] = {}
         self.divisions: dict[Any, tuple[Any, Any]] = {}
@@ -167,7 +167,7 @@ def identifier(name: str) -> str:
     return f"v{plain}" if plain[0].isdigit() else plain
 
 
-def unbound(var: Var) -> CompileError:
+def unbound_error(var: Var) -> CompileError:
     return CompileError(
         f"loop variable {var.name} is used outside its loop: the program was not lowered, or a pass broke it"
     )

@@ -6,7 +6,7 @@ from math import gcd
 from operator import add
 from typing import NamedTuple, TypeAlias
 
-from pegbox.codegen.emitter.frame import Frame, Level, Value, unbound
+from pegbox.codegen.emitter.frame import Frame, Level, Value, unbound_error
 from pegbox.codegen.emitter.lanes import Chunk, Lanes, Offsets, pattern
 from pegbox.codegen.emitter.linear import Atom, Linear, int64, linear
 from pegbox.codegen.emitter.lltypes import int_vector, register
@@ -52,7 +52,7 @@ def resolve(frame: Frame, form: Linear, chunk: Chunk) -> Index:
         else:
             part = lanes.scaled(var, coef) if lanes is not None else None
             if part is None:
-                raise unbound(var)
+                raise unbound_error(var)
             if len(part) == 1:
                 const += part[0]  # a vector of one lane is a scalar
             else:

@@ -73,7 +73,7 @@ def pattern(offsets: Offsets) -> Pattern:
     return Pattern(low, rest, rest == tuple(range(len(rest))), span, len(set(rest)) == len(rest))
 
 
-def cut(extents: list[int], variables: list[Var], width: int) -> list[Lanes]:
+def split_lanes(extents: list[int], variables: list[Var], width: int) -> list[Lanes]:
     """Cut perfectly nested vectorized loops (outer first) into vectors of at most `width` lanes.
 
     The rest that does not fill a vector is cut into powers of two, which have registers of their own.

@@ -14,7 +14,7 @@ from pegbox.codegen.emitter.index import Index, Terms, resolve, splat, vector
 from pegbox.codegen.emitter.lanes import Chunk, Offsets, Pattern, pattern
 from pegbox.codegen.emitter.linear import linear
 from pegbox.codegen.emitter.lltypes import align, int_vector, memory, memory_suffix, register
-from pegbox.codegen.emitter.value_cache import Known
+from pegbox.codegen.emitter.value_cache import ValueCache
 from pegbox.errors import CompileError
 from pegbox.expr.low_level import VectorLoad, is_contiguous
 from pegbox.expr.nodes import Buffer, Load
@@ -128,11 +128,11 @@ def store_vector(frame: Frame, node: Store, value: Value, chunk: Chunk) -> None:
 
 def _load_plain(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int) -> str:
     base = _base(frame, buffer, terms, start >= 0 and all(coef > 0 for _, coef in terms))
-    known = frame.available.get(buffer)
-    if known is None:
-        known = frame.available[buffer] = Known()
+    cache = frame.available.get(buffer)
+    if cache is None:
+        cache = frame.available[buffer] = ValueCache()
     key = (base, start, count)
-    found = known.entries.get(key)
+    found = cache.entries.get(key)
     if found is None:
         where = pointer(frame, buffer, terms, start, inside=True)
         found = frame.fresh("x")
@@ -140,7 +140,7 @@ def _load_plain(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: i
         frame.out.append(f"  {found} = load {ty}, ptr {where}, align {align(buffer.dtype)}")
         if buffer.dtype == "bool":
             found = _to_bit(frame, found, count)
-        known.add(key, found)
+        cache.add(key, found)
     return found
 
 
@@ -286,10 +286,10 @@ def _store_plain(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: 
     base = _base(frame, buffer, terms, start >= 0 and all(coef > 0 for _, coef in terms))
     stored = _to_byte(frame, text, count) if buffer.dtype == "bool" else text
     frame.out.append(f"  store {memory(buffer.dtype, count)} {stored}, ptr {where}, align {align(buffer.dtype)}")
-    known = frame.available.get(buffer)
-    if known is None:
-        known = frame.available[buffer] = Known()
-    known.stored((base, start, count), text)
+    cache = frame.available.get(buffer)
+    if cache is None:
+        cache = frame.available[buffer] = ValueCache()
+    cache.stored((base, start, count), text)
 
 
 def _scatter(frame: Frame, buffer: Buffer, where: Index, text: str, count: int, mask: str | None) -> None:

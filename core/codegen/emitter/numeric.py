@@ -27,7 +27,7 @@ def is_unsigned(dtype: str) -> bool:
     return dtype in ("uint8", "bool")
 
 
-def together(frame: Frame, a: Value, b: Value) -> tuple[str, str, int]:
+def match_lanes(frame: Frame, a: Value, b: Value) -> tuple[str, str, int]:
     """Both operands in the same number of lanes."""
     if a.lanes == b.lanes:
         return a.text, b.text, a.lanes
@@ -44,7 +44,7 @@ def binary(frame: Frame, op: str, a: Value, b: Value) -> Value:
         return _floor(frame, op, a, b)
     if op in ("min", "max"):
         return extremum(frame, op, a, b)
-    x, y, lanes = together(frame, a, b)
+    x, y, lanes = match_lanes(frame, a, b)
     word = _FLOAT.get(op) if dtypes.is_float(dtype) else _INT.get(op)
     if word is None or dtype == "bool":
         raise CompileError(f"no instruction for {op} on {dtype}")
@@ -54,7 +54,7 @@ def binary(frame: Frame, op: str, a: Value, b: Value) -> Value:
 
 
 def extremum(frame: Frame, op: str, a: Value, b: Value) -> Value:
-    x, y, lanes = together(frame, a, b)
+    x, y, lanes = match_lanes(frame, a, b)
     dtype = a.dtype
     ty = register(dtype, lanes)
     if not dtypes.is_float(dtype):
@@ -79,7 +79,7 @@ def _floor(frame: Frame, op: str, a: Value, b: Value) -> Value:
     if not dtypes.is_int(a.dtype):
         raise CompileError(f"{op} needs integers, got {a.dtype}; for floats use floor(a / b)")
     literal = int(b.text) if not b.lanes and b.text[0] != "%" else None
-    x, y, lanes = together(frame, a, b)
+    x, y, lanes = match_lanes(frame, a, b)
     ty = register(a.dtype, lanes)
     if literal is not None and literal > 0 and literal & (literal - 1) == 0:
         return Value(_power_of_two(frame, op, a.dtype, ty, x, literal, lanes), a.dtype, lanes)
@@ -139,7 +139,7 @@ def compare(frame: Frame, op: str, a: Value, b: Value) -> Value:
     """lt le gt ge eq ne; every comparison with NaN is false except ne."""
     if narrow_floats.is_emulated(frame, a.dtype):
         a, b = cast(frame, a, "float32"), cast(frame, b, "float32")
-    x, y, lanes = together(frame, a, b)
+    x, y, lanes = match_lanes(frame, a, b)
     if dtypes.is_float(a.dtype):
         x, y = (narrow_floats.as_float(frame, text, a.dtype, lanes) for text in (x, y))
         return Value(frame.op(f"fcmp {_FLOAT_PREDICATES[op]} {computing(a.dtype, lanes)} {x}, {y}"), "bool", lanes)
@@ -152,7 +152,7 @@ def logic(frame: Frame, op: str, a: Value, b: Value) -> Value:
     for this, other in ((a, b), (b, a)):
         if this.text in ("true", "false"):
             return other if (this.text == "true") == (op == "and") else this
-    x, y, lanes = together(frame, a, b)
+    x, y, lanes = match_lanes(frame, a, b)
     return Value(frame.op(f"{op} {register('bool', lanes)} {x}, {y}"), "bool", lanes)
 
 

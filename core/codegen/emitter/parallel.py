@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pegbox.codegen.emitter.expressions import evaluate
 from pegbox.codegen.emitter.frame import Frame, Level
 from pegbox.codegen.emitter.module import ModuleText
-from pegbox.codegen.emitter.placement import WORKSPACE, accessed
+from pegbox.codegen.emitter.placement import WORKSPACE, accessed_buffers
 from pegbox.codegen.emitter.statements import Plan, Writer
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.nodes import Alloc, For
@@ -20,7 +20,7 @@ from pegbox.loops.visit import walk
 
 
 @dataclass
-class Captured:
+class Captures:
     """What a loop takes from outside: buffers and variables with their registers there, its threads' own buffers."""
 
     buffers: list[tuple[Buffer, str]]
@@ -48,20 +48,20 @@ class ParallelLoops:
         self._launch(frame, min(self.threads, loop.extent), captured)
         return True
 
-    def _capture(self, frame: Frame, loop: For) -> Captured:
-        used = accessed(loop.body)
+    def _capture(self, frame: Frame, loop: For) -> Captures:
+        used = accessed_buffers(loop.body)
         inside = {stmt.buffer for stmt in walk(loop.body) if isinstance(stmt, Alloc)}
         per_thread = self.plan.placement.per_thread
         buffers = [(buffer, name) for buffer, name in frame.buffers.items() if buffer in used and buffer not in inside]
         for buffer, _ in buffers:
             frame.private.discard(buffer)  # from here on other threads see it
-        return Captured(
+        return Captures(
             buffers,
             [(var, bound) for var, bound in frame.env.items() if isinstance(bound, str)],
             [(buffer, offset) for buffer, offset in per_thread.items() if buffer in inside],
         )
 
-    def _part(self, outer: Frame, loop: For, captured: Captured) -> str:
+    def _part(self, outer: Frame, loop: For, captured: Captures) -> str:
         """The code of some iterations."""
         frame = Frame(self.module, evaluate, in_parallel=True)
         frame.unrolling = list(outer.unrolling)
@@ -80,7 +80,7 @@ class ParallelLoops:
         listed = ", ".join([*params, "i64 %begin", "i64 %end"])
         return frame.text(f"define internal void @{self.module.name}.part.{self._count}({listed}) noinline #0")
 
-    def _run(self, loop: For, captured: Captured) -> str:
+    def _run(self, loop: For, captured: Captures) -> str:
         """What every thread calls with the record of arguments."""
         lines = []
         arguments = []
@@ -123,7 +123,7 @@ class ParallelLoops:
             ]
         )
 
-    def _own_pointers(self, captured: Captured, slot: int) -> list[str]:
+    def _own_pointers(self, captured: Captures, slot: int) -> list[str]:
         """Where this thread's copies of the large buffers inside the loop are."""
         if not captured.own:
             return []
@@ -138,7 +138,7 @@ class ParallelLoops:
             lines.append(f"  %w{number} = getelementptr i8, ptr %base, i64 %o{number}")
         return lines
 
-    def _launch(self, frame: Frame, threads: int, captured: Captured) -> None:
+    def _launch(self, frame: Frame, threads: int, captured: Captures) -> None:
         """Fill the record and run the team."""
         values = [("ptr", name) for _, name in captured.buffers] + [("i64", name) for _, name in captured.variables]
         if captured.own:

@@ -39,7 +39,7 @@ def vector_lanes(vector_bits: int, body: Stmt) -> int:
 
     Bytes don't count beside wider types: 64 lanes of a float would take four registers each.
     """
-    bits = {dtypes.BITS[buffer.dtype] for buffer in accessed(body)}
+    bits = {dtypes.BITS[buffer.dtype] for buffer in accessed_buffers(body)}
     wide = [b for b in bits if b >= 16]
     return max(vector_bits // (min(wide) if wide else 8), 1)
 
@@ -75,7 +75,7 @@ def _place(buffer: Buffer, in_parallel: bool, result: Placement, stack_used: lis
         result.shared_bytes += size
 
 
-def accessed(stmt: Stmt) -> set[Buffer]:
+def accessed_buffers(stmt: Stmt) -> set[Buffer]:
     """Every buffer that the statement reads or writes."""
     found: set[Buffer] = set()
     for node in walk(stmt):

@@ -14,7 +14,7 @@ from pegbox.loops.nodes import Alloc, For, ForKind, Stmt, Store
 from pegbox.loops.visit import map_children, map_exprs, walk
 
 
-def spread(stmt: Stmt) -> Stmt:
+def privatize(stmt: Stmt) -> Stmt:
     """Move such buffers out of the vectorized loops, with the lane as their last dimension."""
     if not any(_holds_alloc(node) for node in walk(stmt)):
         return stmt

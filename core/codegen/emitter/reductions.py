@@ -14,7 +14,7 @@ from pegbox.codegen.emitter.lanes import SCALAR, Chunk, pattern
 from pegbox.codegen.emitter.lltypes import constant, register, suffix
 from pegbox.expr import dtypes
 from pegbox.expr.equal import same
-from pegbox.expr.nodes import Binary, Buffer, Expr, Load
+from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load
 from pegbox.expr.visit import loads
 from pegbox.loops.nodes import Store
 
@@ -76,7 +76,7 @@ def _reduce(frame: Frame, op: str, expr: Expr, chunks: list[Chunk]) -> Value:
         text = memory.broadcast(frame, value, count)
         if chunk.mask is not None:
             ty, i1 = register(value.dtype, count), register("bool", count)
-            neutral = f"splat ({register(value.dtype, 0)} {identity(op, value.dtype)})"
+            neutral = f"splat ({register(value.dtype, 0)} {_identity_text(op, value.dtype)})"
             text = frame.op(f"select {i1} {chunk.mask}, {ty} {text}, {ty} {neutral}")
         this = Value(text, value.dtype, count)
         partial[count] = numeric.binary(frame, op, partial[count], this) if count in partial else this
@@ -88,11 +88,15 @@ def _reduce(frame: Frame, op: str, expr: Expr, chunks: list[Chunk]) -> Value:
     return total
 
 
-def identity(op: str, dtype: str) -> str:
-    """The literal that changes nothing: 0, 1, or the type's largest or smallest value."""
+def identity(op: str, dtype: str) -> Const:
+    """What changes nothing: 0, 1, or the type's largest or smallest value."""
     low, high = dtypes.value_range(dtype)
     value = {"add": -0.0 if dtypes.is_float(dtype) else 0, "mul": 1, "min": high, "max": low}[op]
-    return constant(value, dtype)
+    return Const(float(value) if dtypes.is_float(dtype) else value, dtype)
+
+
+def _identity_text(op: str, dtype: str) -> str:
+    return constant(identity(op, dtype).value, dtype)
 
 
 def horizontal(frame: Frame, op: str, value: Value) -> Value:
@@ -104,7 +108,7 @@ def horizontal(frame: Frame, op: str, value: Value) -> Value:
     if dtypes.is_float(dtype) and op in ("add", "mul") and dtype not in narrow_floats.NARROW:
         name = f"@llvm.vector.reduce.f{op}.{kind}"
         frame.module.declare(f"declare {element} {name}({element}, {ty})")
-        start = identity(op, dtype)
+        start = _identity_text(op, dtype)
         return Value(frame.op(f"call reassoc {element} {name}({element} {start}, {ty} {value.text})"), dtype, 0)
     if dtypes.is_float(dtype):
         return _halving(frame, op, value)

@@ -10,7 +10,7 @@ from typing import Any
 from pegbox.codegen.emitter import memory, numeric, reductions
 from pegbox.codegen.emitter.expressions import evaluate
 from pegbox.codegen.emitter.frame import Frame, Level, Value, identifier
-from pegbox.codegen.emitter.lanes import SCALAR, Chunk, cut, pattern
+from pegbox.codegen.emitter.lanes import SCALAR, Chunk, pattern, split_lanes
 from pegbox.codegen.emitter.lltypes import memory as memory_type
 from pegbox.codegen.emitter.lltypes import register
 from pegbox.codegen.emitter.placement import WORKSPACE, Placement, vector_lanes
@@ -246,7 +246,7 @@ def _vectors(stmt: For, placement: Placement) -> tuple[list[Chunk], Stmt]:
     while isinstance(loops[-1].body, For) and loops[-1].body.kind is ForKind.VECTORIZED:
         loops.append(loops[-1].body)
     body = loops[-1].body
-    pieces = cut(
+    pieces = split_lanes(
         [loop.extent for loop in loops], [loop.var for loop in loops], vector_lanes(placement.vector_bits, body)
     )
     return [Chunk(lanes, None) for lanes in pieces], body

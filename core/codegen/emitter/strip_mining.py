@@ -18,14 +18,14 @@ MAX_VECTORS = 32  # per vectorized loop
 BLOCK = 16  # vectors per block of a wider one
 
 
-def cut(stmt: Stmt, vector_bits: int) -> Stmt:
+def strip_mine(stmt: Stmt, vector_bits: int) -> Stmt:
     """Cut the vectorized loops of more than MAX_VECTORS vectors."""
     if isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED:
         lanes = vector_lanes(vector_bits, stmt.body)
         if stmt.extent > lanes * MAX_VECTORS:
             return _blocks(stmt, lanes * BLOCK)
         return stmt
-    return map_children(stmt, lambda child: cut(child, vector_bits))
+    return map_children(stmt, lambda child: strip_mine(child, vector_bits))
 
 
 def _blocks(loop: For, size: int) -> Stmt:

@@ -36,7 +36,7 @@ def plan(body: Stmt) -> Unrolling:
 
 
 @dataclass(frozen=True)
-class _Below:
+class _Summary:
     """What a statement holds: steps of the code as it will be written, a loop that stays one, a shaped loop."""
 
     steps: int
@@ -44,25 +44,25 @@ class _Below:
     shaped: bool = False
 
 
-def _visit(stmt: Stmt, limit: int, explicit: bool, result: Unrolling) -> _Below:
+def _visit(stmt: Stmt, limit: int, explicit: bool, result: Unrolling) -> _Summary:
     if isinstance(stmt, Store | Evaluate):
-        return _Below(1)
+        return _Summary(1)
     if not isinstance(stmt, For):
         parts = [_visit(child, limit, explicit, result) for child in children(stmt)]
         steps = sum(part.steps for part in parts)
-        return _Below(steps, any(part.looped for part in parts), any(part.shaped for part in parts))
+        return _Summary(steps, any(part.looped for part in parts), any(part.shaped for part in parts))
     notes = dict(stmt.annotations)
     limit = int(notes.get("pragma_auto_unroll_max_step", limit))
     explicit = bool(notes.get("pragma_unroll_explicit", explicit))
     body = _visit(stmt.body, limit, explicit, result)
     steps = body.steps * stmt.extent
     if stmt.kind is ForKind.VECTORIZED:
-        return _Below(body.steps * -(-stmt.extent // _LANES), body.looped, True)
+        return _Summary(body.steps * -(-stmt.extent // _LANES), body.looped, True)
     if stmt.kind is ForKind.UNROLLED or stmt.extent == 1:
-        return _Below(steps, body.looped, True)
+        return _Summary(steps, body.looped, True)
     if stmt.kind is ForKind.SERIAL and not body.looped and steps <= limit:
         (result.explicit if explicit else result.hinted).add(stmt.var)
-        return _Below(steps, False, body.shaped)
+        return _Summary(steps, False, body.shaped)
     if body.shaped:
         result.shaped.add(stmt.var)
-    return _Below(body.steps, True, body.shaped)
+    return _Summary(body.steps, True, body.shaped)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 Place: TypeAlias = "tuple[str, int, int]"  # pointer register, element offset from it, lanes (0: one scalar)
 
 
-class Known:
+class ValueCache:
     """Registers by place. Places of one grid (same pointer, same width, aligned to it) overlap only when equal, which
     makes a store into a register tile cheap to account for."""
 
