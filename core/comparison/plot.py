@@ -77,7 +77,7 @@ def _svg(draw: Callable[[Any, Comparison, str], None], report: Comparison, task:
     """What `draw` draws, without the XML declaration; text is text, and the same report gives the same picture."""
     from matplotlib import rc_context
 
-    settings = {"svg.hashsalt": f"{draw.__name__} {task}", "svg.fonttype": "none", "text.parse_math": False}
+    settings: Any = {"svg.hashsalt": f"{draw.__name__} {task}", "svg.fonttype": "none", "text.parse_math": False}
     with rc_context(settings), io.StringIO() as file:
         figure = _figure(1)
         draw(figure.subplots(), report, task)
