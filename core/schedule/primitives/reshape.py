@@ -13,6 +13,7 @@ from pegbox.expr.distinct import determined
 from pegbox.expr.dtypes import integer
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
 from pegbox.loops.copy import renewed
@@ -236,9 +237,6 @@ class _Part:
 
 
 def _unused(name: str, taken: set[str]) -> str:
-    label, count = name, 0
-    while label in taken:
-        count += 1
-        label = f"{name}_{count}"
+    label = unused_name(name, taken)
     taken.add(label)
     return label
