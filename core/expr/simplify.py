@@ -205,9 +205,3 @@ def _decide(op: str, gap: Linear, ranges: Ranges) -> bool | None:
             return known if op == "eq" or known is None else not known
         case _:
             raise TypeError(f"unknown comparison {op!r}")
-
-
-def prove(condition: Expr, ranges: Ranges) -> bool:
-    """Does the condition hold for every assignment within `ranges`? False also when it cannot be shown."""
-    simple = simplify(condition, ranges)
-    return isinstance(simple, Const) and bool(simple.value)

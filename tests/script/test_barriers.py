@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreter import interpret
 from numpy.typing import NDArray
 
 import pegbox as pb
 from pegbox.errors import ScriptError
-from pegbox.loops.interpret import interpret
 from pegbox.loops.nodes import Function
 from pegbox.loops.threads.conflict import crossing
 from pegbox.tir import Schedule, script
