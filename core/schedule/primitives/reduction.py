@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pegbox.expr.build import TRUE, ZERO, conjuncts, logical_and
-from pegbox.expr.distinct import determined
+from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplify
