@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
+from pegbox.compute.tensor import Operation, PlaceholderOp, Tensor
 
 
 def post_order(outputs: Sequence[Operation]) -> list[Operation]:
@@ -23,11 +23,6 @@ def post_order(outputs: Sequence[Operation]) -> list[Operation]:
     for op in outputs:
         visit(op)
     return order
-
-
-def consumers(order: Sequence[Operation], tensor: Tensor) -> list[ComputeOp]:
-    """The operations of `order` that read `tensor`."""
-    return [op for op in order if isinstance(op, ComputeOp) and tensor in op.inputs]
 
 
 def placeholders(outputs: Sequence[Tensor]) -> list[Tensor]:

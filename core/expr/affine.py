@@ -19,7 +19,7 @@ from pegbox.expr.nodes import Binary, Const, Expr
 _LIMIT = 2**63
 
 
-def holds(value: int) -> bool:
+def fits_int64(value: int) -> bool:
     """Is it a value of int64? Asked of the plain number: no program's own numbers come near."""
     return -_LIMIT <= int(value) < _LIMIT
 
@@ -58,7 +58,7 @@ class Linear:
 
     def literal(self) -> Linear:
         """The same sum modulo 2^64, of numbers that int64 has: its bounds may be known where others are not."""
-        if holds(self.const) and all(map(holds, self.terms.values())):
+        if fits_int64(self.const) and all(map(fits_int64, self.terms.values())):
             return self
         terms = {term: _literal(coefficient) for term, coefficient in self.terms.items()}
         return Linear({term: coefficient for term, coefficient in terms.items() if coefficient}, _literal(self.const))
@@ -103,12 +103,12 @@ def _meaning(term: Expr) -> Hashable:
 
 def _literal(value: int) -> int:
     """The int64 that a number is modulo 2^64; most are that already, and stay the objects that they are."""
-    return value if holds(value) else wrap(int(value), INDEX)
+    return value if fits_int64(value) else wrap(int(value), INDEX)
 
 
 def _has_opposite(value: int) -> bool:
     """Is it negative, and its opposite a literal too? The lowest int64 has none."""
-    return value < 0 and holds(-value)
+    return value < 0 and fits_int64(-value)
 
 
 def constant(value: int) -> Linear:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from pegbox.expr import dtypes
-from pegbox.expr.affine import Linear, holds, linear
+from pegbox.expr.affine import Linear, fits_int64, linear
 from pegbox.expr.nodes import Binary, Cast, Const, Expr, Select, Var
 
 Interval: TypeAlias = tuple[int, int]
@@ -27,7 +27,7 @@ def bounds(expr: Expr, ranges: Ranges) -> Interval | None:
             form = linear(expr)
             opaque = len(form.terms) == 1 and next(iter(form.terms)) is expr
             between = _product(expr, ranges) if opaque else linear_bounds(form, ranges)
-            return between if between is not None and _held(between) else None
+            return between if between is not None and _fits(between) else None
         case Binary():
             return _binary(expr, ranges)
         case Select(_, a, b):
@@ -49,11 +49,11 @@ def fits(form: Linear, ranges: Ranges) -> bool:
     if form.const == 0 and len(form.terms) == 1 and 1 in form.terms.values():
         return True  # one number as it is
     between = linear_bounds(form, ranges)
-    return between is not None and _held(between)
+    return between is not None and _fits(between)
 
 
-def _held(between: Interval) -> bool:
-    return holds(between[0]) and holds(between[1])
+def _fits(between: Interval) -> bool:
+    return fits_int64(between[0]) and fits_int64(between[1])
 
 
 def linear_bounds(form: Linear, ranges: Ranges) -> Interval | None:

@@ -153,7 +153,7 @@ class IndexMap:
     def __str__(self) -> str:
         names: dict[Var, str] = {}
         for var in self.initial_indices:
-            names[var] = unused_name(var.name, set(names.values()))
+            names[var] = unused_name(var.name, names.values())
         parts = [show(e, names) for e in self.final_indices]
         inner = f"{parts[0]},)" if len(parts) == 1 else f"{', '.join(parts)})"
         return f"lambda {', '.join(names.values())}: ({inner}"

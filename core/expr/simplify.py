@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pegbox.expr import build
-from pegbox.expr.affine import Linear, add_term, holds, linear
+from pegbox.expr.affine import Linear, add_term, fits_int64, linear
 from pegbox.expr.bounds import Ranges, fits, linear_bounds
 from pegbox.expr.dtypes import INDEX
 from pegbox.expr.nodes import Binary, Compare, Const, Expr, Load, Var
@@ -153,7 +153,7 @@ def _nested(op: str, rest: Linear, c: int, ranges: Ranges) -> Linear | None:
     if coefficient != 1 or not isinstance(term, Binary) or not isinstance(term.b, Const):
         return None
     d = term.b.whole
-    if op == term.op == "floordiv" and d > 0 and holds(d * c):
+    if op == term.op == "floordiv" and d > 0 and fits_int64(d * c):
         return _divide("floordiv", linear(term.a), build.index(d * c), ranges)
     if op == term.op == "floormod" and d > 0 and d % c == 0:
         return _divide("floormod", linear(term.a), build.index(c), ranges)
@@ -181,7 +181,7 @@ def _compare(expr: Compare, ranges: Ranges) -> Expr:
         if decided is not None:
             return build.TRUE if decided else build.FALSE
         left = Linear(gap.terms, 0)
-        if fits(left, ranges) and holds(-gap.const):
+        if fits(left, ranges) and fits_int64(-gap.const):
             return build.compare(expr.op, left.to_expr(), build.index(-gap.const))
     # The difference of two numbers may be none: int64's lowest is less than 1, but lowest - 1 is not below 0.
     return build.compare(expr.op, a.to_expr(), b.to_expr())
@@ -205,9 +205,3 @@ def _decide(op: str, gap: Linear, ranges: Ranges) -> bool | None:
             return known if op == "eq" or known is None else not known
         case _:
             raise TypeError(f"unknown comparison {op!r}")
-
-
-def prove(condition: Expr, ranges: Ranges) -> bool:
-    """Does the condition hold for every assignment within `ranges`? False also when it cannot be shown."""
-    simple = simplify(condition, ranges)
-    return isinstance(simple, Const) and bool(simple.value)

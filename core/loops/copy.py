@@ -10,7 +10,7 @@ from pegbox.loops.nodes import Alloc, BlockRealize, For, Stmt
 from pegbox.loops.visit import map_children, replace_buffer, substitute_vars, walk
 
 
-def renewed(stmt: Stmt, rename: Callable[[str], str]) -> Stmt:
+def fresh_copy(stmt: Stmt, rename: Callable[[str], str]) -> Stmt:
     """The same statements with fresh loops, block variables and allocations; `rename` gives blocks their names.
 
     Buffers that are allocated elsewhere stay.

@@ -53,7 +53,7 @@ def _complete(digits: Sequence[Digit]) -> bool:
     return all(low.base is not None and low.base * low.step == high.step for high, low in pairwise(digits))
 
 
-def joined(
+def digits_interval(
     digits: Sequence[tuple[int, Digit]], needed: Mapping[int, SymbolicInterval | None]
 ) -> SymbolicInterval | None:
     """The values of a variable while each digit (by position) takes the values that are needed.
@@ -71,7 +71,7 @@ def joined(
     return None
 
 
-def stands_apart(block: Block, it: BlockIter) -> bool:
+def overrun_is_disjoint(block: Block, it: BlockIter) -> bool:
     """Does the block write elsewhere than for all values of the variable's domain, when the variable leaves that?"""
     return all(_apart(region, it.var) for region in block.writes)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pegbox.errors import LoweringError
+from pegbox.expr.printer import unused_name
 from pegbox.loops.access.region import read, written
 from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, Stmt, Store
 from pegbox.loops.visit import children, realizes, walk
@@ -16,12 +17,9 @@ def allocations(func: Function) -> dict[str, tuple[tuple[int, ...], str, str]]:
     """The intermediate buffers of a scheduled or lowered program: {name: (shape, dtype, scope)}."""
     found: dict[str, tuple[tuple[int, ...], str, str]] = {}
     for buffer in (*func.allocs, *(s.buffer for s in walk(func.body) if isinstance(s, Alloc))):
-        name, count = buffer.name, 0
-        while name in found and found[name] != (buffer.shape, buffer.dtype, buffer.scope):
-            # A tail has allocations of its own; those that are the same are told once.
-            count += 1
-            name = f"{buffer.name}_{count}"
-        found[name] = (buffer.shape, buffer.dtype, buffer.scope)
+        kind = buffer.shape, buffer.dtype, buffer.scope
+        # A tail has allocations of its own; those that are the same are told once.
+        found[unused_name(buffer.name, {name for name, other in found.items() if other != kind})] = kind
     return found
 
 

@@ -34,7 +34,7 @@ class _Verifier:
         self.bound: set[Var] = set()
         self.names: set[str] = set()
         self.buffers: set[Buffer] = {*func.params, *func.allocs}
-        self.known: dict[Var, Interval] = {var: (0, extent - 1) for var, extent in func.domain}
+        self.ranges: dict[Var, Interval] = {var: (0, extent - 1) for var, extent in func.domain}
 
     def run(self) -> None:
         func = self.func
@@ -59,7 +59,7 @@ class _Verifier:
             case For(var, extent, body):
                 self.bind(var, extent, "loop")
                 self.stmt(body, sure, in_block)
-                del self.known[var]
+                del self.ranges[var]
             case Seq(stmts):
                 for each in stmts:
                     self.stmt(each, sure, in_block)
@@ -88,7 +88,7 @@ class _Verifier:
         if extent < 1:
             raise self.fault(f"the {what} variable {var.name} has an empty domain, range({extent})")
         self.bound.add(var)
-        self.known[var] = (0, extent - 1)
+        self.ranges[var] = (0, extent - 1)
 
     def condition(self, expr: Expr, sure: bool) -> None:
         if expr.dtype != "bool":
@@ -115,9 +115,9 @@ class _Verifier:
             self.domain(value, it.extent, f"block {block.name}: {it.var.name} = {value}", sure and always)
         if block.init is not None and not block.is_reduction:
             raise self.fault(f"block {block.name} has an init but no reduce variable")
-        outer = dict(self.known)
+        outer = dict(self.ranges)
         if not in_block:
-            self.known = {var: known for var, known in self.known.items() if (var, known[1] + 1) in self.func.domain}
+            self.ranges = {var: known for var, known in self.ranges.items() if (var, known[1] + 1) in self.func.domain}
         for it in block.iters:
             self.bind(it.var, it.extent, "block")
         for region in (*block.reads, *block.writes):
@@ -125,7 +125,7 @@ class _Verifier:
         for part in (block.init, block.body):
             if part is not None:
                 self.stmt(part, sure and always, True)
-        self.known = outer
+        self.ranges = outer
         missed = uncovered(block.iters, block.body, block.init, block.reads, block.writes)
         if missed is not None:
             verb = "writes" if missed.stores else "reads"
@@ -155,14 +155,14 @@ class _Verifier:
         if not sure:
             return
         if all(isinstance(term, Var) for term in linear(expr).terms):
-            between = bounds(expr, self.known)
+            between = bounds(expr, self.ranges)
             if between is not None and (between[0] < 0 or between[1] >= extent):
                 raise self.fault(f"{what}, goes from {between[0]} to {between[1]}, beyond range({extent})")
 
     def expr(self, expr: Expr, sure: bool) -> None:
         match expr:
             case Var():
-                if expr not in self.known:
+                if expr not in self.ranges:
                     raise self.fault(f"the variable {expr.name} is used where it is not known")
             case Load(buffer, indices):
                 self.access(buffer, indices, expr.box, sure)

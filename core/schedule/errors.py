@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pegbox.errors import ScheduleError
 from pegbox.expr.build import conjuncts
 from pegbox.expr.nodes import Var
-from pegbox.expr.printer import show
+from pegbox.expr.printer import show, unused_name
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt
 from pegbox.loops.printer import show_kind
 from pegbox.schedule.tree import Tree
@@ -73,10 +73,5 @@ def _block(stmt: BlockRealize, names: dict[Var, str]) -> str:
 
 
 def _name(var: Var, names: dict[Var, str]) -> str:
-    name, count = var.name, 0
-    taken = set(names.values())
-    while name in taken:
-        count += 1
-        name = f"{var.name}_{count}"
-    names[var] = name
-    return name
+    names[var] = unused_name(var.name, names.values())
+    return names[var]

@@ -9,6 +9,7 @@ from typing import Any
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import InvalidConfig, SpaceError
 from pegbox.expr.nodes import Var
+from pegbox.expr.printer import unused_name
 from pegbox.schedule.state.handles import LoopRef
 from pegbox.space import Config, ConfigSpace, Knob
 from pegbox.task.apply import KnobValue, handle
@@ -33,10 +34,7 @@ class _Names:
             return str(axis)
         if axis in self.by_axis:
             return self.by_axis[axis]
-        name, count = axis.name, 0
-        while name in taken:
-            count += 1
-            name = f"{axis.name}_{count}"
+        name = unused_name(axis.name, taken)
         taken.add(name)
         self.by_axis[axis] = name
         return name

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from interpreter import interpret
 
 from pegbox.codegen import Kernel, Target, build, emit
 from pegbox.expr import dtypes
 from pegbox.expr.build import as_expr, cast, const, maximum, select
 from pegbox.expr.intrinsics import call
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
-from pegbox.loops.interpret import interpret
 from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Stmt, Store, seq
 
 SERIAL, PARALLEL, VECTORIZED, UNROLLED = ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED

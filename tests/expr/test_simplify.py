@@ -12,7 +12,7 @@ from pegbox.expr.affine import Linear, linear
 from pegbox.expr.bounds import bounds
 from pegbox.expr.evaluate import evaluate
 from pegbox.expr.nodes import Binary, Buffer, Compare, Const, Expr, Load, Logic, Not, Select, Var
-from pegbox.expr.simplify import prove, simplify
+from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import walk
 
 X, Y, Z = VARS = build.variables("x y z")
@@ -108,13 +108,6 @@ def test_bounds_hold_every_value(expr, scope):
     assert between is not None
     for env in assignments(scope):
         assert between[0] <= value(expr, env) <= between[1]
-
-
-@settings(max_examples=150, deadline=None)
-@given(conditions, scopes)
-def test_what_is_proved_is_true(condition, scope):
-    if prove(condition, scope):
-        assert all(value(condition, env) for env in assignments(scope))
 
 
 @settings(max_examples=100, deadline=None)
@@ -242,8 +235,8 @@ def test_a_variable_with_one_value_is_a_constant():
 
 
 def test_ranges_decide_comparisons():
-    assert prove(X * 8 + Y < 64, {X: (0, 7), Y: (0, 7)})
-    assert not prove(X * 8 + Y < 63, {X: (0, 7), Y: (0, 7)})
+    assert str(simplify(X * 8 + Y < 64, {X: (0, 7), Y: (0, 7)})) == "True"
+    assert str(simplify(X * 8 + Y < 63, {X: (0, 7), Y: (0, 7)})) == "x * 8 + y < 63"
 
 
 def test_numbers_from_memory_may_be_the_lowest_of_their_type():

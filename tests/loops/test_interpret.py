@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreter import interpret
 
 from pegbox.errors import LoweringError
 from pegbox.expr.build import TRUE, const, index
 from pegbox.expr.intrinsics import call
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
-from pegbox.loops.interpret import interpret
 from pegbox.loops.nodes import (
     Alloc,
     Block,

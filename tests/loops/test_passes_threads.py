@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreter import interpret
 from lowered_interpreter import run
 
 from pegbox import te
 from pegbox.expr.build import const, index
 from pegbox.expr.nodes import Buffer, Load, Var
 from pegbox.loops.access.region import reads_and_writes
-from pegbox.loops.interpret import interpret
 from pegbox.loops.nodes import (
     Block,
     BlockIter,

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreter import interpret
 
 from pegbox.compute.ops import compute, placeholder, reduce_axis
 from pegbox.compute.ops import sum as sum_over
 from pegbox.compute.reducer import comm_reducer
 from pegbox.expr import build, intrinsics
-from pegbox.loops.interpret import interpret
 from pegbox.schedule import Schedule
 
 _GOLDEN = Path(__file__).parents[1] / "golden" / "schedule"

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from fuzz.steps import random_step
+from interpreter import interpret
 
 from pegbox.errors import LoweringError, ScheduleError
 from pegbox.expr import build
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.loops.access.region import reads_and_writes
-from pegbox.loops.interpret import interpret
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Function, IterKind, Region, Stmt, Store, seq
 from pegbox.loops.passes import lower_function
 from pegbox.schedule import Schedule

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pegbox.expr import build
 from pegbox.expr.build import index
-from pegbox.expr.distinct import determined
+from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Binary, Compare, Const, Expr, Var
 from pegbox.expr.visit import free_vars
 from pegbox.loops.access.interval import Relaxation, caps_of, interval

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreter import interpret
 from lowered_interpreter import run
 from te_values import check_values
 
@@ -13,7 +14,6 @@ import pegbox as pb
 from pegbox import te
 from pegbox.compute.tensor import Range
 from pegbox.errors import ComputeError, ScheduleError
-from pegbox.loops.interpret import interpret
 from pegbox.schedule.te.replay import lower_te
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from compilers import compiler
+from interpreter import interpret
 
 import pegbox as pb
 from pegbox import te, tir
 from pegbox.codegen import Target, emit
 from pegbox.codegen.targets import features
 from pegbox.errors import CompileError, ScheduleError, TargetError
-from pegbox.loops.interpret import interpret
 from pegbox.loops.passes import lower_function
 from pegbox.loops.verify import verify
 from pegbox.schedule import Schedule, Trace

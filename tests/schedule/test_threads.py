@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreter import interpret
 from lowered_interpreter import run
 
 import pegbox as pb
 from pegbox import te
 from pegbox.errors import ScheduleError
-from pegbox.loops.interpret import interpret
 from pegbox.loops.passes import lower_function
 from pegbox.schedule import Schedule, Trace
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreter import interpret
 from numpy.typing import NDArray
 
 import pegbox as pb
 from pegbox.errors import ScriptError
-from pegbox.loops.interpret import interpret
 from pegbox.loops.nodes import Function
-from pegbox.loops.threads.conflict import crossing
+from pegbox.loops.threads.conflict import thread_conflicts
 from pegbox.tir import Schedule, script
 from pegbox.tir.script import tir as T
 
@@ -295,5 +295,5 @@ def test_what_schedules_make_of_threads_that_share_work_is_right_loop_by_loop() 
     """Its text says so where that is hard to see, and reads back whole."""
     sch = Schedule(mirror)
     sch.compute_at("S", sch.get_loops("B")[0])
-    assert not crossing(sch.func)
+    assert not thread_conflicts(sch.func)
     assert script.from_source(sch.func.script()) == sch.func

@@ -13,10 +13,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from interpreter import interpret
 
 import pegbox as pb
 from pegbox.errors import ScriptError
-from pegbox.loops.interpret import interpret
 from pegbox.tir import script
 
 ROUNDS = int(os.environ.get("PEGBOX_FUZZ", "0")) or 60

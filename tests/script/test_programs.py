@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreter import interpret
 from numpy.typing import NDArray
 
 import pegbox as pb
-from pegbox.loops.interpret import interpret
 from pegbox.loops.nodes import Function
 from pegbox.tir import IRModule, PrimFunc, Schedule, script
 from pegbox.tir.script import ir as I

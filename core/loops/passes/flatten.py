@@ -9,7 +9,7 @@ from pegbox.expr.nodes import Call, Const, Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.region import written
-from pegbox.loops.digits import stands_apart
+from pegbox.loops.digits import overrun_is_disjoint
 from pegbox.loops.nodes import (
     Alloc,
     Annotation,
@@ -108,7 +108,7 @@ class _Flatten:
                 return False
             # Beyond the domain may be written what nobody reads, but not what is read.
             return any(
-                leaves_domain(condition, value, it.extent, self.ranges) and stands_apart(block, it)
+                leaves_domain(condition, value, it.extent, self.ranges) and overrun_is_disjoint(block, it)
                 for value, it in spatial
             )
 

@@ -21,7 +21,7 @@ from pegbox.loops.passes.init import lower_inits
 from pegbox.loops.visit import common_path, loop_ranges, realizes
 
 
-def carried(func: Function, *, but: Container[Buffer] = ()) -> tuple[Buffer, For] | None:
+def loop_carried_dependence(func: Function, *, but: Container[Buffer] = ()) -> tuple[Buffer, For] | None:
     """An intermediate of which an iteration reads what it cannot be shown to have written, and the loop.
 
     Args:

@@ -12,14 +12,14 @@ from pegbox.expr.nodes import Buffer
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import For, Function, Seq, Stmt, seq
 from pegbox.loops.script.calls import arguments
-from pegbox.loops.script.dependence import carried, early_init
+from pegbox.loops.script.dependence import early_init, loop_carried_dependence
 from pegbox.loops.script.printer import FRESH, written_params
 from pegbox.loops.script.source import Source, source_of, source_of_text
 from pegbox.loops.script.statements import Statements
 from pegbox.loops.script.words import I, T, TypeWord
 from pegbox.loops.threads.axes import in_block, is_block, is_shared
 from pegbox.loops.threads.barrier import cut_at_barriers
-from pegbox.loops.threads.conflict import crossing
+from pegbox.loops.threads.conflict import thread_conflicts
 from pegbox.loops.verify import verify
 
 _SECOND = "let a second loop over the blocks read what others have written"
@@ -179,15 +179,15 @@ def _with_fresh_buffers(reader: _Function, node: ast.FunctionDef, func: Function
     Raises:
         ScriptError: it cannot be shown to be so.
     """
-    together = crossing(func)
-    kept = carried(func, but=together)
+    together = thread_conflicts(func)
+    kept = loop_carried_dependence(func, but=together)
     if kept is None and together:
         try:
             func = cut_at_barriers(func)
         except LoweringError as error:
             place = reader.places.get(next(iter(together)), _head(node))
             raise reader.source.fault(place, *str(error).rsplit("; ", 1)) from None
-        kept = carried(func)
+        kept = loop_carried_dependence(func)
     if kept is not None:
         buffer, loop = kept
         place = next((place for known, place in reader.places.items() if known.name == buffer.name), _head(node))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pegbox.expr.nodes import Buffer, Var
+from pegbox.expr.printer import unused_name
 
 # What a program may not call its own things: the script's words, and the one builtin that it prints.
 _RESERVED = frozenset({"T", "I", "range", "float"})
@@ -33,10 +34,7 @@ class Names:
         return self._names.get(what) or identifier(what.name)
 
     def declare(self, what: Var | Buffer) -> str:
-        name, count = identifier(what.name), 0
-        while name in self._visible:
-            count += 1
-            name = f"{identifier(what.name)}_{count}"
+        name = unused_name(identifier(what.name), self._visible)
         self._names[what] = name
         self._visible.append(name)
         return name

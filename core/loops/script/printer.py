@@ -26,10 +26,10 @@ from pegbox.loops.nodes import (
     thread_tag,
 )
 from pegbox.loops.reductions.combiner import combination_of
-from pegbox.loops.script.dependence import carried
+from pegbox.loops.script.dependence import loop_carried_dependence
 from pegbox.loops.script.names import Names, identifier
 from pegbox.loops.script.print_exprs import box, literal, region, show
-from pegbox.loops.threads.conflict import crossing
+from pegbox.loops.threads.conflict import thread_conflicts
 from pegbox.loops.visit import realizes
 
 FRESH = "tir.buffers_are_fresh"  # every iteration writes what it reads in its intermediates
@@ -72,7 +72,7 @@ def _function(func: Function) -> Iterator[str]:
     yield f"def {label}({params}) -> None:"
     if func.outputs != written_params(func.params, func.body):
         attrs["tir.outputs"] = tuple(names[buffer] for buffer in func.outputs)
-    if carried(func) is not None or crossing(func):
+    if loop_carried_dependence(func) is not None or thread_conflicts(func):
         # It cannot be shown of a program that is right; who reads the text need not try.
         attrs[FRESH] = True
     if attrs:

@@ -18,7 +18,7 @@ from pegbox.errors import LoweringError
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, Stmt
 from pegbox.loops.threads.axes import is_shared
-from pegbox.loops.threads.conflict import Use, crossing, nests, own_loops
+from pegbox.loops.threads.conflict import Use, nests, private_loops, thread_conflicts
 from pegbox.loops.threads.cooperation import Kernel, Piece, tops
 from pegbox.loops.threads.private_copy import is_plain, is_pure
 from pegbox.loops.visit import path_to, walk, walk_nest
@@ -33,13 +33,13 @@ def cut_at_barriers(func: Function) -> Function:
         LoweringError: it cannot be shown that the result is what the threads would make.
     """
     tried: set[Var] = set()
-    while crossing(func) and (top := next(tops(func.body, tried), None)) is not None:
+    while thread_conflicts(func) and (top := next(tops(func.body, tried), None)) is not None:
         tried.add(top.var)
         cut = _Barriers(func, top).done()
         if cut is not None:
             tried |= {node.var for node in walk(cut.body) if isinstance(node, For)} - _loops(func)
             func = cut
-    for buffer, loop in crossing(func).items():
+    for buffer, loop in thread_conflicts(func).items():
         where = "outside of conditions" if buffer in func.allocs else "and make them with T.alloc_buffer"
         raise LoweringError(
             f"threads of {loop.var.name} touch elements of {buffer.name} that others write, where no barrier can stand "
@@ -58,14 +58,14 @@ class _Barriers(Kernel):
     def __init__(self, func: Function, top: For) -> None:
         super().__init__(func, top)
         self.nest = next(nest for nest in nests(func) if nest.top is top)
-        self.together = frozenset(self.nest.all_together(func))
+        self.conflicts = frozenset(self.nest.conflicts(func))
 
     def _is_apart(self, piece: Piece) -> bool:
-        return super()._is_apart(piece) or bool(piece.writes() & self.together)
+        return super()._is_apart(piece) or bool(piece.writes() & self.conflicts)
 
     def _depends(self, piece: Piece, other: Piece) -> bool:
         # What stands between barriers is the same for all threads that share it.
-        same = {b for b in self.together if all(is_shared(b.scope, loop) for loop in piece.threads)}
+        same = {b for b in self.conflicts if all(is_shared(b.scope, loop) for loop in piece.threads)}
         return bool((piece.reads() | piece.writes()) & (other.writes() - same))
 
     def done(self) -> Function | None:
@@ -74,7 +74,7 @@ class _Barriers(Kernel):
         Raises:
             LoweringError: cutting cannot be shown to be right.
         """
-        if not self.together:
+        if not self.conflicts:
             return None
         for node in (use.stmt for use in self.nest.uses if not isinstance(use.stmt, BlockRealize)):
             raise self._fault(f"the statement {str(node).strip()} stands outside of blocks", "put it into a block")
@@ -83,7 +83,7 @@ class _Barriers(Kernel):
         return super().done()
 
     def _fault(self, problem: str, remedy: str = _REMEDY) -> LoweringError:
-        names = ", ".join(sorted(b.name for b in self.together if self.nest.users(b)))
+        names = ", ".join(sorted(b.name for b in self.conflicts if self.nest.users(b)))
         return LoweringError(
             f"the threads of {self.top.var.name} use {names} together and wait for each other, but {problem}; {remedy}"
         )
@@ -95,7 +95,7 @@ class _Barriers(Kernel):
             users = [r for r in blocks if any(x.buffer is buffer for x in (*r.block.reads, *r.block.writes))]
             inside = [r for r in users if id(r) in self.of_block]
             private = buffer not in self.func.params and len(inside) == len(users)
-            if buffer in self.together:
+            if buffer in self.conflicts:
                 self._check_steps(buffer)
             elif private and self._in_one_segment(inside):
                 continue
@@ -113,9 +113,9 @@ class _Barriers(Kernel):
         """The loops whose threads would get in each other's way, with one buffer for all."""
         users = self.nest.users(buffer)
         loops = dict.fromkeys(x for use in users for x in use.threads if x.extent > 1)
-        own = self.nest.own(buffer, loops)
+        own = self.nest.private_loops(buffer, loops)
         loose = [x for x in loops if x.var not in own]
-        if buffer in self.together:
+        if buffer in self.conflicts:
             return tuple(x for x in loose if not is_shared(buffer.scope, x))
         writers = [self.of_block[id(use.stmt)] for use in users if use.stores(buffer)]
         pure = all(isinstance(use.stmt, BlockRealize) and is_pure(use.stmt) for use in users if use.stores(buffer))
@@ -141,9 +141,14 @@ class _Barriers(Kernel):
             )
         fixed = self.nest.outside | {x.var for x in _around(self.top, piece.stmt)} - {x.var for x in piece.threads}
         regions = [t.region for t in use.of(buffer) if t.stores]
-        own = own_loops(regions, [x.var for x in loops], fixed, self.nest.ranges)
+        own = private_loops(regions, [x.var for x in loops], fixed, self.nest.ranges)
         for loop in loops:
-            if loop in once or loop.var in own or use.only(loop.var) is not None or use.adds_up(loop.var):
+            if (
+                loop in once
+                or loop.var in own
+                or use.single_iteration(loop.var) is not None
+                or use.reduces_over(loop.var)
+            ):
                 continue
             raise self._fault(
                 f"several threads of {loop.var.name} may write one element of {buffer.name} in block {name}"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pegbox.expr.affine import Linear
 from pegbox.expr.bounds import Ranges, linear_bounds
 from pegbox.expr.build import conjuncts
-from pegbox.expr.distinct import determined
 from pegbox.expr.equal import same
+from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, loads
@@ -50,7 +50,7 @@ class Use:
         bound = [e for it, e in zip(block.iters, self.stmt.values, strict=True) if it.is_reduce or it.var in used]
         return any(var in free_vars(e) for e in (*bound, self.stmt.predicate))
 
-    def only(self, var: Var) -> int | None:
+    def single_iteration(self, var: Var) -> int | None:
         """The single iteration of a loop that the tests leave, if they do."""
         predicate = [self.stmt.predicate] if isinstance(self.stmt, BlockRealize) else []
         for part in (p for test in (*self.tests, *predicate) for p in conjuncts(test)):
@@ -60,7 +60,7 @@ class Use:
                     return value if part.op == "eq" else 0
         return None
 
-    def adds_up(self, var: Var) -> bool:
+    def reduces_over(self, var: Var) -> bool:
         """Do the iterations of a loop reduce into the same elements?"""
         if not isinstance(self.stmt, BlockRealize):
             return False
@@ -70,11 +70,11 @@ class Use:
         )
 
 
-def crossing(func: Function) -> dict[Buffer, For]:
+def thread_conflicts(func: Function) -> dict[Buffer, For]:
     """The buffers that threads use together below one loop of theirs, as far as nothing else is seen, and a loop."""
     found: dict[Buffer, For] = {}
     for nest in nests(func) if _of_threads(func) else ():
-        found = nest.all_together(func) | found
+        found = nest.conflicts(func) | found
     return found
 
 
@@ -122,32 +122,32 @@ class Nest:
     def users(self, buffer: Buffer) -> list[Use]:
         return [use for use in self.uses if use.of(buffer)]
 
-    def all_together(self, func: Function) -> dict[Buffer, For]:
+    def conflicts(self, func: Function) -> dict[Buffer, For]:
         """The buffers of the function that the threads use together, with such a loop."""
-        found = {buffer: self.together(buffer) for buffer in _of_threads(func)}
+        found = {buffer: self.conflict(buffer) for buffer in _of_threads(func)}
         return {buffer: loop for buffer, loop in found.items() if loop is not None}
 
-    def together(self, buffer: Buffer) -> For | None:
+    def conflict(self, buffer: Buffer) -> For | None:
         """A loop whose threads use the buffer together."""
         users = self.users(buffer)
         if all(t.stores for t in self._near(buffer)):
             return None
         common = [x for x in users[0].threads if x.extent > 1 and all(x in use.threads for use in users)]
-        own = self.own(buffer, common)
+        own = self.private_loops(buffer, common)
         for loop in common:
             if not is_shared(buffer.scope, loop) or loop.var in own:
                 continue
-            alone = {use.only(loop.var) for use in users}
-            if (len(alone) == 1 and None not in alone) or (len(users) == 1 and users[0].adds_up(loop.var)):
+            alone = {use.single_iteration(loop.var) for use in users}
+            if (len(alone) == 1 and None not in alone) or (len(users) == 1 and users[0].reduces_over(loop.var)):
                 continue
             if not self._uniform(buffer, loop, set()):
                 return loop
         return None
 
-    def own(self, buffer: Buffer, threads: Iterable[For]) -> set[Var]:
+    def private_loops(self, buffer: Buffer, threads: Iterable[For]) -> set[Var]:
         """The loops whose iterations each have elements of their own, apart from what nobody here writes."""
         near = [t.region for t in self._near(buffer)]
-        return own_loops(near, [x.var for x in threads], self.outside, self.ranges)
+        return private_loops(near, [x.var for x in threads], self.outside, self.ranges)
 
     def _near(self, buffer: Buffer) -> list[Access]:
         """What is written, and is read where it may be written; empty where nothing is."""
@@ -185,7 +185,7 @@ class Nest:
         return True
 
 
-def own_loops(regions: Sequence[Region], loops: Sequence[Var], fixed: Set[Var], ranges: Ranges) -> set[Var]:
+def private_loops(regions: Sequence[Region], loops: Sequence[Var], fixed: Set[Var], ranges: Ranges) -> set[Var]:
     """The loops of which no two iterations touch the same element, while the `fixed` ones stand still.
 
     All regions are of one buffer. Sound, not complete.

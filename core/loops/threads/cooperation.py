@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 
 from pegbox.expr.affine import linear
 from pegbox.expr.bounds import Interval
-from pegbox.expr.distinct import determined
+from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.interval import caps_of
@@ -41,7 +41,7 @@ from pegbox.loops.nodes import (
     thread_tag,
 )
 from pegbox.loops.threads.axes import in_block, is_block, is_shared, is_thread
-from pegbox.loops.threads.private_copy import is_plain, is_pure, wider, with_copies
+from pegbox.loops.threads.private_copy import is_plain, is_pure, private_copies, with_copies
 from pegbox.loops.visit import loop_ranges, map_children, substitute_vars, walk
 
 
@@ -113,7 +113,7 @@ class Kernel:
         copies = self._copies()
         if copies is None:
             return None
-        self.copies = {old: wider(old, loops) for old, loops in copies.items()}
+        self.copies = {old: private_copies(old, loops) for old, loops in copies.items()}
         body = _exchange(self.func.body, self.top, self._cut(self.top, ()))
         allocs = tuple(self.copies[b].buffer if b in self.copies else b for b in self.func.allocs)
         notes = tuple((self.copies[b].buffer if b in self.copies else b, k, v) for b, k, v in self.func.notes)

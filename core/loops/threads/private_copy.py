@@ -38,7 +38,7 @@ def is_pure(realize: BlockRealize) -> bool:
     )
 
 
-def wider(old: Buffer, loops: tuple[For, ...]) -> Copies:
+def private_copies(old: Buffer, loops: tuple[For, ...]) -> Copies:
     return Copies(Buffer(old.name, (*(x.extent for x in loops), *old.shape), old.dtype, old.scope), loops)
 
 

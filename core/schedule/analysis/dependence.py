@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pegbox.expr.affine import Linear, linear
 from pegbox.expr.bounds import Interval, Ranges
-from pegbox.expr.distinct import determined
+from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Binary, Buffer, Expr, Load, Logic, Var
 from pegbox.expr.visit import free_vars, loads
 from pegbox.loops.access.block_region import contained, uncovered

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from pegbox.expr.build import TRUE, ZERO, conjuncts
-from pegbox.expr.distinct import determined
+from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear, simplify
 from pegbox.expr.visit import free_vars, substitute

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pegbox.expr.distinct import determined
+from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Var
 from pegbox.loops.access.interval import caps_of
 from pegbox.loops.nodes import BlockRealize, For, ForKind, thread_tag

@@ -8,8 +8,8 @@ from math import prod
 
 from pegbox.expr.affine import Linear, constant, linear
 from pegbox.expr.build import conjuncts
-from pegbox.expr.distinct import determined
 from pegbox.expr.equal import same
+from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, substitute

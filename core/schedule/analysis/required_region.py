@@ -11,7 +11,7 @@ from pegbox.expr.equal import same
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars
 from pegbox.loops.access.interval import SymbolicInterval, hull, index_interval, relaxation
-from pegbox.loops.digits import digits_of, joined
+from pegbox.loops.digits import digits_interval, digits_of
 from pegbox.loops.nodes import Block, BlockRealize
 from pegbox.schedule.tree import Tree
 
@@ -79,7 +79,7 @@ def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], standing
         for var, digits in digits_of([lo for lo, _ in region.box]).items():
             if var in domains and all(count == 1 for _, count in region.box):
                 hulls = {dim: _hull(tree, region.buffer, dim, readers, standing) for dim, _ in digits}
-                agreed = joined(digits, hulls) if len(block.writes) == 1 and var not in spans else None
+                agreed = digits_interval(digits, hulls) if len(block.writes) == 1 and var not in spans else None
                 spans[var] = span(agreed, domains[var], tree.ranges)
     return spans
 

@@ -81,6 +81,11 @@ class TensorIntrin:
         return name in _REGISTRY
 
     @staticmethod
+    def registered_names() -> frozenset[str]:
+        """The names that are taken."""
+        return frozenset(_REGISTRY)
+
+    @staticmethod
     def get(name: str) -> TensorIntrin:
         """The intrinsic of that name; shipped ones are made when first asked for.
 

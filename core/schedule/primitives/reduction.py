@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pegbox.expr.build import TRUE, ZERO, conjuncts, logical_and
-from pegbox.expr.distinct import determined
+from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.region import written_below
@@ -52,17 +53,9 @@ class ReductionPrimitives(ScheduleBase):
                 a loop inside binds spatial and reduce variables at once.
         """
         realize, target = self._block(block), self._loop(loop)
-        name = _fresh_name(self.tree, realize.block.name)
+        name = unused_name(f"{realize.block.name}_init", self.tree.names)
         self._set(_decompose(self.tree, realize, target, name))
         return BlockRef(name)
-
-
-def _fresh_name(tree: Tree, name: str) -> str:
-    label, count = f"{name}_init", 0
-    while label in tree.names:
-        count += 1
-        label = f"{name}_init_{count}"
-    return label
 
 
 def _decompose(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree:

@@ -9,13 +9,14 @@ from itertools import accumulate
 from pegbox.errors import ScheduleError
 from pegbox.expr.bounds import bounds
 from pegbox.expr.build import ZERO, add, index
-from pegbox.expr.distinct import determined
 from pegbox.expr.dtypes import integer
 from pegbox.expr.equal import same
+from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
-from pegbox.loops.copy import renewed
+from pegbox.loops.copy import fresh_copy
 from pegbox.loops.nodes import Alloc, BlockRealize, For, ForKind, If, Seq, Stmt, seq
 from pegbox.loops.visit import realizes
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
@@ -230,15 +231,12 @@ class _Part:
         old = realize.block
         starts = self.first == 0 or not self._goes_on(realize)
         one = BlockRealize(realize.values, replace(old, init=old.init if starts else None))
-        copied = renewed(one, lambda name: self.names[name])
+        copied = fresh_copy(one, lambda name: self.names[name])
         assert isinstance(copied, BlockRealize)
         return BlockRealize(tuple(map(self._value, realize.values)), copied.block, self._value(realize.predicate))
 
 
 def _unused(name: str, taken: set[str]) -> str:
-    label, count = name, 0
-    while label in taken:
-        count += 1
-        label = f"{name}_{count}"
+    label = unused_name(name, taken)
     taken.add(label)
     return label

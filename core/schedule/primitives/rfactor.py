@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from pegbox.expr.build import TRUE, all_of, logical_and, select
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
+from pegbox.expr.printer import unused_name
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.region import point, reads_and_writes
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Function, If, IterKind, Stmt, Store, seq
@@ -82,23 +83,15 @@ class RfactorPrimitives(ScheduleBase):
 def _taken_apart(tree: Tree, plan: Factored) -> tuple[Function, str]:
     """The program with the two blocks, and the name of the first."""
     taken = {b.name for b in (*tree.func.params, *tree.func.allocs)}
-    name = _unused(f"{plan.realize.block.name}_rf", set(tree.names))
+    name = unused_name(f"{plan.realize.block.name}_rf", set(tree.names))
     held = tuple(
-        Buffer(_unused(f"{b.name}_rf", taken), _with(b.shape, plan.axis, plan.loop.extent), b.dtype, b.scope)
+        Buffer(unused_name(f"{b.name}_rf", taken), _with(b.shape, plan.axis, plan.loop.extent), b.dtype, b.scope)
         for b in plan.combination.buffers
     )
     partial: Stmt = _partial(plan, held, name)
     for loop in reversed(plan.chain):
         partial = loop.with_body(partial)
     return with_allocs(tree.replace(plan.chain[0], seq(partial, _final(plan, held))), add=held), name
-
-
-def _unused(base: str, taken: set[str]) -> str:
-    name, count = base, 0
-    while name in taken:
-        count += 1
-        name = f"{base}_{count}"
-    return name
 
 
 def _with(items: Sequence[_Item], place: int, new: _Item) -> tuple[_Item, ...]:

@@ -13,7 +13,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.affine import Linear, constant
 from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import TRUE, conjuncts, index, logical_and
-from pegbox.expr.distinct import determined
+from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplified_linear

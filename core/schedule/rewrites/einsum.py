@@ -10,6 +10,7 @@ from pegbox.expr.build import all_of, compare, const, index, select
 from pegbox.expr.dtypes import integer
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Binary, Buffer, Cast, Const, Expr, Load, Var
+from pegbox.expr.printer import unused_name
 from pegbox.loops.access.region import reads_and_writes
 from pegbox.loops.nodes import Block, BlockRealize, For, Stmt, Store
 from pegbox.loops.visit import replace_buffer
@@ -87,11 +88,7 @@ def _larger(stmt: Stmt, einsum: _Einsum) -> Stmt:
 
 
 def _buffer(tree: Tree, old: Buffer, shape: tuple[int, ...], taken: dict[Buffer, Buffer]) -> Buffer:
-    base = name = fresh_buffer_name(tree, f"{old.name}_pad")
-    count = 0
-    while any(b.name == name for b in taken.values()):
-        count += 1
-        name = f"{base}_{count}"
+    name = unused_name(fresh_buffer_name(tree, f"{old.name}_pad"), {b.name for b in taken.values()})
     return Buffer(name, shape, old.dtype, "global" if old.scope == "global" else old.scope)
 
 

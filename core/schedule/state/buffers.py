@@ -9,6 +9,7 @@ from pegbox.expr.build import add
 from pegbox.expr.index_layout import covers
 from pegbox.expr.index_map import IndexMap
 from pegbox.expr.nodes import Buffer, Var
+from pegbox.expr.printer import unused_name
 from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import BlockRealize
 from pegbox.loops.visit import replace_buffer
@@ -53,11 +54,7 @@ def check_intermediate(tree: Tree, what: str, buffer: Buffer, name: str, why: st
 def fresh_buffer_name(tree: Tree, base: str) -> str:
     """A name that no buffer and no block has."""
     taken = {b.name for b in (*tree.func.params, *tree.func.allocs)} | tree.names
-    name, count = base, 0
-    while name in taken:
-        count += 1
-        name = f"{base}_{count}"
-    return name
+    return unused_name(base, taken)
 
 
 def redirect(tree: Tree, names: Sequence[str], old: Buffer, new: Buffer) -> Tree:

@@ -8,6 +8,7 @@ from typing import TypeVar
 from pegbox.compute.graph import post_order
 from pegbox.compute.tensor import ComputeOp, IterVar, Operation, PlaceholderOp, Tensor
 from pegbox.errors import ScheduleError
+from pegbox.expr.printer import unused_name
 from pegbox.schedule.te.stage import At, Stage
 from pegbox.schedule.te.stage_base import GroupBase
 
@@ -58,12 +59,7 @@ class TEScheduleBase:
 
     def _name(self, base: str) -> str:
         """`base`, numbered where a stage is called so already."""
-        taken = {s.op.name for s in self.stages}
-        name, count = base, 0
-        while name in taken:
-            count += 1
-            name = f"{base}_{count}"
-        return name
+        return unused_name(base, {s.op.name for s in self.stages})
 
     def _insert_before(self, stage: Stage, op: ComputeOp) -> Stage:
         """A stage for a new operation, in the same group as the one that it was split off from."""

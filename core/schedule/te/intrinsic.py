@@ -11,6 +11,7 @@ from pegbox.expr import dtypes
 from pegbox.expr.build import as_expr, cast, index
 from pegbox.expr.low_level import Address, Stride, VectorLoad, vector_box
 from pegbox.expr.nodes import Buffer, Expr, Load
+from pegbox.expr.printer import unused_name
 from pegbox.loops.foreign import CLibrary, CSource, ForeignCode
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.nodes import Evaluate, Stmt, Store, seq
@@ -180,7 +181,9 @@ def decl_tensor_intrin(
     swap = {operands[t].buffer: t.buffer for t in tensors}
     parts = [None if part is None else replace_buffer(_stmt(part, name), swap) for part in (body, reset, update)]
     sources = (code,) if isinstance(code, CSource | CLibrary) else tuple(code)
-    intrin = TensorIntrin(_unused(name), description, parts[0], parts[1], parts[2], sources)
+    # Many intrinsics are called as the default is.
+    label = unused_name(name, TensorIntrin.registered_names())
+    intrin = TensorIntrin(label, description, parts[0], parts[1], parts[2], sources)
     return intrin.registered()
 
 
@@ -205,12 +208,3 @@ def _stmt(part: object, name: str) -> Stmt:
             f"decl_tensor_intrin({name}): {part!r} is no statement; give what ir_builder's get() or a vstore gives"
         )
     return part
-
-
-def _unused(name: str) -> str:
-    """Many intrinsics are called as the default is."""
-    count, label = 0, name
-    while TensorIntrin.is_registered(label):
-        count += 1
-        label = f"{name}_{count}"
-    return label

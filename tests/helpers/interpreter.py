@@ -1,4 +1,4 @@
-"""Running a program element by element, slowly and suspiciously: what the loop IR means, for tests.
+"""Runs programs, scheduled or lowered, element by element: what the loop IR means.
 
 Scheduled programs (blocks, predicates, inits) and lowered ones (Alloc, If) both run. Every access is checked against
 the buffer's shape, every read against what has been written, every block variable against its domain. Parallel loops
