@@ -22,19 +22,33 @@ class ScheduleError(PegboxError):
     """A schedule primitive was refused because it is malformed or would change the result.
 
     The message of a refused primitive reads `primitive(arguments): why`, the program with the place marked, and
-    `remedy: what to do instead`. The parts can be asked for: `primitive` (its name, empty for errors that come from
-    elsewhere), `place` (the loops and blocks it is about), `reason` and `remedy`.
+    `remedy: what to do instead`. Where no program is shown, it is one line: `primitive(arguments) of stage: why; what
+    to do instead`. The parts can be asked for:
+
+    - `step`: the step of the trace that was applied, else empty;
+    - `primitive`, `arguments`: the call, empty for errors that come from elsewhere; `stage`: the TE stage called;
+    - `reason`, `remedy`;
+    - `place`: the names of the loops and blocks that it is about; `program`: the program with these marked.
     """
 
-    def __init__(
-        self, message: str, *, place: tuple[str, ...] = (), reason: str = "", remedy: str = "", program: str = ""
-    ) -> None:
-        super().__init__(message)
+    def __init__(self, reason: str, remedy: str = "", *, place: tuple[str, ...] = (), program: str = "") -> None:
+        super().__init__(reason)
+        self.step = ""
         self.primitive = ""
-        self.place = place
+        self.arguments: tuple[str, ...] = ()
+        self.stage = ""
         self.reason = reason
         self.remedy = remedy
+        self.place = place
         self.program = program
+
+    def __str__(self) -> str:
+        call = f"{self.primitive}({', '.join(self.arguments)})" if self.primitive else ""
+        call += f" of {self.stage}" if self.stage else ""
+        why = ": ".join(filter(None, (self.step, call, self.reason)))
+        if not self.program:
+            return "; ".join(filter(None, (why, self.remedy)))
+        return "\n".join(filter(None, (why, self.program, self.remedy and f"remedy: {self.remedy}")))
 
 
 class ScriptError(PegboxError):

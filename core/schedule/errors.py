@@ -1,30 +1,53 @@
-"""The loops of a program in few lines, for error messages: where is the loop that a primitive stumbled over?"""
+"""The refusal of a primitive, with the loops of the program in few lines: where is the loop that it is about?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.build import conjuncts
 from pegbox.expr.nodes import Var
 from pegbox.expr.printer import show, unused_name
-from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt
+from pegbox.loops.nodes import Alloc, BlockRealize, For, If, Seq, Stmt
 from pegbox.loops.printer import show_kind
 from pegbox.schedule.tree import Tree
 
 _MARK = ">"
+_LONGEST = 60  # characters of an argument in a message
 
 
-def refuse(tree: Tree, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
+def refuse(tree: Tree, reason: str, remedy: str, *marked: Var | str) -> ScheduleError:
     """The error for a primitive that cannot be done: what is wrong, the loops around it, the remedy.
+
+    The primitive and its arguments are added where the step is recorded.
 
     Args:
         marked: loop variables and block names to point at. Their nests are shown, or the whole program without any.
     """
-    program = shown(tree, marked)
-    place = tuple(dict.fromkeys(m if isinstance(m, str) else m.name for m in marked))
-    message = "\n".join([problem, program, f"remedy: {remedy}"])
-    return ScheduleError(message, place=place, reason=problem, remedy=remedy, program=program)
+    return ScheduleError(reason, remedy, place=names_of(marked), program=shown(tree, marked))
+
+
+def add_call(error: ScheduleError, primitive: str, args: Iterable[Any], options: Mapping[str, Any]) -> bool:
+    """Say in a refusal which call it is of, unless it comes from a call inside of that one; tells whether it did."""
+    if error.primitive:
+        return False
+    error.primitive = primitive
+    error.arguments = (*map(_argument, args), *(f"{key}={_argument(value)}" for key, value in options.items()))
+    return True
+
+
+def _argument(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_argument, value))}]"
+    name = getattr(value, "__name__", None) or getattr(value, "name", None)  # a function's repr has its address
+    text = next((each for each in (value, name) if isinstance(each, str)), None) or repr(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def names_of(marked: Iterable[Var | str]) -> tuple[str, ...]:
+    """The names of loops and blocks, each once."""
+    return tuple(dict.fromkeys(m if isinstance(m, str) else m.name for m in marked))
 
 
 def shown(tree: Tree, marked: Sequence[Var | str]) -> str:
@@ -38,11 +61,6 @@ def shown(tree: Tree, marked: Sequence[Var | str]) -> str:
     names: dict[Var, str] = {}
     ids = {id(node) for node in nodes}
     return "\n".join(line for top in tops for line in _lines(top, 0, names, ids))
-
-
-def outline(func: Function) -> str:
-    """The loops and blocks of a function, one a line."""
-    return "\n".join(_lines(func.body, 0, {}, set()))
 
 
 def _lines(stmt: Stmt, depth: int, names: dict[Var, str], marked: set[int]) -> Iterator[str]:

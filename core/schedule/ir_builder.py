@@ -92,7 +92,7 @@ class IRBuilder:
             ScheduleError: nothing was.
         """
         if not self._stack[0]:
-            raise ScheduleError("ir_builder: nothing was emitted; emit a statement before get()")
+            raise ScheduleError("ir_builder: nothing was emitted", "emit a statement before get()")
         stmt = seq(*self._stack[0])
         for buffer in reversed(self._buffers):
             stmt = Alloc(buffer, stmt)

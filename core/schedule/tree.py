@@ -42,7 +42,7 @@ class Tree:
                 stack.append(node.body)
             elif isinstance(node, BlockRealize):
                 if node.block.name in self.blocks:
-                    raise ScheduleError(f"{self.func.name}: two blocks are called {node.block.name!r}; rename one")
+                    raise ScheduleError(f"{self.func.name}: two blocks are called {node.block.name!r}", "rename one")
                 self.blocks[node.block.name] = node
             elif isinstance(node, Seq):
                 for each in node.stmts:
@@ -54,8 +54,8 @@ class Tree:
                 stack.append(inner)
             else:
                 raise ScheduleError(
-                    f"{self.func.name}: a {type(node).__name__} stands outside of any block; lowered programs "
-                    "cannot be scheduled: schedule the program before lowering it"
+                    f"{self.func.name}: a {type(node).__name__} stands outside of any block",
+                    "lowered programs cannot be scheduled: schedule the program before lowering it",
                 )
 
     @property
@@ -131,7 +131,9 @@ class Tree:
                 old, new = up, Alloc(up.buffer, new)
             up = above
         if new is None:
-            raise ScheduleError(f"{self.func.name}: removing its last block would leave an empty program")
+            raise ScheduleError(
+                f"{self.func.name}: removing its last block would leave an empty program", "leave the block where it is"
+            )
         return self.func.with_body(new)
 
 

@@ -71,7 +71,7 @@ def test_cache_read_refuses_readers_inside_and_outside_of_the_loop_where_it_is_m
     sch = Schedule(args)
     sch.reverse_compute_at("B", sch.get_loop("A", 0))
     before = sch.func
-    with pytest.raises(ScheduleError, match="B and A meet in i, but C, by which A is read too") as caught:
+    with pytest.raises(ScheduleError, match="B and A meet in i, but C, by which A is used too") as caught:
         sch.cache_read("B", "A")
     assert "remedy: name the blocks that meet there in consumer_blocks" in str(caught.value)
     assert sch.func is before
@@ -118,9 +118,9 @@ def test_caches_refuse_unknown_buffers_and_scopes(programs: Any) -> None:
         sch.cache_read("C", 2)
     with pytest.raises(ScheduleError, match="block C writes no buffer 'A'"):
         sch.cache_write("C", "A")
-    with pytest.raises(ScheduleError, match="unknown scope 'cache' for a copy of C; use one of global, local, "):
+    with pytest.raises(ScheduleError, match=r"unknown scope 'cache'[\s\S]*remedy: use one of global, local, "):
         sch.cache_write("C", 0, "cache")
-    with pytest.raises(ScheduleError, match="block C reads no buffer True"):
+    with pytest.raises(ScheduleError, match="read_buffer_index = True is not an integer or a string"):
         sch.cache_read("C", True)
     with pytest.raises(ScheduleError, match="no block is called 'E'"):
         sch.cache_read("C", 0, consumer_blocks=["E"])

@@ -105,7 +105,7 @@ def test_vectorize_refuses_lanes_within_lanes_and_threads_within_lanes(programs:
 def test_pragma_refuses_what_it_does_not_know(programs: Any) -> None:
     sch = Schedule(programs.matmul()[0])
     i = sch.get_loop("C", 0)
-    with pytest.raises(ScheduleError, match="unknown pragma 'unroll'; use one of auto_unroll_max_step"):
+    with pytest.raises(ScheduleError, match=r"unknown pragma 'unroll'[\s\S]*remedy: use one of auto_unroll_max_step"):
         sch.pragma(i, "unroll", 1)
     with pytest.raises(ScheduleError, match="-1 is no int"):
         sch.pragma(i, "auto_unroll_max_step", -1)
@@ -115,7 +115,7 @@ def test_annotate_refuses_the_combiner_and_odd_values(programs: Any) -> None:
     sch = Schedule(programs.matmul()[0])
     with pytest.raises(ScheduleError, match="'combiner' says what a reduction computes"):
         sch.annotate(sch.get_block("C"), "combiner", "max")
-    with pytest.raises(ScheduleError, match="the value a number or a string"):
+    with pytest.raises(ScheduleError, match="is not True or False, an integer, a number, a string or a list"):
         sch.annotate(sch.get_loop("C", 0), "note", {1})  # type: ignore[arg-type]
 
 

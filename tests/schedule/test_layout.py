@@ -175,7 +175,7 @@ def test_transform_layout_refusals(programs: Any) -> None:
     assert "remedy: cache_read, cache_write or reindex makes a buffer of its own" in message
     assert ">         block E" in message
     refused(sch, "vi|i \\* j is not affine", layout(lambda i, j: i * j))
-    refused(sch, "is not one to one: \\(i\\) = \\[0\\] and \\[1\\] would stand", layout(lambda i, j: (i // 2, j)))
+    refused(sch, r"is not one to one: \(i\) = \[0\] and \[1\] would stand", layout(lambda i, j: (i // 2, j)))
     refused(sch, "gives negative indices", layout(lambda i, j: (i - 1, j)))
     refused(sch, "takes 1 indices, i, where there are 2", layout(lambda i: i))
     refused(sch, "takes 3 indices", layout(tir.IndexMap.from_func(lambda i, j, k: (i, j, k))))
@@ -294,7 +294,7 @@ def test_pad_einsum_refusals(programs: Any) -> None:
     sch = Schedule(programs.conv()[0])
     refused(sch, "it uses P at vi \\* 2 \\+ vkh", lambda: sch.pad_einsum("O", [4, 4, 1, 1]))
     sch = Schedule(programs.rows()[0])
-    refused(sch, "it adds abs\\(.*\\), which is no product of elements", lambda: sch.pad_einsum("out", [4, 4]))
+    refused(sch, r"it adds abs\(.*\), which is no product of elements", lambda: sch.pad_einsum("out", [4, 4]))
     sch = Schedule(programs.argmax()[0])
     refused(sch, "best is no sum with one output", lambda: sch.pad_einsum("best", [4, 4]))
 

@@ -10,7 +10,7 @@ from pegbox.errors import ScheduleError
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Block, For
 from pegbox.schedule import BlockRef, Schedule, Trace
-from pegbox.schedule.errors import outline
+from pegbox.schedule.errors import shown
 
 
 def _names(refs: Any) -> list[str]:
@@ -48,7 +48,7 @@ def test_what_is_not_there_is_answered_with_what_is(programs: Any) -> None:
 def test_a_nest_in_few_lines(programs: Any, golden: Any) -> None:
     sch = Schedule(programs.matmul_relu()[0])
     sch.split(sch.get_loop("E", 0), factor=2)
-    golden(outline(sch.func) + "\n")
+    golden(shown(sch.tree, ()) + "\n")
 
 
 def _two_functions(programs: Any) -> IRModule:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from pegbox.errors import ScheduleError
+from pegbox.expr.nodes import Var
 from pegbox.schedule import BlockRef, LoopRef, Schedule
 
 
@@ -119,6 +121,27 @@ def test_the_place_of_a_refusal_can_be_asked_for(programs: Any) -> None:
     with pytest.raises(ScheduleError, match=r"^fuse\(k, i\): ") as caught:
         sch.fuse(k, i)
     assert caught.value.primitive == "fuse"
+
+
+def test_a_refusal_is_a_value_of_which_the_message_is_made(programs: Any) -> None:
+    sch = Schedule(programs.matmul()[0])
+    i, *_ = sch.get_loops("C")
+    with pytest.raises(ScheduleError) as caught:
+        sch.split(i, factors=[2, 2])
+    error = caught.value
+    assert error.arguments == ("i", "factors=[2, 2]")
+    assert str(error) == f"split(i, factors=[2, 2]): {error.reason}\n{error.program}\nremedy: {error.remedy}"
+    copied = pickle.loads(pickle.dumps(error))
+    assert (str(copied), vars(copied)) == (str(error), vars(error))
+
+
+def test_types_of_arguments_are_checked_before_a_step_begins(programs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sch = Schedule(programs.matmul()[0])
+    begun: list[object] = []
+    monkeypatch.setattr(Schedule, "_enter", begun.append)
+    with pytest.raises(ScheduleError, match=r"names = 3 is not a list, each entry a string or None"):
+        sch.split(LoopRef(Var("i")), names=3)  # type: ignore[arg-type]
+    assert not begun
 
 
 def test_several_steps_in_one_are_all_done_or_none(programs: Any) -> None:

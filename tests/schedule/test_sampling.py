@@ -160,7 +160,7 @@ def test_copies_draw_the_same_and_seeds_start_anew(programs: Any) -> None:
 
 
 MISUSES: list[tuple[Any, str]] = [
-    (lambda s, i: s.sample_perfect_tile(i, 0), "n=0 is out of range; give an integer from 1"),
+    (lambda s, i: s.sample_perfect_tile(i, 0), "n = 0 is not a number of factors"),
     (lambda s, i: s.sample_perfect_tile(i, 1, 4), "the only factor is the extent 5, more than 4"),
     (lambda s, i: s.sample_perfect_tile(i, 2, decision=[2, 2]), r"the decision \[2, 2\] is none of the lists"),
     (lambda s, i: s.sample_perfect_tile(i, 2, decision=[1, 5], max_innermost_factor=4), "is none of the lists"),

@@ -66,7 +66,7 @@ def test_set_scope_refusals(programs: Any) -> None:
     ) as e:
         sch.set_scope("E", 0, "shared")
     assert "remedy: cache_write('E', 'E', \"shared\") makes a buffer of its own" in str(e.value)
-    with pytest.raises(ScheduleError, match="unknown scope 'near' for C; use one of global, local"):
+    with pytest.raises(ScheduleError, match=r"unknown scope 'near'[\s\S]*remedy: use one of global, local"):
         sch.set_scope("C", 0, "near")
     with pytest.raises(ScheduleError, match="block C writes no buffer 1"):
         sch.set_scope("C", 1, "shared")
@@ -77,9 +77,9 @@ def test_te_set_scope() -> None:
     (a, b, c), s = tiled()
     s[b].set_scope("shared")
     assert pb.lower(s, [a, c], simple_mode=True).allocations == {"B": ((3, 12), "float32", "shared")}
-    with pytest.raises(ScheduleError, match="set_scope\\(shared\\): C is an output"):
+    with pytest.raises(ScheduleError, match=r"set_scope\(shared\) of C: C is an output"):
         s[c].set_scope("shared")
-    with pytest.raises(ScheduleError, match="unknown scope 'near' for B"):
+    with pytest.raises(ScheduleError, match=r"set_scope\(near\) of B: unknown scope 'near'"):
         s[b].set_scope("near")
     assert b.buffer.scope == "global"  # schedules of the same computation do not see each other
 
@@ -163,8 +163,8 @@ def test_storage_align_refusals(programs: Any) -> None:
     refuse("dimension 1 is the last one, whose elements are neighbours: its stride is 1", "C", 0, 1, 8, 4)
     refuse("dimension -1 is the last one", "C", 0, -1, 8, 4)
     refuse("factor = 0 is no number of elements", "C", 0, 0, 0, 0)
-    refuse("offset = 8 is not in range\\(8\\)", "C", 0, 0, 8, 8)
-    refuse("offset = -1 is not in range\\(8\\)", "C", 0, 0, 8, -1)
+    refuse(r"offset = 8 is not in range\(8\)", "C", 0, 0, 8, 8)
+    refuse(r"offset = -1 is not in range\(8\)", "C", 0, 0, 8, -1)
     refuse("block C writes no buffer 1", "C", 1, 0, 8, 4)
 
 
@@ -176,7 +176,7 @@ def test_te_storage_align_refusals() -> None:
         ("elements along its last axis are neighbours", lambda: s[b].storage_align(j, 8, 4)),
         ("not one of its axes; give one of op.axis: i, j", lambda: s[b].storage_align(s[c].op.axis[0], 8, 4)),
         ("factor = 0; give a number of elements", lambda: s[b].storage_align(i, 0, 0)),
-        ("offset = 9; give one in range\\(8\\)", lambda: s[b].storage_align(i, 8, 9)),
+        (r"offset = 9; give one in range\(8\)", lambda: s[b].storage_align(i, 8, 9)),
     ):
         with pytest.raises(ScheduleError, match=match):
             call()
@@ -256,7 +256,7 @@ def test_a_double_buffer_of_threads_is_left_single_in_the_simple_program() -> No
 def test_te_double_buffer_refusals() -> None:
     a, b, c = chain()
     s = te.create_schedule(c.op)
-    with pytest.raises(ScheduleError, match="double_buffer: C is an output"):
+    with pytest.raises(ScheduleError, match=r"double_buffer\(\) of C: C is an output"):
         s[c].double_buffer()
     s[b].double_buffer()
     with pytest.raises(ScheduleError, match="B is made once, whole; compute_at a loop of its consumer"):

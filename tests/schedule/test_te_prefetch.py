@@ -137,14 +137,20 @@ def test_te_prefetch_is_refused_with_the_reason() -> None:
     a, b, c, d = stages()
     s = te.create_schedule(d.op)
     i = d.op.axis[0]
-    with pytest.raises(ScheduleError, match=r"prefetch\(E, i\): D does not read E; it reads C"):
+    with pytest.raises(ScheduleError, match=r"prefetch\(E, i, 1\) of D: D does not read E; it reads C"):
         s[d].prefetch(te.placeholder((3,), name="E"), i, 1)
-    with pytest.raises(ScheduleError, match=r"prefetch\(C\): i is not a loop of this stage; the loops of D are i, j"):
+    with pytest.raises(
+        ScheduleError, match=r"prefetch\(C, i, 1\) of D: i is not a loop of this stage; the loops of D are i, j"
+    ):
         s[d].prefetch(c, c.op.axis[0], 1)
     for offset in (0, -1, 1.5, True, None):
-        with pytest.raises(ScheduleError, match=r"prefetch\(C, i\) in D: the offset is .*; give the number of iter"):
+        with pytest.raises(
+            ScheduleError, match=r"prefetch\(C, i, .*\) of D: the offset is .*; give the number of iter"
+        ):
             s[d].prefetch(c, i, offset)
-    with pytest.raises(ScheduleError, match="prefetch in D: 'C' is no tensor; give one that the stage reads"):
+    with pytest.raises(
+        ScheduleError, match=r"prefetch\(C, i, 1\) of D: 'C' is not a tensor; give one that the stage reads"
+    ):
         s[d].prefetch("C", i, 1)
     del a, b
 
@@ -171,7 +177,9 @@ def test_te_a_loop_with_a_prefetch_is_not_split_any_more() -> None:
     a, b = grid()
     s = te.create_schedule(b.op)
     s[b].prefetch(a, b.op.axis[0], 1)
-    with pytest.raises(ScheduleError, match="a prefetch counts the iterations of i; split first, then prefetch in the"):
+    with pytest.raises(
+        ScheduleError, match="a prefetch counts the iterations of i; do this first, then prefetch in the"
+    ):
         s[b].split(b.op.axis[0], factor=2)
 
 
@@ -197,7 +205,7 @@ def test_prefetch_is_refused_with_the_place(programs: Any) -> None:
     sch = tir.Schedule(args)
     (i,) = sch.get_loops("D")
     before = str(sch)
-    with pytest.raises(ScheduleError, match="block D reads no buffer 'B'; choose among 0: C, 1: A"):
+    with pytest.raises(ScheduleError, match=r"block D reads no buffer 'B'[\s\S]*remedy: choose among 0: C, 1: A"):
         sch.prefetch("D", "B", i)
     with pytest.raises(ScheduleError, match="the offset is 0"):
         sch.prefetch("D", "C", i, 0)

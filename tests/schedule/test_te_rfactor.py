@@ -261,7 +261,7 @@ def refused(call: Any, s: Any, match: str) -> None:
 def test_te_rfactor_refuses_what_is_no_reduction() -> None:
     _, b, c, _ = stages()
     s = te.create_schedule(c.op)
-    refused(lambda: s.rfactor(c, s[c].op.axis[0]), s, r"rfactor\(C, i\): C is no reduction")
+    refused(lambda: s.rfactor(c, s[c].op.axis[0]), s, r"rfactor\(C, i\): C is not a reduction")
     refused(lambda: s.rfactor(matmul()[2], s[b].op.axis[0]), s, "C is no stage of this schedule")
 
 
@@ -271,8 +271,8 @@ def test_te_rfactor_refuses_loops_that_do_not_reduce() -> None:
     k = b.op.reduce_axis[0]
     refused(lambda: s.rfactor(b, b.op.axis[0]), s, r"rfactor\(B, i\): i is a spatial loop; give a reduce loop: k")
     s[b].split(k, factor=4)
-    refused(lambda: s.rfactor(b, k), s, r"rfactor\(B\): k was split or fused already")
-    refused(lambda: s.rfactor(b, matmul()[2].op.reduce_axis[0]), s, r"rfactor\(B\): k is not a loop of this stage")
+    refused(lambda: s.rfactor(b, k), s, r"rfactor\(B, k\): k was split or fused already")
+    refused(lambda: s.rfactor(b, matmul()[2].op.reduce_axis[0]), s, r"rfactor\(B, k\): k is not a loop of this stage")
 
 
 def test_te_rfactor_refuses_loops_of_both_kinds() -> None:
@@ -298,5 +298,7 @@ def test_te_rfactor_refuses_places_that_are_none(place: Any) -> None:
     s = te.create_schedule(b.op)
     k = b.op.reduce_axis[0]
     refused(
-        lambda: s.rfactor(b, k, place), s, r"rfactor\(B, k\): factor_axis=.* is no place among 1 axes; give one from -2"
+        lambda: s.rfactor(b, k, place),
+        s,
+        r"rfactor\(B, k, .*\): factor_axis=.* is not a place among 1 axes; give one from -2",
     )

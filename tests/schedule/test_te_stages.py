@@ -253,12 +253,13 @@ def test_te_cache_write_refuses_what_are_not_the_outputs_of_one_operation() -> N
     with pytest.raises(ScheduleError, match=r"both makes both_0, both_1 at once, of which 1 is given; give all"):
         s.cache_write(low)
     with pytest.raises(
-        ScheduleError, match="cache_write: other is no output of both, whose outputs are both_0, both_1"
+        ScheduleError,
+        match=r"cache_write\(\[both_0, other\]\): other is no output of both, whose outputs are both_0, both_1",
     ):
         s.cache_write([low, other])
     with pytest.raises(ScheduleError, match=r"a tensor stands twice in \['both_0', 'both_0'\]"):
         s.cache_write([low, low])
-    with pytest.raises(ScheduleError, match="cache_write: no tensor given"):
+    with pytest.raises(ScheduleError, match=r"cache_write\(\[\]\): no tensor given"):
         s.cache_write([])
     assert [stage.op.name for stage in s.stages] == ["both", "other"]
 
@@ -274,7 +275,7 @@ def test_te_cache_write_after_the_reduce_axes_were_scheduled_is_refused(how: str
         "unroll": lambda: s[c].unroll(k),
         "pragma": lambda: s[c].pragma(k, "unroll_explicit", True),
     }[how]()
-    with pytest.raises(ScheduleError, match="cache_write: the reduce axes of C are scheduled already; call"):
+    with pytest.raises(ScheduleError, match=r"cache_write\(C\): the reduce axes of C are scheduled already; call"):
         s.cache_write(c)
     assert [stage.op.name for stage in s.stages] == ["C"]
 
@@ -327,9 +328,9 @@ def test_te_cache_read_of_an_intermediate() -> None:
 def test_te_cache_read_by_who_does_not_read_is_refused() -> None:
     a, b, c, d = stages()
     s = te.create_schedule(d)
-    with pytest.raises(ScheduleError, match="cache_read: D does not read A"):
+    with pytest.raises(ScheduleError, match=r"cache_read\(A, local, \[D\]\): D does not read A"):
         s.cache_read(a, "local", [d])
-    with pytest.raises(ScheduleError, match=r"cache_read\(A\): no readers given"):
+    with pytest.raises(ScheduleError, match=r"cache_read\(A, local, \[\]\): no readers given"):
         s.cache_read(a, "local", [])
     assert len(s.stages) == 3
     del b, c
@@ -339,7 +340,7 @@ def test_te_cache_read_by_who_does_not_read_is_refused() -> None:
 def test_te_caches_in_an_unknown_scope_are_refused(cache: str) -> None:
     a, b = grid()
     s = te.create_schedule(b)
-    with pytest.raises(ScheduleError, match="unknown scope 'near' for a copy of"):
+    with pytest.raises(ScheduleError, match="unknown scope 'near'"):
         s.cache_read(a, "near", [b]) if cache == "cache_read" else s.cache_write(b, "near")
 
 
@@ -411,9 +412,11 @@ def test_te_compute_root_undoes_the_place() -> None:
 def test_te_outputs_stay_at_the_root() -> None:
     a, b, c, d = stages()
     s = te.create_schedule([c, d])
-    with pytest.raises(ScheduleError, match="compute_at: C is an output and stays at the root"):
+    with pytest.raises(ScheduleError, match=r"compute_at\(D, i\) of C: C is an output and stays at the root"):
         s[c].compute_at(s[d], s[d].op.axis[0])
-    with pytest.raises(ScheduleError, match="compute_inline: D is an output; there is no consumer to inline it into"):
+    with pytest.raises(
+        ScheduleError, match=r"compute_inline\(\) of D: D is an output; there is no consumer to inline it into"
+    ):
         s[d].compute_inline()
     del a, b
 
@@ -422,7 +425,7 @@ def test_te_reductions_are_not_inlined() -> None:
     _, _, c = matmul()
     d = te.compute((5, 6), lambda i, j: c[i, j] + 1, "D")
     s = te.create_schedule(d)
-    with pytest.raises(ScheduleError, match="compute_inline: C is a reduction; use compute_at instead"):
+    with pytest.raises(ScheduleError, match=r"compute_inline\(\) of C: C is a reduction; use compute_at instead"):
         s[c].compute_inline()
 
 
@@ -431,7 +434,7 @@ def test_te_several_outputs_are_not_inlined() -> None:
     low, high = te.compute((5,), lambda i: (a[i] - 1, a[i] + 1), "both")
     c = te.compute((5,), lambda i: low[i] * high[i], "C")
     s = te.create_schedule(c)
-    with pytest.raises(ScheduleError, match="compute_inline: both has 2 outputs; use compute_at instead"):
+    with pytest.raises(ScheduleError, match=r"compute_inline\(\) of both: both has 2 outputs; use compute_at instead"):
         s[low].compute_inline()
     s[low].compute_at(s[c], s[c].op.axis[0])
     check_values(s, [a, c])
@@ -440,9 +443,11 @@ def test_te_several_outputs_are_not_inlined() -> None:
 def test_te_places_that_cannot_be_are_refused() -> None:
     a, b, c, d = stages()
     s = te.create_schedule(d)
-    with pytest.raises(ScheduleError, match=r"compute_at\(B\): i is not a loop of this stage; the loops of C are i, j"):
+    with pytest.raises(
+        ScheduleError, match=r"compute_at\(C, i\) of B: i is not a loop of this stage; the loops of C are i, j"
+    ):
         s[b].compute_at(s[c], s[d].op.axis[0])
-    with pytest.raises(ScheduleError, match="compute_at: B cannot be computed inside itself"):
+    with pytest.raises(ScheduleError, match=r"compute_at\(B, i\) of B: B cannot be computed inside itself"):
         s[b].compute_at(s[b], s[b].op.axis[0])
     s[c].compute_at(s[d], s[d].op.axis[0])
     s[b].compute_at(s[c], s[c].op.axis[1])

@@ -439,6 +439,6 @@ def test_te_a_tensorized_loop_is_not_split_any_more() -> None:
     args = product(16)
     s = scheduled(args, rows=16)
     x, _, yi, _ = s[args[2]].leaf_iter_vars
-    with pytest.raises(ScheduleError, match=r"split.*an intrinsic computes .* and what is inside; split first"):
+    with pytest.raises(ScheduleError, match=r"split.*an intrinsic computes .* and what is inside; do this first"):
         s[args[2]].split(yi, factor=4)
     s[args[2]].split(x, factor=4)

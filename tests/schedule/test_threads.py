@@ -147,8 +147,8 @@ def test_bound_loops_are_neither_split_nor_fused() -> None:
     sch = elementwise()
     i, j = sch.get_loops("B")
     sch.bind(j, "threadIdx.x")
-    refused(sch, "j: it is thread", lambda: sch.split(j, factor=4), "for j")
-    refused(sch, "j: it is thread", lambda: sch.fuse(i, j), "for j")
+    refused(sch, "j is bound to threadIdx.x already", lambda: sch.split(j, factor=4), "for j")
+    refused(sch, "j is bound to threadIdx.x already", lambda: sch.fuse(i, j), "for j")
 
 
 def test_bind_refuses_another_number_of_threads() -> None:

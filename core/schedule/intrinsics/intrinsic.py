@@ -66,10 +66,10 @@ class TensorIntrin:
             ScheduleError: the name is taken, or description or statements are malformed.
         """
         if not isinstance(self.name, str) or not self.name:
-            raise ScheduleError(f"tensor intrinsic {self.name!r}: a name is a string that is not empty; give one")
+            raise ScheduleError(f"tensor intrinsic {self.name!r}: a name is a string that is not empty", "give one")
         if self.name in _REGISTRY and not override:
             raise ScheduleError(
-                f"tensor intrinsic {self.name!r} is registered already; give override=True, or a new name"
+                f"tensor intrinsic {self.name!r} is registered already", "give override=True, or a new name"
             )
         _check(self)
         _REGISTRY[self.name] = self
@@ -99,8 +99,8 @@ class TensorIntrin:
             shipped = "vpdpbusd, dpbf16ps, float32_tile_MxNxK (numbers for M, N, K)"
             known = ", ".join(sorted(_REGISTRY)) or "none"
             raise ScheduleError(
-                f"no tensor intrinsic is called {name!r}; registered: {known}; shipped: {shipped}; "
-                "make one with tir.TensorIntrin.register or te.decl_tensor_intrin"
+                f"no tensor intrinsic is called {name!r}; registered: {known}; shipped: {shipped}",
+                "make one with tir.TensorIntrin.register or te.decl_tensor_intrin",
             )
         return _REGISTRY[name]
 
@@ -127,12 +127,12 @@ def _in_terms_of(name: str, desc: Function, impl: Function) -> Stmt:
     """The statements of `impl` on the buffers of `desc`."""
     for func in (desc, impl):
         if not isinstance(func, Function):
-            raise ScheduleError(f"tensor intrinsic {name!r}: {func!r} is no program; give functions of the loop IR")
+            raise ScheduleError(f"tensor intrinsic {name!r}: {func!r} is no program", "give functions of the loop IR")
     mine, theirs = ([(b.shape, b.dtype) for b in f.params] for f in (desc, impl))
     if mine != theirs:
         raise ScheduleError(
-            f"tensor intrinsic {name!r}: the description takes {_params(desc)}, the implementation {_params(impl)}; "
-            "give both the same parameters in the same order"
+            f"tensor intrinsic {name!r}: the description takes {_params(desc)}, the implementation {_params(impl)}",
+            "give both the same parameters in the same order",
         )
     return replace_buffer(plain(impl), dict(zip(impl.params, desc.params, strict=True)))
 
@@ -159,8 +159,9 @@ def described(intrin: TensorIntrin) -> tuple[list[For], BlockRealize]:
             break
     if not isinstance(node, BlockRealize) or any(True for _ in realizes(node.block.body)):
         raise ScheduleError(
-            f"tensor intrinsic {intrin.name!r}: the description is not one nest around one block:\n"
-            f"{intrin.description}remedy: describe one computation, with a block in the innermost loop"
+            f"tensor intrinsic {intrin.name!r}: the description is not one nest around one block",
+            "describe one computation, with a block in the innermost loop",
+            program=str(intrin.description).rstrip(),
         )
     return loops, node
 
@@ -195,8 +196,9 @@ def _check_whole(intrin: TensorIntrin, loops: list[For], realize: BlockRealize) 
 
 def _not_whole(intrin: TensorIntrin, buffer: Buffer) -> ScheduleError:
     return ScheduleError(
-        f"tensor intrinsic {intrin.name!r}: the description does not touch {buffer!r} as a whole, element by element:\n"
-        f"{intrin.description}remedy: give each operand the shape of what the description reads or writes of it"
+        f"tensor intrinsic {intrin.name!r}: the description does not touch {buffer!r} as a whole, element by element",
+        "give each operand the shape of what the description reads or writes of it",
+        program=str(intrin.description).rstrip(),
     )
 
 

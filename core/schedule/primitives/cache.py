@@ -69,13 +69,12 @@ class CachePrimitives(ScheduleBase):
         """
         tree, realize = self.tree, self._block(block)
         source = choose_read(realize, read_buffer_index)
-        what = f"cache_read({realize.block.name}, {source.name})"
-        check_scope(storage_scope, f"a copy of {source.name}")
+        check_scope(storage_scope)
         chosen = self._readers(realize.block.name, source, consumer_blocks)
-        _check_whole(tree, source, realize.block.name, what)
+        _check_whole(tree, source, realize.block.name)
         copy = _copy_buffer(tree, source, storage_scope)
         made = copy_block(copy.name, source.shape, source, copy)
-        self._set(before_readers(redirect(tree, chosen, source, copy), what, made, source, copy, chosen))
+        self._set(before_readers(redirect(tree, chosen, source, copy), made, source, copy, chosen))
         return BlockRef(copy.name)
 
     @primitive
@@ -120,17 +119,16 @@ class CachePrimitives(ScheduleBase):
         tree, realize = self.tree, self._block(block)
         name = realize.block.name
         target = choose_written(realize, write_buffer_index)
-        what = f"cache_write({name}, {target.name})"
-        check_scope(storage_scope, f"a copy of {target.name}")
+        check_scope(storage_scope)
         served = [] if consumer_blocks is None else self._readers(None, target, consumer_blocks)
-        _check_seen(tree, target, realize, what)
-        _check_whole(tree, target, name, what)
+        _check_seen(tree, target, realize)
+        _check_whole(tree, target, name)
         copy = _copy_buffer(tree, target, storage_scope)
         writers = [w.block.name for w in tree.writers(target)]
         rest = [r.block.name for r in tree.readers(target) if r.block.name not in {*served, *writers}]
         made = copy_block(copy.name, target.shape, copy, target)
         changed = redirect(tree, [*writers, *(n for n in served if n not in writers)], target, copy)
-        self._set(after_writers(changed, what, made, copy, target, writers, rest))
+        self._set(after_writers(changed, made, copy, target, writers, rest))
         return BlockRef(copy.name)
 
     def _readers(self, own: str | None, buffer: Buffer, given: Sequence[BlockRef | str] | None) -> list[str]:
@@ -142,30 +140,30 @@ class CachePrimitives(ScheduleBase):
         wrong = sorted(chosen - set(names))
         if wrong:
             raise ScheduleError(
-                f"{wrong[0]} does not read {buffer.name}; name some of {', '.join(names) or 'no block'}"
+                f"{wrong[0]} does not read {buffer.name}", f"name some of {', '.join(names) or 'no block'}"
             )
         return [n for n in names if n in chosen or n == own]
 
 
-def _check_seen(tree: Tree, buffer: Buffer, realize: BlockRealize, what: str) -> None:
+def _check_seen(tree: Tree, buffer: Buffer, realize: BlockRealize) -> None:
     """Raises ScheduleError: the buffer is a matter of the blocks inside of the block: each iteration has its own."""
     users = {r.block.name for r in (*tree.writers(buffer), *tree.readers(buffer))}
     if buffer not in tree.func.params and users == {realize.block.name} and is_composed(realize.block):
         name = realize.block.name
         raise refuse(
             tree,
-            f"{what}: {buffer.name} is used inside of block {name} only",
+            f"{buffer.name} is used inside of block {name} only",
             f"copy it there: give a block inside of {name}",
             name,
         )
 
 
-def _check_whole(tree: Tree, buffer: Buffer, name: str, what: str) -> None:
+def _check_whole(tree: Tree, buffer: Buffer, name: str) -> None:
     """Raises ScheduleError: a part of the buffer, the padding of its layout, is never written: it cannot be copied."""
     if has_gaps(tree, buffer):
         raise refuse(
             tree,
-            f"{what}: the padding of {buffer.name} is never written, so that no copy of all of it can be taken",
+            f"the padding of {buffer.name} is never written, so that no copy of all of it can be taken",
             "make the copy before transform_layout, or give transform_layout a pad_value",
             name,
         )

@@ -85,14 +85,14 @@ class ComputeAtPrimitives(ScheduleBase):
 def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, unit_loops: bool) -> Tree:
     name = realize.block.name
     readers = _readers(tree, realize, loop)
-    check_target(tree, name, loop, "compute_at")
+    check_target(tree, name, loop)
     rest = Tree(tree.replace(realize, None))
     target = rest.loops[loop.var]
     readers = [rest.blocks[r.block.name] for r in readers]
     last = last_position(rest, target, realize.block)
-    check_order(tree, rest, name, target, last, "compute_at")
+    check_order(tree, rest, name, target, last)
     first = first_position(rest, target, realize.block)
-    position = place(tree, rest, name, loop, "compute_at", index, first, last)
+    position = place(tree, rest, name, loop, index, first, last)
     around = (*rest.ancestors(target), target)
     scopes = {buffer.scope for buffer in written_buffers(realize.block)}
     # What threads share is computed for all of them.
@@ -101,7 +101,7 @@ def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, uni
     after = insert(
         rest, target, nest(realize.block, spans, common_conditions(readers, standing), unit_loops=unit_loops), position
     )
-    check_ready(tree, after, name, loop, "compute_at")
+    check_ready(tree, after, name, loop)
     check_parallel(tree, after, name)
     _check_parameters(tree, after, name, loop)
     return after
@@ -118,7 +118,7 @@ def _check_parameters(before: Tree, after: Tree, name: str, loop: For) -> None:
         if buffer in after.func.params and not _makes_all(after, maker, buffer):
             raise refuse(
                 before,
-                f"compute_at({name}, {loop.var.name}): {name} writes the parameter {buffer.name}, all of which is "
+                f"{name} writes the parameter {buffer.name}, all of which is "
                 "needed, but there only what its consumers read",
                 "move its producers here instead, reverse_compute_at(consumer, loop of the producer), or leave "
                 f"{buffer.name} out of the arguments",
@@ -138,13 +138,12 @@ def _reaches_all(made: SymbolicInterval, extent: int) -> bool:
 def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]:
     """The consumers, all below the loop, in program order."""
     name, buffers = realize.block.name, written_buffers(realize.block)
-    what = f"compute_at({name}, {loop.var.name})"
     for buffer in buffers:
         others = [w.block.name for w in tree.writers(buffer) if w is not realize]
         if others:
             raise refuse(
                 tree,
-                f"{what}: {buffer.name} is also written by {', '.join(others)}",
+                f"{buffer.name} is also written by {', '.join(others)}",
                 "compute_at first, decompose_reduction after",
                 name,
                 *others,
@@ -152,12 +151,12 @@ def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]
     readers = [r for r in tree.blocks.values() if r is not realize and any(x.buffer in buffers for x in r.block.reads)]
     if not readers:
         remedy = "leave it where it is, or reverse_compute_at(it, loop of its producer)"
-        raise refuse(tree, f"{what}: no block reads what {name} writes", remedy, name)
+        raise refuse(tree, f"no block reads what {name} writes", remedy, name)
     outside = [r.block.name for r in readers if not tree.is_under(r, loop)]
     if outside:
         raise refuse(
             tree,
-            f"{what}: {', '.join(outside)} needs {name} too, but is not inside of {loop.var.name}",
+            f"{', '.join(outside)} needs {name} too, but is not inside of {loop.var.name}",
             "attach to a loop around all consumers, or inline the block",
             loop.var,
             name,

@@ -95,13 +95,13 @@ def into_consumers(before: Tree, realize: BlockRealize) -> Tree:
     buffer, func = store.buffer, before.func
     readers = [r for r in before.readers(buffer) if r is not realize]
     if not readers:
-        raise refuse(before, f"compute_inline({name}): no block reads {buffer.name}", "leave it where it is", name)
+        raise refuse(before, f"no block reads {buffer.name}", "leave it where it is", name)
     for reader in readers:
         used = uses(reader.block, buffer)
         if isinstance(used, str):
             raise refuse(
                 before,
-                f"compute_inline({name}): its consumer {reader.block.name} cannot take a value in, because {used}",
+                f"its consumer {reader.block.name} cannot take a value in, because {used}",
                 "inline before blockize and tensorize",
                 name,
                 reader.block.name,
@@ -120,7 +120,7 @@ def _inlinable(tree: Tree, realize: BlockRealize) -> tuple[Store, Element]:
     name = block.name
 
     def no(problem: str, remedy: str = "leave it where it is, or use compute_at", *others: str) -> NoReturn:
-        raise refuse(tree, f"compute_inline({name}): {problem}", remedy, name, *others)
+        raise refuse(tree, problem, remedy, name, *others)
 
     if any(w.buffer in tree.func.params for w in block.writes):
         no("it writes a parameter of the function", "inline its producers instead, or reverse_compute_inline it")
@@ -185,7 +185,7 @@ def _pair(tree: Tree, realize: BlockRealize) -> tuple[Store, BlockRealize, Store
     name = realize.block.name
 
     def no(problem: str, remedy: str, *others: str) -> NoReturn:
-        raise refuse(tree, f"reverse_compute_inline({name}): {problem}", remedy, name, *others)
+        raise refuse(tree, problem, remedy, name, *others)
 
     store = plain_store(realize.block)
     if isinstance(store, str):
@@ -222,7 +222,7 @@ def _back(tree: Tree, realize: BlockRealize, producer: BlockRealize, made: Store
     def no(problem: str) -> NoReturn:
         raise refuse(
             tree,
-            f"reverse_compute_inline({block.name}): {problem}",
+            problem,
             f"compute_inline({producer.block.name}) instead, or reverse_compute_at",
             block.name,
             producer.block.name,

@@ -107,10 +107,10 @@ class KindPrimitives(ScheduleBase):
         value = _note(ann_val)
         if not isinstance(ann_key, str) or value is None:
             raise ScheduleError(
-                f"annotate: {ann_key!r}: {ann_val!r} is no note; the key is a string, the value a number or a string, "
-                "or a list of those"
+                f"{ann_key!r}: {ann_val!r} is no note",
+                "the key is a string, the value a number or a string, or a list of those",
             )
-        _check_key("annotate", ann_key)
+        _check_key(ann_key)
         old = self._noted(block_or_loop)
         self._set(self.tree.replace(old, _with_notes(old, (*_without(old, ann_key), (ann_key, value)))))
 
@@ -129,12 +129,12 @@ class KindPrimitives(ScheduleBase):
         Raises:
             ScheduleError: there is no note of that key, or the note is no hint but a part of the program.
         """
-        _check_key("unannotate", ann_key)
+        _check_key(ann_key)
         old = self._noted(block_or_loop)
         kept = _without(old, ann_key)
         if len(kept) == len(_notes(old)):
             known = ", ".join(key for key, _ in kept if key not in _FIXED) or "none"
-            raise ScheduleError(f"there is no note {ann_key!r}; the notes there are {known}")
+            raise ScheduleError(f"there is no note {ann_key!r}", f"the notes there are {known}")
         self._set(self.tree.replace(old, _with_notes(old, kept)))
 
     @composite
@@ -176,9 +176,9 @@ def pragma_value(key: str, value: object) -> int | bool:
     """
     expected = _PRAGMAS.get(key)
     if expected is None:
-        raise ScheduleError(f"unknown pragma {key!r}; use one of {', '.join(_PRAGMAS)}")
+        raise ScheduleError(f"unknown pragma {key!r}", f"use one of {', '.join(_PRAGMAS)}")
     if not isinstance(value, int) or (expected is int and (isinstance(value, bool) or value < 0)):
-        raise ScheduleError(f"pragma {key}: {value!r} is no {expected.__name__}; give {expected.__name__} >= 0")
+        raise ScheduleError(f"pragma {key}: {value!r} is no {expected.__name__}", f"give {expected.__name__} >= 0")
     return bool(value) if expected is bool else value
 
 
@@ -197,9 +197,9 @@ def _check_free(tree: Tree, loop: For, kind: ForKind) -> None:
         )
 
 
-def _check_key(verb: str, key: str) -> None:
+def _check_key(key: str) -> None:
     if key in _FIXED:
-        raise ScheduleError(f"{verb}: {key!r} {_FIXED[key]} and cannot be changed")
+        raise ScheduleError(f"{key!r} {_FIXED[key]} and cannot be changed", "use another key")
 
 
 def _note(value: object) -> Any:

@@ -108,24 +108,22 @@ class LayoutPrimitives(ScheduleBase):
         """
         tree, realize = self.tree, self._block(block)
         _, chosen = self._buffer(realize, buffer)
-        what = f"transform_layout({realize.block.name}, {chosen.name})"
         check_intermediate(
             tree,
-            what,
             chosen,
             realize.block.name,
             "whose layout the caller decides",
             "cache_read, cache_write or reindex makes a buffer of its own; transform that one",
         )
-        layout = self._layout(what, realize, chosen, index_map)
+        layout = self._layout(realize, chosen, index_map)
         self._record_as(index_map=layout.map)
         padding: float | IndexMap | None = None
         if pad_value is not None:
-            padding = self._padding(what, realize, pad_value, len(layout.shape))
+            padding = self._padding(realize, pad_value, len(layout.shape))
             self._record_as(pad_value=padding)
-        self._check_users(what, chosen)
+        self._check_users(chosen)
         new = Buffer(chosen.name, layout.shape, chosen.dtype, chosen.scope)
-        self._set(_transformed(tree, what, chosen, new, layout, None if layout.onto else padding))
+        self._set(_transformed(tree, chosen, new, layout, None if layout.onto else padding))
 
     @primitive
     def transform_block_layout(self, block: BlockRef | str, index_map: Layouter) -> None:
@@ -147,10 +145,9 @@ class LayoutPrimitives(ScheduleBase):
                 leaves gaps, or it mixes spatial with reduce variables.
         """
         realize = self._block(block)
-        what = f"transform_block_layout({realize.block.name})"
-        layout = self._map(what, realize, index_map, [it.extent for it in realize.block.iters], "variables")
+        layout = self._map(realize, index_map, [it.extent for it in realize.block.iters], "variables")
         self._record_as(index_map=layout.map)
-        self._set(with_block_layout(self.tree, what, realize, layout))
+        self._set(with_block_layout(self.tree, realize, layout))
 
     @primitive
     def pad_einsum(self, block: BlockRef | str, padding: Sequence[int]) -> None:
@@ -194,57 +191,53 @@ class LayoutPrimitives(ScheduleBase):
             return "read", choose_read(realize, which)
         kind, number = which if len(which) == 2 else (None, None)
         if kind not in ("read", "write") or not isinstance(number, int | str):
-            raise ScheduleError(f'{which!r} names no buffer of {name}; give ("read", 0), ("write", 0) or a name')
+            raise ScheduleError(f"{which!r} names no buffer of {name}", 'give ("read", 0), ("write", 0) or a name')
         return kind, choose_read(realize, number) if kind == "read" else choose_written(realize, number)
 
-    def _layout(self, what: str, realize: BlockRealize, buffer: Buffer, index_map: Layouter) -> Layout:
-        return self._map(what, realize, index_map, buffer.shape, f"dimensions of {buffer.name}")
+    def _layout(self, realize: BlockRealize, buffer: Buffer, index_map: Layouter) -> Layout:
+        return self._map(realize, index_map, buffer.shape, f"dimensions of {buffer.name}")
 
-    def _map(self, what: str, realize: BlockRealize, index_map: Layouter, shape: Sequence[int], kind: str) -> Layout:
+    def _map(self, realize: BlockRealize, index_map: Layouter, shape: Sequence[int], kind: str) -> Layout:
         try:
             found = index_map if isinstance(index_map, IndexMap) else IndexMap.from_func(index_map, len(shape))
             return found.layout(tuple(shape))
         except ExprError as error:
             remedy = f"give a map of the {len(shape)} {kind} such as lambda i, j: (i // 16, j, i % 16)"
-            raise refuse(self.tree, f"{what}: {error}", remedy, realize.block.name) from error
+            raise refuse(self.tree, str(error), remedy, realize.block.name) from error
 
-    def _padding(self, what: str, realize: BlockRealize, pad_value: float | Layouter, rank: int) -> float | IndexMap:
+    def _padding(self, realize: BlockRealize, pad_value: float | Layouter, rank: int) -> float | IndexMap:
         if not isinstance(pad_value, IndexMap) and not callable(pad_value):
             return pad_value
         try:
             found = pad_value if isinstance(pad_value, IndexMap) else IndexMap.from_func(pad_value, rank)
         except ExprError as error:
             remedy = "give a number, or a function of the new indices that gives one"
-            raise refuse(self.tree, f"{what}: pad_value: {error}", remedy, realize.block.name) from error
+            raise refuse(self.tree, f"pad_value: {error}", remedy, realize.block.name) from error
         if found.ndim != rank or len(found.final_indices) != 1:
             remedy = "give a function of the new indices that gives one number"
-            raise refuse(self.tree, f"{what}: pad_value {found} is no value for {rank} indices", remedy)
+            raise refuse(self.tree, f"pad_value {found} is no value for {rank} indices", remedy)
         return found
 
-    def _check_users(self, what: str, buffer: Buffer) -> None:
+    def _check_users(self, buffer: Buffer) -> None:
         for user in (*self.tree.writers(buffer), *self.tree.readers(buffer)):
             name = user.block.name
             why = obstacle(user, buffer)
             if why is not None:
-                raise refuse(
-                    self.tree, f"{what}: {why}", "transform the layout first, blockize or tensorize after", name
-                )
+                raise refuse(self.tree, why, "transform the layout first, blockize or tensorize after", name)
             if has_alignment(user, buffer):
                 raise refuse(
                     self.tree,
-                    f"{what}: storage_align has spoken of the dimensions of {buffer.name} as they are",
+                    f"storage_align has spoken of the dimensions of {buffer.name} as they are",
                     "transform_layout first, storage_align after",
                     name,
                 )
 
 
-def _transformed(
-    tree: Tree, what: str, old: Buffer, new: Buffer, layout: Layout, padding: float | IndexMap | None
-) -> Tree:
+def _transformed(tree: Tree, old: Buffer, new: Buffer, layout: Layout, padding: float | IndexMap | None) -> Tree:
     users = dict.fromkeys(r.block.name for r in (*tree.writers(old), *tree.readers(old)))
     maker = None
     if padding is not None:
-        maker = _maker(tree, what, old, layout)
+        maker = _maker(tree, old, layout)
     changed = Tree(replace(tree.func, allocs=tuple(new if b is old else b for b in tree.func.allocs)))
     for name in users:
         realize = changed.blocks[name]
@@ -260,18 +253,18 @@ def _transformed(
     return changed
 
 
-def _maker(tree: Tree, what: str, buffer: Buffer, layout: Layout) -> str | None:
+def _maker(tree: Tree, buffer: Buffer, layout: Layout) -> str | None:
     """The block that can write the padding along with the elements; None where an own block has to."""
     try:
         layout.inverse()
     except ExprError as error:
         remedy = "give another map, or no pad_value"
-        raise refuse(tree, f"{what}: {error}, so that its padding cannot be told from elements", remedy) from error
+        raise refuse(tree, f"{error}, so that its padding cannot be told from elements", remedy) from error
     writers = tree.writers(buffer)
     if has_gaps(tree, buffer):
         raise refuse(
             tree,
-            f"{what}: {buffer.name} has padding already, which is never written",
+            f"{buffer.name} has padding already, which is never written",
             "give each transform_layout that pads a pad_value, or none",
             *(w.block.name for w in writers),
         )
@@ -284,7 +277,7 @@ def _maker(tree: Tree, what: str, buffer: Buffer, layout: Layout) -> str | None:
         if met:
             raise refuse(
                 tree,
-                f"{what}: {buffer.name} is made in loops around {met[0]}, where nobody can write its padding",
+                f"{buffer.name} is made in loops around {met[0]}, where nobody can write its padding",
                 "transform_layout with a pad_value first, compute_at after; or give no pad_value",
                 writer.block.name,
                 met[0],

@@ -14,7 +14,7 @@ from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
-from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt
+from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt, thread_tag
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
@@ -69,9 +69,9 @@ class LoopPrimitives(ScheduleBase):
         """
         old = self._loop(loop)
         extents = _split_extents(self.tree, old, factors, factor, nparts)
-        _serial(self.tree, old, "split")
+        _serial(self.tree, old)
         if names is not None and len(names) != len(extents):
-            raise ScheduleError(f"split({old.var.name}): {len(names)} name(s) for {len(extents)} loops; give one each")
+            raise ScheduleError(f"{len(names)} name(s) for {len(extents)} loops", "give one each")
         labels = names or [f"{old.var.name}_{n}" for n in range(len(extents))]
         fresh = [Var(label) for label in labels]
         value = Linear({v: prod(extents[n + 1 :]) for n, v in enumerate(fresh)}, 0).to_expr()
@@ -105,7 +105,7 @@ class LoopPrimitives(ScheduleBase):
         """
         found = self._loops(loops)
         if not found:
-            raise ScheduleError("fuse(): no loops given; give at least one")
+            raise ScheduleError("no loops given", "give at least one")
         for outer, inner in pairwise(found):
             if outer.body is not inner:
                 raise refuse(
@@ -115,7 +115,7 @@ class LoopPrimitives(ScheduleBase):
                     *(loop.var for loop in found),
                 )
         for loop in found:
-            _serial(self.tree, loop, "fuse")
+            _serial(self.tree, loop)
         fused = Var(name or "_".join(loop.var.name for loop in found) + ("_fused" if len(found) > 1 else ""))
         extent = prod(loop.extent for loop in found)
         ranges = _new_ranges(self.tree, [(fused, extent)])
@@ -176,7 +176,7 @@ class LoopPrimitives(ScheduleBase):
             ScheduleError: as `split` and `reorder`, or other numbers of loops and factors.
         """
         if len(loops) != len(factors):
-            raise ScheduleError(f"tile: {len(loops)} loop(s) but {len(factors)} factor(s); give one factor for each")
+            raise ScheduleError(f"{len(loops)} loop(s) but {len(factors)} factor(s)", "give one factor for each")
         parts = [self.split(loop, factor=factor) for loop, factor in zip(loops, factors, strict=True)]
         order = [p[0] for p in parts] + [p[1] for p in parts]
         self.reorder(*order)
@@ -187,13 +187,13 @@ def _split_extents(
     tree: Tree, loop: For, factors: Sequence[int | None] | None, factor: int | None, nparts: int | None
 ) -> list[int]:
     if sum(x is not None for x in (factors, factor, nparts)) != 1:
-        raise ScheduleError(f"split({loop.var.name}): give exactly one of factors, factor and nparts")
+        raise ScheduleError("the extents are not given once", "give exactly one of factors, factor and nparts")
     given = list(factors) if factors is not None else [None, factor] if factor is not None else [nparts, None]
     numbers = [None if f is None else _positive(loop, f) for f in given]
     holes = [n for n, f in enumerate(numbers) if f is None]
     if not numbers or len(holes) > 1:
         raise ScheduleError(
-            f"split({loop.var.name}, factors={given}): give at least one extent, at most one of them None"
+            f"factors={given} leaves the extents open", "give at least one extent, at most one of them None"
         )
     known = [f for f in numbers if f is not None]
     if holes:
@@ -201,7 +201,7 @@ def _split_extents(
     if prod(known) < loop.extent:
         raise refuse(
             tree,
-            f"split({loop.var.name}, factors={given}): {' * '.join(map(str, known))} = {prod(known)} iterations "
+            f"{' * '.join(map(str, known))} = {prod(known)} iterations "
             f"cannot cover the {loop.extent} of {loop.var.name}",
             "use larger factors, or None for one of them",
             loop.var,
@@ -212,18 +212,23 @@ def _split_extents(
 def _positive(loop: For, value: object) -> int:
     number = integer(value)
     if number is None or number < 1:
-        raise ScheduleError(f"split({loop.var.name}): extent {value!r}; extents are integers from 1 up")
+        raise ScheduleError(f"extent {value!r} is not a number of iterations", "give integers from 1 up")
     return number
 
 
-def _serial(tree: Tree, loop: For, what: str) -> None:
+def _serial(tree: Tree, loop: For) -> None:
     if loop.kind is not ForKind.SERIAL:
         raise refuse(
             tree,
-            f"cannot {what} {loop.var.name}: it is {loop.kind}",
-            f"{what} first, then make the resulting loop {loop.kind}",
+            f"{loop.var.name} is {_how(loop)} already",
+            f"do this first, then let the resulting loop be {_how(loop)}",
             loop.var,
         )
+
+
+def _how(loop: For) -> str:
+    """What a loop is that is not serial."""
+    return f"bound to {thread_tag(loop)}" if loop.kind is ForKind.THREAD else str(loop.kind)
 
 
 def _new_ranges(tree: Tree, fresh: Iterable[tuple[Var, int]]) -> dict[Var, Interval]:
@@ -276,7 +281,7 @@ def _rebind(body: Stmt, mapping: Mapping[Var, Expr], guard: Expr, ranges: Ranges
 def _chain(tree: Tree, given: list[For]) -> list[For]:
     """The loops from the outermost given one to the innermost, which must all be directly nested."""
     if not given:
-        raise ScheduleError("reorder(): no loops given; give at least one")
+        raise ScheduleError("no loops given", "give at least one")
     depths = {id(loop): len(tree.ancestors(loop)) for loop in given}
     top = min(given, key=lambda loop: depths[id(loop)])
     chain, waiting = [top], {id(loop) for loop in given} - {id(top)}

@@ -108,12 +108,11 @@ def _init_block(realize: BlockRealize, loops: Mapping[Var, Expr], gone: set[Var]
 def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
     """The loops from `loop` down to the block, if the reduction can start before `loop`."""
     name = realize.block.name
-    what = f"decompose_reduction({name}, {loop.var.name})"
     above = tree.ancestors(realize)
     if realize.block.init is None:
-        raise refuse(tree, f"{what}: {name} has no init (any more)", "give a reduction that is still whole", name)
+        raise refuse(tree, f"{name} has no init (any more)", "give a reduction that is still whole", name)
     if not any(x is loop for x in above):
-        raise refuse(tree, f"{what}: the loop is not around {name}", "give one of get_loops(block)", loop.var, name)
+        raise refuse(tree, f"the loop is not around {name}", "give one of get_loops(block)", loop.var, name)
     place = next(n for n, x in enumerate(above) if x is loop)
     outside, inside = above[:place], above[place:]
     reduce = variables(reduce_values(realize))
@@ -122,7 +121,7 @@ def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
         names = ", ".join(v.name for v in early)
         raise refuse(
             tree,
-            f"{what}: the reduce loop(s) {names} are outside of {loop.var.name}, so that the elements would start "
+            f"the reduce loop(s) {names} are outside of {loop.var.name}, so that the elements would start "
             "again in each of their iterations",
             f"give {early[0].name} or a loop further out",
             loop.var,
@@ -134,7 +133,7 @@ def _check(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
         if x.extent > 1 and (x.var not in known or (x.var in reduce and x.var in spatial)):
             raise refuse(
                 tree,
-                f"{what}: {x.var.name} binds spatial and reduce variables at once, or visits elements again",
+                f"{x.var.name} binds spatial and reduce variables at once, or visits elements again",
                 "do not fuse spatial with reduce loops; decompose inside of the loop at which the block is computed",
                 x.var,
                 name,

@@ -125,7 +125,7 @@ class ReshapePrimitives(ScheduleBase):
             names = ", ".join(f"{n}: {it.var.name}" for n, it in enumerate(old.block.iters))
             raise refuse(
                 self.tree,
-                f"reorder_block_iter_var({old.block.name}): {list(new_order)} does not hold each variable once",
+                f"{list(new_order)} does not hold each variable once",
                 f"give the numbers of all variables in their new order; they are {names}",
                 old.block.name,
             )
@@ -139,15 +139,13 @@ class ReshapePrimitives(ScheduleBase):
 def _sizes(tree: Tree, loop: For, factors: Sequence[int | None]) -> list[int]:
     given = [None if f is None else integer(f) for f in factors]
     if not given or any(n is not None and n < 1 for n in given) or given.count(None) != list(factors).count(None):
-        raise ScheduleError(
-            f"loop_partition({loop.var.name}, {list(factors)}): no sizes; give integers from 1 up, one may be None"
-        )
+        raise ScheduleError(f"{list(factors)} are not sizes", "give integers from 1 up, one may be None")
     known = sum(n for n in given if n is not None)
     rest = loop.extent - known
     if given.count(None) > 1 or rest < (None in given):
         raise refuse(
             tree,
-            f"loop_partition({loop.var.name}, {list(factors)}): {known} iterations and {given.count(None)} part(s) "
+            f"{known} iterations and {given.count(None)} part(s) "
             f"more do not fit into the {loop.extent} of {loop.var.name}",
             "give sizes that leave at least one iteration for the part None, of which there may be one",
             loop.var,
@@ -157,10 +155,9 @@ def _sizes(tree: Tree, loop: For, factors: Sequence[int | None]) -> list[int]:
 
 
 def _check_plain(tree: Tree, loop: For) -> None:
-    what = f"loop_partition({loop.var.name})"
     if loop.kind is not ForKind.SERIAL or loop.annotations:
         why = "has annotations" if loop.annotations else f"is {loop.kind}"
-        raise refuse(tree, f"{what}: the loop {why}", "cut the loop first, then say how its parts run", loop.var)
+        raise refuse(tree, f"the loop {why}", "cut the loop first, then say how its parts run", loop.var)
     for realize in blocks_below(loop):
         reduce, spatial = variables(reduce_values(realize)), variables(spatial_values(realize))
         if realize.block.init is None or loop.var not in reduce or loop.var in spatial:
@@ -171,7 +168,7 @@ def _check_plain(tree: Tree, loop: For) -> None:
         if not zero or loop.var not in determined(values, spatial, tree.ranges):
             raise refuse(
                 tree,
-                f"{what}: the reduction {realize.block.name} may start in several of the parts",
+                f"the reduction {realize.block.name} may start in several of the parts",
                 "use decompose_reduction first",
                 loop.var,
                 realize.block.name,

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from random import Random
 
-from pegbox.checks import check_int
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import For
 from pegbox.schedule.analysis import written_buffers
@@ -50,8 +49,10 @@ class SamplingPrimitives(ComputeAtPrimitives, InlinePrimitives):
         """
         old = self._loop(loop)
         limit = old.extent if max_innermost_factor is None else max_innermost_factor
-        check_int("n", n, maximum=MOST_FACTORS, error=ScheduleError)
-        check_int("max_innermost_factor", limit, error=ScheduleError)
+        if not 1 <= n <= MOST_FACTORS:
+            raise ScheduleError(f"n = {n} is not a number of factors", f"give a number from 1 to {MOST_FACTORS}")
+        if limit < 1:
+            raise ScheduleError(f"max_innermost_factor = {limit} is not a factor", "give a number from 1 up")
         if n == 1 and old.extent > limit:
             raise self._no_tile(old, f"the only factor is the extent {old.extent}, more than {limit}")
         if decision is None:
@@ -82,13 +83,13 @@ class SamplingPrimitives(ComputeAtPrimitives, InlinePrimitives):
         """
         values, weights = [int(c) for c in candidates], [float(p) for p in probs]
         if not values or len(values) != len(weights):
-            raise ScheduleError(f"{len(values)} candidates but {len(weights)} probabilities; give one for each")
+            raise ScheduleError(f"{len(values)} candidates but {len(weights)} probabilities", "give one for each")
         if not all(math.isfinite(w) and w >= 0 for w in weights) or sum(weights) <= 0:
-            raise ScheduleError(f"the probabilities {weights} are none; give numbers from 0 up, not all of them 0")
+            raise ScheduleError(f"the probabilities {weights} are none", "give numbers from 0 up, not all of them 0")
         if decision is None:
             decision = self._rng.choices(range(len(values)), weights)[0]
         if not 0 <= decision < len(values):
-            raise ScheduleError(f"there is no candidate {decision}; decide for a place from 0 to {len(values) - 1}")
+            raise ScheduleError(f"there is no candidate {decision}", f"decide for a place from 0 to {len(values) - 1}")
         self._record_as(decision=int(decision))
         return SampledInt(values[decision], self._drawing())
 
@@ -113,7 +114,7 @@ class SamplingPrimitives(ComputeAtPrimitives, InlinePrimitives):
             legal = ", ".join(map(str, sorted(places)))
             raise refuse(
                 self.tree,
-                f"sample_compute_location({name}): {decision} is no legal place for it",
+                f"{decision} is no legal place for it",
                 f"decide for one of {legal}: a loop of its first consumer by depth, {ROOT} to stay, {INLINE} to inline",
                 name,
             )
@@ -153,7 +154,7 @@ class SamplingPrimitives(ComputeAtPrimitives, InlinePrimitives):
     def _no_tile(self, loop: For, why: str) -> ScheduleError:
         return refuse(
             self.tree,
-            f"sample_perfect_tile({loop.var.name}): {why}",
+            why,
             f"the product of the factors is the extent, {loop.extent}; without a decision they are drawn",
             loop.var,
         )

@@ -41,10 +41,9 @@ class StoragePrimitives(ScheduleBase):
         """
         realize = self._block(block)
         buffer = choose_written(realize, buffer_index)
-        check_scope(storage_scope, buffer.name)
+        check_scope(storage_scope)
         check_intermediate(
             self.tree,
-            f"set_scope({realize.block.name}, {buffer.name})",
             buffer,
             realize.block.name,
             "which stays where the caller has it",
@@ -85,7 +84,6 @@ class StoragePrimitives(ScheduleBase):
         name = realize.block.name
         check_intermediate(
             self.tree,
-            f"storage_align({name}, {buffer.name})",
             buffer,
             name,
             "whose layout the caller decides",
@@ -116,5 +114,5 @@ class StoragePrimitives(ScheduleBase):
             problem = f"offset = {offset} is not in range({factor}), as the remainder of a stride is"
         if problem:
             remedy = f"give an axis below {rank - 1}, a factor of at least 1, and an offset from 0 to factor - 1"
-            raise refuse(self.tree, f"storage_align({realize.block.name}): {problem}", remedy, realize.block.name)
+            raise refuse(self.tree, problem, remedy, realize.block.name)
         return axis, factor, offset

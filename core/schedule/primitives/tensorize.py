@@ -64,10 +64,9 @@ class TensorizePrimitives(ScheduleBase):
                 variables, a predicate depends on them, or one of them binds spatial and reduce variables at once.
         """
         loop = self._loop(target)
-        what = f"blockize({loop.var.name})"
-        _, realize = nest_below(self.tree, loop, what)
+        _, realize = nest_below(self.tree, loop)
         name = fresh_block(self.tree, f"{realize.block.name}_o")
-        self._set(self.tree.replace(loop, blockized(self.tree, loop, name, what)))
+        self._set(self.tree.replace(loop, blockized(self.tree, loop, name)))
         return BlockRef(name)
 
     @primitive(moves=False)
@@ -113,15 +112,14 @@ class TensorizePrimitives(ScheduleBase):
         else:
             target = self._block(block_or_loop)
             label = target.block.name
-        what = f"tensorize({label}, {intrin.name})"
-        outer = target if isinstance(target, BlockRealize) else _made(tree, target, what)
-        _check_scalar(tree, target, what)
+        outer = target if isinstance(target, BlockRealize) else _made(tree, target)
+        _check_scalar(tree, target)
         try:
             done = tensorized(outer, intrin, tree.ranges, frozenset(self._seen()))
         except Mismatch as mismatch:
             remedy = "shape the nest as the description is (split, reorder, fuse), or give another intrinsic"
             mark = target.var if isinstance(target, For) else label
-            raise refuse(tree, f"{what}: {mismatch}", remedy, mark) from None
+            raise refuse(tree, str(mismatch), remedy, mark) from None
         self._set(with_code(tree.replace(target, done), intrin.code))
 
     def _import_code(self, code: Iterable[ForeignCode]) -> None:
@@ -134,17 +132,17 @@ class TensorizePrimitives(ScheduleBase):
         return self._origins[self._name].params
 
 
-def _made(tree: Tree, loop: For, what: str) -> BlockRealize:
-    _, realize = nest_below(tree, loop, what)
-    return blockized(tree, loop, fresh_block(tree, f"{realize.block.name}_o"), what)
+def _made(tree: Tree, loop: For) -> BlockRealize:
+    _, realize = nest_below(tree, loop)
+    return blockized(tree, loop, fresh_block(tree, f"{realize.block.name}_o"))
 
 
-def _check_scalar(tree: Tree, target: For | BlockRealize, what: str) -> None:
+def _check_scalar(tree: Tree, target: For | BlockRealize) -> None:
     for above in tree.ancestors(target):
         if above.kind is ForKind.VECTORIZED:
             raise refuse(
                 tree,
-                f"{what}: {above.var.name} around it is vectorized, and the intrinsic has vectors of its own",
+                f"{above.var.name} around it is vectorized, and the intrinsic has vectors of its own",
                 "leave that loop serial, or unroll it",
                 above.var,
             )

@@ -244,4 +244,4 @@ class _Predicate:
 
     def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
         name = self.realize.block.name
-        return refuse(self.tree, f"set_store_predicate({name}, {self.text}): {problem}", remedy, name, *marked)
+        return refuse(self.tree, problem, remedy, name, *marked)

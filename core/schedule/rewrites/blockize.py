@@ -36,7 +36,7 @@ class _Division:
     tile: int
 
 
-def nest_below(tree: Tree, loop: For, what: str) -> tuple[list[For], BlockRealize]:
+def nest_below(tree: Tree, loop: For) -> tuple[list[For], BlockRealize]:
     """The loops from `loop` down to the one block below it.
 
     Raises:
@@ -50,34 +50,33 @@ def nest_below(tree: Tree, loop: For, what: str) -> tuple[list[For], BlockRealiz
     if not isinstance(node, BlockRealize):
         raise refuse(
             tree,
-            f"{what}: below {loops[-1].var.name} the program branches, and one nest around one block is wanted",
+            f"below {loops[-1].var.name} the program branches, and one nest around one block is wanted",
             "give a loop further in, or compute the other blocks elsewhere",
             loop.var,
         )
     return loops, node
 
 
-def blockized(tree: Tree, loop: For, name: str, what: str) -> BlockRealize:
+def blockized(tree: Tree, loop: For, name: str) -> BlockRealize:
     """The block `name` that does what `loop` and everything inside of it do.
 
     Raises:
         ScheduleError: the loops do not divide into whole tiles.
     """
-    loops, realize = nest_below(tree, loop, what)
+    loops, realize = nest_below(tree, loop)
     inside = {x.var for x in loops}
     for x in loops:
         if x.kind is ForKind.THREAD:
             raise refuse(
                 tree,
-                f"{what}: {x.var.name} is bound to a thread axis, and a block is what one thread does",
+                f"{x.var.name} is bound to a thread axis, and a block is what one thread does",
                 "make the block of the loops inside of the threads",
                 x.var,
             )
     divisions = [
-        _divide(tree, realize, it, value, inside, what)
-        for it, value in zip(realize.block.iters, realize.values, strict=True)
+        _divide(tree, realize, it, value, inside) for it, value in zip(realize.block.iters, realize.values, strict=True)
     ]
-    predicate = _outer_predicate(tree, realize, inside, what)
+    predicate = _outer_predicate(tree, realize, inside)
     block = realize.block
     outer_iters = tuple(BlockIter(Var(f"{d.it.var.name}_o"), d.it.extent // d.tile, d.it.kind) for d in divisions)
     values = tuple(_value(d, it.var) for d, it in zip(divisions, outer_iters, strict=True))
@@ -89,18 +88,18 @@ def blockized(tree: Tree, loop: For, name: str, what: str) -> BlockRealize:
     )
     for x in reversed(loops):
         body = x.with_body(body)
-    init = None if block.init is None else _init(tree, realize, loops, values, ranges, what)
+    init = None if block.init is None else _init(tree, realize, loops, values, ranges)
     reads = tuple(_region(r, bound, relax) for r in block.reads)
     writes = tuple(_region(w, bound, relax) for w in block.writes)
     outer = Block(name, outer_iters, reads, writes, body, init)
     return BlockRealize(tuple(d.outer.to_expr() for d in divisions), outer, predicate)
 
 
-def _divide(tree: Tree, realize: BlockRealize, it: BlockIter, value: Expr, inside: set[Var], what: str) -> _Division:
+def _divide(tree: Tree, realize: BlockRealize, it: BlockIter, value: Expr, inside: set[Var]) -> _Division:
     form = simplified_linear(value, tree.ranges)
     mixed = [t for t in form.terms if free_vars(t) & inside and free_vars(t) - inside]
     if mixed:
-        raise _indivisible(tree, realize, what, f"{it.var.name} = {value}: {mixed[0]} joins loops inside and outside")
+        raise _indivisible(tree, realize, f"{it.var.name} = {value}: {mixed[0]} joins loops inside and outside")
     inner = Linear({t: c for t, c in form.terms.items() if free_vars(t) & inside}, 0)
     outer = Linear({t: c for t, c in form.terms.items() if t not in inner.terms}, form.const)
     reached = interval(inner.to_expr(), Relaxation(inside, tree.ranges))
@@ -110,7 +109,6 @@ def _divide(tree: Tree, realize: BlockRealize, it: BlockIter, value: Expr, insid
         raise _indivisible(
             tree,
             realize,
-            what,
             f"{it.var.name} = {value}: the loops inside do not count the elements of a tile from 0 on",
         )
     tile = reached.width + 1
@@ -119,16 +117,15 @@ def _divide(tree: Tree, realize: BlockRealize, it: BlockIter, value: Expr, insid
         raise _indivisible(
             tree,
             realize,
-            what,
             f"{it.var.name} = {value}, of {it.extent}: the loops inside cover {tile}, which does not divide it",
         )
     whole = Linear({t: c // tile for t, c in outer.terms.items()}, outer.const // tile)
     return _Division(it, whole, inner, tile)
 
 
-def _indivisible(tree: Tree, realize: BlockRealize, what: str, why: str) -> ScheduleError:
+def _indivisible(tree: Tree, realize: BlockRealize, why: str) -> ScheduleError:
     remedy = "split by factors that divide (pad_einsum makes them), and reorder the parts of each tile inside"
-    return refuse(tree, f"{what}: {why}", remedy, realize.block.name)
+    return refuse(tree, why, remedy, realize.block.name)
 
 
 def _value(division: _Division, outer: Var) -> Expr:
@@ -136,13 +133,13 @@ def _value(division: _Division, outer: Var) -> Expr:
     return Linear({outer: division.tile, **division.inner.terms}, 0).to_expr()
 
 
-def _outer_predicate(tree: Tree, realize: BlockRealize, inside: set[Var], what: str) -> Expr:
+def _outer_predicate(tree: Tree, realize: BlockRealize, inside: set[Var]) -> Expr:
     predicate: Expr = TRUE
     for part in conjuncts(realize.predicate):
         if free_vars(part) & inside:
             raise refuse(
                 tree,
-                f"{what}: where {part}, which loops inside decide: not every tile is whole",
+                f"where {part}, which loops inside decide: not every tile is whole",
                 "split by factors that divide, or pad the computation (pad_einsum)",
                 realize.block.name,
             )
@@ -159,9 +156,7 @@ def _region(region: Region, bound: dict[Var, Expr], relax: Relaxation) -> Region
     return Region(region.buffer, tuple(box))
 
 
-def _init(
-    tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Sequence[Expr], ranges: Ranges, what: str
-) -> Stmt:
+def _init(tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Sequence[Expr], ranges: Ranges) -> Stmt:
     """A nest over the loops inside that select elements, which starts them."""
     block = realize.block
     spatial = [(it, v) for it, v in zip(block.iters, values, strict=True) if not it.is_reduce]
@@ -171,7 +166,7 @@ def _init(
         if x.var in used & reduce:
             raise refuse(
                 tree,
-                f"{what}: {x.var.name} binds spatial and reduce variables at once, so that no nest starts the elements",
+                f"{x.var.name} binds spatial and reduce variables at once, so that no nest starts the elements",
                 "do not fuse spatial with reduce loops, or use decompose_reduction first",
                 x.var,
                 block.name,
@@ -179,7 +174,7 @@ def _init(
         if x.extent > 1 and x.var not in used | reduce:
             raise refuse(
                 tree,
-                f"{what}: {x.var.name} binds no variable of {block.name}, which sums anew in each of its iterations",
+                f"{x.var.name} binds no variable of {block.name}, which sums anew in each of its iterations",
                 "make the block of the loops inside of it",
                 x.var,
                 block.name,
@@ -189,7 +184,7 @@ def _init(
     if twice is not None:
         raise refuse(
             tree,
-            f"{what}: iterations of {twice.var.name} may add to the same element of {block.name}, as where windows "
+            f"iterations of {twice.var.name} may add to the same element of {block.name}, as where windows "
             "overlap; the block would start it once and add to it again",
             "make the block of the loops inside of it, or use decompose_reduction first",
             twice.var,

@@ -16,7 +16,7 @@ from pegbox.loops.visit import common_path
 from pegbox.schedule.analysis.required_region import common_conditions, needed_spans
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.placement import check_parallel, check_ready, check_target, insert, nest
-from pegbox.schedule.rewrites.reverse_compute_at import moved_to_producers
+from pegbox.schedule.rewrites.reverse_compute_at import Move
 from pegbox.schedule.tree import Tree, children, with_allocs
 
 
@@ -40,40 +40,38 @@ def whole_nest(block: Block) -> Stmt:
     return nest(block, {})
 
 
-def before_readers(tree: Tree, what: str, block: Block, source: Buffer, target: Buffer, readers: Sequence[str]) -> Tree:
+def before_readers(tree: Tree, block: Block, source: Buffer, target: Buffer, readers: Sequence[str]) -> Tree:
     """The program with a block that fills `target` from `source` before the readers, which read `target` already.
 
     Args:
         tree: the program in which the readers read `target`.
-        what: the call, for errors.
     """
     nodes = [tree.blocks[name] for name in readers]
     writers = tree.writers(source)
-    loop = _shared_loop(tree, what, source, nodes, writers, "read")
+    loop = _shared_loop(tree, source, nodes, writers)
     added = Tree(with_allocs(tree.func, add=(target,)))
     if loop is None:
         top = tree.top_of(nodes[0])
-        _check_sequence(tree, what, source, writers, nodes[0])
+        _check_sequence(tree, source, writers, nodes[0])
         # Inside of a block, whose variables stand still there: what the block needs.
         around = {var for var, _ in tree.func.domain}
         made = nest(block, needed_spans(added, block, nodes, around) if around else {})
         return insert_at_top(added, top, made, after=False)
-    check_target(tree, block.name, loop, what.partition("(")[0])
+    check_target(tree, block.name, loop)
     place = added.loops[loop.var]
     first = added.child_of(place, nodes[0])
     position = next(n for n, child in enumerate(children(place)) if child is first)
-    _check_sequence(tree, what, source, writers, nodes[0])
+    _check_sequence(tree, source, writers, nodes[0])
     standing = {x.var for x in (*tree.ancestors(loop), loop)}
     made = nest(block, needed_spans(added, block, nodes, standing), common_conditions(nodes, standing))
     after = insert(added, place, made, position)
-    check_ready(tree, after, block.name, loop, what.partition("(")[0])
+    check_ready(tree, after, block.name, loop)
     check_parallel(tree, after, block.name)
     return after
 
 
 def after_writers(
     tree: Tree,
-    what: str,
     block: Block,
     cached: Buffer,
     original: Buffer,
@@ -93,16 +91,16 @@ def after_writers(
     if early:
         raise refuse(
             tree,
-            f"{what}: {early[0]} reads {original.name} before {writers[-1]} has written it",
+            f"{early[0]} reads {original.name} before {writers[-1]} has written it",
             "let it read the new buffer: name it in consumer_blocks",
             early[0],
             writers[-1],
         )
-    loop = _shared_loop(tree, what, original, makers, users, "written")
+    loop = _shared_loop(tree, original, makers, users)
     added = Tree(with_allocs(tree.func, add=(cached,)))
     placed = insert_at_top(added, tree.top_of(makers[-1]), whole_nest(block), after=True)
     if loop is not None:
-        return moved_to_producers(placed, block.name, loop.var, what)
+        return Move(placed, placed.blocks[block.name], placed.loops[loop.var]).done()
     for name in writers:
         # What each iteration of a parallel loop had for itself may now be read outside of it.
         check_parallel(tree, placed, name)
@@ -119,11 +117,9 @@ def insert_at_top(tree: Tree, top: Stmt, new: Stmt, *, after: bool) -> Tree:
 
 def _shared_loop(
     tree: Tree,
-    what: str,
     buffer: Buffer,
     served: Sequence[BlockRealize],
     others: Sequence[BlockRealize],
-    verb: str,
 ) -> For | None:
     """The innermost loop around all of the `served` blocks in which one of the `others` stands too."""
     around = [tree.ancestors(node) for node in served]
@@ -133,25 +129,23 @@ def _shared_loop(
         for other in others:
             deeper = [x for x in loops if tree.is_under(other, x)]
             if deeper and deeper[-1] is not found and (found is None or tree.is_under(deeper[-1], found)):
-                raise _apart(tree, what, buffer, served, node, other, deeper[-1], verb)
+                raise _apart(tree, buffer, served, node, other, deeper[-1])
     return found
 
 
 def _apart(
     tree: Tree,
-    what: str,
     buffer: Buffer,
     served: Sequence[BlockRealize],
     near: BlockRealize,
     other: BlockRealize,
     loop: For,
-    verb: str,
 ) -> ScheduleError:
     far = [n.block.name for n in served if not tree.is_under(n, loop)]
     return refuse(
         tree,
-        f"{what}: {near.block.name} and {other.block.name} meet in {loop.var.name}, but {', '.join(far)}, by which "
-        f"{buffer.name} is {verb} too, is not inside of it",
+        f"{near.block.name} and {other.block.name} meet in {loop.var.name}, but {', '.join(far)}, by which "
+        f"{buffer.name} is used too, is not inside of it",
         "name the blocks that meet there in consumer_blocks, or make the copy first and move blocks after",
         loop.var,
         near.block.name,
@@ -159,15 +153,13 @@ def _apart(
     )
 
 
-def _check_sequence(
-    tree: Tree, what: str, source: Buffer, writers: Sequence[BlockRealize], first: BlockRealize
-) -> None:
+def _check_sequence(tree: Tree, source: Buffer, writers: Sequence[BlockRealize], first: BlockRealize) -> None:
     ranks = {name: n for n, name in enumerate(tree.blocks)}
     late = [w.block.name for w in writers if ranks[w.block.name] > ranks[first.block.name]]
     if late:
         raise refuse(
             tree,
-            f"{what}: {late[0]} writes {source.name} after {first.block.name} has read it",
+            f"{late[0]} writes {source.name} after {first.block.name} has read it",
             "copy it for the later readers only: name them in consumer_blocks",
             late[0],
             first.block.name,

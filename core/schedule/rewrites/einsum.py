@@ -120,7 +120,7 @@ def _einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> _Einsu
         names = ", ".join(it.var.name for it in block.iters)
         raise refuse(
             tree,
-            f"pad_einsum({block.name}): padding = {list(padding)} is no number, 1 or more, for each of {names}",
+            f"padding = {list(padding)} is no number, 1 or more, for each of {names}",
             f"give {len(block.iters)} numbers; 1 leaves a variable as it is",
             block.name,
         )
@@ -138,7 +138,7 @@ def _einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> _Einsu
 
 
 def _no_einsum(tree: Tree, name: str, problem: str, *marked: str) -> ScheduleError:
-    return refuse(tree, f"pad_einsum({name}): {problem}", _CONDITION, *marked)
+    return refuse(tree, problem, _CONDITION, *marked)
 
 
 def _shape_problem(tree: Tree, realize: BlockRealize) -> str:

@@ -67,7 +67,7 @@ def _guard(value: Linear, found: Span, it: BlockIter) -> Expr:
     return guard
 
 
-def place(tree: Tree, rest: Tree, name: str, loop: For, verb: str, index: int, first: int, last: int) -> int:
+def place(tree: Tree, rest: Tree, name: str, loop: For, index: int, first: int, last: int) -> int:
     """The position among the children of the loop at which `index` puts a block: -1 the last legal one, -2 the first.
 
     Raises:
@@ -79,7 +79,7 @@ def place(tree: Tree, rest: Tree, name: str, loop: For, verb: str, index: int, f
         return index
     raise refuse(
         tree,
-        f"{verb}({name}, {loop.var.name}): at position {index} of the {len(children(rest.loops[loop.var]))} "
+        f"at position {index} of the {len(children(rest.loops[loop.var]))} "
         f"statement(s) of {loop.var.name}, {name} would lack inputs, or come after its consumers",
         f"give a position from {first} to {last}, -1 for the last or -2 for the first of them",
         loop.var,
@@ -109,20 +109,20 @@ def insert(tree: Tree, loop: For, new: Stmt, position: int) -> Tree:
     return Tree(tree.replace(loop, loop.with_body(seq(*body))))
 
 
-def check_target(tree: Tree, name: str, loop: For, verb: str) -> None:
+def check_target(tree: Tree, name: str, loop: For) -> None:
     """Raises ScheduleError: the loop, or one around it, is vectorized."""
     for above in (*tree.ancestors(loop), loop):
         if above.kind is ForKind.VECTORIZED:
             raise refuse(
                 tree,
-                f"{verb}({name}, {loop.var.name}): {above.var.name} is vectorized, its iterations are lanes",
-                f"{verb} first, then vectorize the loops of each block",
+                f"{above.var.name} is vectorized, its iterations are lanes",
+                "move blocks first, then vectorize the loops of each",
                 above.var,
                 name,
             )
 
 
-def check_order(before: Tree, after: Tree, name: str, loop: For, position: int, verb: str) -> None:
+def check_order(before: Tree, after: Tree, name: str, loop: For, position: int) -> None:
     """Do the producers of block `name` run before it, when it becomes the child number `position` of the loop?
 
     `before` has the block at its old place, `after` has it removed.
@@ -135,12 +135,10 @@ def check_order(before: Tree, after: Tree, name: str, loop: For, position: int, 
     for buffer in read_buffers(before.blocks[name].block):
         for producer in after.writers(buffer):
             if ranks[producer.block.name] >= place:
-                raise _not_ready(before, name, loop, buffer, producer.block.name, verb, "runs later")
+                raise _not_ready(before, name, loop, buffer, producer.block.name, "runs later")
 
 
-def check_ready(
-    before: Tree, after: Tree, name: str, loop: For, verb: str, *, apart_from: Collection[str] = ()
-) -> None:
+def check_ready(before: Tree, after: Tree, name: str, loop: For, *, apart_from: Collection[str] = ()) -> None:
     """Do the producers that share loops with block `name` at its new place make enough in each iteration?
 
     `after` has the block at its new place. Producers in `apart_from` have been looked at already.
@@ -153,13 +151,13 @@ def check_ready(
         for maker in after.writers(buffer):
             if maker.block.name not in apart_from and not provides(after, maker, buffer, moved):
                 why = "may have made only a part of it by then"
-                raise _not_ready(before, name, loop, buffer, maker.block.name, verb, why)
+                raise _not_ready(before, name, loop, buffer, maker.block.name, why)
 
 
-def _not_ready(tree: Tree, name: str, loop: For, buffer: Buffer, maker: str, verb: str, why: str) -> ScheduleError:
+def _not_ready(tree: Tree, name: str, loop: For, buffer: Buffer, maker: str, why: str) -> ScheduleError:
     return refuse(
         tree,
-        f"{verb}({name}, {loop.var.name}): {name} reads {buffer.name}, but {maker}, which makes it, {why}",
+        f"{name} reads {buffer.name}, but {maker}, which makes it, {why}",
         "attach from the output back to the inputs, or attach to another loop",
         loop.var,
         name,

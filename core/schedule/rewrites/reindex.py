@@ -23,15 +23,14 @@ from pegbox.schedule.tree import Tree
 
 def reindexed_read(tree: Tree, realize: BlockRealize, source: Buffer, name: str) -> Tree:
     """The program in which a block reads `source` through a copy with a dimension for each variable."""
-    what = f"reindex({realize.block.name}, {source.name})"
-    indices = _indices(tree, what, realize, source)
+    indices = _indices(tree, realize, source)
     ranges = iter_ranges(realize.block.iters)
     for index, extent in zip(indices, source.shape, strict=True):
         between = bounds(simplify(index, ranges), ranges)
         if between is None or between[0] < 0 or between[1] >= extent:
             raise refuse(
                 tree,
-                f"{what}: the index {index} may lie outside of {source.name}{list(source.shape)}, where a condition "
+                f"the index {index} may lie outside of {source.name}{list(source.shape)}, where a condition "
                 f"in {realize.block.name} keeps it from being read",
                 "compute the padding in a block of its own",
                 realize.block.name,
@@ -42,22 +41,19 @@ def reindexed_read(tree: Tree, realize: BlockRealize, source: Buffer, name: str)
     value = Load(source, tuple(substitute(i, moved) for i in indices))
     block = assign_block(name, fresh, target, tuple(it.var for it in fresh), value)
     changed = Tree(tree.replace(realize, with_indices(realize, source, target, lambda _: where)))
-    return before_readers(changed, what, block, source, target, [realize.block.name])
+    return before_readers(changed, block, source, target, [realize.block.name])
 
 
 def reindexed_write(tree: Tree, realize: BlockRealize, original: Buffer, name: str) -> Tree:
     """The program in which a block writes a buffer with a dimension for each variable, which is copied afterwards."""
-    what = f"reindex({realize.block.name}, {original.name})"
     own = realize.block.name
     others = [w.block.name for w in tree.writers(original) if w is not realize]
     if others:
-        raise refuse(
-            tree, f"{what}: {others[0]} writes {original.name} too", "reindex first, decompose_reduction after", own
-        )
+        raise refuse(tree, f"{others[0]} writes {original.name} too", "reindex first, decompose_reduction after", own)
     if has_alignment(realize, original):
         problem = f"storage_align has spoken of the dimensions of {original.name} as they are"
-        raise refuse(tree, f"{what}: {problem}", "reindex first, storage_align after", own)
-    indices = _indices(tree, what, realize, original)
+        raise refuse(tree, problem, "reindex first, storage_align after", own)
+    indices = _indices(tree, realize, original)
     used, target, where = _own_dimensions(realize, indices, original, name)
     spatial = [it for it in realize.block.iters if not it.is_reduce and it.extent > 1]
     missing = [it.var.name for it in spatial if not any(it is u for u in used)]
@@ -69,17 +65,17 @@ def reindexed_write(tree: Tree, realize: BlockRealize, original: Buffer, name: s
     if realize.block.is_reduction and any(it.is_reduce for it in used):
         problem = f"all that {own} has are reduce variables"
     if problem:
-        raise refuse(tree, f"{what}: {problem}", "reindex blocks that write each element once", own)
+        raise refuse(tree, problem, "reindex blocks that write each element once", own)
     fresh = fresh_iters([it.extent for it in used])
     moved: dict[Var, Expr] = {old.var: new.var for old, new in zip(used, fresh, strict=True)}
     places = tuple(substitute(i, moved) for i in indices)
     block = assign_block(name, fresh, original, places, Load(target, tuple(it.var for it in fresh)))
     readers = [r.block.name for r in tree.readers(original) if r is not realize]
     changed = Tree(tree.replace(realize, with_indices(realize, original, target, lambda _: where)))
-    return after_writers(changed, what, block, target, original, [own], readers)
+    return after_writers(changed, block, target, original, [own], readers)
 
 
-def _indices(tree: Tree, what: str, realize: BlockRealize, buffer: Buffer) -> Indices:
+def _indices(tree: Tree, realize: BlockRealize, buffer: Buffer) -> Indices:
     """The one place at which a block uses a buffer."""
     name = realize.block.name
     regions = [r for r in (*realize.block.reads, *realize.block.writes) if r.buffer is buffer]
@@ -98,7 +94,7 @@ def _indices(tree: Tree, what: str, realize: BlockRealize, buffer: Buffer) -> In
         problem = f"{name} uses {buffer.name} in loops of its own"
     if problem is not None:
         remedy = "reindex works for blocks that use the buffer at one place, a function of their variables"
-        raise refuse(tree, f"{what}: {problem}", remedy, name)
+        raise refuse(tree, problem, remedy, name)
     return places[0]
 
 
@@ -118,13 +114,13 @@ def _own_dimensions(
     )
 
 
-def with_block_layout(tree: Tree, what: str, realize: BlockRealize, layout: Layout) -> Tree:
+def with_block_layout(tree: Tree, realize: BlockRealize, layout: Layout) -> Tree:
     """The program in which a block has other variables, in plain loops of their own."""
     block = realize.block
     if not is_plain_nest(tree, realize):
         raise refuse(
             tree,
-            f"{what}: {block.name} does not stand in plain serial loops of its own, one for each variable",
+            f"{block.name} does not stand in plain serial loops of its own, one for each variable",
             "transform_block_layout first, split, reorder and compute_at after",
             block.name,
         )
@@ -132,8 +128,8 @@ def with_block_layout(tree: Tree, what: str, realize: BlockRealize, layout: Layo
         inverse = layout.map.inverse(layout.old_shape)
     except ExprError as error:
         remedy = "give a map that takes each place of the new domain, with factors that divide"
-        raise refuse(tree, f"{what}: {error}", remedy, block.name) from error
-    kinds = [_kind(tree, what, realize, layout, n) for n in range(len(layout.shape))]
+        raise refuse(tree, str(error), remedy, block.name) from error
+    kinds = [_kind(tree, realize, layout, n) for n in range(len(layout.shape))]
     iters = tuple(replace(it, kind=kind) for it, kind in zip(fresh_iters(layout.shape), kinds, strict=True))
     ranges = iter_ranges(iters)
     back = inverse.map_indices([it.var for it in iters], ranges)
@@ -157,19 +153,19 @@ def with_block_layout(tree: Tree, what: str, realize: BlockRealize, layout: Layo
     return Tree(tree.replace(tree.top_of(realize), nest))
 
 
-def _kind(tree: Tree, what: str, realize: BlockRealize, layout: Layout, number: int) -> IterKind:
+def _kind(tree: Tree, realize: BlockRealize, layout: Layout, number: int) -> IterKind:
     used = free_vars(layout.map.final_indices[number])
     pairs = zip(layout.map.initial_indices, realize.block.iters, strict=True)
     kinds = {it.kind for var, it in pairs if var in used}
     if len(kinds) > 1:
-        raise _mixed(tree, what, realize, layout, number)
+        raise _mixed(tree, realize, layout, number)
     return kinds.pop() if kinds else IterKind.SPATIAL
 
 
-def _mixed(tree: Tree, what: str, realize: BlockRealize, layout: Layout, number: int) -> ScheduleError:
+def _mixed(tree: Tree, realize: BlockRealize, layout: Layout, number: int) -> ScheduleError:
     return refuse(
         tree,
-        f"{what}: {layout.map.final_indices[number]} mixes spatial with reduce variables",
+        f"{layout.map.final_indices[number]} mixes spatial with reduce variables",
         "map spatial variables to spatial ones, and reduce variables to reduce ones",
         realize.block.name,
     )

@@ -26,13 +26,6 @@ from pegbox.schedule.rewrites.placement import (
 from pegbox.schedule.tree import Tree, children
 
 
-def moved_to_producers(tree: Tree, name: str, loop: Var, what: str) -> Tree:
-    """A copy of what is made in each iteration of a loop moves there: as `reverse_compute_at`, for other primitives."""
-    move = Move(tree, tree.blocks[name], tree.loops[loop])
-    move.what = what
-    return move.done()
-
-
 class Move:
     """One reverse_compute_at: the block `realize` goes below `loop`."""
 
@@ -41,7 +34,6 @@ class Move:
         self.realize = realize
         self.loop = loop
         self.name = realize.block.name
-        self.what = f"reverse_compute_at({self.name}, {loop.var.name})"
         self.standing = {x.var for x in (*tree.ancestors(loop), loop)}
         self.conditions: list[Expr] = []  # where they fail, the producers make nothing
         reads = read_buffers(realize.block)
@@ -49,7 +41,7 @@ class Move:
 
     def done(self, index: int = -2, *, unit_loops: bool = True) -> Tree:
         tree, loop, name = self.tree, self.loop, self.name
-        check_target(tree, name, loop, "reverse_compute_at")
+        check_target(tree, name, loop)
         self._check_producers()
         spans = self._spans()
         rest = Tree(tree.replace(self.realize, None))
@@ -59,16 +51,16 @@ class Move:
         first = 1 + max(n for n, child in enumerate(children(target)) if any(child is k for k in kids))
         self._check_consumers(rest, target, first)
         last = last_position(rest, target, self.realize.block)
-        check_order(tree, rest, name, target, last, "reverse_compute_at")
+        check_order(tree, rest, name, target, last)
         first = max(first, first_position(rest, target, self.realize.block))
-        position = place(tree, rest, name, loop, "reverse_compute_at", index, first, last)
+        position = place(tree, rest, name, loop, index, first, last)
         after = insert(rest, target, nest(self.realize.block, spans, self.conditions, unit_loops=unit_loops), position)
-        check_ready(tree, after, name, loop, "reverse_compute_at", apart_from=makers)
+        check_ready(tree, after, name, loop, apart_from=makers)
         check_parallel(tree, after, name)
         return after
 
     def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> ScheduleError:
-        return refuse(self.tree, f"{self.what}: {problem}", remedy, self.loop.var, self.name, *marked)
+        return refuse(self.tree, problem, remedy, self.loop.var, self.name, *marked)
 
     def _check_producers(self) -> None:
         if not self.producers:

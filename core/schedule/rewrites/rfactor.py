@@ -74,8 +74,7 @@ class _Checks:
         return Factored(realize, combination, self.loop, axis, chain, group, inside, partial, common)
 
     def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> NoReturn:
-        what = f"rfactor({self.loop.var.name})"
-        raise refuse(self.tree, f"{what}: {problem}", remedy, self.loop.var, *marked)
+        raise refuse(self.tree, problem, remedy, self.loop.var, *marked)
 
     def _only_block(self) -> BlockRealize:
         below = list(blocks_below(self.loop.body))

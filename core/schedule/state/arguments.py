@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Union
 
+from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 
@@ -40,16 +41,16 @@ class Signature:
         self._hints: dict[str, Any] | None = None
         self._tests: dict[str, _Test] = {}
 
-    def problem(self, args: Sequence[Any], options: Mapping[str, Any]) -> tuple[str, str] | None:
-        """What is wrong with the type of an argument, and what to give instead; None when all are right."""
+    def check(self, args: Sequence[Any], options: Mapping[str, Any]) -> None:
+        """Raises ScheduleError: an argument is not of the type that its parameter names."""
         if self._hints is None:
             self._hints = _hints(self.method)
             self._tests = {name: _test(hint) for name, hint in self._hints.items()}
         for name, value in self.named(args, options):
             test = self._tests.get(name)
             if test is not None and not test(value):
-                return f"{name} = {value!r} is not {_words(self._hints[name])}", f"give {_words(self._hints[name])}"
-        return None
+                words = _words(self._hints[name])
+                raise ScheduleError(f"{name} = {value!r} is not {words}", f"give {words}")
 
     def named(self, args: Sequence[Any], options: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
         """Each argument with the name of its parameter."""
@@ -132,8 +133,9 @@ def _words(hint: Any) -> str:
         parts = dict.fromkeys(map(_words, args))
         if BlockRef in args and str in args:
             del parts[_WORDS[str]]
-        return " or ".join(parts)
+        *some, last = parts
+        return f"{', '.join(some)} or {last}" if some else last
     if origin is tuple or (isinstance(origin, type) and issubclass(origin, Sequence)):
-        each = list(dict.fromkeys(_words(a) for a in args if a is not Ellipsis))
+        each = list(dict.fromkeys(_words(a) for a in args if a not in (Ellipsis, Any)))
         return f"a list, each entry {' or '.join(each)}" if each else "a list"
     return getattr(hint, "__name__", str(hint))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from random import Random
 from typing import Any
 
@@ -14,11 +14,9 @@ from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt
 from pegbox.schedule.analysis.legality import CLEAN, Survey, survey
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.state.arguments import Signature
 from pegbox.schedule.state.block_scope import Focus, Path, common_home
-from pegbox.schedule.state.handles import BlockRef, LoopRef, SampledInt, SampledLoop
+from pegbox.schedule.state.handles import BlockRef, LoopRef, SampledInt, SampledLoop, handles
 from pegbox.schedule.state.recording import PRIMITIVES, given, lookup, primitive
-from pegbox.schedule.state.refusal import named
 from pegbox.schedule.state.trace import Drawn, LoopAt, Step, Trace, frozen
 from pegbox.schedule.tree import Tree, blocks_below
 
@@ -64,7 +62,8 @@ class ScheduleBase:
         """
         if self._func is None:
             raise ScheduleError(
-                f"the module has several functions, {', '.join(self._module)}; say with work_on(name) which to schedule"
+                f"the module has several functions, {', '.join(self._module)}",
+                "say with work_on(name) which to schedule",
             )
         return self._func
 
@@ -98,7 +97,7 @@ class ScheduleBase:
             ScheduleError: the module has no function of that name.
         """
         if func_name not in self._module.functions:
-            raise ScheduleError(f"the module has no function {func_name!r}; it has {', '.join(self._module)}")
+            raise ScheduleError(f"the module has no function {func_name!r}", f"it has {', '.join(self._module)}")
         self._module, self._name = self.mod, func_name
         self._func = self._module[func_name]
         self._index = None
@@ -154,13 +153,13 @@ class ScheduleBase:
         name = block.name if isinstance(block, BlockRef) else block
         found = self.tree.blocks.get(name) if isinstance(name, str) else None
         if found is None:
-            raise ScheduleError(f"no block is called {name!r}; the program has {', '.join(self.tree.blocks)}")
+            raise ScheduleError(f"no block is called {name!r}", f"the program has {', '.join(self.tree.blocks)}")
         return found
 
     def _loop(self, loop: LoopRef) -> For:
         if not isinstance(loop, LoopRef):
             raise ScheduleError(
-                f"{loop!r} is no loop; take one from get_loops(block) or from what a primitive returned"
+                f"{loop!r} is not a loop", "take one from get_loops(block) or from what a primitive returned"
             )
         found = self.tree.loops.get(loop.var)
         if found is None:
@@ -176,7 +175,7 @@ class ScheduleBase:
         variables: set[Var] = set()
         for loop in found:
             if loop.var in variables:
-                raise ScheduleError(f"loop {loop.var.name} is given twice; give each loop once")
+                raise ScheduleError(f"loop {loop.var.name} is given twice", "give each loop once")
             variables.add(loop.var)
         return found
 
@@ -191,7 +190,9 @@ class ScheduleBase:
             elif isinstance(node, Seq):
                 node = node.stmts[0]
             else:
-                raise ScheduleError(f"loop {loop.name} stands around a {type(node).__name__}; schedule before lowering")
+                raise ScheduleError(
+                    f"loop {loop.name} stands around a {type(node).__name__}", "schedule before lowering"
+                )
         return LoopAt(node.block.name, depth)
 
     def _kept(self, value: Any) -> Any:
@@ -201,22 +202,6 @@ class ScheduleBase:
         if isinstance(value, LoopRef):
             return self._place(value)
         return tuple(map(self._kept, value)) if isinstance(value, tuple | list) else frozen(given(value))
-
-    def _refusal(
-        self, error: Exception, signature: Signature, args: Sequence[Any], options: Mapping[str, Any]
-    ) -> Exception:
-        """What a call raises: an argument of a wrong type shows as any kind of exception deep inside."""
-        if not isinstance(error, ScheduleError):
-            found = signature.problem(args, options)
-            if found is None:
-                return error
-            error = ScheduleError("; ".join(found))
-        return named(error, signature.method.__name__, (*args, *options.values()), self._tree_or_none())
-
-    def _check_types(self, signature: Signature, args: Sequence[Any], options: Mapping[str, Any]) -> None:
-        found = signature.problem(args, options)
-        if found is not None:
-            raise ScheduleError("; ".join(found))
 
     def _check_orderly(self, arguments: Iterable[Any], moves: bool) -> None:
         """Raises ScheduleError: a block among the arguments, or below a loop among them, keeps its order."""
@@ -253,18 +238,12 @@ class ScheduleBase:
             made = dict.fromkeys(self.tree.blocks.keys() - before, reason)
             self._surveys = {**self._surveys, self._name: self._surveys[self._name].with_tied(made)}
 
-    def _tree_or_none(self) -> Tree | None:
-        try:
-            return self.tree
-        except ScheduleError:
-            return None
-
     def _enter(self, arguments: Iterable[Any]) -> Focus | None:
         """Where the arguments stand inside of a block, go on with what is inside of it as the program."""
         if self._func is None:
             return None
         given = tuple(arguments)
-        path = common_home(self._func, self.tree, _handles(given))
+        path = common_home(self._func, self.tree, handles(given))
         if not path:
             return None
         self._check_nested(path)
@@ -283,19 +262,6 @@ class ScheduleBase:
         self._index = None if isinstance(changed, Function) else changed
 
 
-def _handles(arguments: Sequence[Any]) -> Iterator[str | Var]:
-    """The blocks and loops among the arguments; a string may be a block's name only in the first place."""
-    for number, value in enumerate(arguments):
-        if isinstance(value, LoopRef):
-            yield value.var
-        elif isinstance(value, BlockRef):
-            yield value.name
-        elif isinstance(value, str) and number == 0:
-            yield value
-        elif isinstance(value, tuple | list):
-            yield from _handles([v for v in value if not isinstance(v, str)])
-
-
 def _start(mod: object) -> tuple[IRModule, str | None]:
     """The module, and the function to begin with: the only one, or "main"."""
     if isinstance(mod, Function):
@@ -306,4 +272,6 @@ def _start(mod: object) -> tuple[IRModule, str | None]:
     if isinstance(mod, Sequence) and mod and all(isinstance(t, Tensor) for t in mod):
         func = function_from_tensors(mod)
         return IRModule(func), func.name
-    raise ScheduleError(f"Schedule({mod!r}): give an IRModule, a function, or a list of tensors, inputs and outputs")
+    raise ScheduleError(
+        f"Schedule({mod!r}): not a program", "give an IRModule, a function, or a list of tensors, inputs and outputs"
+    )

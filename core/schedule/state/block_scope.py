@@ -129,11 +129,11 @@ def put_back(func: Function, name: str, before: Function, after: Function) -> Fu
     """
     if after.params != before.params:
         raise ScheduleError(
-            f"block {name} shares its buffers with what is outside of it, where they would change too; "
-            "do this before the blocks are made"
+            f"block {name} shares its buffers with what is outside of it, where they would change too",
+            "do this before the blocks are made",
         )
     if any(isinstance(s, For) and s.kind is ForKind.THREAD for s in walk(after.body)):
-        raise ScheduleError(f"block {name} is what one thread does; bind the loops around it to thread axes instead")
+        raise ScheduleError(f"block {name} is what one thread does", "bind the loops around it to thread axes instead")
     realize = _find(func, name)
     block = realize.block
     own = set(after.allocs)

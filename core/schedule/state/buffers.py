@@ -20,10 +20,10 @@ from pegbox.schedule.tree import Tree
 SCOPES = ("global", "local", "shared", "shared.dyn", "warp")
 
 
-def check_scope(scope: str, what: str) -> None:
+def check_scope(scope: object) -> None:
     """Raises ScheduleError: there is no such scope."""
     if not isinstance(scope, str) or scope not in SCOPES:
-        raise ScheduleError(f"unknown scope {scope!r} for {what}; use one of {', '.join(SCOPES)}")
+        raise ScheduleError(f"unknown scope {scope!r}", f"use one of {', '.join(SCOPES)}")
 
 
 def choose_read(realize: BlockRealize, which: int | str) -> Buffer:
@@ -36,19 +36,19 @@ def choose_written(realize: BlockRealize, which: int | str) -> Buffer:
     return _choose(written_buffers(realize.block), which, realize.block.name, "writes")
 
 
-def _choose(buffers: list[Buffer], which: int | str, name: str, verb: str) -> Buffer:
+def _choose(buffers: list[Buffer], which: int | str, name: str, access: str) -> Buffer:
     for number, buffer in enumerate(buffers):
         if which in (number, buffer.name) and not isinstance(which, bool):
             return buffer
     listed = ", ".join(f"{n}: {b.name}" for n, b in enumerate(buffers))
-    raise ScheduleError(f"block {name} {verb} no buffer {which!r}; choose among {listed or 'none'}")
+    raise ScheduleError(f"block {name} {access} no buffer {which!r}", f"choose among {listed or 'none'}")
 
 
-def check_intermediate(tree: Tree, what: str, buffer: Buffer, name: str, why: str, remedy: str) -> None:
+def check_intermediate(tree: Tree, buffer: Buffer, name: str, why: str, remedy: str) -> None:
     """Raises ScheduleError: the buffer is a parameter of the function (or lives inside of a block)."""
     if buffer not in tree.func.allocs:
         kind = "a parameter of the function" if buffer in tree.func.params else "no buffer of this program"
-        raise refuse(tree, f"{what}: {buffer.name} is {kind}, {why}", remedy, name)
+        raise refuse(tree, f"{buffer.name} is {kind}, {why}", remedy, name)
 
 
 def fresh_buffer_name(tree: Tree, base: str) -> str:

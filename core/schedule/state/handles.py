@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pegbox.expr.nodes import Var
 
@@ -61,3 +62,16 @@ class SampledLoop(LoopRef):
     """A loop that `sample_compute_location` drew; equal to any other handle of the loop."""
 
     draw: object = None
+
+
+def handles(arguments: Sequence[Any]) -> Iterator[str | Var]:
+    """The blocks and loops among the arguments; a string may be a block's name only in the first place."""
+    for number, value in enumerate(arguments):
+        if isinstance(value, LoopRef):
+            yield value.var
+        elif isinstance(value, BlockRef):
+            yield value.name
+        elif isinstance(value, str) and number == 0:
+            yield value
+        elif isinstance(value, tuple | list):
+            yield from handles([v for v in value if not isinstance(v, str)])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
+from pegbox.errors import ScheduleError
+from pegbox.schedule.errors import add_call, names_of, shown
 from pegbox.schedule.state.arguments import Signature
-from pegbox.schedule.state.handles import SampledInt
+from pegbox.schedule.state.handles import SampledInt, handles
 from pegbox.schedule.state.trace import Step, frozen
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
     def recorded(self: ScheduleBase, *args: Any, **options: Any) -> Any:
         before = self._state()
         try:
+            signature.check(args, options)
             focus = self._enter((*args, *options.values()))
             # Loops are told by their place before the step: afterwards they may be gone.
             kept_args = tuple(self._kept(a) for a in args)
@@ -57,14 +61,14 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
             tied = None if any_block or moves or focus is not None else self._tied((*args, *options.values()))
             self._amended = {}
             result = method(self, *map(given, args), **{k: given(v) for k, v in options.items()})
-            self._check_types(signature, args, options)
             if focus is not None:
                 self._set(focus.whole(self.func))
             if tied is not None:
                 self._tie(*tied)
         except Exception as error:
             self._restore(before)
-            raise self._refusal(error, signature, args, options) from error.__cause__
+            _tell(error, self, name, args, options)
+            raise
         for key, value in self._amended.items():
             if key in signature.names[: len(args)]:
                 place = signature.names.index(key)
@@ -85,12 +89,12 @@ def composite(method: _Method) -> _Method:
     def whole(self: ScheduleBase, *args: Any, **options: Any) -> Any:
         before = self._state()
         try:
-            result = method(self, *args, **options)
-            self._check_types(signature, args, options)
-            return result
+            signature.check(args, options)
+            return method(self, *args, **options)
         except Exception as error:
             self._restore(before)
-            raise self._refusal(error, signature, args, options) from error.__cause__
+            _tell(error, self, method.__name__, args, options)
+            raise
 
     return cast("_Method", whole)
 
@@ -117,3 +121,16 @@ def given(value: Any) -> Any:
     if isinstance(value, tuple | list) and any(isinstance(v, SampledInt) for v in value):
         return type(value)(map(given, value))
     return value
+
+
+def _tell(
+    error: Exception, schedule: ScheduleBase, primitive: str, args: Sequence[Any], options: Mapping[str, Any]
+) -> None:
+    """Say in a refusal which call it is of, and show the program."""
+    if not isinstance(error, ScheduleError) or not add_call(error, primitive, args, options):
+        return
+    if not error.program and schedule._func is not None:
+        with suppress(ScheduleError):  # a lowered program has no tree
+            tree = schedule.tree
+            marked = [h for h in handles((*args, *options.values())) if h in tree.blocks or h in tree.loops]
+            error.program, error.place = shown(tree, marked), names_of(marked)

@@ -165,7 +165,7 @@ class Trace:
             ScheduleError: a step does not fit the program; the message says which. The steps before it stay done.
         """
         if not hasattr(sch, "primitives"):
-            raise ScheduleError(f"a trace is applied to a schedule, not to {sch!r}; give a tir.Schedule")
+            raise ScheduleError(f"a trace is applied to a schedule, not to {sch!r}", "give a tir.Schedule")
         changed = decisions or {}
         self._check_sampling(changed)
         results: list[tuple[Any, ...]] = []
@@ -174,7 +174,7 @@ class Trace:
             try:
                 results.append(_do(sch, todo, results))
             except ScheduleError as error:
-                error.args = (f"step {number + 1} of {len(self.steps)} of the trace, {step}: {error}",)
+                error.step = f"step {number + 1} of {len(self.steps)} of the trace, {step}"
                 raise
         return sch
 
@@ -183,7 +183,7 @@ class Trace:
         for step in steps:
             if not isinstance(step, int) or step not in self.decisions:
                 places = ", ".join(map(str, self.decisions)) or "none"
-                raise ScheduleError(f"step {step!r} of the trace samples nothing; the sampling steps are {places}")
+                raise ScheduleError(f"step {step!r} of the trace samples nothing", f"the sampling steps are {places}")
 
     def to_json(self) -> list[Any]:
         """JSON-able: a list of [primitive, arguments, options]."""
@@ -203,7 +203,7 @@ class Trace:
             return Trace(tuple(_step(item) for item in raw))
         except (TypeError, ValueError, KeyError) as error:
             raise ScheduleError(
-                f"not a schedule trace ({error}): {data!r}; expected what Trace.to_json gives"
+                f"not a schedule trace ({error}): {data!r}", "expected what Trace.to_json gives"
             ) from error
 
     @staticmethod
@@ -251,7 +251,7 @@ def _do(schedule: Schedule, step: Step, results: list[tuple[Any, ...]]) -> tuple
     try:
         signature.bind(*args, **options)
     except TypeError as error:
-        raise ScheduleError(f"{error}; write {step.primitive}{signature}") from None
+        raise ScheduleError(str(error), f"write {step.primitive}{signature}") from None
     result = call(*args, **options)
     return tuple(result) if isinstance(result, tuple | list) else (result,)
 
@@ -270,7 +270,9 @@ def _resolve(schedule: Schedule, value: Any, results: list[tuple[Any, ...]]) -> 
         return schedule.get_loop(value.block, value.depth)
     if isinstance(value, Drawn):
         if not (0 <= value.step < len(results) and 0 <= value.position < len(results[value.step])):
-            raise ScheduleError(f"step {value.step} has drawn no result {value.position}; a step uses what came before")
+            raise ScheduleError(
+                f"step {value.step} has drawn no result {value.position}", "a step uses what came before"
+            )
         return results[value.step][value.position]
     return tuple(_resolve(schedule, v, results) for v in value) if isinstance(value, tuple) else value
 

@@ -44,7 +44,8 @@ class TEScheduleBase:
         """
         if not isinstance(key, Tensor | Operation):
             raise ScheduleError(
-                f"s[{key!r}]: stages are told by their tensors; give one of {', '.join(s.op.name for s in self.stages)}"
+                f"s[{key!r}]: stages are told by their tensors",
+                f"give one of {', '.join(s.op.name for s in self.stages)}",
             )
         buffers = [t.buffer for t in key.outputs] if isinstance(key, Operation) else [key.buffer]
         for stage in self.stages:
@@ -53,9 +54,11 @@ class TEScheduleBase:
         name = key.name
         if any(t.buffer in buffers for t in self.placeholders):
             raise ScheduleError(
-                f"{name} is a placeholder: there is nothing to schedule; cache_read makes a stage of it"
+                f"{name} is a placeholder: there is nothing to schedule", "cache_read makes a stage of it"
             )
-        raise ScheduleError(f"{name} is no stage of this schedule; it has {', '.join(s.op.name for s in self.stages)}")
+        raise ScheduleError(
+            f"{name} is no stage of this schedule", f"it has {', '.join(s.op.name for s in self.stages)}"
+        )
 
     def _name(self, base: str) -> str:
         """`base`, numbered where a stage is called so already."""

@@ -11,8 +11,9 @@ from pegbox.compute.tensor import ComputeOp, IterVar, Operation, Range, Tensor, 
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr, Load, Var
 from pegbox.expr.visit import replace_buffers, substitute
-from pegbox.schedule.primitives.cache import SCOPES
+from pegbox.schedule.state.buffers import check_scope
 from pegbox.schedule.te.base import TEScheduleBase
+from pegbox.schedule.te.stage_base import te_method
 
 
 class CacheRewrites(TEScheduleBase):
@@ -24,6 +25,7 @@ class CacheRewrites(TEScheduleBase):
     @overload
     def cache_write(self, tensor: Sequence[Tensor], scope: str = "local") -> list[Tensor]: ...
 
+    @te_method
     def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str = "local") -> Tensor | list[Tensor]:
         """Compute `tensor` into a buffer of its own first; the stage of `tensor` becomes the copy out of it.
 
@@ -36,17 +38,15 @@ class CacheRewrites(TEScheduleBase):
             ScheduleError: an unknown scope, not all outputs of one operation are given, or its reduce axes were
                 scheduled already.
         """
-        given = [tensor] if isinstance(tensor, Tensor) else _tensors("cache_write: tensor", tensor)
+        given = [tensor] if isinstance(tensor, Tensor) else _tensors("tensor", tensor)
         if not given:
-            raise ScheduleError("cache_write: no tensor given")
+            raise ScheduleError("no tensor given", "give one, or all outputs of one operation")
         stage = self[given[0]]
         op = stage.op
-        _check_scope(scope, given[0])
+        check_scope(scope)
         _check_outputs(op, given)
         if any(map(stage.is_scheduled, op.reduce_axis)):
-            raise ScheduleError(
-                f"cache_write: the reduce axes of {op.name} are scheduled already; call cache_write first"
-            )
+            raise ScheduleError(f"the reduce axes of {op.name} are scheduled already", "call cache_write first")
         fresh = tuple(IterVar(f"{iv.name}.c", iv.dom, iv.kind) for iv in op.axis)
         mapping: dict[Var, Expr] = dict(zip(op.axis, fresh, strict=True))
         bodies = tuple(_map_body(e, lambda x: substitute(x, mapping)) for e in op.body)
@@ -60,6 +60,7 @@ class CacheRewrites(TEScheduleBase):
             return cached.outputs[0]
         return [cached.outputs[each.value_index] for each in given]
 
+    @te_method
     def cache_read(
         self, tensor: Tensor, scope: str, readers: Tensor | Operation | Sequence[Tensor | Operation]
     ) -> Tensor:
@@ -68,21 +69,23 @@ class CacheRewrites(TEScheduleBase):
         Raises:
             ScheduleError: an unknown scope, a reader does not read the tensor, or there is none.
         """
-        _tensors("cache_read: tensor", [tensor])
-        _check_scope(scope, tensor)
+        _tensors("tensor", [tensor])
+        check_scope(scope)
         wanted = "a tensor or an operation that reads it, or several of these"
         given = [readers] if isinstance(readers, Tensor | Operation) else readers
-        given = check_list(f"cache_read({tensor.name}): readers", given, wanted, error=ScheduleError)
+        given = check_list("readers", given, wanted, error=ScheduleError)
         stages = [self[reader] for reader in given]
         known = [stage.op.name for stage in self.stages if tensor.buffer in read_buffers(stage.op.body)]
         for stage in stages:
             if stage.op.name not in known:
                 raise ScheduleError(
-                    f"cache_read: {stage.op.name} does not read {tensor.name}; give stages that do: {', '.join(known)}"
+                    f"{stage.op.name} does not read {tensor.name}",
+                    f"give stages that do: {', '.join(known)}",
                 )
         if not stages:
             raise ScheduleError(
-                f"cache_read({tensor.name}): no readers given; give those that shall read the copy: {', '.join(known)}"
+                "no readers given",
+                f"give those that shall read the copy: {', '.join(known)}",
             )
         axis = tuple(IterVar(f"ax{i}", Range(0, extent), "spatial") for i, extent in enumerate(tensor.shape))
         cached = ComputeOp(self._name(f"{tensor.name}.{scope}"), axis, (Load(tensor.buffer, axis),))
@@ -106,20 +109,13 @@ def _check_outputs(op: ComputeOp, given: Sequence[Tensor]) -> None:
     for each in given:
         if each.buffer not in buffers:
             raise ScheduleError(
-                f"cache_write: {each.name} is no output of {op.name}, whose outputs are {names}; "
-                "cache the outputs of one operation at a time"
+                f"{each.name} is no output of {op.name}, whose outputs are {names}",
+                "cache the outputs of one operation at a time",
             )
     if len({id(each.buffer) for each in given}) != len(given):
-        raise ScheduleError(f"cache_write: a tensor stands twice in {[t.name for t in given]}")
+        raise ScheduleError(f"a tensor stands twice in {[t.name for t in given]}", "give each once")
     if len(given) != len(buffers):
-        raise ScheduleError(
-            f"cache_write: {op.name} makes {names} at once, of which {len(given)} is given; give all: [{names}]"
-        )
-
-
-def _check_scope(scope: str, tensor: Tensor) -> None:
-    if not isinstance(scope, str) or scope not in SCOPES:
-        raise ScheduleError(f"unknown scope {scope!r} for a copy of {tensor.name}; use one of {', '.join(SCOPES)}")
+        raise ScheduleError(f"{op.name} makes {names} at once, of which {len(given)} is given", f"give all: [{names}]")
 
 
 def _map_body(body: Expr, change: Callable[[Expr], Expr]) -> Expr:

@@ -8,25 +8,25 @@ from pegbox.compute.tensor import IterVar, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.schedule.te.base import TEScheduleBase
 from pegbox.schedule.te.stage import At, Root, Stage
-from pegbox.schedule.te.stage_base import GroupBase, StageBase
+from pegbox.schedule.te.stage_base import GroupBase, StageBase, te_method
 
 
 class Group(GroupBase):
     """Stages that go together: each that is not attached anywhere by itself is computed where its group is."""
 
+    @te_method
     def compute_at(self, parent: StageBase, loop: IterVar) -> None:
         """Compute the stages of the group inside a loop of a consumer.
 
         Raises:
             ScheduleError: `loop` is not a loop of `parent`, `parent` belongs to the group, or an output does.
         """
-        what = f"compute_at of the group {self}"
-        parent._position(loop, what)
+        parent._position(loop)
         for stage in self.stages:
             if stage is parent:
-                raise ScheduleError(f"{what}: {parent.op.name} belongs to the group; give a stage outside of it")
+                raise ScheduleError(f"{parent.op.name} belongs to the group", "give a stage outside of it")
             if stage.is_output:
-                raise ScheduleError(f"{what}: {stage.op.name} is an output and stays at the root")
+                raise ScheduleError(f"{stage.op.name} is an output and stays at the root")
         self.attach = At(parent, loop)
 
     def compute_root(self) -> None:
@@ -37,6 +37,7 @@ class Group(GroupBase):
 class Groups(TEScheduleBase):
     """Several stages at once."""
 
+    @te_method
     def create_group(
         self, outputs: Tensor | Sequence[Tensor], inputs: Tensor | Sequence[Tensor], include_inputs: bool = False
     ) -> Group:
@@ -71,10 +72,9 @@ class Groups(TEScheduleBase):
         members = [s for s in self.stages if reached.get(id(s)) and id(s) not in starts]
         if include_inputs:
             members = [s for s in self.stages if s in members or id(s) in starts]
-        names = f"outputs {[t.name for t in _listed(outputs)]}, inputs {[t.name for t in _listed(inputs)]}"
         if not members:
-            raise ScheduleError(f"create_group({names}): no stage lies between them")
-        return _grouped(members, names)
+            raise ScheduleError("no stage lies between them")
+        return _grouped(members)
 
     def _stage_or_input(self, tensor: Tensor) -> list[Stage]:
         return [] if any(tensor.buffer is t.buffer for t in self.placeholders) else [self[tensor]]
@@ -84,12 +84,12 @@ def _listed(tensors: Tensor | Sequence[Tensor]) -> list[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
 
 
-def _grouped(members: list[Stage], names: str) -> Group:
+def _grouped(members: list[Stage]) -> Group:
     """A group inside of the one that all members share, if any."""
     around = {id(s.group): s.group for s in members}
     if len(around) > 1:
         inside = ", ".join(s.op.name for s in members if s.group is not None)
-        raise ScheduleError(f"create_group({names}): {inside} belong(s) to another group, the rest does not")
+        raise ScheduleError(f"{inside} belong(s) to another group, the rest does not")
     group = Group(list(members), next(iter(around.values())))
     for stage in members:
         stage.group = group

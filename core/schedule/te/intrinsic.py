@@ -68,15 +68,15 @@ class IntrinBuffer:
             ScheduleError: another mask, or an offset into several dimensions.
         """
         if access_mask not in _ACCESS:
-            raise ScheduleError(f"access_ptr of {self.name}: {access_mask!r} is no access; use 'r', 'w' or 'rw'")
+            raise ScheduleError(f"access_ptr of {self.name}: {access_mask!r} is no access", "use 'r', 'w' or 'rw'")
         first = cast(dtypes.INDEX, as_expr(offset))
         start: tuple[Expr, ...] = tuple(index(0) for _ in self.shape)
         extents = self.shape
         moved = dtypes.integer(getattr(first, "value", None)) != 0
         if moved and len(self.shape) != 1:
             raise ScheduleError(
-                f"access_ptr of {self.name}: an offset into {len(self.shape)} dimensions; declare the part that is "
-                "accessed as the operand, or let the function called count rows (pass it strides)"
+                f"access_ptr of {self.name}: an offset into {len(self.shape)} dimensions",
+                "declare the part that is accessed as the operand, or let the function count rows (pass it strides)",
             )
         if moved:
             start, extents = (first,), (1,)
@@ -93,7 +93,7 @@ class IntrinBuffer:
         kind = dtypes.check_value(dtype or self.dtype)
         if dtypes.element(kind) != self.dtype:
             raise ScheduleError(
-                f"vload of {self.name}: it holds {self.dtype}, not {kind}; use tir.reinterpret on the value"
+                f"vload of {self.name}: it holds {self.dtype}, not {kind}", "use tir.reinterpret on the value"
             )
         lanes = dtypes.lanes(kind)
         return (
@@ -168,10 +168,10 @@ def decl_tensor_intrin(
         ScheduleError: a malformed description, or statements that leave the operands.
     """
     if not isinstance(op, ComputeOp):
-        raise ScheduleError(f"decl_tensor_intrin: {op!r} computes nothing; give the op of a te.compute")
+        raise ScheduleError(f"decl_tensor_intrin: {op!r} computes nothing", "give the op of a te.compute")
     if scalar_params:
         raise ScheduleError(
-            "decl_tensor_intrin: scalar_params are not supported; let the tile's size be part of the name"
+            "decl_tensor_intrin: scalar_params are not supported", "let the tile's size be part of the name"
         )
     tensors = [*op.inputs, *op.outputs]
     description = function_from_tensors(tensors, name)
@@ -193,7 +193,7 @@ def _operand(tensor: Tensor, binds: Mapping[Tensor, IntrinBuffer], options: dict
         return decl_buffer(tensor.shape, tensor.dtype, tensor.name, **options)
     if bound.shape != tensor.shape or bound.dtype != tensor.dtype:
         raise ScheduleError(
-            f"decl_tensor_intrin: {tensor!r} is bound to {bound!r}; give a buffer of its shape and dtype"
+            f"decl_tensor_intrin: {tensor!r} is bound to {bound!r}", "give a buffer of its shape and dtype"
         )
     return bound
 
@@ -205,6 +205,6 @@ def _stmt(part: object, name: str) -> Stmt:
         return seq(*(_stmt(each, name) for each in part))
     if not isinstance(part, Stmt):
         raise ScheduleError(
-            f"decl_tensor_intrin({name}): {part!r} is no statement; give what ir_builder's get() or a vstore gives"
+            f"decl_tensor_intrin({name}): {part!r} is no statement", "give what ir_builder's get() or a vstore gives"
         )
     return part

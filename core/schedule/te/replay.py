@@ -70,7 +70,8 @@ def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVa
         if not own:
             raise ScheduleError(
                 f"prefetch({hint.tensor.name}, {hint.loop.name}): {stage.op.name} does not read {hint.tensor.name} any "
-                f"more; it reads {', '.join(b.name for b in reads)}: prefetch one of these"
+                "more",
+                f"it reads {', '.join(b.name for b in reads)}: prefetch one of these",
             )
         name = hint.tensor.name
         alone = [b.name for b in reads].count(name) == 1
@@ -172,7 +173,7 @@ def _store(sch: Schedule, stage: Stage, block: BlockRef) -> None:
         for axis, (factor, offset) in stage.alignments.items():
             sch.storage_align(block, number, stage.op.axis.index(axis), factor, offset)
     if stage.doubled and not isinstance(stage.attach, At):
-        raise ScheduleError(f"double_buffer: {stage.op.name} is made once, whole; compute_at a loop of its consumer")
+        raise ScheduleError(f"double_buffer: {stage.op.name} is made once, whole", "compute_at a loop of its consumer")
     if stage.doubled:
         sch.annotate(block, "double_buffer_scope", 0)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn
 
 from pegbox.compute.reducer import Reduce
 from pegbox.compute.tensor import ComputeOp, IterVar, Range, Tensor
@@ -15,11 +14,13 @@ from pegbox.expr.nodes import Expr, Load, Var
 from pegbox.expr.visit import substitute
 from pegbox.schedule.te.base import TEScheduleBase
 from pegbox.schedule.te.stage import FuseRelation, SplitRelation, Stage
+from pegbox.schedule.te.stage_base import te_method
 
 
 class RfactorRewrites(TEScheduleBase):
     """Partial results of reductions."""
 
+    @te_method
     def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Tensor | tuple[Tensor, ...]:
         """Let each iteration of a reduce axis reduce into an element of its own; `tensor` then combines those.
 
@@ -144,24 +145,25 @@ def _checked(stage: Stage, axis: IterVar, factor_axis: object) -> tuple[Reduce, 
     """The reduction, and the place of the new axis."""
     op = stage.op
 
-    def refuse(why: str) -> NoReturn:
-        raise ScheduleError(f"rfactor({op.name}, {getattr(axis, 'name', repr(axis))}): {why}")
-
     if op.reduce is None:
-        refuse(f"{op.name} is no reduction")
-    stage._position(axis, f"rfactor({op.name})")
+        raise ScheduleError(f"{op.name} is not a reduction", "give a stage that reduces")
+    stage._position(axis)
     for relation in stage.relations:
         if isinstance(relation, FuseRelation) and relation.outer.kind != relation.inner.kind:
-            refuse(
-                f"{relation.fused.name} was fused from a spatial and a reduce loop; "
-                "fuse spatial loops with each other, and reduce loops with each other"
+            raise ScheduleError(
+                f"{relation.fused.name} was fused from a spatial and a reduce loop",
+                "fuse spatial loops with each other, and reduce loops with each other",
             )
     if axis.kind != "reduce":
         leaves = ", ".join(iv.name for iv in stage.leaf_iter_vars if iv.kind == "reduce")
-        refuse(f"{axis.name} is a spatial loop; give a reduce loop: {leaves}")
+        raise ScheduleError(f"{axis.name} is a spatial loop", f"give a reduce loop: {leaves}")
     if stage.tensorized is not None:
-        refuse(f"{op.name} is tensorized by {stage.tensorized[1]} already; rfactor first, then tensorize")
+        raise ScheduleError(
+            f"{op.name} is tensorized by {stage.tensorized[1]} already", "rfactor first, then tensorize"
+        )
     rank, given = len(op.axis), integer(factor_axis)
     if given is None or not -rank - 1 <= given <= rank:
-        refuse(f"factor_axis={factor_axis!r} is no place among {rank} axes; give one from {-rank - 1} to {rank}")
+        raise ScheduleError(
+            f"factor_axis={factor_axis!r} is not a place among {rank} axes", f"give one from {-rank - 1} to {rank}"
+        )
     return op.reduce, given if given >= 0 else given + rank + 1

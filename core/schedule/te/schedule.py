@@ -24,7 +24,7 @@ def create_schedule(ops: Operation | Tensor | Sequence[Operation | Tensor]) -> T
     several = ops if isinstance(ops, Sequence) and not isinstance(ops, str) else [ops]
     for each in several:
         if not isinstance(each, Operation | Tensor):
-            raise ScheduleError(f"create_schedule: {each!r} is no tensor or operation; give C.op of each output C")
+            raise ScheduleError(f"create_schedule: {each!r} is no tensor or operation", "give C.op of each output C")
     if not several:
-        raise ScheduleError("create_schedule: no operations given; give those of the outputs, as C.op")
+        raise ScheduleError("create_schedule: no operations given", "give those of the outputs, as C.op")
     return TESchedule([x.op if isinstance(x, Tensor) else x for x in several])

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from pegbox.compute.tensor import IterVar
 from pegbox.errors import ScheduleError
-from pegbox.schedule.te.stage_base import At, Inline, Root, StageBase, parents_of, results_of
+from pegbox.schedule.te.stage_base import At, Inline, Root, StageBase, parents_of, results_of, te_method
 
 
 class AttachMethods(StageBase):
     """The place of a stage. The last call counts."""
 
+    @te_method
     def compute_at(self, parent: StageBase, loop: IterVar) -> None:
         """Compute this stage inside a loop of a consumer, as much as one iteration of the loop needs.
 
@@ -40,14 +41,15 @@ class AttachMethods(StageBase):
                 is not inside of the loop, the loop is gone or runs as lanes.
         """
         if self.is_output:
-            raise ScheduleError(f"compute_at: {self.op.name} is an output and stays at the root")
+            raise ScheduleError(f"{self.op.name} is an output and stays at the root")
         if not isinstance(parent, StageBase):
-            raise ScheduleError(f"compute_at({self.op.name}): {parent!r} is no stage; give the consumer's, as s[C]")
-        parent._position(loop, f"compute_at({self.op.name})")
+            raise ScheduleError(f"{parent!r} is no stage", "give the consumer's, as s[C]")
+        parent._position(loop)
         if parent is self:
-            raise ScheduleError(f"compute_at: {self.op.name} cannot be computed inside itself; give a consumer's stage")
+            raise ScheduleError(f"{self.op.name} cannot be computed inside itself", "give a consumer's stage")
         self.attach = At(parent, loop)
 
+    @te_method
     def compute_inline(self) -> None:
         """Compute this stage's elements where they are used; its loops and its buffer are gone.
 
@@ -67,15 +69,14 @@ class AttachMethods(StageBase):
             ScheduleError: this stage is an output or a reduction, or has several outputs.
         """
         if self.is_output:
-            raise ScheduleError(f"compute_inline: {self.op.name} is an output; there is no consumer to inline it into")
+            raise ScheduleError(f"{self.op.name} is an output", "there is no consumer to inline it into")
         if self.op.reduce is not None:
-            raise ScheduleError(f"compute_inline: {self.op.name} is a reduction; use compute_at instead")
+            raise ScheduleError(f"{self.op.name} is a reduction", "use compute_at instead")
         if len(self.op.outputs) > 1:
-            raise ScheduleError(
-                f"compute_inline: {self.op.name} has {len(self.op.outputs)} outputs; use compute_at instead"
-            )
+            raise ScheduleError(f"{self.op.name} has {len(self.op.outputs)} outputs", "use compute_at instead")
         self.attach = Inline()
 
+    @te_method
     def compute_root(self) -> None:
         """Compute this stage in a nest of its own (as at the start)."""
         self.attach = Root()

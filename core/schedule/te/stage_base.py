@@ -6,9 +6,10 @@ Nothing happens to a program here. Relations are recorded and replayed on the lo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from functools import wraps
+from typing import Any, TypeAlias, TypeVar, cast
 
 from pegbox.compute.tensor import ComputeOp, IterVar, Tensor
 from pegbox.compute.thread_axis import ThreadAxis
@@ -16,6 +17,9 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr
 from pegbox.loops.foreign import ForeignCode
 from pegbox.loops.nodes import ForKind
+from pegbox.schedule.errors import add_call
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,21 @@ class Prefetch:
     offset: int
 
 
+def te_method(method: _Method) -> _Method:
+    """For a method of a TE schedule, a stage or a group: its refusals say which call they are of."""
+
+    @wraps(method)
+    def called(self: Any, *args: Any, **options: Any) -> Any:
+        try:
+            return method(self, *args, **options)
+        except ScheduleError as error:
+            if add_call(error, method.__name__, args, options):
+                error.stage = getattr(self, "name", "")
+            raise
+
+    return cast("_Method", called)
+
+
 @dataclass(eq=False)
 class GroupBase:
     """Stages with a place in common; a group may stand inside of another one."""
@@ -76,6 +95,10 @@ class GroupBase:
     stages: list[StageBase]
     group: GroupBase | None = None
     attach: Root | At = field(default_factory=Root)
+
+    @property
+    def name(self) -> str:
+        return repr(self)
 
     def __repr__(self) -> str:
         return f"Group({', '.join(stage.op.name for stage in self.stages)})"
@@ -102,6 +125,11 @@ class StageBase:
     tensorized: tuple[IterVar, str] | None = None  # the loop and the name of the intrinsic
     code: list[ForeignCode] = field(default_factory=list)
     group: GroupBase | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the operation."""
+        return self.op.name
 
     @property
     def place(self) -> Root | Inline | At:
@@ -141,32 +169,29 @@ class StageBase:
     def _spoken_of(self) -> list[IterVar]:
         return [*self.kinds, *self.pragmas, *(hint.loop for hint in self.prefetches)]
 
-    def _check_serial(self, what: str, *loops: IterVar) -> None:
+    def _check_serial(self, *loops: IterVar) -> None:
         for loop in loops:
             if loop in self.kinds:
-                verb = what.partition("(")[0]
                 raise ScheduleError(
-                    f"{what} of {self.op.name}: {loop.name} is {self._how(loop)} already; {verb} first, then make the "
-                    f"resulting loop {self.kinds[loop]}"
+                    f"{loop.name} is {self._how(loop)} already",
+                    f"do this first, then make the resulting loop {self.kinds[loop]}",
                 )
             if self.tensorized is not None and self.tensorized[0] is loop:
-                verb = what.partition("(")[0]
                 raise ScheduleError(
-                    f"{what} of {self.op.name}: an intrinsic computes {loop.name} and what is inside; {verb} first, "
-                    "then tensorize the resulting loop"
+                    f"an intrinsic computes {loop.name} and what is inside",
+                    "do this first, then tensorize the resulting loop",
                 )
             if any(hint.loop is loop for hint in self.prefetches):
-                verb = what.partition("(")[0]
                 raise ScheduleError(
-                    f"{what} of {self.op.name}: a prefetch counts the iterations of {loop.name}; {verb} first, then "
-                    "prefetch in the resulting loop"
+                    f"a prefetch counts the iterations of {loop.name}",
+                    "do this first, then prefetch in the resulting loop",
                 )
 
     def _how(self, loop: IterVar) -> str:
         """What a loop is that is not serial."""
         return f"bound to {self.threads[loop].thread_tag}" if loop in self.threads else str(self.kinds[loop])
 
-    def _position(self, loop: IterVar, what: str) -> int:
+    def _position(self, loop: IterVar) -> int:
         for position, iv in enumerate(self.leaf_iter_vars):
             if iv is loop:
                 return position
@@ -174,7 +199,7 @@ class StageBase:
         known = [iv for r in self.relations for iv in parents_of(r)]
         gone = any(iv is loop for iv in known)
         why = "was split or fused already" if gone else "is not a loop of this stage"
-        raise ScheduleError(f"{what}: {name} {why}; the loops of {self.op.name} are {self._loops()}")
+        raise ScheduleError(f"{name} {why}", f"the loops of {self.op.name} are {self._loops()}")
 
     def _loops(self) -> str:
         return ", ".join(iv.name for iv in self.leaf_iter_vars)

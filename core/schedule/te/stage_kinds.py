@@ -12,7 +12,7 @@ from pegbox.expr.dtypes import integer
 from pegbox.loops.foreign import c_source
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule.primitives.kinds import pragma_value
-from pegbox.schedule.te.stage_base import Prefetch, StageBase
+from pegbox.schedule.te.stage_base import Prefetch, StageBase, te_method
 
 # Pragmas that are primitives under another name.
 _KINDS = {"unroll": ForKind.UNROLLED, "vectorize": ForKind.VECTORIZED, "parallel": ForKind.PARALLEL}
@@ -28,6 +28,7 @@ _REFUSED = {
 class KindMethods(StageBase):
     """Kinds of loops and hints on them."""
 
+    @te_method
     def vectorize(self, loop: IterVar) -> None:
         """Run the iterations of a loop as the lanes of vectors.
 
@@ -44,36 +45,39 @@ class KindMethods(StageBase):
         Raises:
             ScheduleError: not a loop of this stage; when lowered: two lanes would write one element.
         """
-        self._annotate(loop, ForKind.VECTORIZED, "vectorize")
+        self._annotate(loop, ForKind.VECTORIZED)
 
+    @te_method
     def unroll(self, loop: IterVar) -> None:
         """Write the iterations of a loop out.
 
         Raises:
             ScheduleError: not a loop of this stage.
         """
-        self._annotate(loop, ForKind.UNROLLED, "unroll")
+        self._annotate(loop, ForKind.UNROLLED)
 
+    @te_method
     def parallel(self, loop: IterVar) -> None:
         """Share the iterations of a loop among threads.
 
         Raises:
             ScheduleError: not a loop of this stage; when lowered: two iterations would write one element.
         """
-        self._annotate(loop, ForKind.PARALLEL, "parallel")
+        self._annotate(loop, ForKind.PARALLEL)
 
-    def _annotate(self, loop: IterVar, kind: ForKind, what: str) -> None:
-        self._position(loop, what)
-        self._check_free(loop, what)
+    def _annotate(self, loop: IterVar, kind: ForKind) -> None:
+        self._position(loop)
+        self._check_free(loop)
         self.kinds[loop] = kind
 
-    def _check_free(self, loop: IterVar, what: str) -> None:
+    def _check_free(self, loop: IterVar) -> None:
         if loop in self.threads:
             raise ScheduleError(
-                f"{what}({loop.name}) of {self.op.name}: {loop.name} is {self._how(loop)} already; split it before you "
-                "bind a part of it, and use the other part"
+                f"{loop.name} is {self._how(loop)} already",
+                "split it before you bind a part of it, and use the other part",
             )
 
+    @te_method
     def pragma(self, loop: IterVar, name: str, value: Any = True) -> None:
         """Attach a hint to a loop, for everything below it.
 
@@ -88,15 +92,15 @@ class KindMethods(StageBase):
             ScheduleError: an unknown pragma, one that has no meaning here, a wrong value, or not a loop of this stage.
         """
         check_text("pragma: name", name, error=ScheduleError)
-        self._position(loop, f"pragma {name}")
+        self._position(loop)
         if name in _REFUSED:
-            raise ScheduleError(f"pragma {name!r} on {loop.name} of {self.op.name} is not supported: {_REFUSED[name]}")
+            raise ScheduleError(f"{name!r} is not supported", _REFUSED[name])
         if name == "import_c":
             self.code.append(c_source(value))
         elif name in _KINDS:
             if value is False:
-                raise ScheduleError(f"pragma {name}: False on {loop.name} of {self.op.name}; leave it out instead")
-            self._annotate(loop, _KINDS[name], f"pragma {name}")
+                raise ScheduleError("False says nothing", "leave it out instead")
+            self._annotate(loop, _KINDS[name])
         elif name in _HINTS:
             self.pragmas.setdefault(loop, {})[name] = pragma_value(name, value)
         elif name == "prefetch":
@@ -104,10 +108,11 @@ class KindMethods(StageBase):
                 self.prefetch(tensor, loop, 1 if value is True else value)
         elif name not in _NO_EFFECT:
             raise ScheduleError(
-                f"unknown pragma {name!r} on {loop.name} of {self.op.name}; "
-                f"use one of {', '.join((*_HINTS, *_KINDS, 'prefetch', 'import_c', *_NO_EFFECT))}"
+                f"unknown pragma {name!r}",
+                f"use one of {', '.join((*_HINTS, *_KINDS, 'prefetch', 'import_c', *_NO_EFFECT))}",
             )
 
+    @te_method
     def prefetch(self, tensor: Tensor, loop: IterVar, offset: int = 1) -> None:
         """In each iteration of a loop, ask for what the stage will read of a tensor `offset` iterations further on.
 
@@ -132,19 +137,19 @@ class KindMethods(StageBase):
                 in lanes.
         """
         if not isinstance(tensor, Tensor):
-            raise ScheduleError(f"prefetch in {self.op.name}: {tensor!r} is no tensor; give one that the stage reads")
-        self._position(loop, f"prefetch({tensor.name})")
+            raise ScheduleError(f"{tensor!r} is not a tensor", "give one that the stage reads")
+        self._position(loop)
         number = integer(offset)
         if number is None or number < 1:
             raise ScheduleError(
-                f"prefetch({tensor.name}, {loop.name}) in {self.op.name}: the offset is {offset!r}; give the number of "
-                "iterations ahead, an integer from 1"
+                f"the offset is {offset!r}",
+                "give the number of iterations ahead, an integer from 1",
             )
         # What an inlined stage reads is read here; which ones are inlined is known when the schedule is lowered.
         if all(tensor not in op.inputs for op in post_order([self.op])):
             raise ScheduleError(
-                f"prefetch({tensor.name}, {loop.name}): {self.op.name} does not read {tensor.name}; it reads "
-                f"{', '.join(t.name for t in self.op.inputs) or 'nothing'}"
+                f"{self.op.name} does not read {tensor.name}",
+                f"it reads {', '.join(t.name for t in self.op.inputs) or 'nothing'}",
             )
         self.prefetches = [p for p in self.prefetches if (p.tensor, p.loop) != (tensor, loop)]
         self.prefetches.append(Prefetch(tensor, loop, number))

@@ -8,12 +8,13 @@ from pegbox.compute.tensor import IterVar, Range
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.expr.open_int import least
-from pegbox.schedule.te.stage_base import FuseRelation, SplitRelation, StageBase
+from pegbox.schedule.te.stage_base import FuseRelation, SplitRelation, StageBase, te_method
 
 
 class LoopMethods(StageBase):
     """How a stage's loops are cut, joined and ordered."""
 
+    @te_method
     def split(self, parent: IterVar, factor: int | None = None, nparts: int | None = None) -> tuple[IterVar, IterVar]:
         """Split a loop in two, `i` into `i.outer` and `i.inner`; gives both.
 
@@ -36,14 +37,14 @@ class LoopMethods(StageBase):
         Raises:
             ScheduleError: not a loop of this stage, or not exactly one positive number given.
         """
-        position = self._position(parent, "split")
-        self._check_serial(f"split({parent.name})", parent)
+        position = self._position(parent)
+        self._check_serial(parent)
         given = [x for x in (factor, nparts) if x is not None]
         number = _positive(given[0]) if len(given) == 1 else None
         if number is None:
             raise ScheduleError(
-                f"split({parent.name}) of {self.op.name}: factor={factor}, nparts={nparts}; "
-                "give exactly one of them, a positive integer"
+                f"factor={factor}, nparts={nparts}",
+                "give exactly one of them, a positive integer",
             )
         small = least(number, parent.extent)
         large = -(-parent.extent // small)
@@ -57,6 +58,7 @@ class LoopMethods(StageBase):
         self.leaf_iter_vars[position : position + 1] = [outer, inner]
         return outer, inner
 
+    @te_method
     def fuse(self, *loops: IterVar | Sequence[IterVar]) -> IterVar:
         """Make one loop of several adjacent ones: `i`, `j` become `i.j.fused`; they may be given as one list.
 
@@ -77,24 +79,24 @@ class LoopMethods(StageBase):
         given: list[IterVar] = []
         for each in loops:
             if not isinstance(each, IterVar | list | tuple):
-                raise ScheduleError(f"fuse of {self.op.name}: {each!r} is no loop; give loops, or one list of them")
+                raise ScheduleError(f"{each!r} is no loop", "give loops, or one list of them")
             given.extend([each] if isinstance(each, IterVar) else each)
         if not given:
-            raise ScheduleError(f"fuse of {self.op.name}: no loops given; give at least one of {self._loops()}")
+            raise ScheduleError("no loops given", f"give at least one of {self._loops()}")
         fused = given[0]
-        self._position(fused, "fuse")
+        self._position(fused)
         for inner in given[1:]:
             fused = self._fuse_two(fused, inner)
         return fused
 
     def _fuse_two(self, outer: IterVar, inner: IterVar) -> IterVar:
-        position = self._position(outer, "fuse")
-        if self._position(inner, "fuse") != position + 1:
+        position = self._position(outer)
+        if self._position(inner) != position + 1:
             raise ScheduleError(
-                f"fuse({outer.name}, {inner.name}) of {self.op.name}: {inner.name} is not directly inside "
-                f"{outer.name}; loops are {self._loops()}: reorder them first"
+                f"{inner.name} is not directly inside {outer.name}",
+                f"loops are {self._loops()}: reorder them first",
             )
-        self._check_serial(f"fuse({outer.name}, {inner.name})", outer, inner)
+        self._check_serial(outer, inner)
         kind = "reduce" if "reduce" in (outer.kind, inner.kind) else "spatial"
         fused = IterVar(f"{outer.name}.{inner.name}.fused", Range(0, outer.extent * inner.extent), kind)
         self.relations.append(FuseRelation(outer, inner, fused, tuple(self.leaf_iter_vars)))
@@ -103,24 +105,22 @@ class LoopMethods(StageBase):
         self._hand_on_pragmas(outer, fused)
         return fused
 
+    @te_method
     def reorder(self, *loops: IterVar) -> None:
         """Put the loops in this order, in the places that they hold now; those that are not given keep theirs.
 
         Raises:
             ScheduleError: one is not a loop of this stage or stands twice.
         """
-        places = [self._position(iv, "reorder") for iv in loops]
+        places = [self._position(iv) for iv in loops]
         if not places:
-            raise ScheduleError(
-                f"reorder of {self.op.name}: no loops given; give those that change places: {self._loops()}"
-            )
+            raise ScheduleError("no loops given", f"give those that change places: {self._loops()}")
         if len(set(places)) != len(places):
-            raise ScheduleError(
-                f"reorder of {self.op.name}: a loop stands twice in {[iv.name for iv in loops]}; give each once"
-            )
+            raise ScheduleError(f"a loop stands twice in {[iv.name for iv in loops]}", "give each once")
         for place, iv in zip(sorted(places), loops, strict=True):
             self.leaf_iter_vars[place] = iv
 
+    @te_method
     def tile(self, x: IterVar, y: IterVar, x_factor: int, y_factor: int) -> tuple[IterVar, IterVar, IterVar, IterVar]:
         """Split both and order them; gives (x outer, y outer, x inner, y inner).
 

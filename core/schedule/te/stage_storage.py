@@ -6,22 +6,24 @@ from pegbox.compute.tensor import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.schedule.state.buffers import check_scope
-from pegbox.schedule.te.stage_base import StageBase
+from pegbox.schedule.te.stage_base import StageBase, te_method
 
 
 class StorageMethods(StageBase):
     """Properties of the buffers that a stage writes."""
 
+    @te_method
     def set_scope(self, scope: str) -> None:
         """Keep the stage's values in another kind of memory: "global", "local", "shared", "shared.dyn" or "warp".
 
         Raises:
             ScheduleError: an unknown scope, or the stage is an output.
         """
-        check_scope(scope, self.op.name)
-        self._check_own(f"set_scope({scope})", "cache_write makes a stage of its own for it")
+        check_scope(scope)
+        self._check_own("cache_write makes a stage of its own for it")
         self.scope = scope
 
+    @te_method
     def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
         """Pad the stage's buffer, so that neighbours along an axis stand `factor * n + offset` elements apart.
 
@@ -29,31 +31,29 @@ class StorageMethods(StageBase):
             ScheduleError: the axis is no axis of the operation or the last one, a factor below one, an offset outside
                 of `range(factor)`, or the stage is an output.
         """
-        what = f"storage_align({getattr(axis, 'name', axis)})"
-        self._check_own(what, "cache_write makes a stage of its own for it")
+        self._check_own("cache_write makes a stage of its own for it")
         names = ", ".join(iv.name for iv in self.op.axis)
         if not any(iv is axis for iv in self.op.axis):
-            raise ScheduleError(f"{what} of {self.op.name}: not one of its axes; give one of op.axis: {names}")
+            raise ScheduleError("not one of its axes", f"give one of op.axis: {names}")
         if axis is self.op.axis[-1]:
-            raise ScheduleError(
-                f"{what} of {self.op.name}: elements along its last axis are neighbours; give another one of {names}"
-            )
+            raise ScheduleError("elements along its last axis are neighbours", f"give another one of {names}")
         size, rest = integer(factor), integer(offset)
         if size is None or size < 1:
-            raise ScheduleError(f"{what} of {self.op.name}: factor = {factor!r}; give a number of elements, 1 or more")
+            raise ScheduleError(f"factor = {factor!r}", "give a number of elements, 1 or more")
         if rest is None or not 0 <= rest < size:
-            raise ScheduleError(f"{what} of {self.op.name}: offset = {offset!r}; give one in range({size})")
+            raise ScheduleError(f"offset = {offset!r}", f"give one in range({size})")
         self.alignments[axis] = (size, rest)
 
+    @te_method
     def double_buffer(self) -> None:
         """Make the values of the next iteration, of the loop where the stage is attached, while these are used.
 
         Raises:
             ScheduleError: the stage is an output.
         """
-        self._check_own("double_buffer", "cache_write or cache_read makes a stage of its own")
+        self._check_own("cache_write or cache_read makes a stage of its own")
         self.doubled = True
 
-    def _check_own(self, what: str, remedy: str) -> None:
+    def _check_own(self, remedy: str) -> None:
         if self.is_output:
-            raise ScheduleError(f"{what}: {self.op.name} is an output, kept where and as the caller has it; {remedy}")
+            raise ScheduleError(f"{self.op.name} is an output, kept where and as the caller has it", remedy)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pegbox.compute.tensor import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
-from pegbox.schedule.te.stage_base import StageBase
+from pegbox.schedule.te.stage_base import StageBase, te_method
 
 
 class TensorizeMethods(StageBase):
     """Loops that become calls of tensor intrinsics."""
 
+    @te_method
     def tensorize(self, var: IterVar, tensor_intrin: TensorIntrin | str) -> None:
         """Let a tensor intrinsic compute what a loop and all loops inside of it compute.
 
@@ -32,17 +33,17 @@ class TensorizeMethods(StageBase):
             ScheduleError: not a loop of this stage, or no tensor intrinsic; when lowered: the loops compute something
                 else than the intrinsic describes, or their tiles are not whole.
         """
-        self._position(var, "tensorize")
+        self._position(var)
         name = tensor_intrin.name if isinstance(tensor_intrin, TensorIntrin) else tensor_intrin
         if not isinstance(name, str):
             raise ScheduleError(
-                f"tensorize({var.name}) of {self.op.name}: {tensor_intrin!r} is no tensor intrinsic; give one that "
-                "te.decl_tensor_intrin made, or the name of a registered one"
+                f"{tensor_intrin!r} is no tensor intrinsic",
+                "give one that te.decl_tensor_intrin made, or the name of a registered one",
             )
         TensorIntrin.get(name)
         if self.tensorized and self.tensorized[0] is not var:
             raise ScheduleError(
-                f"tensorize({var.name}) of {self.op.name}: {self.tensorized[0].name} is tensorized already; one loop "
-                "of a stage can be"
+                f"{self.tensorized[0].name} is tensorized already",
+                "one loop of a stage can be",
             )
         self.tensorized = (var, name)

@@ -10,12 +10,13 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr
 from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import ForKind
-from pegbox.schedule.te.stage_base import StageBase
+from pegbox.schedule.te.stage_base import StageBase, te_method
 
 
 class ThreadMethods(StageBase):
     """Loops as threads."""
 
+    @te_method
     def bind(self, loop: IterVar, thread: ThreadAxis) -> None:
         """Let each iteration of a loop be a thread, a block of threads, or a virtual thread (see `te.thread_axis`).
 
@@ -35,16 +36,17 @@ class ThreadMethods(StageBase):
             ScheduleError: not a loop of this stage, no thread axis, or the loop is bound, vectorized, parallel or
                 unrolled already; when lowered: as `tir.Schedule.bind`.
         """
-        self._position(loop, "bind")
-        _check_axis(thread, f"bind({loop.name}) of {self.op.name}")
+        self._position(loop)
+        _check_axis(thread)
         if loop in self.kinds:
             raise ScheduleError(
-                f"bind({loop.name}, {thread.thread_tag}) of {self.op.name}: {loop.name} is {self._how(loop)} already; "
-                "bind a serial loop"
+                f"{loop.name} is {self._how(loop)} already",
+                "bind a serial loop",
             )
         self.kinds[loop] = ForKind.THREAD
         self.threads[loop] = thread
 
+    @te_method
     def env_threads(self, threads: ThreadAxis | Sequence[ThreadAxis]) -> None:
         """Start threads around all loops of the stage, outermost first; loops bound to the same axes join them.
 
@@ -55,9 +57,10 @@ class ThreadMethods(StageBase):
         """
         given = [threads] if isinstance(threads, IterVar) else list(threads)
         for axis in given:
-            _check_axis(axis, f"env_threads of {self.op.name}")
+            _check_axis(axis)
         self.env = given
 
+    @te_method
     def set_store_predicate(self, predicate: Expr) -> None:
         """Store only in those threads where the predicate, a condition on thread axes, holds.
 
@@ -70,19 +73,19 @@ class ThreadMethods(StageBase):
         """
         if not isinstance(predicate, Expr) or predicate.dtype != "bool":
             raise ScheduleError(
-                f"set_store_predicate of {self.op.name}: {predicate!r} is no condition; give one such as "
-                "tx.var.equal(0)"
+                f"{predicate!r} is no condition",
+                "give one such as tx.var.equal(0)",
             )
         for var in free_vars(predicate):
             if not isinstance(var, ThreadAxis):
                 raise ScheduleError(
-                    f"set_store_predicate of {self.op.name}: {var.name} is no thread axis; give a condition on thread "
-                    "axes such as tx.var.equal(0)"
+                    f"{var.name} is no thread axis",
+                    "give a condition on thread axes such as tx.var.equal(0)",
                 )
         self.store_predicate = predicate
 
 
-def _check_axis(axis: object, what: str) -> None:
+def _check_axis(axis: object) -> None:
     if not isinstance(axis, ThreadAxis):
         name = getattr(axis, "name", repr(axis))
-        raise ScheduleError(f'{what}: {name} is no thread axis; make one with te.thread_axis("threadIdx.x")')
+        raise ScheduleError(f"{name} is no thread axis", 'make one with te.thread_axis("threadIdx.x")')

@@ -31,8 +31,8 @@ def _extent(sch: Schedule, stage: Stage, block: BlockRef, axis: ThreadAxis) -> i
         if thread_tag(loop) == axis.thread_tag:
             return loop.extent
     raise ScheduleError(
-        f"env_threads of {stage.op.name}: {axis.thread_tag} has no extent; "
-        f'give it one, te.thread_axis((0, extent), "{axis.thread_tag}"), or bind a loop of the stage to it'
+        f"env_threads of {stage.op.name}: {axis.thread_tag} has no extent",
+        f'give it one, te.thread_axis((0, extent), "{axis.thread_tag}"), or bind a loop of the stage to it',
     )
 
 
