@@ -77,12 +77,12 @@ def _svg(draw: Callable[[Any, Comparison, str], None], report: Comparison, task:
     """What `draw` draws, without the XML declaration; text is text, and the same report gives the same picture."""
     from matplotlib import rc_context
 
-    settings = {"svg.hashsalt": f"{draw.__name__} {task}", "svg.fonttype": "none", "text.parse_math": False}
-    with rc_context(settings), io.StringIO() as file:
+    file, salt = io.StringIO(), f"{draw.__name__} {task}"
+    with rc_context({"svg.hashsalt": salt, "svg.fonttype": "none", "text.parse_math": False}):
         figure = _figure(1)
         draw(figure.subplots(), report, task)
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-        text = file.getvalue()
+    text = file.getvalue()
     # Several pictures stand in one page, where an id may occur once; no one refers to those of groups.
     return re.sub(r'<g id="[^"]*"', "<g", text[text.index("<svg") :].rstrip())
 
