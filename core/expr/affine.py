@@ -20,8 +20,8 @@ _LIMIT = 2**63
 
 
 def fits_int64(value: int) -> bool:
-    """Is it a value of int64? Asked of the plain number: no program's own numbers come near."""
-    return -_LIMIT <= int(value) < _LIMIT
+    """Is it a value of int64?"""
+    return -_LIMIT <= value < _LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def _meaning(term: Expr) -> Hashable:
 
 def _literal(value: int) -> int:
     """The int64 that a number is modulo 2^64; most are that already, and stay the objects that they are."""
-    return value if fits_int64(value) else wrap(int(value), INDEX)
+    return value if fits_int64(value) else wrap(value, INDEX)
 
 
 def _has_opposite(value: int) -> bool:

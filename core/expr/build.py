@@ -184,7 +184,7 @@ def mul(a: object, b: object) -> Expr:
         if isinstance(ea, Const):
             ea, eb = eb, ea
         if isinstance(eb, Const):
-            # An OpenInt is no plain int: it may be 1 here and something else elsewhere.
+            # A number of a traced run is no plain int: it may be 1 here and something else elsewhere.
             if type(eb.value) is int and eb.value == 1:
                 return ea
             if type(eb.value) is int and eb.value == 0:

@@ -178,7 +178,7 @@ class Const(Expr):
 
     @property
     def whole(self) -> int:
-        """The value of an integer literal, the object itself: it may be an `OpenInt`."""
+        """The value of an integer literal, the object itself: it may be a traced one (`pegbox.features`)."""
         return self.value  # type: ignore[return-value]
 
 

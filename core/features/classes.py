@@ -40,7 +40,7 @@ class Question:
 
 
 class Conflict(Exception):
-    """A run asked something else than an earlier one that had the same answers: numbers got through untraced.
+    """A run asked something else than an earlier one that had the same answers: the template remembers its runs.
 
     Attributes:
         other: the class of an earlier one.

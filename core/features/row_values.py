@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pegbox.features.graph import Graph
 from pegbox.space.digits import Digits
 
-_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "min": min, "max": max,
     "floordiv": lambda a, b: a // b if b else 0, "mod": lambda a, b: a % b if b else 0,
     "lt": lambda a, b: int(a < b), "le": lambda a, b: int(a <= b), "eq": lambda a, b: int(a == b),
@@ -34,5 +34,5 @@ class RowValues(dict[int, int]):
             if missing:
                 waiting += missing
             else:
-                self[waiting.pop()] = _OPERATIONS[made.op](self[made.a], self[made.b])
+                self[waiting.pop()] = OPERATIONS[made.op](self[made.a], self[made.b])
         return self[node]

@@ -9,7 +9,7 @@ what was made of the same symbols for one program holds for the next.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 if TYPE_CHECKING:
     from pegbox.features.graph import Graph
@@ -17,7 +17,54 @@ if TYPE_CHECKING:
 Quantity: TypeAlias = "int | Symbol"
 
 
-class Symbol:
+class Arithmetic:
+    """The operators of what is an expression over the knobs."""
+
+    __slots__ = ()
+
+    def apply(self, op: str, other: Any) -> Quantity:
+        """`self op other`; `op` is a key of `pegbox.features.graph.OPERATIONS`."""
+        raise NotImplementedError
+
+    def after(self, op: str, other: Any) -> Quantity:
+        """`other op self`."""
+        raise NotImplementedError
+
+    def __add__(self, other: Any) -> Quantity:
+        return self.apply("add", other)
+
+    def __sub__(self, other: Any) -> Quantity:
+        return self.apply("sub", other)
+
+    def __mul__(self, other: Any) -> Quantity:
+        return self.apply("mul", other)
+
+    def __floordiv__(self, other: Any) -> Quantity:
+        return self.apply("floordiv", other)
+
+    def __mod__(self, other: Any) -> Quantity:
+        return self.apply("mod", other)
+
+    def __radd__(self, other: Any) -> Quantity:
+        return self.apply("add", other)
+
+    def __rsub__(self, other: Any) -> Quantity:
+        return self.after("sub", other)
+
+    def __rmul__(self, other: Any) -> Quantity:
+        return self.apply("mul", other)
+
+    def __rfloordiv__(self, other: Any) -> Quantity:
+        return self.after("floordiv", other)
+
+    def __rmod__(self, other: Any) -> Quantity:
+        return self.after("mod", other)
+
+    def __neg__(self) -> Quantity:
+        return self.after("sub", 0)
+
+
+class Symbol(Arithmetic):
     """A node of `graph` that is no constant; `Graph.symbol` makes them, one for each node."""
 
     __slots__ = ("_made", "graph", "node")
@@ -37,35 +84,6 @@ class Symbol:
     def after(self, op: str, other: int) -> Quantity:
         """`other op self`."""
         return self.graph.symbol(self.graph.apply(op, self.graph.constant(other), self.node))
-
-    def __add__(self, other: Quantity) -> Quantity:
-        return self.apply("add", other)
-
-    def __sub__(self, other: Quantity) -> Quantity:
-        return self.apply("sub", other)
-
-    def __mul__(self, other: Quantity) -> Quantity:
-        return self.apply("mul", other)
-
-    def __floordiv__(self, other: Quantity) -> Quantity:
-        return self.apply("floordiv", other)
-
-    def __mod__(self, other: Quantity) -> Quantity:
-        return self.apply("mod", other)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def __rsub__(self, other: int) -> Quantity:
-        return self.after("sub", other)
-
-    def __rfloordiv__(self, other: int) -> Quantity:
-        return self.after("floordiv", other)
-
-    def __rmod__(self, other: int) -> Quantity:
-        return self.after("mod", other)
-
-    def __neg__(self) -> Quantity:
-        return self.after("sub", 0)
 
     def __bool__(self) -> NoReturn:
         raise TypeError("a symbol has no value that could be asked for")

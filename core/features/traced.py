@@ -1,28 +1,29 @@
 """Integers that remember how they were made of a configuration.
 
-A `TracedInt` is an int in every respect: it is the value of one configuration. Beside that it carries the expression
-over the configuration's numbers that gave it. Arithmetic on it gives traced integers; a comparison gives a plain bool
-and notes that the trace holds only where the comparison comes out the same way (a guard), as tracing compilers do it.
-What leaves integer arithmetic (true division, rounding, bits) pins the value.
+A `TracedInt` stands for an int: the value of one configuration. Beside that it carries the expression over the
+configuration's numbers that gave it. Arithmetic on it gives traced integers; a comparison gives a plain bool and notes
+that the trace holds only where the comparison comes out the same way (a guard), as tracing compilers do it. Whatever
+else is done with it pins the value: text, hashes, true division, bits, `range(n)`, `table[n]`.
 
-C code that takes an int as it is (`range`, indexing, hashing) goes unnoticed; who uses a trace must check it.
+It is no subclass of int, though it calls itself one (`isinstance(n, int)`): C code would take the value of an int
+without asking. So it has to ask, and no number gets through untraced.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from numbers import Number
+from typing import Any, cast
 
-from pegbox.expr.open_int import OpenInt
+import numpy as np
+
 from pegbox.features.graph import Graph
-from pegbox.features.symbol import Quantity, Symbol
+from pegbox.features.row_values import OPERATIONS
+from pegbox.features.symbol import Arithmetic, Quantity, Symbol
 
-PLAIN: dict[str, Callable[[int, int], int]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv,
-    "mod": operator.mod, "min": min, "max": max,
-    "lt": lambda a, b: int(a < b), "le": lambda a, b: int(a <= b), "eq": lambda a, b: int(a == b),
-}  # fmt: skip
+PLAIN: dict[str, Callable[[Any, Any], Any]] = {**OPERATIONS, "floordiv": operator.floordiv, "mod": operator.mod}
+"""For a template, which calculates with ints, division by zero is an error."""
 
 
 class Recorder:
@@ -38,7 +39,7 @@ class Recorder:
 
     def number(self, node: int, value: int) -> int:
         """An integer with the value `value` here that is `node` in general."""
-        return value if self.graph.is_constant(node) else TracedInt(value, node, self)
+        return value if self.graph.is_constant(node) else cast(int, TracedInt(value, node, self))
 
     def guard(self, node: int, value: int) -> None:
         """The run goes on as it does only where the node has this value."""
@@ -52,46 +53,45 @@ class Recorder:
         self.guard(truth.node, self._values[truth.node])
         return bool(self._values[truth.node])
 
-    def pin(self, number: TracedInt) -> None:
-        self.guard(number.node, int(number))
 
-
-class TracedInt(OpenInt):
+class TracedInt(Arithmetic):
     """See the module."""
 
-    node: int
-    recorder: Recorder
+    __slots__ = ("node", "recorder", "value")
 
-    def __new__(cls, value: int, node: int, recorder: Recorder) -> TracedInt:
-        made = super().__new__(cls, value)
-        made.node, made.recorder = node, recorder
-        return made
+    def __init__(self, value: int, node: int, recorder: Recorder) -> None:
+        self.value, self.node, self.recorder = value, node, recorder
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type[int]:  # type: ignore[override]
+        return int
+
+    def pinned(self) -> int:
+        """The value, for use outside of arithmetic: the trace holds only where it is the same."""
+        self.recorder.guard(self.node, self.value)
+        return self.value
+
+    __index__ = __int__ = __trunc__ = __floor__ = __ceil__ = pinned
 
     def least(self, other: int) -> int:
+        """`min(self, other)`, without a guard."""
         return combined("min", self, other)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return int, (int(self),)
+    def apply(self, op: str, other: Any) -> Any:
+        if isinstance(other, int):
+            return combined(op, self, other)
+        return PLAIN[op](self.pinned(), other) if isinstance(other, Number) else NotImplemented
 
-    def __deepcopy__(self, memo: object) -> TracedInt:
-        return self
-
-    def __copy__(self) -> TracedInt:
-        return self
-
-    __hash__ = int.__hash__  # __eq__ below would take it away
-
-    def __bool__(self) -> bool:
-        return bool(self != 0)
-
-    def __neg__(self) -> int:
-        return combined("sub", 0, self)
-
-    def __pos__(self) -> TracedInt:
-        return self
+    def after(self, op: str, other: Any) -> Any:
+        if isinstance(other, int):
+            return combined(op, other, self)
+        return PLAIN[op](other, self.pinned()) if isinstance(other, Number) else NotImplemented
 
     def __abs__(self) -> int:
         return combined("max", self, -self)
+
+    def __pos__(self) -> TracedInt:
+        return self
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -99,20 +99,83 @@ class TracedInt(OpenInt):
     def __rdivmod__(self, other: Any) -> Any:
         return other // self, other % self
 
+    def __bool__(self) -> bool:
+        return bool(self != 0)
 
-def combined(op: str, a: int, b: int) -> int:
+    def __lt__(self, other: Any) -> Any:
+        return self._asked("lt", other, operator.lt)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._asked("lt", other, operator.gt, swapped=True)
+
+    def __le__(self, other: Any) -> Any:
+        return self._asked("le", other, operator.le)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._asked("le", other, operator.ge, swapped=True)
+
+    def __eq__(self, other: Any) -> Any:
+        return self._asked("eq", other, operator.eq)
+
+    def __ne__(self, other: Any) -> Any:
+        answer = self.__eq__(other)
+        return answer if answer is NotImplemented else not answer
+
+    def _asked(self, op: str, other: Any, plain: Callable[[Any, Any], Any], *, swapped: bool = False) -> Any:
+        if not isinstance(other, int):
+            return plain(self.pinned(), other) if isinstance(other, Number) else NotImplemented
+        answer: Any = combined(op, other, self) if swapped else combined(op, self, other)
+        return (answer.pinned() if type(answer) is TracedInt else answer) == 1
+
+    def __copy__(self) -> TracedInt:
+        return self
+
+    def __deepcopy__(self, memo: object) -> TracedInt:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, (self.pinned(),)
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        return np.asarray(self.pinned(), *args)  # a fresh array: any `copy` is fine
+
+    def __getattr__(self, name: str) -> Any:
+        getattr(int, name)  # no value is learned from what no int has
+        return getattr(self.pinned(), name)
+
+
+def _pinning(function: Callable[..., Any], *, swapped: bool = False) -> Callable[..., Any]:
+    """A method that hands the value to `function`."""
+
+    def method(self: TracedInt, *others: Any) -> Any:
+        return function(*others, self.pinned()) if swapped else function(self.pinned(), *others)
+
+    return method
+
+
+for _function in (hash, repr, format, float, round, operator.invert):
+    setattr(TracedInt, f"__{_function.__name__}__", _pinning(_function))
+for _function in (
+    operator.truediv, pow, operator.lshift, operator.rshift, operator.and_, operator.or_, operator.xor,
+):  # fmt: skip
+    _name = _function.__name__.strip("_")
+    setattr(TracedInt, f"__{_name}__", _pinning(_function))
+    setattr(TracedInt, f"__r{_name}__", _pinning(_function, swapped=True))
+
+
+def combined(op: str, a: Any, b: Any) -> int:
     """`a op b` of plain or traced integers, without a guard: `op` is a key of PLAIN."""
     recorder, x, y, plain = None, -1, -1, 0
     if type(a) is TracedInt and a.recorder.open:
-        recorder, x = a.recorder, a.node
+        recorder, x, a = a.recorder, a.node, a.value
     else:
-        plain = int(a)
+        plain = a = int(a)
     if type(b) is TracedInt and b.recorder.open and (recorder is None or recorder is b.recorder):
-        recorder, y = b.recorder, b.node
+        recorder, y, b = b.recorder, b.node, b.value
     else:
-        plain = int(b)
+        plain = b = int(b)
     if recorder is None:
-        return PLAIN[op](int(a), int(b))
+        return int(PLAIN[op](a, b))
     key = (op, x, y, plain)
     found = recorder.made.get(key)
     if found is None:
@@ -120,67 +183,12 @@ def combined(op: str, a: int, b: int) -> int:
         a_node = recorder.graph.constant(plain) if x < 0 else x
         b_node = recorder.graph.constant(plain) if y < 0 else y
         node = recorder.graph.apply(op, a_node, b_node)
-        found = recorder.made[key] = recorder.number(node, PLAIN[op](int(a), int(b)))
+        found = recorder.made[key] = recorder.number(node, PLAIN[op](a, b))
     return found
 
 
-def quantity(number: int) -> Quantity:
+def quantity(number: Any) -> Quantity:
     """A number of a template as it is in all configurations."""
     if type(number) is TracedInt and number.recorder.open:
         return number.recorder.graph.symbol(number.node)
-    return number
-
-
-def _arithmetic(op: str, name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    plain, reverse = getattr(int, f"__{name}__"), getattr(int, f"__r{name}__")
-
-    def forward(self: TracedInt, other: Any) -> Any:
-        return combined(op, self, other) if isinstance(other, int) else plain(self, other)
-
-    def backward(self: TracedInt, other: Any) -> Any:
-        return combined(op, other, self) if isinstance(other, int) else reverse(self, other)
-
-    return forward, backward
-
-
-def _comparison(name: str, op: str, swapped: bool, wanted: int) -> Callable[..., Any]:
-    plain = getattr(int, f"__{name}__")
-
-    def compare(self: TracedInt, other: Any) -> Any:
-        if not isinstance(other, int):
-            return plain(self, other)
-        answer = combined(op, other, self) if swapped else combined(op, self, other)
-        if isinstance(answer, TracedInt):
-            answer.recorder.pin(answer)
-        return int.__eq__(answer, wanted)
-
-    return compare
-
-
-def _pinning(name: str) -> Callable[..., Any]:
-    plain = getattr(int, name)
-
-    def pinned(self: TracedInt, *args: Any, **options: Any) -> Any:
-        for number in (self, *args):
-            if isinstance(number, TracedInt):
-                number.recorder.pin(number)
-        return plain(int(self), *(int(x) if isinstance(x, TracedInt) else x for x in args), **options)
-
-    return pinned
-
-
-for _name in ("add", "sub", "mul", "floordiv", "mod"):
-    _forward, _backward = _arithmetic(_name, _name)
-    setattr(TracedInt, f"__{_name}__", _forward)
-    setattr(TracedInt, f"__r{_name}__", _backward)
-for _name, _op, _swapped, _wanted in (
-    ("lt", "lt", False, 1), ("gt", "lt", True, 1), ("le", "le", False, 1), ("ge", "le", True, 1),
-    ("eq", "eq", False, 1), ("ne", "eq", False, 0),
-):  # fmt: skip
-    setattr(TracedInt, f"__{_name}__", _comparison(_name, _op, _swapped, _wanted))
-for _name in (
-    "__truediv__", "__rtruediv__", "__pow__", "__rpow__", "__lshift__", "__rlshift__", "__rshift__", "__rrshift__",
-    "__and__", "__rand__", "__or__", "__ror__", "__xor__", "__rxor__", "__invert__", "__float__", "__round__",
-    "__trunc__", "__floor__", "__ceil__", "bit_length", "to_bytes",
-):  # fmt: skip
-    setattr(TracedInt, _name, _pinning(_name))
+    return int(number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
@@ -44,16 +44,24 @@ def integers(entity: Entity) -> tuple[int, ...] | None:
 class TracedConfig(Config):
     """Gives traced values; what is no number, or belongs to a pinned knob, becomes a guard on the knob's digit."""
 
-    __slots__ = ("_numbers", "_pinned", "_recorder")
+    __slots__ = ("_config", "_numbers", "_pinned", "_recorder")
 
     def __init__(self, config: Config, numbers: Numbers, recorder: Recorder, pinned: Set[int] = frozenset()) -> None:
-        super().__init__(config.space, config.digits)
+        self.space = config.space
+        self._config = config
         self._numbers = numbers
         self._recorder = recorder
         self._pinned = pinned
 
+    @property
+    def digits(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Who asks for them, or for the index, asks for every knob."""
+        for position in range(len(self._config.digits)):
+            self._guard(position)
+        return self._config.digits
+
     def __getitem__(self, name: str) -> Any:
-        entity = super().__getitem__(name)
+        entity = self._config[name]
         position = self.space.positions[name]
         values = integers(entity)
         nodes = None if position in self._pinned else self._numbers.nodes.get(position)
@@ -67,16 +75,17 @@ class TracedConfig(Config):
         return OtherEntity(entity.key, raw)
 
     def _guard(self, position: int) -> None:
-        self._recorder.guard(self._recorder.graph.digit(position), self.digits[position])
+        self._recorder.guard(self._recorder.graph.digit(position), self._config.digits[position])
 
     def exists(self, name: str) -> bool:
         self._guard_parents(name)
-        return super().exists(name)
+        return self._config.exists(name)
 
-    def items(self) -> Iterator[tuple[str, Entity]]:
-        for name in self.space.knobs:
-            if self.exists(name):
-                yield name, self[name]
+    def __contains__(self, name: object) -> bool:
+        return name in self._config
+
+    def __str__(self) -> str:
+        return str(self._config)  # for messages, which no program depends on
 
     def _guard_parents(self, name: str) -> None:
         """Whether a knob exists is a question about its parents."""

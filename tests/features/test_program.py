@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -25,9 +27,9 @@ TASKS: list[tuple[Any, ...]] = [
 
 
 @pytest.fixture(autouse=True)
-def small_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer classes to find before the first answer."""
-    monkeypatch.setattr(program, "POOL", 12)
+    monkeypatch.setattr(program, "PRIMING", 12)
 
 
 @pytest.mark.parametrize("which", TASKS, ids=str)
@@ -82,11 +84,85 @@ def test_a_few_classes_stand_for_a_whole_space(task_of: Callable[..., Task]) -> 
     assert runs - before < 20
 
 
-def test_what_escapes_tracing_is_noticed_and_only_that_knob_pinned(task_of: Callable[..., Task]) -> None:
+def written_with(text: Callable[[int], str]) -> Task:
+    """A template that hands a number of the configuration to `text`; the other one it only calculates with."""
+
+    def template(cfg: Any, n: int) -> Any:
+        cfg.define_knob("f", [1, 2, 4])
+        cfg.define_knob("g", [1, 2, 4, 8])
+        a = te.placeholder((n,), name="A")
+        b = te.compute((n,), lambda i: a[i] * 2, name="B")
+        s = te.create_schedule(b.op)
+        outer, inner = s[b].split(s[b].op.axis[0], factor=cfg["f"].val * cfg["g"].val)
+        if len(text(cfg["f"].val)) % 2:
+            s[b].vectorize(inner)
+        if cfg["g"].val > 2:
+            s[b].parallel(outer)
+        return s, [a, b]
+
+    return Task(Template("written", template), (64,), {}, Target("llvm -mcpu=znver4 -num-cores 2"))
+
+
+def right_classes(task: Task) -> ProgramFeatures:
+    """Features of all configurations, each as of a run alone."""
+    features = ProgramFeatures(task)
+    configs = list(task.space.iterate())
+    for config, values in zip(configs, features.of(configs), strict=True):
+        np.testing.assert_array_equal(values, features.direct(config), str(config))
+    return features
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        lambda n: "-" * n,
+        lambda n: f"{2 * n}{n * n}",
+        lambda n: "".join("-" for _ in range(n)),
+        lambda n: ["", "-", "--", "---", "-"][n],
+        lambda n: {1: "-", 2: "--", 4: "-"}[n],
+        lambda n: "-" * int(np.log2(n)),
+        lambda n: "-" * int(np.prod([n, 3])),
+    ],
+)
+def test_a_number_that_leaves_arithmetic_is_pinned_where_it_does(text: Callable[[int], str]) -> None:
+    features = right_classes(written_with(text))
+    assert not features.pinned
+    assert features.num_classes == 6  # three values of f, each with a g that is above 2 or not
+
+
+def test_a_template_that_remembers_its_runs_costs_a_pinned_knob() -> None:
+    @functools.cache
+    def text(n: int) -> str:
+        return "-" * n if n > 1 else "--"
+
+    assert len(right_classes(written_with(text)).pinned) == 1
+
+
+def test_what_takes_nothing_but_an_int_gets_one() -> None:
+    features = right_classes(written_with(json.dumps))
+    assert features.pinned == {0, 1}
+    assert not features.of([features.task.space.get(0)])[0, 0]
+
+
+def test_the_index_of_a_configuration_is_a_question_about_every_knob() -> None:
+    def template(cfg: Any, n: int) -> Any:
+        cfg.define_knob("f", [1, 2, 4])
+        cfg.define_knob("g", [1, 2])
+        a = te.placeholder((n,), name="A")
+        b = te.compute((n,), lambda i: a[i] * 2, name="B")
+        s = te.create_schedule(b.op)
+        if hasattr(cfg, "config"):
+            s[b].split(s[b].op.axis[0], factor=cfg.config.index + 1)
+        return s, [a, b]
+
+    assert right_classes(Task(Template("indexed", template), (8,), {}, Target("llvm"))).num_classes == 6
+
+
+def test_templates_as_hard_as_these_need_no_pinned_knob(task_of: Callable[..., Task]) -> None:
     task = task_of("stubborn", 12, 20, 16)
     features = ProgramFeatures(task)
     features(task.space.sample(60, np.random.default_rng(0)))
-    assert {list(task.space.knobs)[knob] for knob in features.pinned} == {"levels", "w"}
+    assert not features.pinned
 
 
 def test_what_the_template_refuses_is_flagged(task_of: Callable[..., Task]) -> None:
@@ -105,7 +181,7 @@ def test_what_the_template_refuses_is_flagged(task_of: Callable[..., Task]) -> N
 def test_more_classes_than_are_kept_are_found_again(
     task_of: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {"MAX_CLASSES": 8, "CHUNK": 4, "POOL": 2, "CHECKED": 2}.items():
+    for name, value in {"MAX_CLASSES": 8, "CHUNK": 4, "PRIMING": 2}.items():
         monkeypatch.setattr(program, name, value)
     task = task_of("by_primitives", 12, 20, 16)
     features = ProgramFeatures(task)

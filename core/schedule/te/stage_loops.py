@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pegbox.compute.tensor import IterVar, Range
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
-from pegbox.expr.open_int import least
 from pegbox.schedule.te.stage_base import FuseRelation, SplitRelation, StageBase, te_method
 
 
@@ -140,3 +139,13 @@ class LoopMethods(StageBase):
 def _positive(value: object) -> int | None:
     number = integer(value)
     return number if number is not None and number > 0 else None
+
+
+def least(a: int, b: int) -> int:
+    """`min(a, b)`. A number of a traced run (`pegbox.features`) knows it without asking which one it is."""
+    for one, other in ((a, b), (b, a)):
+        known = getattr(one, "least", None)
+        if known is not None:
+            smaller: int = known(other)
+            return smaller
+    return min(a, b)
