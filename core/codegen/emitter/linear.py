@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from pegbox.expr.dtypes import wrap
-from pegbox.expr.nodes import Binary, Const, Expr, Var
+from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load, Var
+from pegbox.loops.nodes import Store
 
 VarTerms: TypeAlias = tuple[tuple[Var, int], ...]
 
@@ -32,12 +33,15 @@ class Atom:
 
 
 class Linear:
-    __slots__ = ("atoms", "const", "terms")
+    """is_index: it is made of loop variables and constants only."""
+
+    __slots__ = ("atoms", "const", "is_index", "terms")
 
     def __init__(self, const: int, terms: VarTerms, atoms: tuple[tuple[Atom, int], ...]) -> None:
         self.const = const
         self.terms = terms
         self.atoms = atoms
+        self.is_index = all(atom.inner is not None and atom.inner.is_index for atom, _ in atoms)
 
 
 Depth: TypeAlias = Callable[[Var], int]
@@ -56,6 +60,19 @@ def linear(exprs: Sequence[Expr], scales: Sequence[int], depth: Depth) -> Linear
     terms = [(var, int64(coef)) for var, coef in coefficients.items() if int64(coef)]
     terms.sort(key=lambda term: depth(term[0]))
     return Linear(int64(const), tuple(terms), tuple((atom, int64(coef)) for atom, coef in atoms))
+
+
+def address_form(access: Load | Store, depth: Depth) -> Linear:
+    """Where an access goes, in elements from the start of its buffer."""
+    return linear(access.indices, strides(access.buffer), depth)
+
+
+def strides(buffer: Buffer) -> list[int]:
+    """Elements between neighbours along each dimension (row-major)."""
+    result = [1] * len(buffer.shape)
+    for axis in range(len(buffer.shape) - 2, -1, -1):
+        result[axis] = result[axis + 1] * buffer.shape[axis + 1]
+    return result
 
 
 def int64(value: int) -> int:
@@ -143,18 +160,3 @@ def _collect(expr: Expr, scale: int, into: dict[Var, int], atoms: list[tuple[Ato
         case _:
             atoms.append((Atom("value", None, 0, expr), scale))
             return 0
-
-
-def is_index(expr: Expr) -> bool:
-    """Is it made of loop variables and constants only, so that its linear form says all of it?"""
-    match expr:
-        case Const() | Var():
-            return expr.dtype == "int64"
-        case Binary("add" | "sub", a, b):
-            return is_index(a) and is_index(b)
-        case Binary("mul", a, b):
-            return (is_index(a) and isinstance(b, Const)) or (is_index(b) and isinstance(a, Const))
-        case Binary("floordiv" | "floormod", a, Const(value)):
-            return value > 0 and is_index(a)
-        case _:
-            return False
