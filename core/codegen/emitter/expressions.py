@@ -7,11 +7,11 @@ from operator import add
 from typing import Any
 
 from pegbox.codegen.emitter import calls, index, memory, numeric
+from pegbox.codegen.emitter.form import Atom, Form, strides
 from pegbox.codegen.emitter.frame import Frame, Value, unbound_error
 from pegbox.codegen.emitter.index import Index
 from pegbox.codegen.emitter.intrinsics import call
 from pegbox.codegen.emitter.lanes import Chunk, Offsets
-from pegbox.codegen.emitter.linear import Atom, Linear, strides
 from pegbox.codegen.emitter.lltypes import constant, register
 from pegbox.codegen.emitter.text import Lines
 from pegbox.errors import CompileError
@@ -52,7 +52,7 @@ def address(frame: Frame, node: Load | Store, chunk: Chunk) -> Index:
     return _resolve(frame, frame.addresses(node), chunk)
 
 
-def _resolve(frame: Frame, form: Linear, chunk: Chunk) -> Index:
+def _resolve(frame: Frame, form: Form, chunk: Chunk) -> Index:
     """A linear form put into the loops around: what its variables stand for here, and the values of its atoms."""
     const = form.const
     env = frame.env
@@ -81,24 +81,23 @@ def _resolve(frame: Frame, form: Linear, chunk: Chunk) -> Index:
 
 
 def _atom(frame: Frame, atom: Atom, chunk: Chunk) -> Index:
-    if atom.kind == "value":
+    if atom.inner is None:
         value = evaluate(frame, atom.expr, chunk)
         if value.lanes:
             return Index(0, (), None, value.text)
         if value.text[0] != "%":
             return Index(int(value.text), (), None, None)
         return Index(0, ((value.text, 1),), None, None)
-    assert atom.inner is not None
     inner = _resolve(frame, atom.inner, chunk)
     if inner.vector is not None or not all(name in frame.registers.home for name, _ in inner.terms):
         quotient, remainder = index.divide(frame, inner, atom.divisor, chunk)
-        return quotient if atom.kind == "div" else remainder
+        return quotient if atom.op == "floordiv" else remainder
     # What outer loops decide is the same wherever they are around: an unrolled body asks for it again and again.
     key = (inner, atom.divisor)
     known = frame.divisions.get(key)
     if known is None:
         known = frame.divisions[key] = index.divide(frame, inner, atom.divisor, chunk)
-    return known[0] if atom.kind == "div" else known[1]
+    return known[0] if atom.op == "floordiv" else known[1]
 
 
 def _binary(frame: Frame, expr: Binary, chunk: Chunk) -> Value:

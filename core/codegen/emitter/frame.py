@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from pegbox.codegen.emitter.linear import Linear, address_form, linear
+from pegbox.codegen.emitter.form import Form, address_form, expression_form
 from pegbox.codegen.emitter.text import FunctionText, Level
 from pegbox.codegen.emitter.value_cache import ValueCache
 from pegbox.errors import CompileError
@@ -85,11 +85,11 @@ class NodeForms(Generic[Node]):
 
     __slots__ = ("_entries", "_make")
 
-    def __init__(self, make: Callable[[Node], Linear]) -> None:
+    def __init__(self, make: Callable[[Node], Form]) -> None:
         self._make = make
-        self._entries: dict[int, tuple[Node, Linear]] = {}
+        self._entries: dict[int, tuple[Node, Form]] = {}
 
-    def __call__(self, node: Node) -> Linear:
+    def __call__(self, node: Node) -> Form:
         try:
             return self._entries[id(node)][1]
         except KeyError:
@@ -115,7 +115,7 @@ class Frame:
         self.scope = Scope({})
         self.env: dict[Var, int | str] = {}
         self.buffers: dict[Buffer, Pointer] = {}
-        self.forms = NodeForms[Expr](lambda expr: linear((expr,), (1,), self.depth_of))
+        self.forms = NodeForms[Expr](lambda expr: expression_form(expr, self.depth_of))
         self.addresses = NodeForms[Load | Store](lambda node: address_form(node, self.depth_of))
         self.divisions: dict[Any, tuple[Any, Any]] = {}
         self.pointers: dict[Any, str] = {}

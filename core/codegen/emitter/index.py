@@ -8,10 +8,12 @@ from typing import NamedTuple, TypeAlias
 
 from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.lanes import Chunk, Offsets, pattern
-from pegbox.codegen.emitter.linear import int64
 from pegbox.codegen.emitter.lltypes import int_vector, register
 from pegbox.codegen.emitter.text import Level
+from pegbox.expr import affine
+from pegbox.expr.affine import int64
 from pegbox.expr.dtypes import wrap
+from pegbox.expr.simplify import decide
 
 Terms: TypeAlias = tuple[tuple[str, int], ...]  # (i64 register, coefficient), outer loops first
 
@@ -63,30 +65,33 @@ def _plus_vector(frame: Frame, total: str | None, part: str, scale: int, chunk: 
 def divide(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[Index, Index]:
     """Floor quotient and remainder by a positive constant, with as little arithmetic as the ranges allow.
 
-    With g a divisor of `divisor`, split index = big + small where g divides big and 0 <= small < g; then
-    index // divisor = (big / g) // (divisor / g) and index % divisor = g * ((big / g) % (divisor / g)) + small.
-    The part of `big` that the whole divisor divides leaves the division at once. All of this is true of the sum
-    itself, so that it must not wrap around.
+    What leaves the division at once is decided as for expressions (`pegbox.expr.affine.divide`). Two things differ.
+    Here the ranges are those of registers and lanes; a sum of unknown range, which may wrap around, is divided as it
+    stands. And with g a divisor of `divisor`, the rest is split into big + small where g divides big and
+    0 <= small < g, whatever small is made of: rest // divisor = (big / g) // (divisor / g) and
+    rest % divisor = g * ((big / g) % (divisor / g)) + small. Expressions do so with a constant small only, so that
+    equal quotients keep one form whatever the ranges are.
     """
     if value_range(frame, index) is None:
         return _division(frame, index, divisor, chunk)
-    whole = tuple((name, coef // divisor) for name, coef in index.terms if coef % divisor == 0)
-    rest = tuple((name, coef) for name, coef in index.terms if coef % divisor)
-    quotient = Index(index.const // divisor, whole, None, None)
-    residue = Index(index.const % divisor, rest, index.offsets, index.vector)
-    bounds = value_range(frame, residue)
-    if bounds is None:  # without those multiples of the divisor it wraps around
+
+    def bounds_of(terms: dict[str, int], const: int) -> tuple[int, int] | None:
+        return _sum_range(frame, Index(const, tuple(terms.items()), index.offsets, index.vector))
+
+    parts = affine.divide(index.terms, index.const, divisor, bounds_of)
+    quotient = Index(parts.quotient_const, tuple(parts.quotient.items()), None, None)
+    residue = Index(parts.rest_const, tuple(parts.rest.items()), index.offsets, index.vector)
+    if parts.is_whole:
+        return quotient, residue
+    if value_range(frame, residue) is None:  # without those multiples of the divisor it wraps around
         return _division(frame, index, divisor, chunk)
-    if bounds[0] // divisor == bounds[1] // divisor:
-        known = bounds[0] // divisor
-        return quotient._replace(const=quotient.const + known), residue._replace(const=residue.const - known * divisor)
-    if not rest and residue.vector is None and residue.offsets is not None:
+    if not residue.terms and residue.vector is None and residue.offsets is not None:
         offsets = tuple(residue.const + offset for offset in residue.offsets)
         return (
             quotient._replace(offsets=tuple(offset // divisor for offset in offsets)),
             Index(0, (), tuple(offset % divisor for offset in offsets), None),
         )
-    for g in sorted({gcd(divisor, coef) for _, coef in rest} - {1}, reverse=True):
+    for g in sorted({gcd(divisor, coef) for _, coef in residue.terms} - {1}, reverse=True):
         split = _split(frame, residue, g)
         if split is not None:
             big, small = split
@@ -158,7 +163,7 @@ def _materialized(frame: Frame, index: Index, chunk: Chunk) -> tuple[str, str, L
 
 def scalar(frame: Frame, index: Index) -> tuple[str, Level | None]:
     """const + terms as an i64 register or literal, and the level where it is known."""
-    text, level = termadd_up(frame, index.terms)
+    text, level = term_sum(frame, index.terms)
     const = int64(index.const)
     if not index.terms:
         return str(const), frame.text.entry
@@ -167,7 +172,7 @@ def scalar(frame: Frame, index: Index) -> tuple[str, Level | None]:
     return text, level
 
 
-def termadd_up(frame: Frame, terms: Terms) -> tuple[str, Level | None]:
+def term_sum(frame: Frame, terms: Terms) -> tuple[str, Level | None]:
     """The sum of the terms; partial sums of outer loops are made at those loops."""
     total = "0"
     level: Level | None = frame.text.entry
@@ -262,14 +267,14 @@ def compare(frame: Frame, op: str, a: Index, b: Index, chunk: Chunk) -> Value | 
     else:
         index = a._replace(const=a.const - b.const)
     bounds = value_range(frame, index)
-    known = None if bounds is None else _decide(op, bounds)
+    known = None if bounds is None else decide(op, bounds)
     if known is not None:
         return Value("true" if known else "false", "bool", 0)
     predicate = _PREDICATES[op]
     spread = pattern(index.offsets) if index.offsets is not None else None
     const = index.const + (spread.base if spread else 0)
     if spread is None or spread.offsets is None:
-        text, level = termadd_up(frame, index.terms)
+        text, level = term_sum(frame, index.terms)
         return Value(frame.at(level, f"icmp {predicate} i64 {text}, {-const}"), "bool", 0)
     return Value(_compare_lanes(frame, predicate, const, index.terms, spread.offsets, spread.span), "bool", chunk.width)
 
@@ -289,7 +294,7 @@ def _compare_lanes(frame: Frame, predicate: str, const: int, terms: Terms, offse
     if not terms:
         limit = splat(frame, frame.text.entry, "i32", str(max(-1, min(span + 1, -const))), count)
         return frame.at(frame.text.entry, f"icmp {predicate} {ty} {int_vector(offsets, 32)}, {limit}")
-    text, level = termadd_up(frame, terms)
+    text, level = term_sum(frame, terms)
     frame.module.declare("declare i64 @llvm.smin.i64(i64, i64)")
     frame.module.declare("declare i64 @llvm.smax.i64(i64, i64)")
     negated = frame.at(level, f"sub i64 {-const}, {text}")
@@ -298,22 +303,3 @@ def _compare_lanes(frame: Frame, predicate: str, const: int, terms: Terms, offse
     narrow = frame.at(level, f"trunc i64 {lower} to i32")
     limit = splat(frame, level, "i32", narrow, count)
     return frame.at(level, f"icmp {predicate} {ty} {int_vector(offsets, 32)}, {limit}")
-
-
-def _decide(op: str, bounds: tuple[int, int]) -> bool | None:
-    low, high = bounds
-    match op:
-        case "lt":
-            return True if high < 0 else False if low >= 0 else None
-        case "le":
-            return True if high <= 0 else False if low > 0 else None
-        case "gt":
-            return True if low > 0 else False if high <= 0 else None
-        case "ge":
-            return True if low >= 0 else False if high < 0 else None
-        case "eq":
-            return True if low == high == 0 else False if low > 0 or high < 0 else None
-        case "ne":
-            return False if low == high == 0 else True if low > 0 or high < 0 else None
-        case _:
-            raise TypeError(f"unknown comparison {op!r}")
