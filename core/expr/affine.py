@@ -9,19 +9,26 @@ Equal index expressions have equal linear forms, which is what makes subtracting
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from pegbox.expr import build
 from pegbox.expr.dtypes import INDEX, wrap
 from pegbox.expr.nodes import Binary, Const, Expr
 
+Term = TypeVar("Term")
 _LIMIT = 2**63
 
 
 def fits_int64(value: int) -> bool:
     """Is it a value of int64?"""
     return -_LIMIT <= value < _LIMIT
+
+
+def int64(value: int) -> int:
+    """The int64 that a number is modulo 2^64; most are that already, and stay the objects that they are."""
+    return value if fits_int64(value) else wrap(value, INDEX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +67,21 @@ class Linear:
         """The same sum modulo 2^64, of numbers that int64 has: its bounds may be known where others are not."""
         if fits_int64(self.const) and all(map(fits_int64, self.terms.values())):
             return self
-        terms = {term: _literal(coefficient) for term, coefficient in self.terms.items()}
-        return Linear({term: coefficient for term, coefficient in terms.items() if coefficient}, _literal(self.const))
+        terms = {term: int64(coefficient) for term, coefficient in self.terms.items()}
+        return Linear({term: coefficient for term, coefficient in terms.items() if coefficient}, int64(self.const))
 
     def to_expr(self) -> Expr:
         """Terms in the order in which they came, the constant last; an int64 expression of the same value."""
         result: Expr | None = None
         for term, coefficient in self.terms.items():
-            factor = _literal(coefficient)
+            factor = int64(coefficient)
             if result is None:
                 result = build.mul(term, build.index(factor))
             elif _has_opposite(factor):
                 result = build.sub(result, build.mul(term, build.index(-factor)))
             else:
                 result = build.add(result, build.mul(term, build.index(factor)))
-        const = _literal(self.const)
+        const = int64(self.const)
         if result is None:
             return build.index(const)
         if _has_opposite(const):
@@ -99,11 +106,6 @@ def _meaning(term: Expr) -> Hashable:
     forms = [linear(operand) for operand in (term.a, term.b)]
     sums = [frozenset((meaning, c) for meaning, (_, c) in _merged(form).items()) for form in forms]
     return term.op, *zip(sums, (form.const for form in forms), strict=True)
-
-
-def _literal(value: int) -> int:
-    """The int64 that a number is modulo 2^64; most are that already, and stay the objects that they are."""
-    return value if fits_int64(value) else wrap(value, INDEX)
 
 
 def _has_opposite(value: int) -> bool:
@@ -148,6 +150,50 @@ def add_term(terms: dict[Expr, int], term: Expr, coefficient: int) -> None:
         terms[term] = total
     else:
         terms.pop(term, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Division(Generic[Term]):
+    """`sum == divisor * quotient + rest`, where only the rest may be left to divide.
+
+    is_whole: the rest lies in [0, divisor), so that the quotient is `sum // divisor` and the rest `sum % divisor`.
+    """
+
+    quotient: dict[Term, int]
+    quotient_const: int
+    rest: dict[Term, int]
+    rest_const: int
+    is_whole: bool
+
+
+def divide(
+    terms: Iterable[tuple[Term, int]],
+    const: int,
+    divisor: int,
+    bounds: Callable[[dict[Term, int], int], tuple[int, int] | None],
+) -> Division[Term]:
+    """Take apart the division of a sum by a positive number: what is a multiple of it, and the rest.
+
+    This is true of whole numbers. Who uses it for int64 has to show that neither the sum nor the rest wraps around.
+
+    Args:
+        terms: whatever the sum is made of, each with its coefficient.
+        bounds: between what a sum of such terms and a constant lies, as a whole number; None if unknown.
+    """
+    quotient: dict[Term, int] = {}
+    rest: dict[Term, int] = {}
+    for term, coefficient in terms:
+        if coefficient % divisor == 0:
+            quotient[term] = coefficient // divisor
+        else:
+            rest[term] = coefficient
+    if between := bounds(rest, const):
+        period = between[0] // divisor
+        if between[1] // divisor == period:
+            return Division(quotient, period, rest, const - period * divisor, True)
+    # Only constants beyond one period move out, so that equal remainders look equal.
+    period = const // divisor
+    return Division(quotient, period, rest, const - period * divisor, False)
 
 
 def difference(a: Expr, b: Expr) -> Linear:

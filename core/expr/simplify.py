@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from pegbox.expr import build
-from pegbox.expr.affine import Linear, add_term, fits_int64, linear
-from pegbox.expr.bounds import Ranges, fits, linear_bounds
+from pegbox.expr.affine import Linear, add_term, divide, fits_int64, linear
+from pegbox.expr.bounds import Interval, Ranges, fits, linear_bounds
 from pegbox.expr.dtypes import INDEX
 from pegbox.expr.nodes import Binary, Compare, Const, Expr, Load, Var
 from pegbox.expr.visit import rewrite
@@ -49,13 +49,13 @@ def _linear(expr: Expr, ranges: Ranges) -> Linear:
     """Linear form of an int64 expression with simplified terms."""
     terms: dict[Expr, int] = {}
     const = _collect(expr, 1, terms, ranges)
-    if len(terms) > 1 and any(isinstance(t, Binary) and t.op == "floormod" for t in terms):
-        return _rejoined(Linear(terms, const).literal(), ranges)
-    return Linear(terms, const).literal()
+    return rejoined(Linear(terms, const).literal(), ranges)
 
 
-def _rejoined(form: Linear, ranges: Ranges) -> Linear:
+def rejoined(form: Linear, ranges: Ranges) -> Linear:
     """(x // d) * d·k + (x % d) * k = x * k."""
+    if len(form.terms) < 2:
+        return form
     for rest, scale in form.terms.items():
         if not (isinstance(rest, Binary) and rest.op == "floormod" and isinstance(rest.b, Const)):
             continue
@@ -64,7 +64,7 @@ def _rejoined(form: Linear, ranges: Ranges) -> Linear:
         if whole.terms and all(form.coefficient(t) == c * divisor * scale for t, c in whole.terms.items()):
             without = Linear({t: c for t, c in form.terms.items() if t is not rest}, form.const)
             joined = without.add(whole.times(divisor * scale), -1).add(_linear(rest.a, ranges).times(scale))
-            return _rejoined(joined, ranges)
+            return rejoined(joined, ranges)
     return form
 
 
@@ -114,21 +114,14 @@ def _divide(op: str, a: Linear, b: Expr, ranges: Ranges) -> Linear:
     if not isinstance(b, Const) or int(b.value) <= 0 or not fits(a, ranges):
         return _undivided(op, a, b)
     c = b.whole
-    quotient = Linear({t: k // c for t, k in a.terms.items() if k % c == 0}, 0)
-    rest = Linear({t: k for t, k in a.terms.items() if k % c != 0}, a.const)
-    if inner := linear_bounds(rest, ranges):
-        shift = inner[0] // c
-        if inner[1] // c == shift:
-            # The rest stays within one multiple of c.
-            quotient = Linear(quotient.terms, shift)
-            return quotient if op == "floordiv" else Linear(rest.terms, rest.const - shift * c)
-    # Only constants beyond one period move out, so that equal remainders look equal.
-    shift = rest.const // c
-    rest = Linear(rest.terms, rest.const - shift * c)
+    parts = divide(a.terms.items(), a.const, c, lambda terms, const: linear_bounds(Linear(terms, const), ranges))
+    quotient, rest = Linear(parts.quotient, parts.quotient_const), Linear(parts.rest, parts.rest_const)
+    if parts.is_whole:
+        return quotient if op == "floordiv" else rest
     if not fits(rest, ranges):
         return _undivided(op, a, b)
     rest_value = _nested(op, rest, c, ranges) or _reduced(op, rest, c)
-    return rest_value if op == "floormod" else Linear(quotient.terms, shift).add(rest_value)
+    return rest_value if op == "floormod" else quotient.add(rest_value)
 
 
 def _undivided(op: str, a: Linear, b: Expr) -> Linear:
@@ -177,7 +170,8 @@ def _compare(expr: Compare, ranges: Ranges) -> Expr:
     a, b = _linear(expr.a, ranges), _linear(expr.b, ranges)
     if fits(a, ranges) and fits(b, ranges):
         gap = a.add(b, -1)
-        decided = _decide(expr.op, gap, ranges)
+        between = linear_bounds(gap, ranges)
+        decided = decide(expr.op, between) if between is not None else None
         if decided is not None:
             return build.TRUE if decided else build.FALSE
         left = Linear(gap.terms, 0)
@@ -187,11 +181,8 @@ def _compare(expr: Compare, ranges: Ranges) -> Expr:
     return build.compare(expr.op, a.to_expr(), b.to_expr())
 
 
-def _decide(op: str, gap: Linear, ranges: Ranges) -> bool | None:
-    """Truth of `gap op 0`, or None."""
-    between = linear_bounds(gap, ranges)
-    if between is None:
-        return None
+def decide(op: str, between: Interval) -> bool | None:
+    """Truth of `x op 0` for every x of an interval; None where it is not the same for all."""
     lo, hi = between
     match op:
         case "lt" | "ge":

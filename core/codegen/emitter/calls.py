@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pegbox.codegen.emitter import narrow_floats, numeric
 from pegbox.codegen.emitter.frame import Frame, Value
-from pegbox.codegen.emitter.lanes import Chunk
 from pegbox.codegen.emitter.lltypes import computing, register
 from pegbox.codegen.targets import features
 from pegbox.errors import CompileError
@@ -14,14 +13,13 @@ from pegbox.expr.nodes import Call
 from pegbox.expr.visit import walk
 
 
-def call(frame: Frame, expr: Call, chunk: Chunk) -> Value:
+def call(frame: Frame, expr: Call, args: list[Value]) -> Value:
     """The value of a call; of a prefetch, nothing that could be used.
 
     Raises:
         TargetError: the target lacks the instruction.
         CompileError: one C function is called with different arguments.
     """
-    args = [frame.evaluate(frame, arg, chunk) for arg in expr.args]
     if expr.name == PREFETCH:
         return _prefetch(frame, args)
     if expr.name.startswith(EXTERN):
@@ -32,7 +30,7 @@ def call(frame: Frame, expr: Call, chunk: Chunk) -> Value:
 def _prefetch(frame: Frame, args: list[Value]) -> Value:
     """Into the closest cache, for reading."""
     frame.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-    frame.effect(f"call void @llvm.prefetch.p0(ptr {args[0].text}, i32 0, i32 3, i32 1)")
+    frame.text.effect(f"call void @llvm.prefetch.p0(ptr {args[0].text}, i32 0, i32 3, i32 1)")
     return Value("0", "int32", 0)
 
 
@@ -42,9 +40,9 @@ def _extern(frame: Frame, expr: Call, args: list[Value]) -> Value:
     typed = [_argument(frame, name, arg) for arg in args]
     result = _plain(name, expr.dtype)
     frame.module.extern(name, f"declare {result} @{name}({', '.join(ty for ty, _ in typed)})")
-    found = frame.fresh("x")
-    frame.effect(f"{found} = call {result} @{name}({', '.join(f'{ty} {text}' for ty, text in typed)})")
-    frame.available.clear()
+    found = frame.text.fresh("x")
+    frame.text.effect(f"{found} = call {result} @{name}({', '.join(f'{ty} {text}' for ty, text in typed)})")
+    frame.scope.memory.clear()
     return Value(found, expr.dtype, 0)
 
 
@@ -72,9 +70,9 @@ def _llvm(frame: Frame, expr: Call, args: list[Value]) -> Value:
     frame.module.declare(f"declare {result} @{expr.name}({', '.join(ty for ty, _ in typed)})")
     text = f"call {result} @{expr.name}({', '.join(f'{ty} {operand}' for ty, operand in typed)})"
     if any(isinstance(node, Address) for node in walk(expr)):
-        found = frame.fresh("x")
-        frame.effect(f"{found} = {text}")
-        frame.available.clear()
+        found = frame.text.fresh("x")
+        frame.text.effect(f"{found} = {text}")
+        frame.scope.memory.clear()
     else:
         found = frame.op(text)
     return Value(narrow_floats.as_register(frame, found, dtype, lanes), dtype, lanes)

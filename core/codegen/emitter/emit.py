@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pegbox.codegen.emitter import accumulators, entry, placement, privatization, strip_mining, unroll
-from pegbox.codegen.emitter.expressions import evaluate
-from pegbox.codegen.emitter.frame import Frame, identifier
+from pegbox.codegen.emitter.frame import Frame
 from pegbox.codegen.emitter.module import ModuleText
 from pegbox.codegen.emitter.parallel import ParallelLoops, bind_pointer
 from pegbox.codegen.emitter.placement import WORKSPACE
 from pegbox.codegen.emitter.statements import Plan, Writer
+from pegbox.codegen.emitter.text import identifier
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError
@@ -25,9 +25,8 @@ def emit(func: Function, target: Target) -> Program:
     """
     name = identifier(func.name)
     _check(func)
-    func = func.with_body(
-        accumulators.expand(strip_mining.strip_mine(privatization.privatize(func.body), target.vector_bits))
-    )
+    blocked = strip_mining.strip_mine(privatization.privatize(func.body), target.vector_bits)
+    func = func.with_body(accumulators.expand(blocked))
     threads = target.num_cores if _is_parallel(func.body) else 1
     places = placement.plan(func.body, target, threads=threads)
     module = ModuleText(name, target)
@@ -47,13 +46,13 @@ def emit(func: Function, target: Target) -> Program:
 
 def _body(func: Function, module: ModuleText, plan: Plan, symbol: str, separate: bool) -> str:
     """The function that does the work. With a workspace every buffer in it is a noalias parameter of its own."""
-    frame = Frame(module, evaluate, in_parallel=False)
+    frame = Frame(module, in_parallel=False)
     params = [bind_pointer(frame, buffer) for buffer in func.params]
     params += [bind_pointer(frame, buffer, aligned=True) for buffer in plan.placement.shared]
     params.append(f"ptr {WORKSPACE}")
     Writer(frame, plan).write(func.body)
     linkage = "internal " if separate else ""
-    return frame.text(f"define {linkage}void {symbol}({', '.join(params)}) noinline #0")
+    return frame.text.function(f"define {linkage}void {symbol}({', '.join(params)}) noinline #0")
 
 
 def _is_parallel(body: Stmt) -> bool:

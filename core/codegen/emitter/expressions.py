@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import add
 from typing import Any
 
 from pegbox.codegen.emitter import calls, index, memory, numeric
-from pegbox.codegen.emitter.frame import Frame, Lines, Value
+from pegbox.codegen.emitter.form import Atom, Form, strides
+from pegbox.codegen.emitter.frame import Frame, Value, unbound_error
+from pegbox.codegen.emitter.index import Index
 from pegbox.codegen.emitter.intrinsics import call
-from pegbox.codegen.emitter.lanes import Chunk
-from pegbox.codegen.emitter.linear import is_index
+from pegbox.codegen.emitter.lanes import Chunk, Offsets
 from pegbox.codegen.emitter.lltypes import constant, register
+from pegbox.codegen.emitter.text import Lines
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
 from pegbox.expr.low_level import Address, Broadcast, Reinterpret, Stride, VectorLoad, is_machine_call
 from pegbox.expr.nodes import Binary, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 from pegbox.expr.visit import loads
+from pegbox.loops.nodes import Store
 
 
 def evaluate(frame: Frame, expr: Expr, chunk: Chunk) -> Value:
@@ -32,29 +36,79 @@ def _const(frame: Frame, expr: Const, chunk: Chunk) -> Value:
 
 def _index(frame: Frame, expr: Expr, chunk: Chunk) -> Value:
     """An expression of loop variables used as a value."""
-    where = index.index_of(frame, expr, chunk)
+    where = _index_of(frame, expr, chunk)
     if where.offsets is None and where.vector is None:
         return Value(index.scalar(frame, where)[0], "int64", 0)
     return Value(index.vector(frame, where, chunk.width)[0], "int64", chunk.width)
 
 
-def _is_index(frame: Frame, expr: Expr) -> bool:
-    """`is_index`, asked once per node."""
-    known = frame.are_indices.get(id(expr))
+def _index_of(frame: Frame, expr: Expr, chunk: Chunk) -> Index:
+    """An index expression, put into the loops around."""
+    return _resolve(frame, frame.forms(expr), chunk)
+
+
+def address(frame: Frame, node: Load | Store, chunk: Chunk) -> Index:
+    """Where an access goes, in elements from the start of its buffer."""
+    return _resolve(frame, frame.addresses(node), chunk)
+
+
+def _resolve(frame: Frame, form: Form, chunk: Chunk) -> Index:
+    """A linear form put into the loops around: what its variables stand for here, and the values of its atoms."""
+    const = form.const
+    env = frame.env
+    terms: list[tuple[str, int]] = []
+    offsets: Offsets | None = None
+    lanes = chunk.lanes
+    for var, coef in form.terms:
+        bound = env.get(var)
+        if bound.__class__ is int:
+            const += coef * bound
+        elif bound is not None:
+            terms.append((bound, coef))  # type: ignore[arg-type]
+        else:
+            part = lanes.scaled(var, coef) if lanes is not None else None
+            if part is None:
+                raise unbound_error(var)
+            if len(part) == 1:
+                const += part[0]  # a vector of one lane is a scalar
+            else:
+                offsets = part if offsets is None else tuple(map(add, offsets, part))
+    result = Index(const, tuple(terms), offsets, None)
+    if not form.atoms:
+        return result
+    parts = [(result, 1), *((_atom(frame, atom, chunk), coef) for atom, coef in form.atoms)]
+    return index.add_up(frame, parts, chunk)
+
+
+def _atom(frame: Frame, atom: Atom, chunk: Chunk) -> Index:
+    if atom.inner is None:
+        value = evaluate(frame, atom.expr, chunk)
+        if value.lanes:
+            return Index(0, (), None, value.text)
+        if value.text[0] != "%":
+            return Index(int(value.text), (), None, None)
+        return Index(0, ((value.text, 1),), None, None)
+    inner = _resolve(frame, atom.inner, chunk)
+    if inner.vector is not None or not all(name in frame.registers.home for name, _ in inner.terms):
+        quotient, remainder = index.divide(frame, inner, atom.divisor, chunk)
+        return quotient if atom.op == "floordiv" else remainder
+    # What outer loops decide is the same wherever they are around: an unrolled body asks for it again and again.
+    key = (inner, atom.divisor)
+    known = frame.divisions.get(key)
     if known is None:
-        known = frame.are_indices[id(expr)] = (expr, is_index(expr))
-    return known[1]
+        known = frame.divisions[key] = index.divide(frame, inner, atom.divisor, chunk)
+    return known[0] if atom.op == "floordiv" else known[1]
 
 
 def _binary(frame: Frame, expr: Binary, chunk: Chunk) -> Value:
-    if expr.dtype == "int64" and _is_index(frame, expr):
+    if expr.dtype == "int64" and frame.forms(expr).is_index:
         return _index(frame, expr, chunk)
     return numeric.binary(frame, expr.op, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
 
 
 def _compare(frame: Frame, expr: Compare, chunk: Chunk) -> Value:
-    if expr.a.dtype == "int64" and _is_index(frame, expr.a) and _is_index(frame, expr.b):
-        a, b = (index.index_of(frame, side, chunk) for side in (expr.a, expr.b))
+    if expr.a.dtype == "int64" and frame.forms(expr.a).is_index and frame.forms(expr.b).is_index:
+        a, b = (_index_of(frame, side, chunk) for side in (expr.a, expr.b))
         found = index.compare(frame, expr.op, a, b, chunk)
         if found is not None:
             return found
@@ -123,26 +177,26 @@ def _branch(
     b: Callable[[Chunk], Value],
 ) -> Value:
     """Two blocks and a phi. Each side ends in a list that stays open: the phi's lanes are known only after both."""
-    join = frame.label("select.end")
-    labels = frame.label("select.yes"), frame.label("select.no")
+    join = frame.text.label("select.end")
+    labels = frame.text.label("select.yes"), frame.text.label("select.no")
     arrivals: list[tuple[Value, str, Lines]] = []
 
     def write(label: str, side: Callable[[Chunk], Value]) -> None:
-        frame.start_block(label)
+        frame.text.start_block(label)
         value = side(chunk)
         tail: Lines = []
-        frame.out.append(tail)
-        frame.effect(f"br label %{join}")
-        arrivals.append((value, frame.block, tail))
+        frame.text.lines.append(tail)
+        frame.text.effect(f"br label %{join}")
+        arrivals.append((value, frame.text.block, tail))
 
-    frame.effect(f"br i1 {cond}, label %{labels[0]}, label %{labels[1]}")
-    frame.scope(lambda: write(labels[0], a), keep_memory=True)
-    frame.scope(lambda: write(labels[1], b), keep_memory=True)
+    frame.text.effect(f"br i1 {cond}, label %{labels[0]}, label %{labels[1]}")
+    frame.nested(lambda: write(labels[0], a), keep_memory=True)
+    frame.nested(lambda: write(labels[1], b), keep_memory=True)
     lanes = max(value.lanes for value, _, _ in arrivals)
     incoming = [f"[ {_widened(frame, value, lanes, tail)}, %{block} ]" for value, block, tail in arrivals]
-    frame.start_block(join)
-    result = frame.fresh()
-    frame.effect(f"{result} = phi {register(dtype, lanes)} {', '.join(incoming)}")
+    frame.text.start_block(join)
+    result = frame.text.fresh()
+    frame.text.effect(f"{result} = phi {register(dtype, lanes)} {', '.join(incoming)}")
     return Value(result, dtype, lanes)
 
 
@@ -153,9 +207,9 @@ def _widened(frame: Frame, value: Value, lanes: int, tail: Lines) -> str:
     def widen() -> None:
         texts.append(memory.broadcast(frame, value, lanes))
 
-    outer, frame.out = frame.out, tail
-    frame.scope(widen, keep_memory=True)
-    frame.out = outer
+    outer, frame.text.lines = frame.text.lines, tail
+    frame.nested(widen, keep_memory=True)
+    frame.text.lines = outer
     return texts[0]
 
 
@@ -164,7 +218,7 @@ def _both(frame: Frame, mask: str | None, cond: str, lanes: int) -> str:
 
 
 def _cast(frame: Frame, expr: Cast, chunk: Chunk) -> Value:
-    if expr.a.dtype == "int64" and dtypes.BITS[expr.dtype] > 1 and _is_index(frame, expr.a):
+    if expr.a.dtype == "int64" and dtypes.BITS[expr.dtype] > 1 and frame.forms(expr.a).is_index:
         narrow = _narrow_index(frame, expr, chunk)
         if narrow is not None:
             return numeric.cast(frame, narrow, expr.dtype)
@@ -173,7 +227,7 @@ def _cast(frame: Frame, expr: Cast, chunk: Chunk) -> Value:
 
 def _narrow_index(frame: Frame, expr: Cast, chunk: Chunk) -> Value | None:
     """A vector of indices that fit 32 bits is made of 32 bits at once: twice the lanes, and faster conversions."""
-    where = index.index_of(frame, expr.a, chunk)
+    where = _index_of(frame, expr.a, chunk)
     bounds = index.value_range(frame, where)
     if where.offsets is None or bounds is None or bounds[0] < -(2**31) or bounds[1] >= 2**31:
         return None
@@ -182,12 +236,17 @@ def _narrow_index(frame: Frame, expr: Cast, chunk: Chunk) -> Value | None:
 
 def _call(frame: Frame, expr: Call, chunk: Chunk) -> Value:
     if is_machine_call(expr.name):
-        return calls.call(frame, expr, _outside_vectors(chunk, expr))
+        chunk = _outside_vectors(chunk, expr)
+        return calls.call(frame, expr, [evaluate(frame, arg, chunk) for arg in expr.args])
     return call(frame, expr.name, [evaluate(frame, arg, chunk) for arg in expr.args])
 
 
-def _load(frame: Frame, expr: Load, chunk: Chunk) -> Value:
-    return memory.load(frame, expr, chunk, lambda: in_bounds(frame, expr, chunk))
+def load(frame: Frame, expr: Load, chunk: Chunk) -> Value:
+    """The element of every lane."""
+    where = address(frame, expr, chunk)
+    if chunk.mask is not None and in_bounds(frame, expr, chunk):
+        chunk = chunk._replace(mask=None)
+    return memory.load(frame, expr, where, chunk)
 
 
 def _outside_vectors(chunk: Chunk, expr: Expr) -> Chunk:
@@ -201,8 +260,8 @@ def _outside_vectors(chunk: Chunk, expr: Expr) -> Chunk:
 
 
 def _address(frame: Frame, expr: Address, chunk: Chunk) -> Value:
-    where = memory.address(frame, expr, _outside_vectors(chunk, expr))
-    for dim, (wanted, found) in enumerate(zip(expr.strides, memory.strides(expr.buffer), strict=True)):
+    where = address(frame, expr, _outside_vectors(chunk, expr))
+    for dim, (wanted, found) in enumerate(zip(expr.strides, strides(expr.buffer), strict=True)):
         if wanted is not None and wanted != found and expr.extents[dim] > 1:
             raise CompileError(
                 f"{expr}: the function called takes it for granted that neighbours along dimension {dim} are {wanted} "
@@ -212,11 +271,11 @@ def _address(frame: Frame, expr: Address, chunk: Chunk) -> Value:
 
 
 def _vector_load(frame: Frame, expr: VectorLoad, chunk: Chunk) -> Value:
-    return memory.load_vector(frame, expr, _outside_vectors(chunk, expr))
+    return memory.load_vector(frame, expr, address(frame, expr, _outside_vectors(chunk, expr)))
 
 
 def _stride(frame: Frame, expr: Stride, chunk: Chunk) -> Value:
-    return Value(str(memory.strides(expr.buffer)[expr.dim]), dtypes.INDEX, 0)
+    return Value(str(strides(expr.buffer)[expr.dim]), dtypes.INDEX, 0)
 
 
 def _broadcast(frame: Frame, expr: Broadcast, chunk: Chunk) -> Value:
@@ -234,9 +293,9 @@ def _reinterpret(frame: Frame, expr: Reinterpret, chunk: Chunk) -> Value:
 def in_bounds(frame: Frame, load: Load, chunk: Chunk) -> bool:
     """Is the load inside its buffer in every iteration and lane, whatever conditions surround it?"""
     for subscript, count, extent in zip(load.indices, load.box, load.buffer.shape, strict=True):
-        if not _is_index(frame, subscript):
+        if not frame.forms(subscript).is_index:
             return False
-        bounds = index.value_range(frame, index.index_of(frame, subscript, chunk))
+        bounds = index.value_range(frame, _index_of(frame, subscript, chunk))
         if bounds is None or bounds[0] < 0 or bounds[1] + count > extent:
             return False
     return True
@@ -249,6 +308,6 @@ def _is_guarded(frame: Frame, expr: Expr, chunk: Chunk) -> bool:
 
 _HANDLERS: dict[type, Callable[[Frame, Any, Chunk], Value]] = {
     Const: _const, Var: _index, Binary: _binary, Compare: _compare, Logic: _logic, Not: _not, Select: _select,
-    Cast: _cast, Call: _call, Load: _load, Address: _address, VectorLoad: _vector_load, Stride: _stride,
+    Cast: _cast, Call: _call, Load: load, Address: _address, VectorLoad: _vector_load, Stride: _stride,
     Broadcast: _broadcast, Reinterpret: _reinterpret,
 }  # fmt: skip

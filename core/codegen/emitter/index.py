@@ -6,12 +6,14 @@ from math import gcd
 from operator import add
 from typing import NamedTuple, TypeAlias
 
-from pegbox.codegen.emitter.frame import Frame, Level, Value, unbound_error
-from pegbox.codegen.emitter.lanes import Chunk, Lanes, Offsets, pattern
-from pegbox.codegen.emitter.linear import Atom, Linear, int64, linear
+from pegbox.codegen.emitter.frame import Frame, Value
+from pegbox.codegen.emitter.lanes import Chunk, Offsets, pattern
 from pegbox.codegen.emitter.lltypes import int_vector, register
+from pegbox.codegen.emitter.text import Level
+from pegbox.expr import affine
+from pegbox.expr.affine import int64
 from pegbox.expr.dtypes import wrap
-from pegbox.expr.nodes import Expr
+from pegbox.expr.simplify import decide
 
 Terms: TypeAlias = tuple[tuple[str, int], ...]  # (i64 register, coefficient), outer loops first
 
@@ -28,48 +30,12 @@ class Index(NamedTuple):
     vector: str | None
 
 
-def index_of(frame: Frame, expr: Expr, chunk: Chunk) -> Index:
-    """An index expression, put into the loops."""
-    cached = frame.linears.get(id(expr))
-    if cached is None:
-        # The node is kept beside its form: an id may be reused once its object is gone.
-        cached = frame.linears[id(expr)] = (expr, linear((expr,), (1,), frame.depth_of))
-    return resolve(frame, cached[1], chunk)
-
-
-def resolve(frame: Frame, form: Linear, chunk: Chunk) -> Index:
-    const = form.const
-    env = frame.env
-    terms: list[tuple[str, int]] = []
-    offsets: Offsets | None = None
-    lanes = chunk.lanes
-    for var, coef in form.terms:
-        bound = env.get(var)
-        if bound.__class__ is int:
-            const += coef * bound
-        elif bound is not None:
-            terms.append((bound, coef))  # type: ignore[arg-type]
-        else:
-            part = lanes.scaled(var, coef) if lanes is not None else None
-            if part is None:
-                raise unbound_error(var)
-            if len(part) == 1:
-                const += part[0]  # a vector of one lane is a scalar
-            else:
-                offsets = part if offsets is None else tuple(map(add, offsets, part))
-    result = Index(const, tuple(terms), offsets, None)
-    if not form.atoms:
-        return result
-    parts = [(result, 1), *((_atom(frame, atom, chunk), coef) for atom, coef in form.atoms)]
-    return _sum(frame, parts, chunk)
-
-
 def _plus(frame: Frame, a: Index, b: Index, scale: int, chunk: Chunk) -> Index:
     """a + scale * b."""
-    return _sum(frame, [(a, 1), (b, scale)], chunk)
+    return add_up(frame, [(a, 1), (b, scale)], chunk)
 
 
-def _sum(frame: Frame, parts: list[tuple[Index, int]], chunk: Chunk) -> Index:
+def add_up(frame: Frame, parts: list[tuple[Index, int]], chunk: Chunk) -> Index:
     """The sum of scale * index, terms of outer loops first."""
     const = 0
     merged: dict[str, int] = {}
@@ -86,7 +52,7 @@ def _sum(frame: Frame, parts: list[tuple[Index, int]], chunk: Chunk) -> Index:
             vector = _plus_vector(frame, vector, index.vector, scale, chunk)
     terms = [(name, int64(coef)) for name, coef in merged.items() if int64(coef)]
     if len(terms) > 1:
-        terms.sort(key=lambda term: _depth(frame, term[0]))
+        terms.sort(key=lambda term: frame.registers.depth(term[0]))
     return Index(int64(const), tuple(terms), offsets, vector)
 
 
@@ -96,59 +62,36 @@ def _plus_vector(frame: Frame, total: str | None, part: str, scale: int, chunk: 
     return scaled if total is None else frame.op(f"add {ty} {total}, {scaled}")
 
 
-def _depth(frame: Frame, name: str) -> int:
-    level = frame.home.get(name)
-    return 1 << 30 if level is None else level.depth
-
-
-def _atom(frame: Frame, atom: Atom, chunk: Chunk) -> Index:
-    if atom.kind == "value":
-        value: Value = frame.evaluate(frame, atom.expr, chunk)
-        if value.lanes:
-            return Index(0, (), None, value.text)
-        if value.text[0] != "%":
-            return Index(int(value.text), (), None, None)
-        return Index(0, ((value.text, 1),), None, None)
-    assert atom.inner is not None
-    inner = resolve(frame, atom.inner, chunk)
-    if inner.vector is not None or not all(name in frame.home for name, _ in inner.terms):
-        quotient, remainder = divide(frame, inner, atom.divisor, chunk)
-        return quotient if atom.kind == "div" else remainder
-    # What outer loops decide is the same wherever they are around: an unrolled body asks for it again and again.
-    key = (inner, atom.divisor)
-    known = frame.divisions.get(key)
-    if known is None:
-        known = frame.divisions[key] = divide(frame, inner, atom.divisor, chunk)
-    return known[0] if atom.kind == "div" else known[1]
-
-
 def divide(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[Index, Index]:
     """Floor quotient and remainder by a positive constant, with as little arithmetic as the ranges allow.
 
-    With g a divisor of `divisor`, split index = big + small where g divides big and 0 <= small < g; then
-    index // divisor = (big / g) // (divisor / g) and index % divisor = g * ((big / g) % (divisor / g)) + small.
-    The part of `big` that the whole divisor divides leaves the division at once. All of this is true of the sum
-    itself, so that it must not wrap around.
+    What leaves the division at once is decided as for expressions (`pegbox.expr.affine.divide`). Two things differ.
+    Here the ranges are those of registers and lanes; a sum of unknown range, which may wrap around, is divided as it
+    stands. And with g a divisor of `divisor`, the rest is split into big + small where g divides big and
+    0 <= small < g, whatever small is made of: rest // divisor = (big / g) // (divisor / g) and
+    rest % divisor = g * ((big / g) % (divisor / g)) + small. Expressions do so with a constant small only, so that
+    equal quotients keep one form whatever the ranges are.
     """
     if value_range(frame, index) is None:
         return _division(frame, index, divisor, chunk)
-    whole = tuple((name, coef // divisor) for name, coef in index.terms if coef % divisor == 0)
-    rest = tuple((name, coef) for name, coef in index.terms if coef % divisor)
-    quotient = Index(index.const // divisor, whole, None, None)
-    residue = Index(index.const % divisor, rest, index.offsets, index.vector)
-    bounds = value_range(frame, residue)
-    if bounds is None:  # without those multiples of the divisor it wraps around
+
+    def bounds_of(terms: dict[str, int], const: int) -> tuple[int, int] | None:
+        return _sum_range(frame, Index(const, tuple(terms.items()), index.offsets, index.vector))
+
+    parts = affine.divide(index.terms, index.const, divisor, bounds_of)
+    quotient = Index(parts.quotient_const, tuple(parts.quotient.items()), None, None)
+    residue = Index(parts.rest_const, tuple(parts.rest.items()), index.offsets, index.vector)
+    if parts.is_whole:
+        return quotient, residue
+    if value_range(frame, residue) is None:  # without those multiples of the divisor it wraps around
         return _division(frame, index, divisor, chunk)
-    if bounds[0] // divisor == bounds[1] // divisor:
-        known = bounds[0] // divisor
-        return quotient._replace(const=quotient.const + known), residue._replace(const=residue.const - known * divisor)
-    if not rest and residue.vector is None and residue.offsets is not None:
+    if not residue.terms and residue.vector is None and residue.offsets is not None:
         offsets = tuple(residue.const + offset for offset in residue.offsets)
         return (
             quotient._replace(offsets=tuple(offset // divisor for offset in offsets)),
             Index(0, (), tuple(offset % divisor for offset in offsets), None),
         )
-    for g in sorted({gcd(divisor, coef) for _, coef in rest} - {1}, reverse=True):
+    for g in sorted({gcd(divisor, coef) for _, coef in residue.terms} - {1}, reverse=True):
         split = _split(frame, residue, g)
         if split is not None:
             big, small = split
@@ -183,8 +126,8 @@ def _division(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[I
     if is_vector:
         return Index(0, (), None, quotient), Index(0, (), None, remainder)
     if bounds is not None:
-        frame.ranges[quotient] = (bounds[0] // divisor, bounds[1] // divisor)
-    frame.ranges[remainder] = (0, divisor - 1)
+        frame.registers.ranges[quotient] = (bounds[0] // divisor, bounds[1] // divisor)
+    frame.registers.ranges[remainder] = (0, divisor - 1)
     return Index(0, ((quotient, 1),), None, None), Index(0, ((remainder, 1),), None, None)
 
 
@@ -223,7 +166,7 @@ def scalar(frame: Frame, index: Index) -> tuple[str, Level | None]:
     text, level = term_sum(frame, index.terms)
     const = int64(index.const)
     if not index.terms:
-        return str(const), frame.entry
+        return str(const), frame.text.entry
     if const:
         text = frame.at(level, f"add i64 {text}, {const}")
     return text, level
@@ -232,9 +175,9 @@ def scalar(frame: Frame, index: Index) -> tuple[str, Level | None]:
 def term_sum(frame: Frame, terms: Terms) -> tuple[str, Level | None]:
     """The sum of the terms; partial sums of outer loops are made at those loops."""
     total = "0"
-    level: Level | None = frame.entry
+    level: Level | None = frame.text.entry
     for name, coef in terms:
-        own = frame.home.get(name)
+        own = frame.registers.home.get(name)
         if level is not None:
             level = own if own is None or own.depth > level.depth else level
         part = name if coef == 1 else frame.at(own, f"mul i64 {name}, {coef}")
@@ -293,7 +236,7 @@ def _sum_range(frame: Frame, index: Index) -> tuple[int, int] | None:
         return None
     low = high = index.const
     for name, coef in index.terms:
-        bounds = frame.ranges.get(name)
+        bounds = frame.registers.ranges.get(name)
         if bounds is None:
             return None
         a, b = coef * bounds[0], coef * bounds[1]
@@ -320,11 +263,11 @@ def compare(frame: Frame, op: str, a: Index, b: Index, chunk: Chunk) -> Value | 
     if not (_is_safe(frame, a) and _is_safe(frame, b)):
         return None
     if b.terms or b.offsets is not None:
-        index = _sum(frame, [(a, 1), (b, -1)], chunk)
+        index = add_up(frame, [(a, 1), (b, -1)], chunk)
     else:
         index = a._replace(const=a.const - b.const)
     bounds = value_range(frame, index)
-    known = None if bounds is None else _decide(op, bounds)
+    known = None if bounds is None else decide(op, bounds)
     if known is not None:
         return Value("true" if known else "false", "bool", 0)
     predicate = _PREDICATES[op]
@@ -349,8 +292,8 @@ def _compare_lanes(frame: Frame, predicate: str, const: int, terms: Terms, offse
     count = len(offsets)
     ty = f"<{count} x i32>"
     if not terms:
-        limit = splat(frame, frame.entry, "i32", str(max(-1, min(span + 1, -const))), count)
-        return frame.at(frame.entry, f"icmp {predicate} {ty} {int_vector(offsets, 32)}, {limit}")
+        limit = splat(frame, frame.text.entry, "i32", str(max(-1, min(span + 1, -const))), count)
+        return frame.at(frame.text.entry, f"icmp {predicate} {ty} {int_vector(offsets, 32)}, {limit}")
     text, level = term_sum(frame, terms)
     frame.module.declare("declare i64 @llvm.smin.i64(i64, i64)")
     frame.module.declare("declare i64 @llvm.smax.i64(i64, i64)")
@@ -360,25 +303,3 @@ def _compare_lanes(frame: Frame, predicate: str, const: int, terms: Terms, offse
     narrow = frame.at(level, f"trunc i64 {lower} to i32")
     limit = splat(frame, level, "i32", narrow, count)
     return frame.at(level, f"icmp {predicate} {ty} {int_vector(offsets, 32)}, {limit}")
-
-
-def _decide(op: str, bounds: tuple[int, int]) -> bool | None:
-    low, high = bounds
-    match op:
-        case "lt":
-            return True if high < 0 else False if low >= 0 else None
-        case "le":
-            return True if high <= 0 else False if low > 0 else None
-        case "gt":
-            return True if low > 0 else False if high <= 0 else None
-        case "ge":
-            return True if low >= 0 else False if high < 0 else None
-        case "eq":
-            return True if low == high == 0 else False if low > 0 or high < 0 else None
-        case "ne":
-            return False if low == high == 0 else True if low > 0 or high < 0 else None
-        case _:
-            raise TypeError(f"unknown comparison {op!r}")
-
-
-__all__ = ["Index", "Lanes", "Terms", "compare", "divide", "index_of", "resolve", "scalar", "vector"]

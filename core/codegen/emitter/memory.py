@@ -6,38 +6,17 @@ addressing mode. Values that were just loaded or stored are remembered per buffe
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from pegbox.codegen.emitter import transposition
 from pegbox.codegen.emitter.frame import Frame, Value
-from pegbox.codegen.emitter.index import Index, Terms, resolve, splat, vector
+from pegbox.codegen.emitter.index import Index, Terms, splat, vector
 from pegbox.codegen.emitter.lanes import Chunk, Offsets, Pattern, pattern
-from pegbox.codegen.emitter.linear import linear
 from pegbox.codegen.emitter.lltypes import align, int_vector, memory, memory_suffix, register
 from pegbox.codegen.emitter.value_cache import ValueCache
 from pegbox.errors import CompileError
 from pegbox.expr.low_level import VectorLoad, is_contiguous
 from pegbox.expr.nodes import Buffer, Load
-from pegbox.loops.nodes import Store
 
 _SCALAR = Pattern(0, None, False, 0, True)
-
-
-def address(frame: Frame, node: Load | Store, chunk: Chunk) -> Index:
-    """Where an access goes, in elements from the start of its buffer."""
-    cached = frame.linears.get(id(node))
-    if cached is None:
-        form = linear(node.indices, strides(node.buffer), frame.depth_of)
-        cached = frame.linears[id(node)] = (node, form)
-    return resolve(frame, cached[1], chunk)
-
-
-def strides(buffer: Buffer) -> list[int]:
-    """Elements between neighbours along each dimension (row-major)."""
-    result = [1] * len(buffer.shape)
-    for axis in range(len(buffer.shape) - 2, -1, -1):
-        result[axis] = result[axis + 1] * buffer.shape[axis + 1]
-    return result
 
 
 def pointer(frame: Frame, buffer: Buffer, terms: Terms, offset: int, *, inside: bool) -> str:
@@ -53,7 +32,7 @@ def pointer(frame: Frame, buffer: Buffer, terms: Terms, offset: int, *, inside: 
     base = _base(frame, buffer, terms, inbounds)
     if not offset:
         return base
-    level = frame.home.get(base)
+    level = frame.registers.home.get(base)
     flag = "inbounds " if inbounds else ""
     result = frame.at(level, f"getelementptr {flag}{memory(buffer.dtype, 0)}, ptr {base}, i64 {offset}")
     if level is not None:
@@ -64,14 +43,14 @@ def pointer(frame: Frame, buffer: Buffer, terms: Terms, offset: int, *, inside: 
 def _base(frame: Frame, buffer: Buffer, terms: Terms, inbounds: bool) -> str:
     """The pointer without its constant part, made loop by loop."""
     if not terms:
-        return frame.buffers[buffer]
+        return frame.buffers[buffer].register
     key = (buffer, terms, 0, inbounds)
     found = frame.pointers.get(key)
     if found is not None:
         return found
     outer = _base(frame, buffer, terms[:-1], inbounds)
     name, coef = terms[-1]
-    level = frame.deeper(outer, name)
+    level = frame.registers.deeper(outer, name)
     flag = "inbounds " if inbounds else ""
     element = memory(buffer.dtype, 0)
     if coef > 0:
@@ -86,13 +65,11 @@ def _base(frame: Frame, buffer: Buffer, terms: Terms, inbounds: bool) -> str:
     return result
 
 
-def load(frame: Frame, node: Load, chunk: Chunk, in_bounds: Callable[[], bool]) -> Value:
-    """The element of every lane; one scalar where all lanes read the same element."""
-    where = address(frame, node, chunk)
-    buffer = node.buffer
+def load(frame: Frame, node: Load, where: Index, chunk: Chunk) -> Value:
+    """The element of every live lane, at `where`; one scalar where all lanes read the same element."""
+    buffer, mask = node.buffer, chunk.mask
     spread = _SCALAR if where.offsets is None else pattern(where.offsets)
     start = where.const + spread.base
-    mask = chunk.mask if chunk.mask is not None and not in_bounds() else None
     if where.vector is None and spread.offsets is None and mask is None:
         text = _load_plain(frame, buffer, where.terms, start, 0)
         return Value(text, buffer.dtype, 0)
@@ -111,33 +88,31 @@ def load(frame: Frame, node: Load, chunk: Chunk, in_bounds: Callable[[], bool]) 
     return Value(_gather(frame, buffer, where, count, mask), buffer.dtype, count)
 
 
-def load_vector(frame: Frame, node: VectorLoad, chunk: Chunk) -> Value:
+def load_vector(frame: Frame, node: VectorLoad, where: Index) -> Value:
     """Neighbours as one value, in scalar code."""
     if not is_contiguous(node.buffer.shape, node.box):
         raise CompileError(f"{node}: these {node.lanes} elements are no neighbours in {node.buffer!r}; pack them first")
-    where = address(frame, node, chunk)
     text = _load_plain(frame, node.buffer, where.terms, where.const, node.lanes)
     return Value(text, node.buffer.dtype, node.lanes)
 
 
-def store_vector(frame: Frame, node: Store, value: Value, chunk: Chunk) -> None:
+def store_vector(frame: Frame, buffer: Buffer, where: Index, value: Value) -> None:
     """A vector value to neighbours, in scalar code."""
-    where = address(frame, node, chunk)
-    _store_plain(frame, node.buffer, where.terms, where.const, value.lanes, value.text)
+    _store_plain(frame, buffer, where.terms, where.const, value.lanes, value.text)
 
 
 def _load_plain(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int) -> str:
     base = _base(frame, buffer, terms, start >= 0 and all(coef > 0 for _, coef in terms))
-    cache = frame.available.get(buffer)
+    cache = frame.scope.memory.get(buffer)
     if cache is None:
-        cache = frame.available[buffer] = ValueCache()
+        cache = frame.scope.memory[buffer] = ValueCache()
     key = (base, start, count)
     found = cache.entries.get(key)
     if found is None:
         where = pointer(frame, buffer, terms, start, inside=True)
-        found = frame.fresh("x")
+        found = frame.text.fresh("x")
         ty = memory(buffer.dtype, count)
-        frame.out.append(f"  {found} = load {ty}, ptr {where}, align {align(buffer.dtype)}")
+        frame.text.lines.append(f"  {found} = load {ty}, ptr {where}, align {align(buffer.dtype)}")
         if buffer.dtype == "bool":
             found = _to_bit(frame, found, count)
         cache.add(key, found)
@@ -156,8 +131,8 @@ def _load_masked(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: 
     ty, suffix = memory(buffer.dtype, count), memory_suffix(buffer.dtype, count)
     where = pointer(frame, buffer, terms, start, inside=False)
     frame.module.declare(f"declare {ty} @llvm.masked.load.{suffix}.p0(ptr, i32, <{count} x i1>, {ty})")
-    found = frame.fresh("x")
-    frame.out.append(
+    found = frame.text.fresh("x")
+    frame.text.lines.append(
         f"  {found} = call {ty} @llvm.masked.load.{suffix}.p0"
         f"(ptr {where}, i32 {align(buffer.dtype)}, <{count} x i1> {mask}, {ty} zeroinitializer)"
     )
@@ -186,7 +161,7 @@ def _load_shuffled(frame: Frame, buffer: Buffer, terms: Terms, start: int, offse
 
 def _takes_turns(frame: Frame, node: Load, count: int) -> bool:
     """Does an unrolled loop around go through elements that lie next to those of the lanes?"""
-    form = frame.linears[id(node)][1]
+    form = frame.addresses(node)
     return any(0 < coef < count and frame.env.get(var).__class__ is int for var, coef in form.terms)
 
 
@@ -204,10 +179,10 @@ def _pointers(frame: Frame, buffer: Buffer, where: Index, count: int) -> str:
     """One pointer per lane."""
     base = pointer(frame, buffer, where.terms, where.const, inside=False)
     text, level = vector(frame, Index(0, (), where.offsets, where.vector), count)
-    if frame.home.get(base) is None:
+    if frame.registers.home.get(base) is None:
         level = None
     elif level is not None:
-        level = frame.home.get(base)
+        level = frame.registers.home.get(base)
     return frame.at(level, f"getelementptr {memory(buffer.dtype, 0)}, ptr {base}, <{count} x i64> {text}")
 
 
@@ -216,8 +191,8 @@ def _gather(frame: Frame, buffer: Buffer, where: Index, count: int, mask: str | 
     pointers = _pointers(frame, buffer, where, count)
     name = f"@llvm.masked.gather.{suffix}.v{count}p0"
     frame.module.declare(f"declare {ty} {name}(<{count} x ptr>, i32, <{count} x i1>, {ty})")
-    found = frame.fresh("x")
-    frame.out.append(
+    found = frame.text.fresh("x")
+    frame.text.lines.append(
         f"  {found} = call {ty} {name}(<{count} x ptr> {pointers}, i32 {align(buffer.dtype)}, "
         f"<{count} x i1> {mask or 'splat (i1 true)'}, {ty} {'zeroinitializer' if mask else 'poison'})"
     )
@@ -264,7 +239,7 @@ def _reversal(spread: Pattern, count: int) -> str | None:
 def _blend(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int, text: str, mask: str) -> str | None:
     """A masked store. In a private tile at a constant place it is a blend with the old value instead (returned),
     because LLVM lifts no alloca into registers that a masked store touches."""
-    if buffer in frame.private and not terms and start >= 0 and start + count <= buffer.size:
+    if frame.buffers[buffer].private and not terms and start >= 0 and start + count <= buffer.size:
         ty = register(buffer.dtype, count)
         old = _load_plain(frame, buffer, terms, start, count)
         return frame.op(f"select <{count} x i1> {mask}, {ty} {text}, {ty} {old}")
@@ -273,11 +248,11 @@ def _blend(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int, t
         text = _to_byte(frame, text, count)
     pointer_text = pointer(frame, buffer, terms, start, inside=False)
     frame.module.declare(f"declare void @llvm.masked.store.{suffix}.p0({ty}, ptr, i32, <{count} x i1>)")
-    frame.out.append(
+    frame.text.lines.append(
         f"  call void @llvm.masked.store.{suffix}.p0"
         f"({ty} {text}, ptr {pointer_text}, i32 {align(buffer.dtype)}, <{count} x i1> {mask})"
     )
-    frame.available.pop(buffer, None)
+    frame.scope.memory.pop(buffer, None)
     return None
 
 
@@ -285,10 +260,10 @@ def _store_plain(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: 
     where = pointer(frame, buffer, terms, start, inside=True)
     base = _base(frame, buffer, terms, start >= 0 and all(coef > 0 for _, coef in terms))
     stored = _to_byte(frame, text, count) if buffer.dtype == "bool" else text
-    frame.out.append(f"  store {memory(buffer.dtype, count)} {stored}, ptr {where}, align {align(buffer.dtype)}")
-    cache = frame.available.get(buffer)
+    frame.text.lines.append(f"  store {memory(buffer.dtype, count)} {stored}, ptr {where}, align {align(buffer.dtype)}")
+    cache = frame.scope.memory.get(buffer)
     if cache is None:
-        cache = frame.available[buffer] = ValueCache()
+        cache = frame.scope.memory[buffer] = ValueCache()
     cache.stored((base, start, count), text)
 
 
@@ -299,8 +274,8 @@ def _scatter(frame: Frame, buffer: Buffer, where: Index, text: str, count: int, 
     pointers = _pointers(frame, buffer, where, count)
     name = f"@llvm.masked.scatter.{suffix}.v{count}p0"
     frame.module.declare(f"declare void {name}({ty}, <{count} x ptr>, i32, <{count} x i1>)")
-    frame.out.append(
+    frame.text.lines.append(
         f"  call void {name}({ty} {text}, <{count} x ptr> {pointers}, i32 {align(buffer.dtype)}, "
         f"<{count} x i1> {mask or 'splat (i1 true)'})"
     )
-    frame.available.pop(buffer, None)
+    frame.scope.memory.pop(buffer, None)

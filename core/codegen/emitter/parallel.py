@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pegbox.codegen.emitter.expressions import evaluate
-from pegbox.codegen.emitter.frame import Frame, Level
+from pegbox.codegen.emitter.frame import Frame, Pointer
 from pegbox.codegen.emitter.module import ModuleText
 from pegbox.codegen.emitter.placement import WORKSPACE, accessed_buffers
 from pegbox.codegen.emitter.statements import Plan, Writer
@@ -52,9 +51,9 @@ class ParallelLoops:
         used = accessed_buffers(loop.body)
         inside = {stmt.buffer for stmt in walk(loop.body) if isinstance(stmt, Alloc)}
         per_thread = self.plan.placement.per_thread
-        buffers = [(buffer, name) for buffer, name in frame.buffers.items() if buffer in used and buffer not in inside]
-        for buffer, _ in buffers:
-            frame.private.discard(buffer)  # from here on other threads see it
+        buffers = [(buffer, at.register) for buffer, at in frame.buffers.items() if buffer in used - inside]
+        for buffer, register in buffers:
+            frame.buffers[buffer] = Pointer(register, private=False)  # from here on other threads see it
         return Captures(
             buffers,
             [(var, bound) for var, bound in frame.env.items() if isinstance(bound, str)],
@@ -63,22 +62,19 @@ class ParallelLoops:
 
     def _part(self, outer: Frame, loop: For, captured: Captures) -> str:
         """The code of some iterations."""
-        frame = Frame(self.module, evaluate, in_parallel=True)
+        frame = Frame(self.module, in_parallel=True)
         frame.unrolling = list(outer.unrolling)
         frame.env = {var: bound for var, bound in outer.env.items() if isinstance(bound, int)}
         params = []
         for buffer, _ in captured.buffers + [(buffer, "") for buffer, _ in captured.own]:
             params.append(bind_pointer(frame, buffer))
         for var, bound in captured.variables:
-            name = frame.fresh(var.name if var.name.isidentifier() else "v")
-            low, high = outer.ranges[bound]
-            frame.bind(var, name, Level(0), high + 1)
-            frame.home[name] = frame.entry
-            frame.ranges[name] = (low, high)
+            name = frame.text.fresh(var.name if var.name.isidentifier() else "v")
+            frame.bind(var, name, frame.text.entry, outer.registers.ranges[bound])
             params.append(f"i64 {name}")
         Writer(frame, self.plan).serial(loop, "%begin", "%end")
         listed = ", ".join([*params, "i64 %begin", "i64 %end"])
-        return frame.text(f"define internal void @{self.module.name}.part.{self._count}({listed}) noinline #0")
+        return frame.text.function(f"define internal void @{self.module.name}.part.{self._count}({listed}) noinline #0")
 
     def _run(self, loop: For, captured: Captures) -> str:
         """What every thread calls with the record of arguments."""
@@ -143,21 +139,21 @@ class ParallelLoops:
         values = [("ptr", name) for _, name in captured.buffers] + [("i64", name) for _, name in captured.variables]
         if captured.own:
             values.append(("ptr", WORKSPACE))
-        record = frame.fresh("record")
-        frame.allocas.append(f"  {record} = alloca [{max(len(values), 1)} x i64], align 8")
+        record = frame.text.fresh("record")
+        frame.text.allocas.append(f"  {record} = alloca [{max(len(values), 1)} x i64], align 8")
         for number, (ty, name) in enumerate(values):
             slot = frame.op(f"getelementptr inbounds i64, ptr {record}, i64 {number}")
-            frame.effect(f"store {ty} {name}, ptr {slot}, align 8")
+            frame.text.effect(f"store {ty} {name}, ptr {slot}, align 8")
         self.module.declare("declare void @GOMP_parallel(ptr, ptr, i32, i32)")
         function = f"@{self.module.name}.parallel.{self._count}"
-        frame.effect(f"call void @GOMP_parallel(ptr {function}, ptr {record}, i32 {threads}, i32 0)")
-        frame.available.clear()
+        frame.text.effect(f"call void @GOMP_parallel(ptr {function}, ptr {record}, i32 {threads}, i32 0)")
+        frame.scope.memory.clear()
 
 
 def bind_pointer(frame: Frame, buffer: Buffer, *, aligned: bool = False) -> str:
     """Make the buffer a parameter of the frame's function; returns the parameter's text."""
-    name = frame.fresh(buffer.name if buffer.name.isidentifier() else "b")
-    frame.buffers[buffer] = name
-    frame.home[name] = frame.entry
+    name = frame.text.fresh(buffer.name if buffer.name.isidentifier() else "b")
+    frame.buffers[buffer] = Pointer(name, private=False)
+    frame.registers.home[name] = frame.text.entry
     align = "align 64 " if aligned else ""
     return f"ptr noalias nonnull {align}dereferenceable({max(buffer.nbytes, 1)}) {name}"

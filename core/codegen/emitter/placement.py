@@ -19,6 +19,7 @@ from pegbox.loops.visit import children, expressions, walk
 STACK_BYTES = 16 * 1024  # largest buffer on the stack
 STACK_TOTAL = 128 * 1024  # of all buffers on the stack together
 ALIGNMENT = 64
+_ACCESSES = Load | Stride
 WORKSPACE = "%workspace"  # the parameter that holds its pointer
 
 
@@ -82,5 +83,5 @@ def accessed_buffers(stmt: Stmt) -> set[Buffer]:
         if isinstance(node, Store):
             found.add(node.buffer)
         for expr in expressions(node):
-            found.update(part.buffer for part in walk_expr(expr) if isinstance(part, Load | Stride))
+            found.update([part.buffer for part in walk_expr(expr) if isinstance(part, _ACCESSES)])
     return found

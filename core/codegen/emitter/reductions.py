@@ -7,7 +7,7 @@ the schedule asked for it by vectorizing a reduction loop.
 from __future__ import annotations
 
 from pegbox.codegen.emitter import memory, narrow_floats, numeric
-from pegbox.codegen.emitter.expressions import in_bounds
+from pegbox.codegen.emitter.expressions import address, evaluate, in_bounds, load
 from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.index import Index
 from pegbox.codegen.emitter.lanes import SCALAR, Chunk, pattern
@@ -38,20 +38,20 @@ def update(stmt: Store) -> tuple[str, Load, Expr] | None:
 
 def write(frame: Frame, stmt: Store, chunks: list[Chunk]) -> bool:
     """Write `stmt` as a reduction if it is one: every chunk at the same single element."""
-    first = memory.address(frame, stmt, chunks[0])
+    first = address(frame, stmt, chunks[0])
     if not _is_single(first):
         return False
     found = update(stmt)
     if found is None:
         return False
-    places = [first, *(memory.address(frame, stmt, chunk) for chunk in chunks[1:])]
+    places = [first, *(address(frame, stmt, chunk) for chunk in chunks[1:])]
     if not all(map(_is_single, places)):
         return False
     firsts = {(p.const + (pattern(p.offsets).base if p.offsets else 0), p.terms) for p in places}
     op, old, expr = found
     if len(firsts) != 1 or not _may_touch(frame, old, chunks):
         return False
-    before = memory.load(frame, old, chunks[0]._replace(mask=None), lambda: True)
+    before = load(frame, old, chunks[0]._replace(mask=None))
     total = _reduce(frame, op, expr, chunks)
     memory.store(frame, stmt.buffer, places[0], numeric.binary(frame, op, before, total), SCALAR)
     return True
@@ -71,7 +71,7 @@ def _reduce(frame: Frame, op: str, expr: Expr, chunks: list[Chunk]) -> Value:
     """All lanes of all chunks in one scalar: equally wide vectors meet lane by lane first."""
     partial: dict[int, Value] = {}
     for chunk in chunks:
-        value = frame.evaluate(frame, expr, chunk)
+        value = evaluate(frame, expr, chunk)
         count = chunk.width
         text = memory.broadcast(frame, value, count)
         if chunk.mask is not None:

@@ -8,12 +8,13 @@ from functools import partial
 from typing import Any
 
 from pegbox.codegen.emitter import memory, numeric, reductions
-from pegbox.codegen.emitter.expressions import evaluate
-from pegbox.codegen.emitter.frame import Frame, Level, Value, identifier
+from pegbox.codegen.emitter.expressions import address, evaluate
+from pegbox.codegen.emitter.frame import Frame, Pointer, Value
 from pegbox.codegen.emitter.lanes import SCALAR, Chunk, pattern, split_lanes
 from pegbox.codegen.emitter.lltypes import memory as memory_type
 from pegbox.codegen.emitter.lltypes import register
 from pegbox.codegen.emitter.placement import WORKSPACE, Placement, vector_lanes
+from pegbox.codegen.emitter.text import Level, identifier
 from pegbox.codegen.emitter.unroll import Unrolling
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
@@ -60,16 +61,16 @@ class Writer:
     def _alloc(self, stmt: Alloc) -> None:
         buffer, frame = stmt.buffer, self.frame
         if buffer not in frame.buffers and buffer in self.plan.placement.stack:
-            register = frame.fresh(identifier(buffer.name))
+            register = frame.text.fresh(identifier(buffer.name))
             size = max(buffer.size, 1)
-            frame.allocas.append(f"  {register} = alloca [{size} x {memory_type(buffer.dtype, 0)}], align 64")
-            frame.buffers[buffer] = register
-            frame.home[register] = frame.entry
-            frame.private.add(buffer)
+            frame.text.allocas.append(f"  {register} = alloca [{size} x {memory_type(buffer.dtype, 0)}], align 64")
+            frame.buffers[buffer] = Pointer(register, private=True)
+            frame.registers.home[register] = frame.text.entry
         elif buffer not in frame.buffers:
             # A thread's own buffer, used outside of parallel loops as well: the first thread's copy will do.
             offset = self.plan.placement.shared_bytes + self.plan.placement.per_thread[buffer]
-            frame.buffers[buffer] = frame.at(frame.entry, f"getelementptr i8, ptr {WORKSPACE}, i64 {offset}")
+            register = frame.at(frame.text.entry, f"getelementptr i8, ptr {WORKSPACE}, i64 {offset}")
+            frame.buffers[buffer] = Pointer(register, private=False)
         self.write(stmt.body)
 
     # Loops.
@@ -101,24 +102,24 @@ class Writer:
     def serial(self, stmt: For, start: str, stop: str) -> None:
         """A loop from `start` to `stop` (i64 literals or registers with start < stop)."""
         frame = self.frame
-        var = frame.fresh(identifier(stmt.var.name))
-        header, after = frame.label("for"), frame.label("end")
-        before = frame.block
-        frame.effect(f"br label %{header}")
-        frame.start_block(header)
-        slot = len(frame.out)
-        level = Level(frame.level.depth + 1)
-        frame.out += ["", level.hoisted]
-        frame.bind(stmt.var, var, level, stmt.extent)
-        outer, frame.level = frame.level, level
-        frame.scope(lambda: self.write(stmt.body))
-        frame.level = outer
+        var = frame.text.fresh(identifier(stmt.var.name))
+        header, after = frame.text.label("for"), frame.text.label("end")
+        before = frame.text.block
+        frame.text.effect(f"br label %{header}")
+        frame.text.start_block(header)
+        slot = len(frame.text.lines)
+        level = Level(frame.text.level.depth + 1)
+        frame.text.lines += ["", level.hoisted]
+        frame.bind(stmt.var, var, level, (0, stmt.extent - 1))
+        outer, frame.text.level = frame.text.level, level
+        frame.nested(lambda: self.write(stmt.body))
+        frame.text.level = outer
         del frame.env[stmt.var]
-        frame.out[slot] = f"  {var} = phi i64 [ {start}, %{before} ], [ {var}.next, %{frame.block} ]"
-        frame.effect(f"{var}.next = add nuw nsw i64 {var}, 1")
-        frame.effect(f"{var}.done = icmp eq i64 {var}.next, {stop}")
-        frame.effect(f"br i1 {var}.done, label %{after}, label %{header}{self._loop_metadata(stmt)}")
-        frame.start_block(after)
+        frame.text.lines[slot] = f"  {var} = phi i64 [ {start}, %{before} ], [ {var}.next, %{frame.text.block} ]"
+        frame.text.effect(f"{var}.next = add nuw nsw i64 {var}, 1")
+        frame.text.effect(f"{var}.done = icmp eq i64 {var}.next, {stop}")
+        frame.text.effect(f"br i1 {var}.done, label %{after}, label %{header}{self._loop_metadata(stmt)}")
+        frame.text.start_block(after)
 
     def _loop_metadata(self, stmt: For) -> str:
         unrolling = self.plan.unrolling
@@ -174,12 +175,12 @@ class Writer:
         total = conditions[0]
         for condition in conditions[1:]:
             total = numeric.logic(frame, "and", total, condition)
-        yes, after = frame.label("if"), frame.label("end")
-        frame.effect(f"br i1 {total.text}, label %{yes}, label %{after}")
-        frame.start_block(yes)
-        frame.scope(body)
-        frame.effect(f"br label %{after}")
-        frame.start_block(after)
+        yes, after = frame.text.label("if"), frame.text.label("end")
+        frame.text.effect(f"br i1 {total.text}, label %{yes}, label %{after}")
+        frame.text.start_block(yes)
+        frame.nested(body)
+        frame.text.effect(f"br label %{after}")
+        frame.text.start_block(after)
 
     # Stores.
 
@@ -187,9 +188,9 @@ class Writer:
         self.frame.module.count_statement(self.frame.unrolling)
         if dtypes.lanes(stmt.value.dtype):
             value = evaluate(self.frame, stmt.value, self.chunks[0])
-            memory.store_vector(self.frame, stmt, value, self.chunks[0])
+            memory.store_vector(self.frame, stmt.buffer, address(self.frame, stmt, self.chunks[0]), value)
         elif self.chunks[0].lanes is None:
-            where = memory.address(self.frame, stmt, SCALAR)
+            where = address(self.frame, stmt, SCALAR)
             memory.store(self.frame, stmt.buffer, where, evaluate(self.frame, stmt.value, SCALAR), SCALAR)
         elif not reductions.write(self.frame, stmt, self.chunks):
             for chunk in self.chunks:
@@ -202,7 +203,7 @@ class Writer:
     def _store_lanes(self, stmt: Store, chunk: Chunk) -> None:
         """One vector of a store. Lanes that meet at one element are stored one after the other, as a loop would."""
         frame = self.frame
-        where = memory.address(frame, stmt, chunk)
+        where = address(frame, stmt, chunk)
         spread = pattern(where.offsets) if where.offsets is not None else None
         if where.vector is None and (spread is None or not spread.distinct):
             value = evaluate(frame, stmt.value, chunk) if not reductions.reads(stmt.value, stmt.buffer) else None
@@ -227,7 +228,7 @@ class Writer:
                 frame.env[var] = values[lane]
 
             def scalar_store() -> None:
-                where = memory.address(frame, stmt, SCALAR)
+                where = address(frame, stmt, SCALAR)
                 memory.store(frame, stmt.buffer, where, evaluate(frame, stmt.value, SCALAR), SCALAR)
 
             if chunk.mask is None:

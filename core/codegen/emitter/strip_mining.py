@@ -21,10 +21,10 @@ BLOCK = 16  # vectors per block of a wider one
 def strip_mine(stmt: Stmt, vector_bits: int) -> Stmt:
     """Cut the vectorized loops of more than MAX_VECTORS vectors."""
     if isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED:
+        if stmt.extent <= MAX_VECTORS:  # so many even with one lane each
+            return stmt
         lanes = vector_lanes(vector_bits, stmt.body)
-        if stmt.extent > lanes * MAX_VECTORS:
-            return _blocks(stmt, lanes * BLOCK)
-        return stmt
+        return _blocks(stmt, lanes * BLOCK) if stmt.extent > lanes * MAX_VECTORS else stmt
     return map_children(stmt, lambda child: strip_mine(child, vector_bits))
 
 

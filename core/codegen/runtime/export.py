@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from pegbox.codegen.emitter.frame import identifier
+from pegbox.codegen.emitter.text import identifier
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.runtime.foreign import compile_options, run_compiler
 from pegbox.codegen.runtime.machine import compile_program

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pegbox.codegen.emitter.emit import emit
-from pegbox.codegen.emitter.frame import identifier
+from pegbox.codegen.emitter.text import identifier
 from pegbox.codegen.runtime.kernel import Kernel, build
 from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
 from pegbox.codegen.targets.target import Target

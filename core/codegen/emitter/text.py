@@ -1,0 +1,78 @@
+"""The text of one function: lines, fresh names, the current block.
+
+Each loop body starts with a list of hoisted lines that stays open until the end: instructions that depend on nothing
+deeper are written there later.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias
+
+Lines: TypeAlias = "list[str | Lines]"
+
+
+class Level:
+    """A loop body (or the function's entry): where instructions that depend on nothing deeper are written."""
+
+    __slots__ = ("depth", "hoisted")
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        self.hoisted: Lines = []
+
+
+class FunctionText:
+    """`level` is the loop body that is being written, `block` the label of the current basic block."""
+
+    __slots__ = ("_count", "allocas", "block", "entry", "level", "lines")
+
+    def __init__(self) -> None:
+        self.lines: Lines = []
+        self.allocas: list[str] = []
+        self.entry = self.level = Level(0)
+        self.block = "entry"
+        self._count = 0
+
+    def fresh(self, hint: str = "t") -> str:
+        self._count += 1
+        return f"%{hint}.{self._count}"
+
+    def define(self, instruction: str) -> str:
+        """Write an instruction; returns its register."""
+        self._count += 1
+        name = f"%t.{self._count}"
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def label(self, hint: str) -> str:
+        self._count += 1
+        return f"{hint}.{self._count}"
+
+    def effect(self, text: str) -> None:
+        self.lines.append("  " + text)
+
+    def start_block(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def function(self, head: str) -> str:
+        """The finished function; `head` is everything before the brace."""
+        lines = [head + " {", "entry:", *self.allocas]
+        _flatten(self.entry.hoisted, lines)
+        _flatten(self.lines, lines)
+        return "\n".join([*lines, "  ret void", "}"])
+
+
+def _flatten(lines: Lines, into: list[str]) -> None:
+    for line in lines:
+        if isinstance(line, str):
+            into.append(line)
+        else:
+            _flatten(line, into)
+
+
+def identifier(name: str) -> str:
+    """A name as LLVM and C take it."""
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name) or "v"
+    return f"v{plain}" if plain[0].isdigit() else plain
