@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pegbox as pb
 from pegbox import te
 from pegbox.templates.gemm import multiply
 
 
 @pb.template("batch_matmul")
-def batch_matmul(cfg: Any, batch: int, M: int, K: int, N: int, dtype: str = "float32", weights: str = "plain") -> Any:
+def batch_matmul(
+    cfg: pb.TemplateConfig, batch: int, M: int, K: int, N: int, dtype: str = "float32", weights: str = "plain"
+) -> tuple[te.TESchedule, list[te.Tensor]]:
     """C[b, M, N] = A[b, M, K] · B[b, K, N] for each b of the batch, row-major.
 
     With weights="packed" the kernel takes B as `pegbox.templates.pack_weights` lays it out for the task.

@@ -1,4 +1,4 @@
-"""The schedule space that the matrix products share.
+"""Matrix products of any shape: what `matmul` and `batch_matmul` compute, and how it is scheduled.
 
 Three ways to multiply, of which the tuner picks one (`layout`):
 
@@ -16,128 +16,131 @@ panels are padded with zeros, and what is left of A's rows is peeled.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
+import pegbox as pb
 from pegbox import te
-from pegbox.compute.tensor import Tensor
-from pegbox.templates import narrow
-from pegbox.templates.gemm_space import declare, layout_of
+from pegbox.templates import gemm_space, narrow
+from pegbox.templates.gemm_space import PACKED, ROWS_STAY, STREAM, layout_of
 from pegbox.templates.product import Product, product_of
 
 _BATCH = 8  # products in a batch from which on each thread takes whole ones
 
 
-def multiply(cfg: Any, a: Tensor, b: Tensor, weights: str) -> tuple[Any, list[Tensor]]:
-    """Declare, compute and schedule C = A · B over the leading axes, for B as it is ("plain") or packed ahead.
+def multiply(cfg: pb.TemplateConfig, a: te.Tensor, b: te.Tensor, weights: str) -> tuple[te.TESchedule, list[te.Tensor]]:
+    """C = A · B over the leading axes, for B as it is ("plain") or packed ahead: what a template returns.
 
     Raises:
         TemplateError: another value of `weights`.
     """
     p = product_of(a, b, weights, cfg.target)
+    b = p.weights(b)
     if p.is_narrow:
         narrow.declare(cfg, p)
-        return narrow.product(cfg, p, a, p.weights(b))
-    declare(cfg, p)
-    return product(cfg, p, a, p.weights(b))
+        c = narrow.compute(p, a, b)
+        return narrow.schedule(cfg, p, c), [a, b, c]
+    gemm_space.declare(cfg, p)
+    tensors = compute(cfg, p, a, b)
+    return schedule(cfg, p, tensors), [a, b, tensors.c]
 
 
-def product(cfg: Any, p: Product, a: Tensor, b: Tensor) -> tuple[Any, list[Tensor]]:
-    """Compute and schedule C = A · B, as the configuration says; `b` as the product says that it is given."""
-    lead, m, k, n = p.lead, p.m, p.k, p.n
+# What is computed --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """C and what is computed on the way: sums over blocks of the reduction, and panels of A and of B."""
+
+    c: te.Tensor
+    partial: te.Tensor | None
+    panels_a: te.Tensor | None
+    panels_b: te.Tensor | None
+
+
+def compute(cfg: pb.TemplateConfig, p: Product, a: te.Tensor, b: te.Tensor) -> Tensors:
+    """C = A · B from the operands, or panels of them, as the configuration says."""
     layout, mr, nr = layout_of(cfg, p), cfg["mr"].val, cfg["nr"].val
     panels_a = panels_b = None
-    if layout == "packed":
-        panels_b = None if p.packed else _pack_b(b, lead, k, n, nr)
-        panels_a = _pack_a(a, lead, m, k, mr) if cfg["pack_a"].val else None
-    given, width = (b, p.lanes) if p.packed else (panels_b, nr)
+    if layout == PACKED:
+        panels_b = None if p.packed else _pack_b(p, b, nr)
+        panels_a = _pack_a(p, a, mr) if cfg["pack_a"].val else None
+    packed, width = (b, p.lanes) if p.packed else (panels_b, nr)
 
-    def term(batch: Sequence[Any], i: Any, j: Any, kk: Any) -> Any:
-        left = a(*batch, i, kk) if panels_a is None else panels_a(*batch, i // mr, kk, i % mr)
-        right = b(*batch, kk, j) if given is None else given(*batch, j // width, kk, j % width)
+    def term(batch: Sequence[te.Expr], i: te.Expr, j: te.Expr, k: te.Expr) -> te.Expr:
+        left = a(*batch, i, k) if panels_a is None else panels_a(*batch, i // mr, k, i % mr)
+        right = b(*batch, k, j) if packed is None else packed(*batch, j // width, k, j % width)
         return left * right
 
-    if layout == "stream":
-        c = _whole_reduction(term, lead, m, k, n)
-        s = te.create_schedule(c.op)
-        _schedule_stream(cfg, p, s, c)
-    elif cfg["k_block"].val:
-        part, c = _blocked_reduction(term, lead, m, k, n, cfg["k_block"].val)
-        s = te.create_schedule(c.op)
-        _schedule_tiled(cfg, p, s, (c, part), panels_a, panels_b)
-    else:
-        c = _whole_reduction(term, lead, m, k, n)
-        s = te.create_schedule(c.op)
-        _schedule_tiled(cfg, p, s, (c, s.cache_write(c, "local")), panels_a, panels_b)
-    return s, [a, b, c]
-
-
-def _whole_reduction(term: Any, lead: Sequence[int], m: int, k: int, n: int) -> Tensor:
-    kk = te.reduce_axis((0, k), name="k")
-    c: Tensor = te.compute((*lead, m, n), lambda *at: te.sum(term(at[:-2], *at[-2:], kk), axis=kk), name="C")
-    return c
-
-
-def _blocked_reduction(term: Any, lead: Sequence[int], m: int, k: int, n: int, block: int) -> tuple[Tensor, Tensor]:
-    """Sums over blocks of the reduction, and their sum."""
-    kk = te.reduce_axis((0, block), name="k")
-
-    def partial(*at: Any) -> Any:
-        *batch, kb, i, j = at
-        inside = None if k % block == 0 else kb * block + kk < k
-        return te.sum(term(batch, i, j, kb * block + kk), axis=kk, where=inside)
-
-    blocks = -(-k // block)
-    part: Tensor = te.compute((*lead, blocks, m, n), partial, name="C_part")
+    if layout == STREAM or not cfg["k_block"].val:
+        k = te.reduce_axis((0, p.k), name="k")
+        c = te.compute(p.shape, lambda *at: te.sum(term(at[:-2], at[-2], at[-1], k), axis=k), name="C")
+        return Tensors(c, None, panels_a, panels_b)
+    block = cfg["k_block"].val
+    blocks = -(-p.k // block)
+    k = te.reduce_axis((0, block), name="k")
     kb = te.reduce_axis((0, blocks), name="kb")
-    c: Tensor = te.compute((*lead, m, n), lambda *at: te.sum(part(*at[:-2], kb, *at[-2:]), axis=kb), name="C")
-    return part, c
+
+    def sum_of_block(*at: te.Expr) -> te.Expr:
+        *batch, kb, i, j = at
+        inside = None if p.k % block == 0 else kb * block + k < p.k
+        return te.sum(term(batch, i, j, kb * block + k), axis=k, where=inside)
+
+    partial = te.compute((*p.lead, blocks, p.m, p.n), sum_of_block, name="C_part")
+    c = te.compute(p.shape, lambda *at: te.sum(partial(*at[:-2], kb, *at[-2:]), axis=kb), name="C")
+    return Tensors(c, partial, panels_a, panels_b)
 
 
-def _pack_b(b: Tensor, lead: Sequence[int], k: int, n: int, nr: int) -> Tensor:
+def _pack_b(p: Product, b: te.Tensor, nr: int) -> te.Tensor:
     """Panels of nr columns: [n / nr][k][nr], zeros beyond the last column."""
     zero = te.const(0, b.dtype)
 
-    def element(*at: Any) -> Any:
+    def element(*at: te.Expr) -> te.Expr:
         *batch, x, row, z = at
-        return te.if_then_else(x * nr + z < n, b(*batch, row, x * nr + z), zero)
+        return te.if_then_else(x * nr + z < p.n, b(*batch, row, x * nr + z), zero)
 
-    packed: Tensor = te.compute((*lead, -(-n // nr), k, nr), element, name="B_packed")
-    return packed
+    return te.compute((*p.lead, -(-p.n // nr), p.k, nr), element, name="B_packed")
 
 
-def _pack_a(a: Tensor, lead: Sequence[int], m: int, k: int, mr: int) -> Tensor:
+def _pack_a(p: Product, a: te.Tensor, mr: int) -> te.Tensor:
     """Panels of mr rows: [m / mr][k][mr], zeros beyond the last row."""
     zero = te.const(0, a.dtype)
 
-    def element(*at: Any) -> Any:
+    def element(*at: te.Expr) -> te.Expr:
         *batch, y, column, z = at
-        return te.if_then_else(y * mr + z < m, a(*batch, y * mr + z, column), zero)
+        return te.if_then_else(y * mr + z < p.m, a(*batch, y * mr + z, column), zero)
 
-    packed: Tensor = te.compute((*lead, -(-m // mr), k, mr), element, name="A_packed")
-    return packed
+    return te.compute((*p.lead, -(-p.m // mr), p.k, mr), element, name="A_packed")
 
 
-def _schedule_tiled(
-    cfg: Any, p: Product, s: Any, result: tuple[Tensor, Tensor], packed_a: Tensor | None, packed_b: Tensor | None
-) -> None:
-    """Tiles of registers in blocks: (k block, batch, panel, block, tiles, tiles of the block).
+# How it is scheduled -----------------------------------------------------------------------------------------------
 
-    `result` is C and what sums its tiles.
-    """
-    c, tile = result
-    mr, nr, lanes = cfg["mr"].val, cfg["nr"].val, p.lanes
+
+def schedule(cfg: pb.TemplateConfig, p: Product, tensors: Tensors) -> te.TESchedule:
+    """The loops that the configuration says."""
+    s = te.create_schedule(tensors.c.op)
+    if layout_of(cfg, p) == STREAM:
+        _schedule_stream(cfg, p, s, tensors.c)
+    else:
+        _schedule_tiled(cfg, p, s, tensors)
+    return s
+
+
+def _schedule_tiled(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, tensors: Tensors) -> None:
+    """Tiles of registers in blocks: (k block, batch, panel, block, tiles, tiles of the block)."""
+    c = tensors.c
+    tile = s.cache_write(c, "local") if tensors.partial is None else tensors.partial
     *lead, y, x = s[c].op.axis
-    yt, yi = s[c].split(y, factor=mr)
-    xt, xi = s[c].split(x, factor=nr)
+    yt, yi = s[c].split(y, factor=cfg["mr"].val)
+    xt, xi = s[c].split(x, factor=cfg["nr"].val)
     # A block of one operand's panels stays in cache while those of the other one stream past: `panel` of them, or all.
-    by_rows = cfg["order"].val == "yx"
-    blocked, streamed = (yt, xt) if by_rows else (xt, yt)
-    block, blocked = s[c].split(blocked, factor=cfg["y_tiles" if by_rows else "x_tiles"].val)
+    rows_stay = cfg["order"].val == ROWS_STAY
+    blocked, streamed = (yt, xt) if rows_stay else (xt, yt)
+    block, blocked = s[c].split(blocked, factor=cfg["y_tiles" if rows_stay else "x_tiles"].val)
     outer = []
-    if layout_of(cfg, p) == "packed" and cfg["panel"].val:
+    if layout_of(cfg, p) == PACKED and cfg["panel"].val:
         panel, streamed = s[c].split(streamed, factor=cfg["panel"].val)
         outer = [panel]
-    xv, xl = s[c].split(xi, factor=lanes)
+    xv, xl = s[c].split(xi, factor=p.lanes)
     s[c].reorder(*s[c].op.reduce_axis, *lead, *outer, block, streamed, blocked, yi, xv, xl)
     s[c].vectorize(xl)
     s[c].unroll(xv)
@@ -145,17 +148,17 @@ def _schedule_tiled(
     threads = _threads(c, lead, [*outer, block][0])
     s[c].parallel(threads)
     s[tile].compute_at(s[c], blocked)
-    _schedule_tile(cfg, s, tile, lanes)
+    _schedule_tile(cfg, s, tile, p.lanes)
     # What stays with a block is packed there, in cache; what every block reads is packed before, for a panel or whole.
     at_block = (s[c], threads if threads in lead else block)
     at_panel = (s[c], outer[0]) if outer else None
-    if packed_b is not None:
-        _schedule_pack_b(s, packed_b, at_panel if by_rows else at_block, lanes)
-    if packed_a is not None:
-        _schedule_pack_a(s, packed_a, at_block if by_rows else at_panel)
+    if tensors.panels_b is not None:
+        _schedule_pack_b(s, tensors.panels_b, at_panel if rows_stay else at_block, p.lanes)
+    if tensors.panels_a is not None:
+        _schedule_pack_a(s, tensors.panels_a, at_block if rows_stay else at_panel)
 
 
-def _schedule_tile(cfg: Any, s: Any, tile: Tensor, lanes: int) -> None:
+def _schedule_tile(cfg: pb.TemplateConfig, s: te.TESchedule, tile: te.Tensor, lanes: int) -> None:
     *lead, y, x = s[tile].op.axis
     (k,) = s[tile].op.reduce_axis
     xv, xl = s[tile].split(x, factor=lanes)
@@ -166,7 +169,7 @@ def _schedule_tile(cfg: Any, s: Any, tile: Tensor, lanes: int) -> None:
         s[tile].unroll(loop)
 
 
-def _schedule_pack_b(s: Any, packed: Tensor, at: tuple[Any, Any] | None, lanes: int) -> None:
+def _schedule_pack_b(s: te.TESchedule, packed: te.Tensor, at: tuple[te.Stage, te.IterVar] | None, lanes: int) -> None:
     """Copy row by row through all panels at hand, in vectors, so that B is read in long runs."""
     *_, panel, row, z = s[packed].op.axis
     s[packed].reorder(row, panel, z)
@@ -179,7 +182,7 @@ def _schedule_pack_b(s: Any, packed: Tensor, at: tuple[Any, Any] | None, lanes: 
     s[packed].vectorize(zl)
 
 
-def _schedule_pack_a(s: Any, packed: Tensor, at: tuple[Any, Any] | None) -> None:
+def _schedule_pack_a(s: te.TESchedule, packed: te.Tensor, at: tuple[te.Stage, te.IterVar] | None) -> None:
     """Copy panel by panel, so that A is read in as many runs as a panel has rows, and the panel written in one."""
     *_, panel, _, z = s[packed].op.axis
     if at is not None:
@@ -189,15 +192,14 @@ def _schedule_pack_a(s: Any, packed: Tensor, at: tuple[Any, Any] | None) -> None
     s[packed].unroll(z)
 
 
-def _schedule_stream(cfg: Any, p: Product, s: Any, c: Tensor) -> None:
+def _schedule_stream(cfg: pb.TemplateConfig, p: Product, s: te.TESchedule, c: te.Tensor) -> None:
     """Few rows of B at a time pass through a stretch of C: (batch, y, x block, k block, x, k, rows, lanes)."""
-    mr, nr, lanes = cfg["mr"].val, cfg["nr"].val, p.lanes
     *lead, y, x = s[c].op.axis
     (k,) = s[c].op.reduce_axis
-    yo, yi = s[c].split(y, factor=mr)
-    xt, xi = s[c].split(x, factor=nr)
+    yo, yi = s[c].split(y, factor=cfg["mr"].val)
+    xt, xi = s[c].split(x, factor=cfg["nr"].val)
     xo, xm = s[c].split(xt, factor=cfg["stretch"].val)
-    xv, xl = s[c].split(xi, factor=lanes)
+    xv, xl = s[c].split(xi, factor=p.lanes)
     ko, ki = s[c].split(k, factor=cfg["unroll_k"].val)
     s[c].reorder(*lead, yo, xo, ko, xm, ki, yi, xv, xl)
     s[c].vectorize(xl)
@@ -206,6 +208,6 @@ def _schedule_stream(cfg: Any, p: Product, s: Any, c: Tensor) -> None:
     s[c].parallel(_threads(c, lead, xo))
 
 
-def _threads(c: Tensor, lead: Sequence[Any], block: Any) -> Any:
+def _threads(c: te.Tensor, lead: Sequence[te.IterVar], block: te.IterVar) -> te.IterVar:
     """The loop that threads share: the batch where it is long enough to go round, else blocks of each product."""
     return lead[0] if lead and c.shape[0] >= _BATCH else block

@@ -9,49 +9,54 @@ the other operand's stream past, a `panel` of them (0: all) at a time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
+import pegbox as pb
+from pegbox.task.config_view import KnobValues
 from pegbox.templates.product import Product
-from pegbox.templates.register_tile import LATENCY, ROWS, VECTORS, fits, is_balanced
+from pegbox.templates.register_tile import BODY, LATENCY, ROWS, VECTORS, fits, is_balanced
 
-_BODY = 128  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
+# Values of `layout`: the ways to multiply.
+PACKED, DIRECT, STREAM = "packed", "direct", "stream"
+# Values of `order`: which operand's tiles stay in cache, in blocks, while the other one's stream past.
+ROWS_STAY, COLUMNS_STAY = "yx", "xy"
+
 _STREAM_ROWS = 8  # with more rows than that, memory is not the limit
 _MOST_TILES = 128  # in a block
 _REUSE = 256  # rows from which on packing B costs next to nothing
 
 
-def declare(cfg: Any, p: Product) -> None:
+def declare(cfg: pb.TemplateConfig, p: Product) -> None:
     """The knobs of a product."""
     layouts = _layouts(p)
-    tiled, packed, stream = {}, {}, {}  # conditions on the layout, where it is a choice
+    tiled, packed = _when(layouts, PACKED, DIRECT), _when(layouts, PACKED)
     if len(layouts) > 1:
         cfg.define_knob("layout", layouts)
-        tiled, packed, stream = (
-            {"layout": [x for x in layouts if x != "stream"]},
-            {"layout": "packed"},
-            {"layout": "stream"},
-        )
     cfg.define_knob("mr", _rows(p))
     cfg.define_knob("nr", [v * p.lanes for v in _widths(p)])
     cfg.define_knob("unroll_k", [u for u in (1, 2, 4, 8) if u <= p.k])
-    cfg.define_knob("k_block", [0, *_divisors_near(p.k, _depths(p))], **_when(tiled))
-    cfg.define_knob("order", ["yx", "xy"] if p.m > 1 else ["xy"], **_when(tiled))
+    cfg.define_knob("k_block", [0, *_divisors_near(p.k, _depths(p))], when=tiled)
+    cfg.define_knob("order", [ROWS_STAY, COLUMNS_STAY] if p.m > 1 else [COLUMNS_STAY], when=tiled)
     if p.m > 1:
-        cfg.define_knob("y_tiles", _powers(p.m), when={**tiled, "order": "yx"})
-    cfg.define_knob("x_tiles", _powers(p.vectors), when={**tiled, "order": "xy"})
-    if "packed" in layouts:
-        cfg.define_knob("panel", [0, 8, 32], **_when(packed))
-        cfg.define_knob("pack_a", [False, True], **_when(packed))
-    if "stream" in layouts:
-        cfg.define_knob("stretch", _powers(p.vectors), when=stream)
+        cfg.define_knob("y_tiles", _powers(p.m), when=tiled | {"order": [ROWS_STAY]})
+    cfg.define_knob("x_tiles", _powers(p.vectors), when=tiled | {"order": [COLUMNS_STAY]})
+    if PACKED in layouts:
+        cfg.define_knob("panel", [0, 8, 32], when=packed)
+        cfg.define_knob("pack_a", [False, True], when=packed)
+    if STREAM in layouts:
+        cfg.define_knob("stretch", _powers(p.vectors), when=_when(layouts, STREAM))
     _Constraints(cfg, p, layouts).add()
 
 
-def layout_of(c: Any, p: Product) -> str:
+def layout_of(c: KnobValues, p: Product) -> str:
     """How a configuration multiplies."""
     layouts = _layouts(p)
     return str(c["layout"].val) if len(layouts) > 1 else layouts[0]
+
+
+def _when(layouts: Sequence[str], *wanted: str) -> dict[str, list[str]]:
+    """The condition that a layout is one of those wanted; none where there is no choice."""
+    return {"layout": [layout for layout in layouts if layout in wanted]} if len(layouts) > 1 else {}
 
 
 def _rows(p: Product) -> list[int]:
@@ -65,18 +70,14 @@ def _widths(p: Product) -> list[int]:
     return [v for v in widths if v == 1 or v <= p.vectors]
 
 
-def _when(condition: Mapping[str, Any]) -> dict[str, Any]:
-    return {"when": condition} if condition else {}
-
-
 def _layouts(p: Product) -> list[str]:
     """The ways to multiply that can be the best one."""
     if p.packed:
-        return ["packed"]
+        return [PACKED]
     caches, b_bytes = p.target.caches, p.k * p.n * p.itemsize
-    packed = ["packed"] if p.m > 1 else []
-    direct = ["direct"] if p.m < _REUSE or b_bytes <= caches.l2 // 2 else []
-    stream = ["stream"] if p.m <= _STREAM_ROWS else []
+    packed = [PACKED] if p.m > 1 else []
+    direct = [DIRECT] if p.m < _REUSE or b_bytes <= caches.l2 // 2 else []
+    stream = [STREAM] if p.m <= _STREAM_ROWS else []
     return packed + direct + stream
 
 
@@ -109,7 +110,7 @@ def _divisors_near(extent: int, wanted: Sequence[int]) -> list[int]:
 class _Constraints:
     """What leaves out configurations that cannot be fast, and those that mean the same as others."""
 
-    def __init__(self, cfg: Any, p: Product, layouts: Sequence[str]) -> None:
+    def __init__(self, cfg: pb.TemplateConfig, p: Product, layouts: Sequence[str]) -> None:
         self.cfg, self.p, self.layouts = cfg, p, layouts
         self.caches = p.target.caches
         self.least = min(LATENCY, max(r * v for r in _rows(p) for v in _widths(p) if fits(p.target, r, v)))
@@ -125,7 +126,7 @@ class _Constraints:
         )
         if self.p.m >= 4 and self.p.vectors >= 2:
             self._add(self.is_balanced, "the register tile has more multiply-adds than loads", "mr", "nr")
-        self._add(self.body_is_small, f"the innermost body has at most {_BODY} multiply-adds", "mr", "nr", "unroll_k")
+        self._add(self.body_is_small, f"the innermost body has at most {BODY} multiply-adds", "mr", "nr", "unroll_k")
         tiles = ("mr", "nr", "k_block", "order")
         blocks = ("y_tiles", "x_tiles") if self.p.m > 1 else ("x_tiles",)
         self._add(
@@ -136,68 +137,68 @@ class _Constraints:
         )
         if self.p.m > 1:
             self._add(self.order_matters, "where one axis has a single tile, the other one is blocked", *tiles)
-        if "packed" in self.layouts:
+        if PACKED in self.layouts:
             self._add(
                 self.panel_fits,
                 "a panel takes at most what the last cache holds, and half of the tiles",
                 *tiles,
                 "panel",
             )
-        if "stream" in self.layouts:
+        if STREAM in self.layouts:
             self._add(self.stretch_fits, "a stretch of C takes a part of L2, or all of C", "mr", "nr", "stretch")
 
-    def _add(self, predicate: Callable[[Any], bool], message: str, *reads: str) -> None:
+    def _add(self, predicate: Callable[[pb.Config], bool], message: str, *reads: str) -> None:
         layout = ("layout",) if len(self.layouts) > 1 else ()
         self.cfg.add_constraint(predicate, reads=(*layout, *reads), message=message)
 
-    def shape(self, c: Any) -> tuple[int, int]:
+    def shape(self, c: pb.Config) -> tuple[int, int]:
         """Rows and vectors of the register tile."""
         return c["mr"].val, c["nr"].val // self.p.lanes
 
-    def streams(self, c: Any) -> bool:
-        return layout_of(c, self.p) == "stream"
+    def streams(self, c: pb.Config) -> bool:
+        return layout_of(c, self.p) == STREAM
 
-    def tile_fits(self, c: Any) -> bool:
+    def tile_fits(self, c: pb.Config) -> bool:
         return fits(self.p.target, *self.shape(c))
 
-    def hides_latency(self, c: Any) -> bool:
+    def hides_latency(self, c: pb.Config) -> bool:
         return self.streams(c) or math.prod(self.shape(c)) >= self.least
 
-    def is_balanced(self, c: Any) -> bool:
+    def is_balanced(self, c: pb.Config) -> bool:
         return self.streams(c) or is_balanced(*self.shape(c))
 
-    def body_is_small(self, c: Any) -> bool:
-        return bool(math.prod(self.shape(c)) * c["unroll_k"].val <= _BODY)
+    def body_is_small(self, c: pb.Config) -> bool:
+        return bool(math.prod(self.shape(c)) * c["unroll_k"].val <= BODY)
 
-    def _axes(self, c: Any) -> tuple[tuple[int, int], tuple[int, int]]:
+    def _axes(self, c: pb.Config) -> tuple[tuple[int, int], tuple[int, int]]:
         """Tiles along the blocked axis and the bytes of one tile's operand; then those of the streamed axis."""
         depth = (c["k_block"].val or self.p.k) * self.p.itemsize
         y = -(-self.p.m // c["mr"].val), c["mr"].val * depth
         x = -(-self.p.n // c["nr"].val), c["nr"].val * depth
-        return (y, x) if c["order"].val == "yx" else (x, y)
+        return (y, x) if c["order"].val == ROWS_STAY else (x, y)
 
-    def order_matters(self, c: Any) -> bool:
+    def order_matters(self, c: pb.Config) -> bool:
         if self.streams(c):
             return True
         (blocked, _), (streamed, _) = self._axes(c)
-        return bool(blocked > 1 or (streamed == 1 and c["order"].val == "yx"))
+        return bool(blocked > 1 or (streamed == 1 and c["order"].val == ROWS_STAY))
 
-    def block_fits(self, c: Any) -> bool:
+    def block_fits(self, c: pb.Config) -> bool:
         if self.streams(c):
             return True
         tiles, size = self._axes(c)[0]
-        block = c["y_tiles" if c["order"].val == "yx" else "x_tiles"].val
+        block = c["y_tiles" if c["order"].val == ROWS_STAY else "x_tiles"].val
         enough = block >= min(tiles, _MOST_TILES) or block * size >= self.caches.l2 // 16
         return bool(block < 2 * tiles and enough and (block == 1 or block * size <= self.caches.l2))
 
-    def panel_fits(self, c: Any) -> bool:
-        if layout_of(c, self.p) != "packed" or c["panel"].val == 0:
+    def panel_fits(self, c: pb.Config) -> bool:
+        if layout_of(c, self.p) != PACKED or c["panel"].val == 0:
             return True
         tiles, size = self._axes(c)[1]
         panel = c["panel"].val
         return bool(2 * panel <= tiles and panel * size <= max(self.caches.l2, self.caches.l3))
 
-    def stretch_fits(self, c: Any) -> bool:
+    def stretch_fits(self, c: pb.Config) -> bool:
         if not self.streams(c):
             return True
         tiles, size = -(-self.p.n // c["nr"].val), c["mr"].val * c["nr"].val * self.p.itemsize

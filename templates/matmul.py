@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pegbox as pb
 from pegbox import te
 from pegbox.templates.gemm import multiply
 
 
 @pb.template("matmul")
-def matmul(cfg: Any, M: int, K: int, N: int, dtype: str = "float32", weights: str = "plain") -> Any:
+def matmul(
+    cfg: pb.TemplateConfig, M: int, K: int, N: int, dtype: str = "float32", weights: str = "plain"
+) -> tuple[te.TESchedule, list[te.Tensor]]:
     """C[M, N] = A[M, K] · B[K, N], row-major, any shape; float32 or float64 (other types run, untuned for them).
 
     With weights="packed" the kernel takes B as `pegbox.templates.pack_weights` lays it out for the task.

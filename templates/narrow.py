@@ -6,15 +6,28 @@ lanes of its accumulator once, at the end. B is transposed first, which is littl
 
 from __future__ import annotations
 
-from typing import Any
-
+import pegbox as pb
 from pegbox import te
-from pegbox.compute.tensor import Tensor
 from pegbox.templates.product import Product
 from pegbox.templates.register_tile import fits
 
 
-def declare(cfg: Any, p: Product) -> None:
+def compute(p: Product, a: te.Tensor, b: te.Tensor) -> te.Tensor:
+    """C = A · B; `b` as the product says that it is given."""
+    columns = b if p.packed else None
+    if p.n > 1 and columns is None:
+        columns = te.compute((*p.lead, p.n, p.k), lambda *at: b(*at[:-2], at[-1], at[-2]), name="B_columns")
+    k = te.reduce_axis((0, p.k), name="k")
+
+    def element(*at: te.Expr) -> te.Expr:
+        *batch, i, j = at
+        right = b(*batch, k, j) if columns is None else columns(*batch, j, k)
+        return te.sum(a(*batch, i, k) * right, axis=k)
+
+    return te.compute(p.shape, element, name="C")
+
+
+def declare(cfg: pb.TemplateConfig, p: Product) -> None:
     """The knobs: rows at a time, vectors along k at a time, and how often that is written out."""
     cfg.define_knob("rows", [r for r in (1, 2, 3, 4, 6, 8, 12) if r <= p.m])
     cfg.define_knob("vectors", [v for v in (1, 2, 4, 8) if v * p.lanes <= p.k])
@@ -26,28 +39,17 @@ def declare(cfg: Any, p: Product) -> None:
     )
 
 
-def product(cfg: Any, p: Product, a: Tensor, b: Tensor) -> tuple[Any, list[Tensor]]:
-    """Compute and schedule C = A · B, as the configuration says; `b` as the product says that it is given."""
-    lead, m, n, k = p.lead, p.m, p.n, p.k
-    columns = b if p.packed else None
-    if n > 1 and columns is None:
-        columns = te.compute((*lead, n, k), lambda *at: b(*at[:-2], at[-1], at[-2]), name="B_columns")
-    kk = te.reduce_axis((0, k), name="k")
-
-    def element(*at: Any) -> Any:
-        *batch, i, j = at
-        right = b(*batch, kk, j) if columns is None else columns(*batch, j, kk)
-        return te.sum(a(*batch, i, kk) * right, axis=kk)
-
-    c = te.compute((*lead, m, n), element, name="C")
+def schedule(cfg: pb.TemplateConfig, p: Product, c: te.Tensor) -> te.TESchedule:
+    """Accumulators of `rows` × all columns × `vectors` in registers; blocks of rows, or products, to the threads."""
     s = te.create_schedule(c.op)
     *outer, y, x = s[c].op.axis
+    (k,) = s[c].op.reduce_axis
     yo, yi = s[c].split(y, factor=cfg["rows"].val)
-    kv, lanes = s[c].split(kk, factor=cfg["vectors"].val * p.lanes)
+    kv, lanes = s[c].split(k, factor=cfg["vectors"].val * p.lanes)
     ko, ki = s[c].split(kv, factor=cfg["unroll_k"].val)
     s[c].reorder(*outer, yo, ko, ki, yi, x, lanes)
     s[c].vectorize(lanes)
     for loop in (ki, yi, x):
         s[c].unroll(loop)
-    s[c].parallel(outer[0] if lead and lead[0] > 1 else yo)
-    return s, [a, b, c]
+    s[c].parallel(outer[0] if p.lead and p.lead[0] > 1 else yo)
+    return s

@@ -42,6 +42,11 @@ class Product:
         return -(-self.n // self.lanes)
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of C."""
+        return (*self.lead, self.m, self.n)
+
+    @property
     def itemsize(self) -> int:
         return nbytes(self.dtype)
 

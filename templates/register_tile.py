@@ -10,6 +10,7 @@ from pegbox.codegen.targets.target import Target
 from pegbox.expr.dtypes import BITS
 
 LATENCY = 8  # independent multiply-adds that keep two units busy, each of which takes four cycles
+BODY = 128  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
 ROWS = (*range(1, 15), 16, 20, 24, 28)
 VECTORS = (1, 2, 3, 4, 5, 6)
 

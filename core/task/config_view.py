@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import InvalidConfig, SpaceError
@@ -98,6 +98,10 @@ class TemplateConfig(ABC):
         A computation in blocks that stick out of the operator's shape has more than the operator; speeds are of the
         operator. Several calls add up.
         """
+
+
+KnobValues: TypeAlias = TemplateConfig | Config
+"""Where values are looked up: the `cfg` of a template, or the configuration that a constraint is asked about."""
 
 
 class DeclaringConfig(TemplateConfig):
