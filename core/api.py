@@ -224,8 +224,8 @@ def compare(
 
     Args:
         tasks: one or several. A `RecordedSpace` is answered from its records, on a virtual clock.
-        tuners: names with options ("xgb:plan_size=32"), factories, `MyTuner(alpha=2)` of classes that derive from
-            `BaseTuner`; or a mapping from names for the report to these.
+        tuners: names with options ("xgb:plan_size=32"), factories, `MyTuner.with_options(alpha=2)` of classes that
+            derive from `BaseTuner`; or a mapping from names for the report to these.
         trials: of each run.
         seeds: how many (0, 1, ...), or which.
         start: the random configurations that each run begins with, the same for all tuners with one seed; they are

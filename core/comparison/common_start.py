@@ -21,12 +21,12 @@ _START_STREAM = 0x57A27
 def draw_start(testbed: Testbed, seed: int, count: int) -> list[Config]:
     """The random configurations that every tuner starts from with this seed. Raises `SpaceError` if none is valid."""
     try:
-        rows = testbed.space.sample(count, np.random.default_rng([_START_STREAM, seed]))
+        rows = testbed.problem.space.sample(count, np.random.default_rng([_START_STREAM, seed]))
     except SpaceError as error:
         raise SpaceError(f"{testbed.info.name}: {error}") from error
     if count and not len(rows):
         raise SpaceError(f"{testbed.info.name}: its space has no valid configuration to compare tuners on")
-    return [testbed.space.config(tuple(row)) for row in rows.tolist()]
+    return [testbed.problem.space.config(tuple(row)) for row in rows.tolist()]
 
 
 class CommonStartTuner:

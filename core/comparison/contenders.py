@@ -92,7 +92,7 @@ def _checked(tuner: Any) -> TunerLike:
     if isinstance(tuner, Tuner) and not isinstance(tuner, type):
         raise ArgumentError(
             f"{tuner!r} is a tuner made for one space and one seed; every run needs a fresh one: give its class, its "
-            "name, or derive it from pegbox.BaseTuner and give MyTuner(option=...)"
+            "name, or derive it from pegbox.BaseTuner and give MyTuner.with_options(option=...)"
         )
     if not callable(tuner):
         raise ArgumentError(f"{tuner!r} is neither the name of a tuner nor a factory of one")

@@ -32,7 +32,7 @@ from pegbox.comparison.contenders import (
 from pegbox.comparison.jsonform import check_writable
 from pegbox.comparison.report import Comparison
 from pegbox.comparison.runs import Run, Setup, TaskInfo
-from pegbox.comparison.testbed import MeasurerFactory, Testbed, open_testbed
+from pegbox.comparison.testbed import Testbed, open_testbed
 from pegbox.errors import ComparisonError, TuningError
 from pegbox.hooks import registry
 from pegbox.search.factory.create import declared, make_tuner
@@ -41,6 +41,7 @@ from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.loop.tuning import run as search
 from pegbox.search.loop.validation import validated
 from pegbox.search.models.experience import shipped_experience
+from pegbox.search.problem import MeasurerFactory
 from pegbox.search.protocols import FeatureSource, Lookup, SearchTask, Tuner
 
 if TYPE_CHECKING:
@@ -176,19 +177,19 @@ class _Experiment:
     def _run(self, testbed: Testbed, contender: Contender, seed: int) -> None:
         plan, name = self.plan, testbed.info.name
         tuner = CommonStartTuner(self._tuner(testbed, contender, seed), draw_start(testbed, seed, plan.start))
-        with testbed.open() as opened:
+        with testbed.problem.open() as opened:
             result = search(
                 tuner,
                 opened,
                 trials=plan.trials,
                 batch_size=plan.batch_size,
                 callbacks=plan.callbacks(name, contender.name, seed) if plan.callbacks else (),
-                space=testbed.whole,
-                searched=testbed.space,
-                flop=testbed.info.flop,
-                bytes_moved=testbed.info.bytes_moved,
+                space=testbed.problem.whole,
+                searched=testbed.problem.space,
+                flop=testbed.problem.flop,
+                bytes_moved=testbed.problem.bytes_moved,
                 name=contender.name,
-                finalists=0 if testbed.info.simulated else 1,
+                finalists=0 if testbed.problem.simulated else 1,
                 clock=plan.clock,
             )
         if result.stopped_because == "interrupted":
@@ -199,16 +200,16 @@ class _Experiment:
         given = contender.tuner
         takes = declared(given, lookup=self.plan.lookup)
         program = self._program(testbed) if "program" in takes else None
-        experience = shipped_experience(testbed.task) if "experience" in takes else None
+        experience = shipped_experience(testbed.problem.task) if "experience" in takes else None
         return make_tuner(
-            given, testbed.space, seed=seed, program=program, experience=experience, lookup=self.plan.lookup
+            given, testbed.problem.space, seed=seed, program=program, experience=experience, lookup=self.plan.lookup
         )
 
     def _program(self, testbed: Testbed) -> FeatureSource | None:
         """The program features of the task, made when the first tuner declares that it wants them."""
         name = testbed.info.name
         if name not in self.features:
-            self.features[name] = self.plan.program(testbed.task) if self.plan.program else None
+            self.features[name] = self.plan.program(testbed.problem.task) if self.plan.program else None
         return self.features[name]
 
     def _add(self, testbed: Testbed, tuner: str, seed: int, result: TuneResult) -> None:
@@ -223,9 +224,9 @@ class _Experiment:
         """All distinct winners of a task, in one session; recorded costs are what they are."""
         winners = self.winners[testbed.info.name]
         distinct = list(dict.fromkeys(config for config in winners if config is not None))
-        if testbed.info.simulated or not distinct:
+        if testbed.problem.simulated or not distinct:
             return
-        with testbed.open() as opened:
+        with testbed.problem.open() as opened:
             results = opened.remeasure(distinct)
         costs = {config: validated(result).cost for config, result in zip(distinct, results, strict=True)}
         places = [place for place, run in enumerate(self.runs) if run.task == testbed.info.name]

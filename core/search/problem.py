@@ -19,7 +19,8 @@ from pegbox.search.protocols import Measurer, SearchTask
 from pegbox.space import ConfigSpace
 
 MeasurerFactory: TypeAlias = Callable[..., AbstractContextManager[Measurer]]
-"""Opens a measurer for a task, e.g. `LocalMeasurer`; leaving the context stops its workers."""
+"""Opens a measurer for a task, e.g. `LocalMeasurer`; leaving the context stops its workers. Where the measurer has a
+`clock`, a function that gives seconds, a run is timed by it: a simulation's is virtual."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,10 @@ class Problem:
     def bytes_moved(self) -> float:
         return float(getattr(self.task, "bytes_moved", 0.0))
 
+    def check_space(self) -> None:
+        """Raise `SpaceError` where no configuration is valid, before a tuner is asked: it is not the tuner's fault."""
+        self.space.sample(1, np.random.default_rng(0))
+
     def check_measured(self, *, records: object, resume: bool, measure_options: object) -> None:
         """Raise `ArgumentError` where a simulation is given what only measuring has a use for.
 
@@ -60,28 +65,24 @@ class Problem:
             )
 
 
-def problem_of(task: Any, runner: object, measurer: MeasurerFactory) -> Problem:
+def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> Problem:
     """The problem that `task` and `runner` mean, simulated where either of them answers from records (`simulated`).
 
-    Fails before a tuner is asked: a space without a valid configuration is not the tuner's fault.
-
     Args:
-        measurer: opens a measurer for a task that is not simulated.
+        measurer: opens a measurer for a task that is not simulated; None where there is none.
 
     Raises:
-        ArgumentError: no task, or a recorded space together with a runner.
+        ArgumentError: not a task, a task that nothing can measure, or a recorded space together with a runner.
         RecordError: the runner's records are of something else.
-        SpaceError: no configuration of the space is valid.
     """
     recorded = simulated(task, runner)
     if recorded is not None:
-        problem = Problem(recorded, recorded.space, recorded.whole, lambda **_: SimulatedMeasurer(recorded), True)
-    elif hasattr(task, "space"):
-        problem = Problem(task, task.space, task.space, partial(measurer, task), False)
-    else:
-        raise ArgumentError(f"{task!r} is no task; make one with pegbox.create_task({task!r}, args=...)")
-    problem.space.sample(1, np.random.default_rng(0))
-    return problem
+        return Problem(recorded, recorded.space, recorded.whole, lambda **_: SimulatedMeasurer(recorded), True)
+    if not hasattr(task, "space"):
+        raise ArgumentError(f"{task!r} is not a task; make one with pegbox.create_task({task!r}, args=...)")
+    if measurer is None:
+        raise ArgumentError(f"{task.name}: nothing is recorded of it, and no measurer was given")
+    return Problem(task, task.space, task.space, partial(measurer, task), False)
 
 
 def local_measurer(

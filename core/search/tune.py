@@ -79,6 +79,7 @@ def tune(
     listeners = check_callbacks(callbacks)
     measurer = local_measurer(measure_options, timeout=timeout, runner=runner, seed=seed, reserved=["best"])
     problem = problem_of(task, runner, measurer)
+    problem.check_space()
     problem.check_measured(records=records, resume=resume, measure_options=measure_options)
     made = make_tuner(tuner, problem.space, seed=seed, **tuner_inputs(tuner, problem.task, transfer))
     name = tuner_label(tuner)

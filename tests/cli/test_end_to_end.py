@@ -191,7 +191,7 @@ def test_a_space_without_a_valid_config_exits_with_one_and_names_the_constraint(
 
 
 def test_tune_takes_a_task_and_says_how_to_make_one() -> None:
-    with pytest.raises(ArgumentError, match=r"'matmul' is no task; make one with pegbox.create_task\('matmul'"):
+    with pytest.raises(ArgumentError, match=r"'matmul' is not a task; make one with pegbox.create_task\('matmul'"):
         pb.tune("matmul")  # type: ignore[arg-type]
 
 

@@ -135,10 +135,11 @@ def test_without_records_something_has_to_measure() -> None:
 
 
 def test_tuners_are_specs_classes_bound_factories_or_have_names_of_their_own() -> None:
-    given = ["walk:backwards=no", InOrder, Bound, Bound(backwards=True), functools.partial(InOrder, backwards=True)]
+    bound = Bound.with_options(backwards=True)
+    given = ["walk:backwards=no", InOrder, Bound, bound, functools.partial(InOrder, backwards=True)]
     names = ["walk:backwards=no", "InOrder", "Bound", "Bound(backwards=True)", "InOrder(backwards=True)"]
     assert list(compared(given).setup.tuners) == names
-    assert list(compared({"mine": Bound(backwards=True), "theirs": "walk"}).setup.tuners) == ["mine", "theirs"]
+    assert list(compared({"mine": bound, "theirs": "walk"}).setup.tuners) == ["mine", "theirs"]
 
 
 def test_tasks_are_named_with_their_arguments() -> None:

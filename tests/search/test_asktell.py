@@ -55,7 +55,7 @@ def seconds(config: Config) -> float:
 # --- asking and telling -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tuner", ["xgb", "ga", "random", "grid", Listener, Listener(times=1)])  # type: ignore[call-arg]
+@pytest.mark.parametrize("tuner", ["xgb", "ga", "random", "grid", Listener, Listener.with_options(times=1)])
 def test_any_tuner_searches_a_space_made_by_hand(tuner: Any) -> None:
     space = hand_made()
     driven = pb.create_tuner(tuner, space, seed=0)

@@ -47,16 +47,24 @@ class Receiving(Leap):
 
 
 def bound(factory: Any, **options: Any) -> Any:
-    return factory(**options)
+    return factory.with_options(**options)
 
 
-# --- calling a class --------------------------------------------------------------------------------------------------
+# --- options of a class -----------------------------------------------------------------------------------------------
 
 
 def test_without_a_space_options_are_bound() -> None:
     tuner = bound(Leap, alpha=2, mode="down")
     assert isinstance(tuner, BoundTuner)
     assert str(tuner) == repr(tuner) == tuner.__name__ == "Leap(alpha=2, mode='down')"
+
+
+def test_a_call_without_a_space_is_the_old_spelling() -> None:
+    with pytest.warns(
+        DeprecationWarning, match=r"Leap\(alpha=2\) without.*Leap\.with_options\(alpha=2\) now"
+    ) as caught:
+        assert Leap(alpha=2) == bound(Leap, alpha=2)  # type: ignore[call-arg]
+    assert caught[0].filename == __file__
 
 
 def test_with_a_space_a_tuner_is_made() -> None:
@@ -67,7 +75,9 @@ def test_with_a_space_a_tuner_is_made() -> None:
 
 
 def test_what_is_no_space_is_refused() -> None:
-    with pytest.raises(ArgumentError, match=r"Leap\(2\): the first argument is the space.*Leap\(option=2\)"):
+    with pytest.raises(
+        ArgumentError, match=r"Leap\(2\): the first argument is the space.*Leap\.with_options\(option=2\)"
+    ):
         Leap(2)  # type: ignore[arg-type]
 
 

@@ -202,15 +202,15 @@ def test_ranks_are_shares_that_ties_divide() -> None:
 
 
 @pytest.mark.parametrize("name", ["RandomTuner", "GridTuner", "GATuner", "XGBTuner", "DropletTuner"])
-def test_built_in_tuners_may_be_made_without_a_space(name: str) -> None:
+def test_built_in_tuners_have_options_without_a_space(name: str) -> None:
     from pegbox.tuners import droplet, ga, grid, random, xgb
 
     (kind,) = (getattr(m, name) for m in (random, grid, ga, xgb, droplet) if hasattr(m, name))
-    assert isinstance(kind(), BoundTuner)
-    assert len(make_tuner(kind(), constrained_space(), seed=2).ask(3)) == 3
+    assert isinstance(kind.with_options(), BoundTuner)
+    assert len(make_tuner(kind.with_options(), constrained_space(), seed=2).ask(3)) == 3
 
 
 def test_options_given_without_a_space_are_kept() -> None:
-    assert str(GATuner(population=8)) == "GATuner(population=8)"
+    assert str(GATuner.with_options(population=8)) == "GATuner(population=8)"
     with pytest.raises(ArgumentError, match="population=1"):
-        make_tuner(GATuner(population=1), matmul_space())
+        make_tuner(GATuner.with_options(population=1), matmul_space())

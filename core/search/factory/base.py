@@ -1,12 +1,13 @@
-"""An optional base class for tuners: a tuner with its options, before there is a space to search.
+"""An optional base class for tuners, and tuners with options given before there is a space to search.
 
-`MyTuner(alpha=2)` names no space, so it cannot search yet; it stands for "a MyTuner with alpha=2", which `tune` and
-`compare` make anew for each space and each seed.
+`MyTuner.with_options(alpha=2)` stands for "a MyTuner with alpha=2", which `tune` and `compare` make anew for each space
+and each seed.
 """
 
 from __future__ import annotations
 
 import inspect
+import warnings
 from abc import ABCMeta
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,17 +60,25 @@ class BoundTuner:
     __repr__ = __str__
 
 
-class _Bindable(ABCMeta):
-    """Calls of a class that name no space make a `BoundTuner`; an object of the class always has its space."""
+class _Callable(ABCMeta):
+    """For the deprecated `MyTuner(alpha=2)`, which names no space; goes when that goes.
+
+    A `__new__` of `BaseTuner` could not do it: pickling calls it without a space, and `inspect` would show its
+    signature in place of that of an inherited `__init__`.
+    """
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
         space = next(iter(cls.__signature__.parameters), "")
         if not args and space not in options:
-            return BoundTuner(cls, options)
+            bound = BoundTuner(cls, options)
+            written = str(bound).removeprefix(cls.__name__)
+            message = f"{bound} without a space is called {cls.__name__}.with_options{written} now"
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            return bound
         if args and not hasattr(args[0], "sample"):
             raise ArgumentError(
                 f"{cls.__name__}({args[0]!r}): the first argument is the space to search; write options by name, "
-                f"as in {cls.__name__}(option={args[0]!r})"
+                f"as in {cls.__name__}.with_options(option={args[0]!r})"
             )
         return super().__call__(*args, **options)
 
@@ -79,11 +88,19 @@ class _Bindable(ABCMeta):
         return inspect.Signature(list(inspect.signature(cls.__init__).parameters.values())[1:])  # type: ignore[misc]
 
 
-class BaseTuner(metaclass=_Bindable):
+class BaseTuner(metaclass=_Callable):
     """Derive from it, or don't: a tuner is any class with `ask` and `tell` (see `pegbox.search.Tuner`).
 
-    What it adds: called without a space, a derived class gives a `BoundTuner`.
+    What it adds: `with_options`.
     """
+
+    @classmethod
+    def with_options(cls, **options: Any) -> BoundTuner:
+        """A factory of tuners of this class with these options.
+
+        Raises `ArgumentError` for the options that are not the user's to give (`RESERVED`).
+        """
+        return BoundTuner(cls, options)
 
     def ask(self, n: int) -> Sequence[Config]:
         """At most `n` new configurations; an empty sequence says that the space is exhausted."""
