@@ -153,6 +153,7 @@ def _pinning(function: Callable[..., Any], *, swapped: bool = False) -> Callable
     return method
 
 
+_function: Callable[..., Any]
 for _function in (hash, repr, format, float, round, operator.invert):
     setattr(TracedInt, f"__{_function.__name__}__", _pinning(_function))
 for _function in (
