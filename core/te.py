@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
+from pegbox.compute.axis import IterVar as IterVar
 from pegbox.compute.ops import compute as compute
 from pegbox.compute.ops import max as max
 from pegbox.compute.ops import min as min
@@ -14,7 +15,6 @@ from pegbox.compute.ops import prod as prod
 from pegbox.compute.ops import reduce_axis as reduce_axis
 from pegbox.compute.ops import sum as sum
 from pegbox.compute.reducer import comm_reducer as comm_reducer
-from pegbox.compute.tensor import IterVar as IterVar
 from pegbox.compute.tensor import Tensor as Tensor
 from pegbox.compute.thread_axis import thread_axis as thread_axis
 from pegbox.errors import ComputeError

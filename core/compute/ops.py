@@ -8,8 +8,9 @@ from typing import Any, TypeGuard, cast, overload
 
 from pegbox.checks import check_callable, check_float, check_list, check_mapping, check_text
 from pegbox.compute import reducer
+from pegbox.compute.axis import IterVar, Range
 from pegbox.compute.reducer import Reduce
-from pegbox.compute.tensor import ComputeOp, IterVar, PlaceholderOp, Range, Tensor
+from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes
 from pegbox.expr.build import as_expr, maximum, minimum

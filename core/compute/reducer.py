@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pegbox.checks import check_callable, check_list, check_text
+from pegbox.compute.axis import IterVar
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes
 from pegbox.expr.build import TRUE, add, as_expr, const, maximum, minimum, mul
 from pegbox.expr.nodes import Expr
-
-if TYPE_CHECKING:
-    from pegbox.compute.tensor import IterVar
 
 Values = tuple[Expr, ...]
 
@@ -75,8 +72,6 @@ def apply(
         ComputeError: an axis does not come from `reduce_axis`, none is given, or the reducer gives another number
             of values than it takes.
     """
-    from pegbox.compute.tensor import IterVar  # tensor.py imports this module
-
     wanted = "what te.reduce_axis((0, n)) makes, or several of these"
     given_axes = [axis] if isinstance(axis, IterVar) else axis
     axes = tuple(check_list(f"{reducer.name}: axis", given_axes, wanted, error=ComputeError))

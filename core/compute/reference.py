@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import post_order
 from pegbox.compute.reference_contract import contract_grid, factors
 from pegbox.compute.reference_grid import Evaluator, Grid
 from pegbox.compute.reference_reduce import CHUNK, reduce_grid
-from pegbox.compute.tensor import ComputeOp, IterVar, Operation, Tensor
+from pegbox.compute.tensor import ComputeOp, Operation, Tensor
 from pegbox.errors import ArgumentError, ComputeError
 from pegbox.expr.nodes import Buffer
 

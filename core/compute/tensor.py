@@ -3,43 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from pegbox.compute.axis import IterVar
 from pegbox.compute.reducer import Reduce
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes
 from pegbox.expr.build import as_expr, cast
-from pegbox.expr.nodes import Buffer, Expr, Load, Var
+from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.expr.visit import loads
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """The integers from `min` to `min + extent - 1`."""
-
-    min: int
-    extent: int
-
-
-class IterVar(Var):
-    """A variable that runs over a range; `kind` is "spatial" (an axis of the output) or "reduce"."""
-
-    __slots__ = ("dom", "kind")
-
-    def __init__(self, name: str, dom: Range, kind: str) -> None:
-        super().__init__(name)
-        self.dom = dom
-        self.kind = kind
-
-    @property
-    def extent(self) -> int:
-        return self.dom.extent
-
-    @property
-    def var(self) -> Var:
-        """The variable itself, under the name that TVM's users know."""
-        return self
 
 
 class Tensor:

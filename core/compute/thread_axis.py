@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pegbox.checks import check_text
-from pegbox.compute.tensor import IterVar, Range
+from pegbox.compute.axis import IterVar, Range
 from pegbox.errors import ComputeError
 from pegbox.expr.dtypes import integer
 

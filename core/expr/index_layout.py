@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +18,12 @@ from numpy.typing import NDArray
 from pegbox.errors import ExprError
 from pegbox.expr.affine import Linear, linear
 from pegbox.expr.build import all_of, compare, floordiv, floormod, index
-from pegbox.expr.index_map import IndexMap
 from pegbox.expr.nodes import Binary, Const, Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute, walk
+
+if TYPE_CHECKING:
+    from pegbox.expr.index_map import IndexMap  # which asks this module
 
 MAX_ELEMENTS = 1 << 22  # of a group of indices that depend on each other
 
@@ -60,7 +63,7 @@ class Layout:
             if group.back is None:
                 raise ExprError(f"the inverse of {self.map} for the shape {list(self.old_shape)} was not found")
             back |= dict(zip(group.inputs, group.back, strict=True))
-        return IndexMap(self.places, [back[n] for n in range(len(self.old_shape))])
+        return type(self.map)(self.places, [back[n] for n in range(len(self.old_shape))])
 
     def is_element(self, places: Sequence[Expr]) -> Expr:
         """The condition under which a place of the new shape holds an element (in contrast to padding).

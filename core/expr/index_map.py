@@ -5,18 +5,16 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pegbox.errors import ExprError
 from pegbox.expr import build
 from pegbox.expr.bounds import Ranges
+from pegbox.expr.index_layout import Layout, layout_of
 from pegbox.expr.nodes import Binary, Const, Expr, Var
 from pegbox.expr.printer import show, unused_name
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
-
-if TYPE_CHECKING:
-    from pegbox.expr.index_layout import Layout
 
 _OPERATORS: dict[type[ast.operator], Callable[[object, object], Expr]] = {
     ast.Add: build.add, ast.Sub: build.sub, ast.Mult: build.mul, ast.FloorDiv: build.floordiv, ast.Mod: build.floormod,
@@ -127,8 +125,6 @@ class IndexMap:
 
     def layout(self, shape: Sequence[int]) -> Layout:
         """What the map makes of a buffer of a shape."""
-        from pegbox.expr.index_layout import layout_of  # it imports this module
-
         return layout_of(self, tuple(shape))
 
     def trace_python(self) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pegbox.compute.axis import IterVar
 from pegbox.compute.reducer import Reduce
-from pegbox.compute.tensor import ComputeOp, IterVar, Tensor
+from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.expr.visit import rewrite, substitute

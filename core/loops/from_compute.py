@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pegbox.checks import check_list
+from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import post_order
 from pegbox.compute.reducer import Reduce
-from pegbox.compute.tensor import ComputeOp, IterVar, PlaceholderOp, Tensor
+from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
 from pegbox.errors import LoweringError
 from pegbox.expr.build import TRUE, add, index
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var

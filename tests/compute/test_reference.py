@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pegbox import te
 from pegbox.compute import reference_contract, reference_reduce
+from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import post_order
 from pegbox.compute.ops import compute, placeholder, reduce_axis
 from pegbox.compute.ops import max as te_max
@@ -23,7 +24,7 @@ from pegbox.compute.ops import sum as te_sum
 from pegbox.compute.reducer import Reduce, comm_reducer
 from pegbox.compute.reference import evaluate
 from pegbox.compute.reference_grid import Grid, affine
-from pegbox.compute.tensor import ComputeOp, IterVar, Tensor
+from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.errors import ArgumentError, ComputeError
 from pegbox.expr.build import as_expr, cast, const, logical_and, maximum, minimum, select
 from pegbox.expr.evaluate import Number

@@ -12,7 +12,7 @@ from te_values import check_values
 
 import pegbox as pb
 from pegbox import te
-from pegbox.compute.tensor import Range
+from pegbox.compute.axis import Range
 from pegbox.errors import ComputeError, ScheduleError
 from pegbox.schedule.te.replay import lower_te
 

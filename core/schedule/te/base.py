@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import post_order
-from pegbox.compute.tensor import ComputeOp, IterVar, Operation, PlaceholderOp, Tensor
+from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.printer import unused_name
 from pegbox.schedule.te.stage import At, Stage

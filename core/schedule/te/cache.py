@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import overload
 
 from pegbox.checks import check_list
+from pegbox.compute.axis import IterVar, Range
 from pegbox.compute.reducer import Reduce
-from pegbox.compute.tensor import ComputeOp, IterVar, Operation, Range, Tensor, read_buffers
+from pegbox.compute.tensor import ComputeOp, Operation, Tensor, read_buffers
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr, Load, Var
 from pegbox.expr.visit import replace_buffers, substitute

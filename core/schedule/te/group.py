@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pegbox.compute.tensor import IterVar, Tensor
+from pegbox.compute.axis import IterVar
+from pegbox.compute.tensor import Tensor
 from pegbox.errors import ScheduleError
 from pegbox.schedule.te.base import TEScheduleBase
 from pegbox.schedule.te.stage import At, Root, Stage

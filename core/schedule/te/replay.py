@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pegbox.compute.tensor import ComputeOp, IterVar, Tensor
+from pegbox.compute.axis import IterVar
+from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.from_compute import block_names, function_from_ops

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pegbox.compute.axis import IterVar, Range
 from pegbox.compute.reducer import Reduce
-from pegbox.compute.tensor import ComputeOp, IterVar, Range, Tensor
+from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.build import TRUE, all_of, compare, floordiv, floormod, index, select
 from pegbox.expr.dtypes import integer

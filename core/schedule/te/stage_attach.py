@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pegbox.compute.tensor import IterVar
+from pegbox.compute.axis import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.schedule.te.stage_base import At, Inline, Root, StageBase, parents_of, results_of, te_method
 

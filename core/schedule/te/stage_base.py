@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeAlias, TypeVar, cast
 
-from pegbox.compute.tensor import ComputeOp, IterVar, Tensor
+from pegbox.compute.axis import IterVar
+from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr

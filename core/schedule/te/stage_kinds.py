@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pegbox.checks import check_text
+from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import post_order
-from pegbox.compute.tensor import IterVar, Tensor
+from pegbox.compute.tensor import Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.loops.foreign import c_source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pegbox.compute.tensor import IterVar, Range
+from pegbox.compute.axis import IterVar, Range
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.schedule.te.stage_base import FuseRelation, SplitRelation, StageBase, te_method

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegbox.compute.tensor import IterVar
+from pegbox.compute.axis import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.schedule.state.buffers import check_scope

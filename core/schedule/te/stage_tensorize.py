@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegbox.compute.tensor import IterVar
+from pegbox.compute.axis import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
 from pegbox.schedule.te.stage_base import StageBase, te_method

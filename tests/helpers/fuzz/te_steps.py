@@ -13,7 +13,8 @@ from collections.abc import Callable
 from fuzz.te_storage_steps import double_buffer, set_scope, storage_align
 from fuzz.te_thread_steps import bind, env_threads, share, store_predicate
 from fuzz.tensor_steps import tensorize_te
-from pegbox.compute.tensor import IterVar, Tensor
+from pegbox.compute.axis import IterVar
+from pegbox.compute.tensor import Tensor
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule.te.schedule import TESchedule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from pegbox import te
-from pegbox.compute.tensor import IterVar
+from pegbox.compute.axis import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import Inline, Stage

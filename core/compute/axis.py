@@ -1,0 +1,35 @@
+"""The axes of a computation: variables that run over ranges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pegbox.expr.nodes import Var
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The integers from `min` to `min + extent - 1`."""
+
+    min: int
+    extent: int
+
+
+class IterVar(Var):
+    """A variable that runs over a range; `kind` is "spatial" (an axis of the output) or "reduce"."""
+
+    __slots__ = ("dom", "kind")
+
+    def __init__(self, name: str, dom: Range, kind: str) -> None:
+        super().__init__(name)
+        self.dom = dom
+        self.kind = kind
+
+    @property
+    def extent(self) -> int:
+        return self.dom.extent
+
+    @property
+    def var(self) -> Var:
+        """The variable itself, under the name that TVM's users know."""
+        return self
