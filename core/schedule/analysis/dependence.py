@@ -1,8 +1,8 @@
-"""Is a block orderly: may its iterations run in any order, and is each value that it writes final at once?
+"""Loop-carried dependences of blocks: may the iterations run in any order, is each value final when it is written?
 
-Blocks that come from a computation are. Blocks that people wrote by hand need not be: `A[vi] = A[vi - 1]` scans,
+Those of blocks that come from a computation may. Blocks that people wrote need not be so: `A[vi] = A[vi - 1]` scans,
 `H[X[vi]] = vi` writes an element twice, a block may touch more than its regions tell. The primitives reason from
-regions and from the kinds of variables, so that they are right for orderly blocks only; others keep their loops.
+regions and from the kinds of variables, which is right for blocks without dependences only; others keep their loops.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pegbox.schedule.analysis import combiner, written_buffers
 _COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or"})
 
 
-def disorder(block: Block) -> str | None:
-    """Why the iterations of a block have to keep their order; None for an orderly block."""
+def carried_dependence(block: Block) -> str | None:
+    """Why the iterations of a block have to keep their order; None if they may run in any order."""
     ranges = iter_ranges(block.iters)
-    return _outside_regions(block) or _unpinned(block, ranges) or _own_reads(block, ranges) or _inner(block)
+    return _outside_regions(block) or _overlapping_writes(block, ranges) or _own_reads(block, ranges) or _inner(block)
 
 
 def _outside_regions(block: Block) -> str | None:
@@ -35,7 +35,7 @@ def _outside_regions(block: Block) -> str | None:
     return f"it {verb} {access.buffer.name} outside of the regions that it states"
 
 
-def _unpinned(block: Block, ranges: Ranges) -> str | None:
+def _overlapping_writes(block: Block, ranges: Ranges) -> str | None:
     """Each iteration of the spatial variables has elements of its own in everything that is written."""
     spatial = {it.var for it in block.iters if not it.is_reduce and it.extent > 1}
     reduce = {it.var for it in block.iters if it.is_reduce}
@@ -75,11 +75,11 @@ def _own_reads(block: Block, ranges: Ranges) -> str | None:
     if changed:
         return f"it changes {changed[0].name} in place"
     if flat and block.is_reduction and combiner(block) is None:
-        return _no_reduction(block)
+        return _order_of_updates(block)
     return None
 
 
-def _no_reduction(block: Block) -> str | None:
+def _order_of_updates(block: Block) -> str | None:
     """Updates of one element are taken in any order: is that right? Tuples of outputs are trusted to be reductions."""
     stores = [s for s in walk_nest(block.body) if isinstance(s, Store)]
     if len(stores) != 1:
@@ -103,7 +103,7 @@ def _combines(expr: Expr, buffer: Buffer, op: str | None) -> bool:
 
 def _inner(block: Block) -> str | None:
     for realize in blocks_below(block.body):
-        why = disorder(realize.block)
+        why = carried_dependence(realize.block)
         if why is not None:
             return f"in its block {realize.block.name}, {why}"
     return None

@@ -1,7 +1,7 @@
-"""Which blocks of a program that people wrote must keep their order, and which their place?
+"""Which blocks of a program that people wrote may be reordered, and which may be moved?
 
-The survey is made once, of the program that a schedule starts from: primitives keep orderly programs orderly. What
-comes from a computation needs none.
+The question is asked once, of the program that a schedule starts from: primitives keep what is legal. It is not asked
+of programs that come from a computation, whose blocks may all be reordered and moved.
 """
 
 from __future__ import annotations
@@ -18,125 +18,128 @@ from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.interval import Relaxation, interval, relaxation
 from pegbox.loops.nodes import BlockRealize
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables, written_buffers
-from pegbox.schedule.analysis.dependence import disorder
-from pegbox.schedule.analysis.region_cover import provides
-from pegbox.schedule.analysis.write_cover import kept
+from pegbox.schedule.analysis.dependence import carried_dependence
+from pegbox.schedule.analysis.region_cover import covers_reads
+from pegbox.schedule.analysis.write_cover import live_in
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
 
 
 @dataclass(frozen=True)
-class Survey:
-    """Why blocks keep their order (`odd`), or their place and the buffers they use (`tied`), by name."""
+class Legality:
+    """Why blocks have to keep their order (`sequential`), or to stay where they are (`immovable`), by name."""
 
-    odd: Mapping[str, str]
-    tied: Mapping[str, str]
+    sequential: Mapping[str, str]
+    immovable: Mapping[str, str]
 
-    def with_tied(self, more: Mapping[str, str]) -> Survey:
-        return replace(self, tied={**self.tied, **more})
+    def with_immovable(self, more: Mapping[str, str]) -> Legality:
+        return replace(self, immovable={**self.immovable, **more})
 
     def check(self, tree: Tree, name: str, *, moves: bool) -> None:
         """Raises ScheduleError: the block may not be reordered, or not be moved."""
-        if name in self.odd:
+        if name in self.sequential:
             raise refuse(
                 tree,
-                f"the iterations of block {name} have to keep their order: {self.odd[name]}",
+                f"the iterations of block {name} have to keep their order: {self.sequential[name]}",
                 "split, fuse, unroll and annotate it only, or write it so that each iteration stands alone",
                 name,
             )
-        if moves and name in self.tied:
+        if moves and name in self.immovable:
             raise refuse(
                 tree,
-                f"block {name} has to stay where it is: {self.tied[name]}",
+                f"block {name} has to stay where it is: {self.immovable[name]}",
                 "its own loops can be scheduled; to move it, write the program with a buffer for each value",
                 name,
             )
 
 
-CLEAN = Survey({}, {})
+UNRESTRICTED = Legality({}, {})
 
 
-def survey(tree: Tree) -> Survey:
+def legality(tree: Tree) -> Legality:
     """Look at all blocks, and at all pairs of blocks that use a buffer."""
-    odd: dict[str, str] = {}
-    tied: dict[str, str] = {}
+    sequential: dict[str, str] = {}
+    immovable: dict[str, str] = {}
     for name, realize in tree.blocks.items():
-        why = disorder(realize.block)
+        why = carried_dependence(realize.block)
         if why is not None:
-            odd[name] = why
+            sequential[name] = why
     for buffer in dict.fromkeys(b for r in tree.blocks.values() for b in written_buffers(r.block)):
-        _Uses(tree, buffer).judge(odd, tied)
-    found = {name: _not_covering(tree, realize) for name, realize in tree.blocks.items()}
+        _BufferUses(tree, buffer, sequential, immovable).check()
+    found = {name: _domain_gap(tree, realize) for name, realize in tree.blocks.items()}
     partial = {name: why for name, why in found.items() if why is not None}
     for buffer in tree.func.params:
-        why = kept(tree, buffer, partial)
+        why = live_in(tree, buffer, partial)
         for writer in tree.writers(buffer) if why is not None else ():
-            tied.setdefault(writer.block.name, why or "")
+            immovable.setdefault(writer.block.name, why or "")
     for name, why in partial.items():
-        tied.setdefault(name, why)
-    return Survey(odd, tied) if odd or tied else CLEAN
+        immovable.setdefault(name, why)
+    return Legality(sequential, immovable) if sequential or immovable else UNRESTRICTED
 
 
-class _Uses:
+class _BufferUses:
     """The blocks that write and read one buffer."""
 
-    def __init__(self, tree: Tree, buffer: Buffer) -> None:
+    def __init__(self, tree: Tree, buffer: Buffer, sequential: dict[str, str], immovable: dict[str, str]) -> None:
+        self.sequential = sequential
+        self.immovable = immovable
         self.tree = tree
         self.buffer = buffer
         self.rank = {name: n for n, name in enumerate(tree.blocks)}
         self.writers = tree.writers(buffer)
         self.readers = tree.readers(buffer)
 
-    def judge(self, odd: dict[str, str], tied: dict[str, str]) -> None:
+    def check(self) -> None:
+        """Add the blocks to `sequential` and `immovable` that this buffer restricts."""
         for writer in self.writers:
             for reader in self.readers:
                 if reader is not writer:
-                    self._pair(writer, reader, odd, tied)
+                    self._check_read(writer, reader)
         for n, first in enumerate(self.writers):
             for second in self.writers[n + 1 :]:
-                self._written_twice(first, second, odd, tied)
+                self._check_write(first, second)
 
-    def _pair(self, writer: BlockRealize, reader: BlockRealize, odd: dict[str, str], tied: dict[str, str]) -> None:
+    def _check_read(self, writer: BlockRealize, reader: BlockRealize) -> None:
         w, r = writer.block.name, reader.block.name
         early = self.rank[r] < self.rank[w]
-        if self._share_loops(writer, reader) and (early or w in odd or not self._provides(writer, reader)):
+        if self._share_loops(writer, reader) and (
+            early or w in self.sequential or not self._covers_reads(writer, reader)
+        ):
             why = f"{r} reads {self.buffer.name} in loops in which {w} goes on writing it"
-            odd.setdefault(w, why)
-            odd.setdefault(r, why)
+            self.sequential.setdefault(w, why)
+            self.sequential.setdefault(r, why)
         elif early:
             for user in (*self.writers, *self.readers):
-                tied.setdefault(user.block.name, f"{r} reads {self.buffer.name} before {w} writes it anew")
+                self.immovable.setdefault(user.block.name, f"{r} reads {self.buffer.name} before {w} writes it anew")
 
-    def _written_twice(
-        self, first: BlockRealize, second: BlockRealize, odd: dict[str, str], tied: dict[str, str]
-    ) -> None:
+    def _check_write(self, first: BlockRealize, second: BlockRealize) -> None:
         a, b = first.block.name, second.block.name
         start = second.block.is_reduction and second.block.init is None and not first.block.is_reduction
-        same = self._makes_what_it_writes(first, second) and self._makes_what_it_writes(second, first)
+        same = self._covers_writes(first, second) and self._covers_writes(second, first)
         if self._share_loops(first, second) and not same:
             why = f"{a} and {b} take turns in writing {self.buffer.name}"
-            odd.setdefault(a, why)
-            odd.setdefault(b, why)
+            self.sequential.setdefault(a, why)
+            self.sequential.setdefault(b, why)
         if not start:
-            tied.setdefault(a, f"{b} writes {self.buffer.name} too")
-            tied.setdefault(b, f"{a} writes {self.buffer.name} too")
+            self.immovable.setdefault(a, f"{b} writes {self.buffer.name} too")
+            self.immovable.setdefault(b, f"{a} writes {self.buffer.name} too")
 
-    def _provides(self, writer: BlockRealize, reader: BlockRealize) -> bool:
-        return provides(self.tree, writer, self.buffer, reader)
+    def _covers_reads(self, writer: BlockRealize, reader: BlockRealize) -> bool:
+        return covers_reads(self.tree, writer, self.buffer, reader)
 
-    def _makes_what_it_writes(self, maker: BlockRealize, other: BlockRealize) -> bool:
+    def _covers_writes(self, maker: BlockRealize, other: BlockRealize) -> bool:
         """In each iteration of the loops that both are in: does the maker write all elements that the other writes?"""
         regions = tuple(w for w in other.block.writes if w.buffer is self.buffer)
         user = replace(other, block=replace(other.block, reads=regions))
         tree = Tree(self.tree.replace(other, user))
-        return provides(tree, tree.blocks[maker.block.name], self.buffer, user)
+        return covers_reads(tree, tree.blocks[maker.block.name], self.buffer, user)
 
     def _share_loops(self, one: BlockRealize, other: BlockRealize) -> bool:
         mine = {x.var for x in self.tree.ancestors(one) if x.extent > 1}
         return any(x.var in mine for x in self.tree.ancestors(other))
 
 
-def _not_covering(tree: Tree, realize: BlockRealize) -> str | None:
+def _domain_gap(tree: Tree, realize: BlockRealize) -> str | None:
     """Moving a block gives it new loops over its whole domain: are the old ones the same iterations?"""
     block = realize.block
     loops = {x.var for x in tree.ancestors(realize) if x.extent > 1}

@@ -18,7 +18,7 @@ from pegbox.schedule.analysis import (
     spatial_values,
     written_buffers,
 )
-from pegbox.schedule.analysis.threads import check_axes, check_reduction, repeats
+from pegbox.schedule.analysis.threads import check_axes, check_reduction, recomputes
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree, blocks_below, loops_below
 
@@ -84,7 +84,7 @@ def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set
     elif (
         not _selects(tree, loop, realize, outside)
         and not (loop.kind is not ForKind.VECTORIZED and is_private(tree, realize, loop))
-        and not (loop.kind is ForKind.THREAD and repeats(tree, loop, realize))
+        and not (loop.kind is ForKind.THREAD and recomputes(tree, loop, realize))
     ):
         names = ", ".join(b.name for b in written_buffers(realize.block))
         how = f"bound to {thread_tag(loop)}" if loop.kind is ForKind.THREAD else str(loop.kind)

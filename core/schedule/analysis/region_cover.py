@@ -30,16 +30,16 @@ class Box:
     conditions: Sequence[Expr]
 
 
-def made_box(tree: Tree, maker: BlockRealize, buffer: Buffer, standing: Set[Var]) -> Box | None:
-    """What `maker` writes of `buffer` while the `standing` loops stand still; None where that is no box."""
-    running = {x.var for x in tree.ancestors(maker)} - standing
-    relax = relaxation(running, tree.ranges, maker.predicate)
-    region = next(w for w in maker.block.writes if w.buffer is buffer)
-    intervals = _apart(maker, region, relax) or _filled(maker, region, relax)
+def written_box(tree: Tree, producer: BlockRealize, buffer: Buffer, standing: Set[Var]) -> Box | None:
+    """What `producer` writes of `buffer` while the `standing` loops stand still; None where that is no box."""
+    running = {x.var for x in tree.ancestors(producer)} - standing
+    relax = relaxation(running, tree.ranges, producer.predicate)
+    region = next(w for w in producer.block.writes if w.buffer is buffer)
+    intervals = _apart(producer, region, relax) or _filled(producer, region, relax)
     if intervals is None:
         return None
     moved = [var for i in intervals for var in i.moved_by]
-    values = dict(zip((it.var for it in maker.block.iters), maker.values, strict=True))
+    values = dict(zip((it.var for it in producer.block.iters), producer.values, strict=True))
     whole = [
         (simplified_linear(values[lo], tree.ranges), extent)
         for (lo, _), extent in zip(region.box, buffer.shape, strict=True)
@@ -47,7 +47,7 @@ def made_box(tree: Tree, maker: BlockRealize, buffer: Buffer, standing: Set[Var]
     ]
     used = [relax.caps[n][0] for i in intervals for n in i.capped]
     conditions = []
-    for part in conjuncts(maker.predicate):
+    for part in conjuncts(producer.predicate):
         loops = free_vars(part)
         if _is_border(part, whole, used) or (loops <= running and not loops & set(moved)):
             continue  # the buffer's own end, a cap that shaped the box, or the tail of a reduce loop
@@ -57,31 +57,31 @@ def made_box(tree: Tree, maker: BlockRealize, buffer: Buffer, standing: Set[Var]
     return Box(intervals, conditions)
 
 
-def _intervals(maker: BlockRealize, region: Region, relax: Relaxation) -> list[SymbolicInterval] | None:
-    found = [index_interval(lo, maker, relax) if count == 1 else None for lo, count in region.box]
+def _intervals(producer: BlockRealize, region: Region, relax: Relaxation) -> list[SymbolicInterval] | None:
+    found = [index_interval(lo, producer, relax) if count == 1 else None for lo, count in region.box]
     known = [i for i in found if i is not None]
     return known if len(known) == len(found) else None
 
 
-def _apart(maker: BlockRealize, region: Region, relax: Relaxation) -> list[SymbolicInterval] | None:
+def _apart(producer: BlockRealize, region: Region, relax: Relaxation) -> list[SymbolicInterval] | None:
     """Intervals that make a box because each running loop moves one of them, which then takes each of its values."""
-    found = _intervals(maker, region, relax)
+    found = _intervals(producer, region, relax)
     moved = [var for i in found or () for var in i.moved_by]
     return found if found and all(i.exact for i in found) and len(set(moved)) == len(moved) else None
 
 
-def _filled(maker: BlockRealize, region: Region, relax: Relaxation) -> list[SymbolicInterval] | None:
+def _filled(producer: BlockRealize, region: Region, relax: Relaxation) -> list[SymbolicInterval] | None:
     """Intervals that make a box because the running loops write as many different elements as it has.
 
     So do the digits of a fused loop. What a predicate cuts off does not count: the caller asks whether that matters.
     """
-    found = _intervals(maker, region, Relaxation(relax.running, relax.ranges))
+    found = _intervals(producer, region, Relaxation(relax.running, relax.ranges))
     if found is None:
         return None
     moved = frozenset[Var]().union(*(i.moved_by for i in found))
     if prod(relax.ranges[v][1] + 1 for v in moved) != prod(i.width + 1 for i in found):
         return None
-    bound = dict(zip((it.var for it in maker.block.iters), maker.values, strict=True))
+    bound = dict(zip((it.var for it in producer.block.iters), producer.values, strict=True))
     indices = [substitute(lo, bound) for lo, _ in region.box]
     standing = set(relax.ranges) - relax.running
     return found if moved <= determined(indices, standing, relax.ranges) else None
@@ -97,18 +97,18 @@ def _is_border(part: Expr, whole: Sequence[tuple[Linear, int]], used: Sequence[M
     return part.op == "ge" and any(gap.terms == form.terms and gap.const >= form.const for form, _ in whole)
 
 
-def provides(tree: Tree, maker: BlockRealize, buffer: Buffer, user: BlockRealize) -> bool:
-    """Within one iteration of the loops that both stand in: has the maker made all that the user reads?
+def covers_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: BlockRealize) -> bool:
+    """Within one iteration of the loops that both stand in: has the producer made all that the user reads?
 
     False also when that cannot be shown.
     """
     around = {x.var for x in tree.ancestors(user)}
-    shared = {x.var for x in tree.ancestors(maker) if x.var in around}
+    shared = {x.var for x in tree.ancestors(producer) if x.var in around}
     if not any(tree.ranges[v][1] > 0 for v in shared):
         return True
-    if any(tree.ranges[v][1] > 0 for v in variables(reduce_values(maker)) & shared):
+    if any(tree.ranges[v][1] > 0 for v in variables(reduce_values(producer)) & shared):
         return False
-    made = made_box(tree, maker, buffer, shared)
+    made = written_box(tree, producer, buffer, shared)
     if made is None:
         return False
     known = conjuncts(user.predicate)

@@ -14,7 +14,7 @@ from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree, blocks_below, loops_below
 
 
-def relaxed(loops: Iterable[For], scopes: Set[str]) -> set[Var]:
+def shared_loops(loops: Iterable[For], scopes: Set[str]) -> set[Var]:
     """Those of the loops along which threads share what is made into buffers of these scopes.
 
     What is computed below them is computed for all of their iterations: the rule of TVM's storage ranks.
@@ -112,7 +112,7 @@ def check_reduction(loop: For, realize: BlockRealize, shown: Tree) -> None:
     )
 
 
-def repeats(tree: Tree, loop: For, realize: BlockRealize) -> bool:
+def recomputes(tree: Tree, loop: For, realize: BlockRealize) -> bool:
     """Does each iteration of the loop compute the same again, from the beginning?"""
     if any(mentions(v, loop.var) for v in realize.values):
         return False

@@ -19,7 +19,7 @@ from pegbox.schedule.tree import Tree
 Domain = dict[Var, int]
 
 
-def kept(tree: Tree, buffer: Buffer, partial: Container[str]) -> str | None:
+def live_in(tree: Tree, buffer: Buffer, partial: Container[str]) -> str | None:
     """What elements of a parameter keep, or go on from, when the program is done; None where all of it is made anew.
 
     Blocks that write a part of a buffer, each element of it, keep nothing of what they write.
@@ -28,7 +28,7 @@ def kept(tree: Tree, buffer: Buffer, partial: Container[str]) -> str | None:
         partial: the blocks whose loops do not visit all of their domain.
     """
     writers = tree.writers(buffer)
-    if buffer not in tree.func.params or not any(_is_odd(w, buffer) for w in writers):
+    if buffer not in tree.func.params or not any(_writes_part(w, buffer) for w in writers):
         return None
     again = [w.block.name for w in writers if _goes_on(w.block.body, buffer) and w.block.init is None]
     fresh = [w for w in writers if w.block.name not in again and w.block.name not in partial]
@@ -39,11 +39,11 @@ def kept(tree: Tree, buffer: Buffer, partial: Container[str]) -> str | None:
         pass
     if again:
         return f"{again[0]} goes on from what the caller has put in {buffer.name}"
-    odd = next(w.block.name for w in writers if _is_odd(w, buffer))
-    return f"{odd} may leave elements of {buffer.name} as they are, with what the caller has put there"
+    writer = next(w.block.name for w in writers if _writes_part(w, buffer))
+    return f"{writer} may leave elements of {buffer.name} as they are, with what the caller has put there"
 
 
-def _is_odd(writer: BlockRealize, buffer: Buffer) -> bool:
+def _writes_part(writer: BlockRealize, buffer: Buffer) -> bool:
     """Does the block go on from what is there, store under conditions, or state boxes that it need not fill?"""
     block = writer.block
     boxes = any(n > 1 for w in block.writes if w.buffer is buffer for _, n in w.box)

@@ -8,9 +8,9 @@ from pegbox.expr.nodes import Buffer
 from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.nodes import BlockRealize, For
 from pegbox.schedule.analysis import written_buffers
-from pegbox.schedule.analysis.region_cover import made_box
+from pegbox.schedule.analysis.region_cover import written_box
 from pegbox.schedule.analysis.required_region import common_conditions, needed_spans
-from pegbox.schedule.analysis.threads import relaxed
+from pegbox.schedule.analysis.threads import shared_loops
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.primitives.inline import into_consumers
 from pegbox.schedule.rewrites.placement import (
@@ -96,7 +96,7 @@ def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, uni
     around = (*rest.ancestors(target), target)
     scopes = {buffer.scope for buffer in written_buffers(realize.block)}
     # What threads share is computed for all of them.
-    standing = {x.var for x in around} - relaxed(around, scopes)
+    standing = {x.var for x in around} - shared_loops(around, scopes)
     spans = needed_spans(rest, realize.block, readers, standing)
     after = insert(
         rest, target, nest(realize.block, spans, common_conditions(readers, standing), unit_loops=unit_loops), position
@@ -113,9 +113,9 @@ def _check_parameters(before: Tree, after: Tree, name: str, loop: For) -> None:
     Raises:
         ScheduleError: some are not computed at the new place, as far as can be shown.
     """
-    maker = after.blocks[name]
-    for buffer in written_buffers(maker.block):
-        if buffer in after.func.params and not _makes_all(after, maker, buffer):
+    producer = after.blocks[name]
+    for buffer in written_buffers(producer.block):
+        if buffer in after.func.params and not _makes_all(after, producer, buffer):
             raise refuse(
                 before,
                 f"{name} writes the parameter {buffer.name}, all of which is "
@@ -126,8 +126,8 @@ def _check_parameters(before: Tree, after: Tree, name: str, loop: For) -> None:
             )
 
 
-def _makes_all(tree: Tree, maker: BlockRealize, buffer: Buffer) -> bool:
-    made = made_box(tree, maker, buffer, set())
+def _makes_all(tree: Tree, producer: BlockRealize, buffer: Buffer) -> bool:
+    made = written_box(tree, producer, buffer, set())
     return made is not None and not made.conditions and all(map(_reaches_all, made.intervals, buffer.shape))
 
 

@@ -15,8 +15,8 @@ from pegbox.loops.passes.notes import has_alignment
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.copy import insert_at_top
 from pegbox.schedule.rewrites.einsum import pad_einsum
-from pegbox.schedule.rewrites.layout import fills_whole, mapped, obstacle, padded_producer, padding_block
-from pegbox.schedule.rewrites.reindex import reindexed_read, reindexed_write, with_block_layout
+from pegbox.schedule.rewrites.layout import fills_whole, obstacle, pad_producer, padding_block, with_layout
+from pegbox.schedule.rewrites.reindex import reindex_read, reindex_write, with_block_layout
 from pegbox.schedule.state.base import ScheduleBase
 from pegbox.schedule.state.buffers import check_intermediate, choose_read, choose_written, fresh_buffer_name, has_gaps
 from pegbox.schedule.state.handles import BlockRef
@@ -62,7 +62,7 @@ class LayoutPrimitives(ScheduleBase):
         realize = self._block(block)
         kind, chosen = self._buffer(realize, buffer)
         name = fresh_buffer_name(self.tree, f"{chosen.name}_reindex")
-        move = reindexed_read if kind == "read" else reindexed_write
+        move = reindex_read if kind == "read" else reindex_write
         self._set(move(self.tree, realize, chosen, name))
         return BlockRef(name)
 
@@ -242,10 +242,10 @@ def _transformed(tree: Tree, old: Buffer, new: Buffer, layout: Layout, padding: 
     for name in users:
         realize = changed.blocks[name]
         if padding is not None and name == maker:
-            nest = padded_producer(realize, new, layout, padding)
+            nest = pad_producer(realize, new, layout, padding)
             changed = Tree(changed.replace(changed.top_of(realize), nest))
         else:
-            changed = Tree(changed.replace(realize, mapped(realize, old, new, layout.map)))
+            changed = Tree(changed.replace(realize, with_layout(realize, old, new, layout.map)))
     if padding is not None and maker is None:
         name = fresh_buffer_name(changed, f"{old.name}_pad")
         first = changed.top_of(changed.writers(new)[0])

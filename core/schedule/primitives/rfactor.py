@@ -18,7 +18,7 @@ from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Fun
 from pegbox.loops.reductions.combiner import store_all
 from pegbox.schedule.analysis import reduce_values, variables
 from pegbox.schedule.analysis.loop_kinds import check_kinds
-from pegbox.schedule.rewrites.rfactor import Factored, factored
+from pegbox.schedule.rewrites.rfactor import RfactorPlan, rfactor_plan
 from pegbox.schedule.state.base import ScheduleBase
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
@@ -71,8 +71,8 @@ class RfactorPrimitives(ScheduleBase):
                 a reduce loop holds other blocks as well; `factor_axis` is no place in the output.
         """
         before = self.tree
-        plan = factored(before, self._loop(loop), factor_axis)
-        func, name = _taken_apart(before, plan)
+        plan = rfactor_plan(before, self._loop(loop), factor_axis)
+        func, name = _rfactor(before, plan)
         after = Tree(func)
         marked = [v for v, x in after.loops.items() if x.kind not in (ForKind.SERIAL, ForKind.UNROLLED)]
         check_kinds(after, marked, before)
@@ -80,7 +80,7 @@ class RfactorPrimitives(ScheduleBase):
         return BlockRef(name)
 
 
-def _taken_apart(tree: Tree, plan: Factored) -> tuple[Function, str]:
+def _rfactor(tree: Tree, plan: RfactorPlan) -> tuple[Function, str]:
     """The program with the two blocks, and the name of the first."""
     taken = {b.name for b in (*tree.func.params, *tree.func.allocs)}
     name = unused_name(f"{plan.realize.block.name}_rf", set(tree.names))
@@ -98,7 +98,7 @@ def _with(items: Sequence[_Item], place: int, new: _Item) -> tuple[_Item, ...]:
     return (*items[:place], new, *items[place:])
 
 
-def _partial(plan: Factored, held: Sequence[Buffer], name: str) -> BlockRealize:
+def _partial(plan: RfactorPlan, held: Sequence[Buffer], name: str) -> BlockRealize:
     """The block that reduces within one iteration of the loop; a loop of the group is a variable of it."""
     old = plan.realize.block
     loops = {
@@ -129,7 +129,7 @@ def _partial(plan: Factored, held: Sequence[Buffer], name: str) -> BlockRealize:
 
 
 def _partial_body(
-    plan: Factored, held: Sequence[Buffer], factor: Var, mapping: Mapping[Var, Expr], inside: Expr, *, reduces: bool
+    plan: RfactorPlan, held: Sequence[Buffer], factor: Var, mapping: Mapping[Var, Expr], inside: Expr, *, reduces: bool
 ) -> tuple[Stmt, Stmt | None]:
     """(body, init). Where no reduce variable is left, each element is the one value that there is, or the identity."""
     how = plan.combination
@@ -145,7 +145,7 @@ def _partial_body(
     return (update if condition is TRUE else If(condition, update)), init
 
 
-def _final(plan: Factored, held: Sequence[Buffer]) -> Stmt:
+def _final(plan: RfactorPlan, held: Sequence[Buffer]) -> Stmt:
     """The nest that combines the partial results: the spatial loops again, and the one over the new dimension."""
     old, how, loop = plan.realize.block, plan.combination, plan.loop
     reduce = variables(reduce_values(plan.realize)) - {loop.var}

@@ -11,8 +11,8 @@ from pegbox.loops.nodes import BlockRealize, For, ForKind
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
 from pegbox.schedule.intrinsics.match import Mismatch
-from pegbox.schedule.rewrites.blockize import blockized, fresh_block, nest_below
-from pegbox.schedule.rewrites.tensorize import tensorized
+from pegbox.schedule.rewrites.blockize import blockize, fresh_block, nest_below
+from pegbox.schedule.rewrites.tensorize import tensorize
 from pegbox.schedule.state.base import ScheduleBase
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
@@ -66,7 +66,7 @@ class TensorizePrimitives(ScheduleBase):
         loop = self._loop(target)
         _, realize = nest_below(self.tree, loop)
         name = fresh_block(self.tree, f"{realize.block.name}_o")
-        self._set(self.tree.replace(loop, blockized(self.tree, loop, name)))
+        self._set(self.tree.replace(loop, blockize(self.tree, loop, name)))
         return BlockRef(name)
 
     @primitive(moves=False)
@@ -112,10 +112,10 @@ class TensorizePrimitives(ScheduleBase):
         else:
             target = self._block(block_or_loop)
             label = target.block.name
-        outer = target if isinstance(target, BlockRealize) else _made(tree, target)
+        outer = target if isinstance(target, BlockRealize) else _block_of(tree, target)
         _check_scalar(tree, target)
         try:
-            done = tensorized(outer, intrin, tree.ranges, frozenset(self._seen()))
+            done = tensorize(outer, intrin, tree.ranges, frozenset(self._seen()))
         except Mismatch as mismatch:
             remedy = "shape the nest as the description is (split, reorder, fuse), or give another intrinsic"
             mark = target.var if isinstance(target, For) else label
@@ -132,9 +132,9 @@ class TensorizePrimitives(ScheduleBase):
         return self._origins[self._name].params
 
 
-def _made(tree: Tree, loop: For) -> BlockRealize:
+def _block_of(tree: Tree, loop: For) -> BlockRealize:
     _, realize = nest_below(tree, loop)
-    return blockized(tree, loop, fresh_block(tree, f"{realize.block.name}_o"))
+    return blockize(tree, loop, fresh_block(tree, f"{realize.block.name}_o"))
 
 
 def _check_scalar(tree: Tree, target: For | BlockRealize) -> None:

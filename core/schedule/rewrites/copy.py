@@ -84,7 +84,7 @@ def after_writers(
         tree: the program in which the writers write `cached`.
         readers: the blocks that go on reading `original`.
     """
-    makers = [tree.blocks[name] for name in writers]
+    producers = [tree.blocks[name] for name in writers]
     users = [tree.blocks[name] for name in readers]
     ranks = {name: n for n, name in enumerate(tree.blocks)}
     early = [r for r in readers if ranks[r] < max(ranks[w] for w in writers)]
@@ -96,9 +96,9 @@ def after_writers(
             early[0],
             writers[-1],
         )
-    loop = _shared_loop(tree, original, makers, users)
+    loop = _shared_loop(tree, original, producers, users)
     added = Tree(with_allocs(tree.func, add=(cached,)))
-    placed = insert_at_top(added, tree.top_of(makers[-1]), whole_nest(block), after=True)
+    placed = insert_at_top(added, tree.top_of(producers[-1]), whole_nest(block), after=True)
     if loop is not None:
         return Move(placed, placed.blocks[block.name], placed.loops[loop.var]).done()
     for name in writers:

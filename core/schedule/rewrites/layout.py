@@ -80,7 +80,7 @@ def ranges_in(realize: BlockRealize) -> dict[Var, Interval]:
     return ranges
 
 
-def mapped(realize: BlockRealize, old: Buffer, new: Buffer, index_map: IndexMap) -> BlockRealize:
+def with_layout(realize: BlockRealize, old: Buffer, new: Buffer, index_map: IndexMap) -> BlockRealize:
     """The block on the buffer in its new layout."""
     ranges = ranges_in(realize)
     return with_indices(realize, old, new, lambda indices: tuple(index_map.map_indices(indices, ranges)))
@@ -129,7 +129,7 @@ def is_plain_nest(tree: Tree, realize: BlockRealize) -> bool:
     return same and node is realize and not conjuncts(realize.predicate)
 
 
-def padded_producer(realize: BlockRealize, new: Buffer, layout: Layout, pad_value: float | IndexMap) -> Stmt:
+def pad_producer(realize: BlockRealize, new: Buffer, layout: Layout, pad_value: float | IndexMap) -> Stmt:
     """A nest that writes the elements and the padding of the new layout."""
     block, store = realize.block, realize.block.body
     assert isinstance(store, Store)

@@ -12,7 +12,7 @@ from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Stmt, seq
 from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.analysis.loop_kinds import check_kinds
-from pegbox.schedule.analysis.region_cover import provides
+from pegbox.schedule.analysis.region_cover import covers_reads
 from pegbox.schedule.analysis.required_region import Span
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree, children
@@ -89,8 +89,8 @@ def place(tree: Tree, rest: Tree, name: str, loop: For, index: int, first: int, 
 
 def first_position(tree: Tree, loop: For, block: Block) -> int:
     """The first position among the children of the loop after everything in it that makes what the block reads."""
-    makers = [w for b in read_buffers(block) for w in tree.writers(b) if tree.is_under(w, loop)]
-    kids = [tree.child_of(loop, w) for w in makers]
+    producers = [w for b in read_buffers(block) for w in tree.writers(b) if tree.is_under(w, loop)]
+    kids = [tree.child_of(loop, w) for w in producers]
     return 1 + max((n for n, child in enumerate(children(loop)) if any(child is k for k in kids)), default=-1)
 
 
@@ -148,20 +148,20 @@ def check_ready(before: Tree, after: Tree, name: str, loop: For, *, apart_from: 
     """
     moved = after.blocks[name]
     for buffer in read_buffers(moved.block):
-        for maker in after.writers(buffer):
-            if maker.block.name not in apart_from and not provides(after, maker, buffer, moved):
+        for producer in after.writers(buffer):
+            if producer.block.name not in apart_from and not covers_reads(after, producer, buffer, moved):
                 why = "may have made only a part of it by then"
-                raise _not_ready(before, name, loop, buffer, maker.block.name, why)
+                raise _not_ready(before, name, loop, buffer, producer.block.name, why)
 
 
-def _not_ready(tree: Tree, name: str, loop: For, buffer: Buffer, maker: str, why: str) -> ScheduleError:
+def _not_ready(tree: Tree, name: str, loop: For, buffer: Buffer, producer: str, why: str) -> ScheduleError:
     return refuse(
         tree,
-        f"{name} reads {buffer.name}, but {maker}, which makes it, {why}",
+        f"{name} reads {buffer.name}, but {producer}, which makes it, {why}",
         "attach from the output back to the inputs, or attach to another loop",
         loop.var,
         name,
-        maker,
+        producer,
     )
 
 

@@ -21,7 +21,7 @@ from pegbox.schedule.rewrites.layout import Indices, fresh_iters, is_plain_nest,
 from pegbox.schedule.tree import Tree
 
 
-def reindexed_read(tree: Tree, realize: BlockRealize, source: Buffer, name: str) -> Tree:
+def reindex_read(tree: Tree, realize: BlockRealize, source: Buffer, name: str) -> Tree:
     """The program in which a block reads `source` through a copy with a dimension for each variable."""
     indices = _indices(tree, realize, source)
     ranges = iter_ranges(realize.block.iters)
@@ -44,7 +44,7 @@ def reindexed_read(tree: Tree, realize: BlockRealize, source: Buffer, name: str)
     return before_readers(changed, block, source, target, [realize.block.name])
 
 
-def reindexed_write(tree: Tree, realize: BlockRealize, original: Buffer, name: str) -> Tree:
+def reindex_write(tree: Tree, realize: BlockRealize, original: Buffer, name: str) -> Tree:
     """The program in which a block writes a buffer with a dimension for each variable, which is copied afterwards."""
     own = realize.block.name
     others = [w.block.name for w in tree.writers(original) if w is not realize]

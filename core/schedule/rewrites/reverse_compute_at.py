@@ -8,7 +8,7 @@ from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.nodes import BlockIter, BlockRealize, For
 from pegbox.schedule.analysis import read_buffers, reduce_values, variables, written_buffers
-from pegbox.schedule.analysis.region_cover import Box, made_box
+from pegbox.schedule.analysis.region_cover import Box, written_box
 from pegbox.schedule.analysis.required_region import Span, own_span
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.placement import (
@@ -46,8 +46,8 @@ class Move:
         spans = self._spans()
         rest = Tree(tree.replace(self.realize, None))
         target = rest.loops[loop.var]
-        makers = {p.block.name for p in self.producers}
-        kids = [rest.child_of(target, rest.blocks[m]) for m in makers]
+        producers = {p.block.name for p in self.producers}
+        kids = [rest.child_of(target, rest.blocks[m]) for m in producers]
         first = 1 + max(n for n, child in enumerate(children(target)) if any(child is k for k in kids))
         self._check_consumers(rest, target, first)
         last = last_position(rest, target, self.realize.block)
@@ -55,7 +55,7 @@ class Move:
         first = max(first, first_position(rest, target, self.realize.block))
         position = place(tree, rest, name, loop, index, first, last)
         after = insert(rest, target, nest(self.realize.block, spans, self.conditions, unit_loops=unit_loops), position)
-        check_ready(tree, after, name, loop, apart_from=makers)
+        check_ready(tree, after, name, loop, apart_from=producers)
         check_parallel(tree, after, name)
         return after
 
@@ -121,9 +121,9 @@ class Move:
         found: dict[Var, SymbolicInterval] = {}
         moving: list[set[Var]] = []
         for region in self.realize.block.reads:
-            makers = [p for p in self.producers if any(w.buffer is region.buffer for w in p.block.writes)]
-            for maker in makers:
-                made = self._made(maker, region.buffer)
+            producers = [p for p in self.producers if any(w.buffer is region.buffer for w in p.block.writes)]
+            for producer in producers:
+                made = self._written_box(producer, region.buffer)
                 for dim, (lo, count) in enumerate(region.box):
                     if count != 1:
                         raise self._other_iterations(region.buffer)
@@ -189,19 +189,19 @@ class Move:
             "move it to a loop further out, or move the producer with compute_at instead",
         )
 
-    def _made(self, maker: BlockRealize, buffer: Buffer) -> Box:
+    def _written_box(self, producer: BlockRealize, buffer: Buffer) -> Box:
         """What a producer makes of the buffer in one iteration of the loop; must be a box."""
-        made = made_box(self.tree, maker, buffer, self.standing)
+        made = written_box(self.tree, producer, buffer, self.standing)
         if made is None:
-            raise self._no_box(maker, buffer)
+            raise self._no_box(producer, buffer)
         self.conditions += made.conditions
         return made
 
-    def _no_box(self, maker: BlockRealize, buffer: Buffer) -> ScheduleError:
+    def _no_box(self, producer: BlockRealize, buffer: Buffer) -> ScheduleError:
         return self._refuse(
-            f"what {maker.block.name} makes of {buffer.name} in one iteration of {self.loop.var.name} is not a box",
+            f"what {producer.block.name} makes of {buffer.name} in one iteration of {self.loop.var.name} is not a box",
             "move it to a loop further out, or split by factors that divide",
-            maker.block.name,
+            producer.block.name,
         )
 
 

@@ -18,7 +18,7 @@ from pegbox.schedule.tree import Tree, blocks_below
 
 
 @dataclass(frozen=True, slots=True)
-class Factored:
+class RfactorPlan:
     """A reduction that can be taken apart along `loop`.
 
     `chain` are the loops that hold nothing but the block, outermost first. `group` are the loops that are bound
@@ -37,7 +37,7 @@ class Factored:
     common: Sequence[Expr]
 
 
-def factored(tree: Tree, loop: For, factor_axis: object) -> Factored:
+def rfactor_plan(tree: Tree, loop: For, factor_axis: object) -> RfactorPlan:
     """What rfactor of the loop means.
 
     Raises:
@@ -52,7 +52,7 @@ class _Checks:
         self.loop = loop
         self.factor_axis = factor_axis
 
-    def done(self) -> Factored:
+    def done(self) -> RfactorPlan:
         realize = self._only_block()
         combination = self._combination(realize)
         axis = self._axis(combination)
@@ -71,7 +71,7 @@ class _Checks:
                     "rfactor first, then move or fuse",
                 )
             (inside if loops & group else partial if loops & reduce else common).append(part)
-        return Factored(realize, combination, self.loop, axis, chain, group, inside, partial, common)
+        return RfactorPlan(realize, combination, self.loop, axis, chain, group, inside, partial, common)
 
     def _refuse(self, problem: str, remedy: str, *marked: Var | str) -> NoReturn:
         raise refuse(self.tree, problem, remedy, self.loop.var, *marked)

@@ -24,7 +24,7 @@ from pegbox.schedule.intrinsics.match import Mismatch, Operand, match, match_ini
 _Item = TypeVar("_Item")
 
 
-def tensorized(outer: BlockRealize, intrin: TensorIntrin, ranges: Ranges, params: frozenset[Buffer]) -> BlockRealize:
+def tensorize(outer: BlockRealize, intrin: TensorIntrin, ranges: Ranges, params: frozenset[Buffer]) -> BlockRealize:
     """The block with the intrinsic's statements inside.
 
     Args:

@@ -12,9 +12,9 @@ from pegbox.expr.nodes import Var
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt
-from pegbox.schedule.analysis.legality import CLEAN, Survey, survey
+from pegbox.schedule.analysis.legality import UNRESTRICTED, Legality, legality
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.state.block_scope import Focus, Path, common_home
+from pegbox.schedule.state.block_scope import BlockScope, Path, common_path
 from pegbox.schedule.state.handles import BlockRef, LoopRef, SampledInt, SampledLoop, handles
 from pegbox.schedule.state.recording import PRIMITIVES, given, lookup, primitive
 from pegbox.schedule.state.trace import Drawn, LoopAt, Step, Trace, frozen
@@ -50,8 +50,8 @@ class ScheduleBase:
         self._seed = seed
         self._random: Random | None = None
         self._origins = dict(self._module.functions)
-        orderly = not isinstance(mod, IRModule | Function)
-        self._surveys: dict[str, Survey] = dict.fromkeys(self._origins, CLEAN) if orderly else {}
+        computed = not isinstance(mod, IRModule | Function)
+        self._legality: dict[str, Legality] = dict.fromkeys(self._origins, UNRESTRICTED) if computed else {}
 
     @property
     def func(self) -> Function:
@@ -135,15 +135,15 @@ class ScheduleBase:
         """Take over everything that another schedule has done."""
         self._name, self._func, self._index = other._name, other._func, other._index
         self._steps, self._draws = list(other._steps), dict(other._draws)
-        self._origins, self._surveys = other._origins, other._surveys
+        self._origins, self._legality = other._origins, other._legality
         self._seed = other._seed
         if other._random is not None:
             self._random = Random()
             self._random.setstate(other._random.getstate())
 
-    def _assume_orderly(self) -> None:
-        """The program comes from a computation: all of its blocks are orderly."""
-        self._surveys = dict.fromkeys(self._origins, CLEAN)
+    def _assume_unrestricted(self) -> None:
+        """The program comes from a computation: all of its blocks may be reordered and moved."""
+        self._legality = dict.fromkeys(self._origins, UNRESTRICTED)
 
     def _record_as(self, **values: Any) -> None:
         """Within a primitive: let the trace keep these values for arguments, instead of what was given."""
@@ -195,22 +195,22 @@ class ScheduleBase:
                 )
         return LoopAt(node.block.name, depth)
 
-    def _kept(self, value: Any) -> Any:
+    def _trace_value(self, value: Any) -> Any:
         """An argument as the trace keeps it."""
         if isinstance(value, SampledInt | SampledLoop) and value.draw in self._draws:
             return Drawn(self._draws[value.draw], value.position if isinstance(value, SampledInt) else 0)
         if isinstance(value, LoopRef):
             return self._place(value)
-        return tuple(map(self._kept, value)) if isinstance(value, tuple | list) else frozen(given(value))
+        return tuple(map(self._trace_value, value)) if isinstance(value, tuple | list) else frozen(given(value))
 
-    def _check_orderly(self, arguments: Iterable[Any], moves: bool) -> None:
+    def _check_legal(self, arguments: Iterable[Any], moves: bool) -> None:
         """Raises ScheduleError: a block among the arguments, or below a loop among them, keeps its order."""
         if self._name is None:
             return
-        if self._name not in self._surveys:
-            self._surveys[self._name] = survey(Tree(self._origins[self._name]))
-        known = self._surveys[self._name]
-        if known is CLEAN:
+        if self._name not in self._legality:
+            self._legality[self._name] = legality(Tree(self._origins[self._name]))
+        known = self._legality[self._name]
+        if known is UNRESTRICTED:
             return
         for value in arguments:
             if isinstance(value, BlockRef | str) and (name := getattr(value, "name", value)) in self.tree.blocks:
@@ -219,41 +219,41 @@ class ScheduleBase:
                 for realize in blocks_below(self._loop(value)):
                     known.check(self.tree, realize.block.name, moves=False)
             elif isinstance(value, tuple | list):
-                self._check_orderly(value, moves)
+                self._check_legal(value, moves)
 
-    def _tied(self, given: Sequence[Any]) -> tuple[str, frozenset[str]] | None:
+    def _immovable(self, given: Sequence[Any]) -> tuple[str, frozenset[str]] | None:
         """Why a block that is named, or below a loop that is, has to stay where it is, and which blocks there are."""
-        known = self._surveys.get(self._name, CLEAN) if self._name is not None else CLEAN
-        if known is CLEAN:
+        known = self._legality.get(self._name, UNRESTRICTED) if self._name is not None else UNRESTRICTED
+        if known is UNRESTRICTED:
             return None
         loops = [self._loop(value) for value in given if isinstance(value, LoopRef)]
         names = [r.block.name for loop in loops for r in blocks_below(loop)]
         names += [v.name if isinstance(v, BlockRef) else v for v in given if isinstance(v, BlockRef | str)]
-        reason = next((known.tied[n] for n in names if n in known.tied), None)
+        reason = next((known.immovable[n] for n in names if n in known.immovable), None)
         return None if reason is None else (reason, frozenset(self.tree.blocks))
 
-    def _tie(self, reason: str, before: Set[str]) -> None:
+    def _mark_immovable(self, reason: str, before: Set[str]) -> None:
         """The blocks that a step has made of one that has to stay where it is have to stay too."""
         if self._name is not None:
             made = dict.fromkeys(self.tree.blocks.keys() - before, reason)
-            self._surveys = {**self._surveys, self._name: self._surveys[self._name].with_tied(made)}
+            self._legality = {**self._legality, self._name: self._legality[self._name].with_immovable(made)}
 
-    def _enter(self, arguments: Iterable[Any]) -> Focus | None:
+    def _enter(self, arguments: Iterable[Any]) -> BlockScope | None:
         """Where the arguments stand inside of a block, go on with what is inside of it as the program."""
         if self._func is None:
             return None
         given = tuple(arguments)
-        path = common_home(self._func, self.tree, handles(given))
+        path = common_path(self._func, self.tree, handles(given))
         if not path:
             return None
         self._check_nested(path)
-        focus = Focus(self._func, path)
-        self._set(focus.innermost)
-        return focus
+        scope = BlockScope(self._func, path)
+        self._set(scope.innermost)
+        return scope
 
     def _check_nested(self, path: Path) -> None:
         """Raises ScheduleError: a block around, which somebody wrote so, keeps its order."""
-        if self._name is not None and (known := self._surveys.get(self._name, CLEAN)) is not CLEAN:
+        if self._name is not None and (known := self._legality.get(self._name, UNRESTRICTED)) is not UNRESTRICTED:
             known.check(self.tree, path[0], moves=False)
 
     def _set(self, changed: Function | Tree) -> None:

@@ -16,38 +16,38 @@ from pegbox.loops.access.block_region import contained, derived_regions
 from pegbox.loops.access.region import read, written
 from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, Region, Stmt
 from pegbox.loops.visit import blocks_below, children, iter_ranges, walk, walk_nest
-from pegbox.schedule.analysis.region_cover import provides
+from pegbox.schedule.analysis.region_cover import covers_reads
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
 
 Path = tuple[str, ...]  # the blocks around, outermost first; empty at the top
 
 
-class Focus:
+class BlockScope:
     """A function, and what stands inside of the blocks of a path, as programs inside of each other."""
 
     def __init__(self, func: Function, path: Path) -> None:
         self.path = path
         self.functions = [func]
         for name in path:
-            self.functions.append(inside(self.functions[-1], name))
+            self.functions.append(block_body(self.functions[-1], name))
 
     @property
     def innermost(self) -> Function:
         return self.functions[-1]
 
-    def whole(self, changed: Function) -> Function:
+    def rebuilt(self, changed: Function) -> Function:
         """The whole function with the innermost program exchanged.
 
         Raises:
-            ScheduleError: see `put_back`.
+            ScheduleError: see `replace_body`.
         """
         for outer, before, name in zip(self.functions[-2::-1], self.functions[:0:-1], self.path[::-1], strict=True):
-            changed = put_back(outer, name, before, changed)
+            changed = replace_body(outer, name, before, changed)
         return changed
 
 
-def common_home(func: Function, tree: Tree, handles: Iterable[str | Var]) -> Path:
+def common_path(func: Function, tree: Tree, handles: Iterable[str | Var]) -> Path:
     """Where the blocks and loops that a primitive is called on stand; those that are nowhere are left to it.
 
     Raises:
@@ -57,7 +57,7 @@ def common_home(func: Function, tree: Tree, handles: Iterable[str | Var]) -> Pat
     nested = [h for h in wanted if h not in tree.blocks and h not in tree.loops]
     if not nested:
         return ()
-    known = homes(func)
+    known = nested_paths(func)
     nested = [h for h in nested if h in known]
     if not nested:
         return ()
@@ -82,7 +82,7 @@ def _inside(path: Path) -> str:
     return f"inside of block {path[-1]}" if path else "at the top of the program"
 
 
-def homes(func: Function) -> dict[str | Var, Path]:
+def nested_paths(func: Function) -> dict[str | Var, Path]:
     """Where blocks (by name) and loops (by variable) stand that are inside of blocks."""
     found: dict[str | Var, Path] = {}
     for realize in blocks_below(func.body):
@@ -99,7 +99,7 @@ def _collect(block: Block, path: Path, found: dict[str | Var, Path]) -> None:
             _collect(node.block, (*path, node.block.name), found)
 
 
-def inside(func: Function, name: str) -> Function:
+def block_body(func: Function, name: str) -> Function:
     """The body of the block `name` as a program."""
     realize = _find(func, name)
     block = realize.block
@@ -121,8 +121,8 @@ def inside(func: Function, name: str) -> Function:
     )
 
 
-def put_back(func: Function, name: str, before: Function, after: Function) -> Function:
-    """The function with the body of the block exchanged; `before` is what `inside` gave, `after` what became of it.
+def replace_body(func: Function, name: str, before: Function, after: Function) -> Function:
+    """The function with the body of the block exchanged; `before` is what `block_body` gave, `after` what became of it.
 
     Raises:
         ScheduleError: what is seen outside of the block would change, or is not ready there.
@@ -169,15 +169,15 @@ def _check_seen(before: Tree, after: Tree, name: str, seen: Iterable[Buffer]) ->
             )
     more = [r.buffer for r in new.reads if not contained(r, old.reads, ranges)]
     for buffer in dict.fromkeys(more):
-        for maker in after.writers(buffer):
-            if maker.block is not new and not provides(after, maker, buffer, after.blocks[name]):
+        for producer in after.writers(buffer):
+            if producer.block is not new and not covers_reads(after, producer, buffer, after.blocks[name]):
                 raise refuse(
                     before,
-                    f"block {name} would read more of {buffer.name}, of which {maker.block.name} may have made only a "
-                    "part by then",
+                    f"block {name} would read more of {buffer.name}, of which {producer.block.name} may have made only "
+                    "a part by then",
                     "do this before the block is made, or copy the buffer outside of it",
                     name,
-                    maker.block.name,
+                    producer.block.name,
                 )
 
 

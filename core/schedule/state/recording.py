@@ -37,7 +37,7 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
 
     Args:
         any_block: good for every block, also for those whose iterations depend on each other in ways that only their
-            order keeps right (see `analysis.block`). The arguments of other primitives are checked for those.
+            order keeps right (see `analysis.dependence`). The arguments of other primitives are checked for those.
         moves: blocks change places with others, or values take another way to them: refused for blocks on buffers
             that are written again after they were read. False for what only changes a nest in itself.
     """
@@ -52,19 +52,21 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
         before = self._state()
         try:
             signature.check(args, options)
-            focus = self._enter((*args, *options.values()))
+            scope = self._enter((*args, *options.values()))
             # Loops are told by their place before the step: afterwards they may be gone.
-            kept_args = tuple(self._kept(a) for a in args)
-            kept = {k: self._kept(v) for k, v in options.items() if v is not None or signature.defaults.get(k)}
+            step_args = tuple(self._trace_value(a) for a in args)
+            step_options = {
+                k: self._trace_value(v) for k, v in options.items() if v is not None or signature.defaults.get(k)
+            }
             if not any_block:
-                self._check_orderly((*args, *options.values()), moves)
-            tied = None if any_block or moves or focus is not None else self._tied((*args, *options.values()))
+                self._check_legal((*args, *options.values()), moves)
+            immovable = None if any_block or moves or scope is not None else self._immovable((*args, *options.values()))
             self._amended = {}
             result = method(self, *map(given, args), **{k: given(v) for k, v in options.items()})
-            if focus is not None:
-                self._set(focus.whole(self.func))
-            if tied is not None:
-                self._tie(*tied)
+            if scope is not None:
+                self._set(scope.rebuilt(self.func))
+            if immovable is not None:
+                self._mark_immovable(*immovable)
         except Exception as error:
             self._restore(before)
             _tell(error, self, name, args, options)
@@ -72,10 +74,10 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
         for key, value in self._amended.items():
             if key in signature.names[: len(args)]:
                 place = signature.names.index(key)
-                kept_args = (*kept_args[:place], frozen(value), *kept_args[place + 1 :])
+                step_args = (*step_args[:place], frozen(value), *step_args[place + 1 :])
             else:
-                kept[key] = frozen(value)
-        self._steps.append(Step(name, kept_args, tuple(kept.items())))
+                step_options[key] = frozen(value)
+        self._steps.append(Step(name, step_args, tuple(step_options.items())))
         return result
 
     return recorded

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegbox.errors import ScheduleError
-from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.state.handles import BlockRef
 
 if TYPE_CHECKING:
     from pegbox.schedule.schedule import Schedule
@@ -333,10 +333,3 @@ def frozen(value: Any) -> Any:
     if type(value).__module__ == "numpy":
         return frozen(value.tolist())
     return value
-
-
-def plain(value: Any, place: Mapping[LoopRef, LoopAt]) -> Any:
-    """An argument as the trace keeps it."""
-    if isinstance(value, LoopRef):
-        return place[value]
-    return tuple(plain(v, place) for v in value) if isinstance(value, tuple | list) else frozen(value)

@@ -19,8 +19,8 @@ from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import At, FuseRelation, Inline, SplitRelation, Stage
-from pegbox.schedule.te.stage_attach import misplaced
-from pegbox.schedule.te.threads import settle_scope, start_threads
+from pegbox.schedule.te.stage_attach import attach_error
+from pegbox.schedule.te.threads import infer_scope, start_threads
 
 
 def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> Schedule:
@@ -39,7 +39,7 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> 
     params = tuple(t.buffer for t in args)
     written = [b for b in outputs if b not in inlined]
     sch = Schedule(function_from_ops(ops, [b for b in params if b not in inlined], written, name))
-    sch._assume_orderly()
+    sch._assume_unrestricted()
     names = {id(op): label for op, label in block_names(ops).items()}
     blocks = {id(stage): sch.get_block(names[id(stage.op)]) for stage in schedule.stages}
     for stage in schedule.stages:
@@ -113,12 +113,12 @@ def _stage(
         other, loop = place.stage, place.loop
         around = placed.get(id(other), {})
         if loop not in around:
-            raise misplaced(stage, place, stages)
+            raise attach_error(stage, place, stages)
         # What is computed there depends on which threads share it.
-        settle_scope(sch, stage, block, around[loop])
+        infer_scope(sch, stage, block, around[loop])
         sch.compute_at(block, around[loop])
     else:
-        settle_scope(sch, stage, block)
+        infer_scope(sch, stage, block)
     axes = [*stage.op.axis, *stage.op.reduce_axis]
     own = sch.get_loops(block)
     live = dict(zip(axes, own[len(own) - len(axes) :], strict=True))

@@ -82,7 +82,7 @@ class AttachMethods(StageBase):
         self.attach = Root()
 
 
-def misplaced(stage: StageBase, place: At, stages: Sequence[StageBase]) -> ScheduleError:
+def attach_error(stage: StageBase, place: At, stages: Sequence[StageBase]) -> ScheduleError:
     """Why a stage cannot be computed where it is attached, when that place does not exist."""
     other, loop = place.stage, place.loop
     readers = [s for s in stages if any(t.buffer in {o.buffer for o in stage.op.outputs} for t in s.op.inputs)]

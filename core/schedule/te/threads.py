@@ -36,7 +36,7 @@ def _extent(sch: Schedule, stage: Stage, block: BlockRef, axis: ThreadAxis) -> i
     )
 
 
-def settle_scope(sch: Schedule, stage: Stage, block: BlockRef, loop: LoopRef | None = None) -> None:
+def infer_scope(sch: Schedule, stage: Stage, block: BlockRef, loop: LoopRef | None = None) -> None:
     """The scope that the stage has; without one, what goes to a loop below threads is local, below blocks shared."""
     scope = stage.scope or (None if loop is None else _scope_below(sch, loop))
     if scope is None:

@@ -18,7 +18,7 @@ from fuzz.thread_steps import bind, env_threads, share, store_predicate
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule import LoopRef, Schedule
-from pegbox.schedule.state.block_scope import homes
+from pegbox.schedule.state.block_scope import nested_paths
 
 Choose = Callable[[int], int]
 
@@ -26,7 +26,7 @@ Choose = Callable[[int], int]
 def _block(sch: Schedule, choose: Choose) -> str:
     """Now and then one inside of a block, where there are any."""
     names = [b.name for b in sch.get_blocks()]
-    inner = [name for name in homes(sch.func) if isinstance(name, str)]
+    inner = [name for name in nested_paths(sch.func) if isinstance(name, str)]
     if inner and not choose(3):
         names = inner
     return names[choose(len(names))]

@@ -225,10 +225,10 @@ def test_what_needs_its_order_is_refused(
 def test_what_is_refused_would_have_been_wrong(
     program: Callable[[], Function], step: Callable[[Schedule], object], why: str
 ) -> None:
-    """Without the survey: the step is refused for another reason, or makes another program of it."""
+    """Without the check of legality: the step is refused for another reason, or makes another program of it."""
     func = program()
     sch = Schedule(func)
-    sch._assume_orderly()
+    sch._assume_unrestricted()
     try:
         step(sch)
         got = _run(sch.func)
@@ -253,13 +253,13 @@ def test_disorderly_blocks_can_be_split_fused_unrolled_and_annotated(program: Ca
 
 
 def test_programs_without_disorder_are_as_free_as_computed_ones(programs: Any) -> None:
-    """A function is surveyed; the same program from tensors is not. Both take the same steps."""
+    """A function is checked; the same program from tensors is not. Both take the same steps."""
     for maker in programs.all:
         args, _ = maker()
         free = Schedule(args)
-        surveyed = Schedule(free.func)
+        checked = Schedule(free.func)
         for block in free.get_blocks():
-            assert surveyed._check_orderly([block], True) is None
+            assert checked._check_legal([block], True) is None
 
 
 def test_a_reduction_that_starts_at_its_last_visit_is_lowered_so() -> None:
