@@ -76,7 +76,7 @@ def _sampled(args: Any, seed: int | None) -> Schedule:
 
 _SAMPLE = """
 import sys
-sys.path.insert(0, {folder!r})
+sys.path[:0] = {folders!r}
 from conftest import matmul_relu
 from test_sampling import _sampled
 print(_sampled(matmul_relu()[0], 11).trace, end="")
@@ -85,7 +85,8 @@ print(_sampled(matmul_relu()[0], 11).trace, end="")
 
 def test_the_same_seed_decides_the_same_in_other_processes(programs: Any, request: pytest.FixtureRequest) -> None:
     here = _sampled(programs.matmul_relu()[0], 11)
-    code = _SAMPLE.format(folder=str(request.path.parent))
+    folder = request.path.parent
+    code = _SAMPLE.format(folders=[str(folder), str(folder.parent / "helpers")])
     there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert there == str(here.trace)
     assert str(_sampled(programs.matmul_relu()[0], 11)) == str(here)
