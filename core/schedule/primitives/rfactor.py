@@ -83,7 +83,7 @@ class RfactorPrimitives(ScheduleBase):
 def _rfactor(tree: Tree, plan: RfactorPlan) -> tuple[Function, str]:
     """The program with the two blocks, and the name of the first."""
     taken = {b.name for b in (*tree.func.params, *tree.func.allocs)}
-    name = unused_name(f"{plan.realize.block.name}_rf", set(tree.names))
+    name = unused_name(f"{plan.realize.block.name}_rf", tree.names)
     held = tuple(
         Buffer(unused_name(f"{b.name}_rf", taken), _with(b.shape, plan.axis, plan.loop.extent), b.dtype, b.scope)
         for b in plan.combination.buffers

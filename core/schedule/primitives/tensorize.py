@@ -6,12 +6,13 @@ from collections.abc import Iterable
 
 import pegbox.schedule.intrinsics  # noqa: F401  (makes the shipped ones known)
 from pegbox.expr.nodes import Buffer
+from pegbox.expr.printer import unused_name
 from pegbox.loops.foreign import ForeignCode, with_code
 from pegbox.loops.nodes import BlockRealize, For, ForKind
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
 from pegbox.schedule.intrinsics.match import Mismatch
-from pegbox.schedule.rewrites.blockize import blockize, fresh_block, nest_below
+from pegbox.schedule.rewrites.blockize import blockize, nest_below
 from pegbox.schedule.rewrites.tensorize import tensorize
 from pegbox.schedule.state.base import ScheduleBase
 from pegbox.schedule.state.handles import BlockRef, LoopRef
@@ -65,7 +66,7 @@ class TensorizePrimitives(ScheduleBase):
         """
         loop = self._loop(target)
         _, realize = nest_below(self.tree, loop)
-        name = fresh_block(self.tree, f"{realize.block.name}_o")
+        name = unused_name(f"{realize.block.name}_o", self.tree.names)
         self._set(self.tree.replace(loop, blockize(self.tree, loop, name)))
         return BlockRef(name)
 
@@ -134,7 +135,7 @@ class TensorizePrimitives(ScheduleBase):
 
 def _block_of(tree: Tree, loop: For) -> BlockRealize:
     _, realize = nest_below(tree, loop)
-    return blockize(tree, loop, fresh_block(tree, f"{realize.block.name}_o"))
+    return blockize(tree, loop, unused_name(f"{realize.block.name}_o", tree.names))
 
 
 def _check_scalar(tree: Tree, target: For | BlockRealize) -> None:

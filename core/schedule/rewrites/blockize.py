@@ -197,7 +197,7 @@ def _init(tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Seque
     assert block.init is not None
     init = substitute_vars(block.init, renamed)
     reads, writes = derived_regions(iters, init, None)
-    start = Block(fresh_block(tree, f"{block.name}_init"), iters, reads, writes, init)
+    start = Block(unused_name(f"{block.name}_init", tree.names), iters, reads, writes, init)
     nest: Stmt = BlockRealize(tuple(substitute(v, fresh) for _, v in spatial), start)
     for x in reversed(loops):
         if x.var in fresh:
@@ -205,8 +205,3 @@ def _init(tree: Tree, realize: BlockRealize, loops: Sequence[For], values: Seque
             assert isinstance(var, Var)
             nest = For(var, x.extent, nest, x.kind, x.annotations)
     return nest
-
-
-def fresh_block(tree: Tree, base: str) -> str:
-    """A block name that the program does not have."""
-    return unused_name(base, tree.names)
