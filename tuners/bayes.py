@@ -114,24 +114,24 @@ class BayesTuner(BaseTuner):
         missing = self._num_warmup - len(self._history) - len(self._pending)
         if not self._experienced if missing > 0 else not self._differ:
             # Nothing to learn from, or nothing that differs.
-            return self._history.visited.configs(
-                self._history.visited.sample(min(n, missing) if missing > 0 else n, self._rng)
-            )
+            return self._random(min(n, missing) if missing > 0 else n)
         if not self._begun and not len(self._history):
             # The first one at random is measured while the model gets ready.
             self._begun = True
             self._table.prepare()
-            return self._history.visited.configs(self._history.visited.sample(1, self._rng))
+            return self._random(1)
         n = min(n, max(SMALLEST, len(self._history) // GROWTH))
         untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 else 0
         with one_thread():
             rows, scores = self._plan(n - untested)
         if len(rows) < n:
-            rows = np.concatenate([rows, self._history.visited.sample(n, self._rng)])
-            rows = rows[self._history.visited.fresh(rows, limit=n)]
+            rows = self._history.visited.filled(rows, n, self._rng)
         configs = self._history.visited.configs(rows)
         self._history.predictions.expect(configs[: len(scores)], scores)
         return configs
+
+    def _random(self, n: int) -> list[Config]:
+        return self._history.visited.configs(self._history.visited.sample(n, self._rng))
 
     def wait(self) -> None:
         self._table.wait()

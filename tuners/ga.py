@@ -65,8 +65,7 @@ class GATuner(BaseTuner):
         grown_up = len(self._recent) == self._population and len(parents) >= 2
         children = self._breed(n, parents) if grown_up else np.empty((0, len(self._space.knobs)), dtype=np.int64)
         if len(children) < n:
-            rows = np.concatenate([children, self._visited.sample(n, self._rng)])
-            children = rows[self._visited.fresh(rows, limit=n)]
+            children = self._visited.filled(children, n, self._rng)
         return self._visited.configs(children)
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:

@@ -61,6 +61,11 @@ class VisitedSet:
             places = self.fresh(rows, limit=n)
         return rows[places]
 
+    def filled(self, rows: Digits, n: int, rng: np.random.Generator) -> Digits:
+        """The first `n` new ones of the rows, and random ones where these are fewer."""
+        rows = np.concatenate([rows, self.sample(n, rng)])
+        return rows[self.fresh(rows, limit=n)]
+
     def configs(self, rows: Digits) -> list[Config]:
         """The rows as configurations, marked as visited."""
         self.add(rows)

@@ -136,9 +136,7 @@ class XGBTuner(BaseTuner):
         epsilon = self._epsilon if self._learner.fitted else max(self._epsilon, UNTESTED)
         greedy = n - int(self._rng.binomial(n, epsilon))
         chosen = rows[pick_diverse(rows, scores, greedy, weight=self._diversity)]
-        spare = self._history.visited.sample(n, self._rng)
-        plan = np.concatenate([chosen, spare])
-        return plan[self._history.visited.fresh(plan, limit=n)]
+        return self._history.visited.filled(chosen, n, self._rng)
 
     def _candidates(self, n: int) -> tuple[Digits, Floats]:
         """The `n` best-scored new rows that were found, each once, the best first."""

@@ -31,7 +31,7 @@ class Contender:
 def read_tuners(tuners: Tuners) -> list[Contender]:
     """Names for all: a spec is its own name, a bound factory reads "MyTuner(alpha=2)", a mapping gives names.
 
-    Raises `ArgumentError` for no tuners, two of one name, or what can be no tuner.
+    Raises `ArgumentError` for no tuners, two of one name, or something that is not a tuner.
     """
     if isinstance(tuners, (str, Spec)) or callable(tuners):
         raise ArgumentError(f"tuners={tuners!r} is one tuner; give a list of them, such as ['random', 'xgb']")
@@ -69,7 +69,7 @@ def read_tasks(tasks: SearchTask | Sequence[SearchTask]) -> dict[str, SearchTask
         raise ArgumentError("tasks=[]: give at least one task")
     for task in listed:
         if not hasattr(task, "space"):
-            raise ArgumentError(f"{task!r} is no task; make one with pegbox.create_task({task!r}, args=...)")
+            raise ArgumentError(f"{task!r} is not a task; make one with pegbox.create_task({task!r}, args=...)")
     names = [_label(task) for task in listed]
     if len(set(names)) != len(names):
         names = [f"{name} on {getattr(task, 'target', '?')}" for name, task in zip(names, listed, strict=True)]

@@ -71,7 +71,7 @@ def read_report(path: str | os.PathLike[str]) -> tuple[Setup, tuple[Run, ...]]:
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{path} is not JSON: {error}") from None
     if not isinstance(form, dict) or form.get("kind") != KIND:
-        raise RecordError(f"{path} is no report of a comparison; those are written by report.save(path)")
+        raise RecordError(f"{path} is not a report of a comparison; those are written by report.save(path)")
     if form.get("version", 0) > VERSION:
         raise RecordError(f"{path} has version {form['version']}, newer than this pegbox reads ({VERSION}): update it")
     try:

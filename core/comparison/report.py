@@ -123,7 +123,7 @@ class Comparison:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Comparison:
-        """Read what `save` wrote. Raises `RecordError` for a file that is no report, or a newer one."""
+        """Read what `save` wrote. Raises `RecordError` for a file that is not a report, or a newer one."""
         setup, runs = read_report(path)
         return cls(setup, runs)
 

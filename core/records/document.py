@@ -12,7 +12,7 @@ DEEPEST = 100
 
 
 class NotJson(RecordError):
-    """The text is no JSON document: it is damaged, or was cut short."""
+    """The text is not a JSON document: it is damaged, or was cut short."""
 
 
 def read_document(text: str) -> Any:

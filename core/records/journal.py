@@ -118,10 +118,10 @@ def read_bytes(path: Path) -> bytes:
         content = path.read_bytes()
         return _PACKED[path.suffix](content) if path.suffix in _PACKED else content
     except OSError as error:
-        why = error.strerror or f"it is no {path.suffix} file ({error})"
+        why = error.strerror or f"it is not a {path.suffix} file ({error})"
         raise RecordError(f"cannot read the records in {str(path)!r}: {why}") from error
     except (EOFError, lzma.LZMAError, zlib.error) as error:
-        why = f"it is no whole {path.suffix} file ({error})"
+        why = f"it is not a whole {path.suffix} file ({error})"
         raise RecordError(f"cannot read the records in {str(path)!r}: {why}") from error
 
 

@@ -86,7 +86,7 @@ class Record:
     def to_line(self) -> str:
         """One line of JSON, without the newline.
 
-        Raises `RecordError` for arguments that JSON cannot hold, and for a result that is no measurement.
+        Raises `RecordError` for arguments that JSON cannot hold, and for a result that is not a measurement.
         """
         result = self.result
         if isinstance(result, Failed) and result.kind is FailureKind.NOT_RECORDED:

@@ -62,7 +62,7 @@ class RecordedSpace:
         check_instance(f"recorded space {name!r}: space", space, ConfigSpace, wanted, error=RecordError)
         wanted = "results by configuration, as in {config: Ok((1e-3,))}"
         if not isinstance(results, Mapping):
-            raise RecordError(f"recorded space {name!r}: results={results!r} is no mapping; give {wanted}")
+            raise RecordError(f"recorded space {name!r}: results={results!r} is not a mapping; give {wanted}")
         check_list(f"recorded space {name!r}: results", results, wanted, error=RecordError, of=Config)
         check_list(f"recorded space {name!r}: results", results.values(), wanted, error=RecordError, of=(Ok, Failed))
         self.results: Mapping[Config, Result] = dict(results)

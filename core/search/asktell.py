@@ -38,7 +38,7 @@ def create_tuner(
         options: of the tuner.
 
     Raises:
-        ArgumentError: an option outside its domain, or `over` is no space and has none.
+        ArgumentError: an option outside its domain, or `over` neither is nor has a space.
         UnknownName, PluginError: no such tuner, or it makes none.
         SpaceError: no configuration of the space is valid.
     """
@@ -85,7 +85,7 @@ class AskTell:
     def ask(self, n: int = 1) -> list[Config]:
         """At most `n` configurations that were neither asked for nor told before; [] when the space has no more.
 
-        Raises `TuningError` when the tuner breaks, or proposes what is no valid configuration of the space.
+        Raises `TuningError` when the tuner breaks, or proposes what is not a valid configuration of the space.
         """
         check_int("n", n)
         if self.space.fingerprint != self._fingerprint:
@@ -106,7 +106,7 @@ class AskTell:
         All of them are checked before any of them counts.
 
         Raises:
-            ArgumentError: what is no cost, no configuration of the space, or not as many of the one as of the other.
+            ArgumentError: not a cost, not a configuration of the space, or not as many costs as configurations.
             TuningError: the tuner broke. What was told is kept.
         """
         several = [configs] if isinstance(configs, Config) else configs
@@ -189,6 +189,6 @@ def _seconds(place: int, cost: Any) -> float:
         return math.inf if cost is None else float(cost)
     except (TypeError, ValueError, OverflowError):
         raise ArgumentError(
-            f"tell: costs[{place}]={cost!r} of type {type(cost).__name__} is no number of seconds; give a float, None "
-            "for a failure, or a result (pegbox.measure.Ok(costs) holds several repeats)"
+            f"tell: costs[{place}]={cost!r} of type {type(cost).__name__} is not a number of seconds; give a float, "
+            "None for a failure, or a result (pegbox.measure.Ok(costs) holds several repeats)"
         ) from None

@@ -120,6 +120,5 @@ class SearchTask(Protocol):
 
 
 TunerFactory: TypeAlias = Callable[..., Tuner]
-CostModelFactory: TypeAlias = Callable[..., CostModel]
 Lookup: TypeAlias = Callable[[str, str], Callable[..., Any]]
 """Finds the factory of a plugin from its kind ("tuner", "cost_model") and its name."""

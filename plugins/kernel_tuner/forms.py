@@ -202,7 +202,7 @@ def _ktt_entry(item: Mapping[str, Any], unit: Any, where: str) -> Entry:
     try:
         configuration = {str(parameter["Name"]): parameter["Value"] for parameter in item["Configuration"]}
     except (KeyError, TypeError) as error:
-        raise RecordError(f"{where}: its 'Configuration' is no list of names and values: {error}") from None
+        raise RecordError(f"{where}: its 'Configuration' is not a list of names and values: {error}") from None
     return Entry(
         configuration=configuration,
         measured={"time": (item.get("TotalDuration"), unit)},

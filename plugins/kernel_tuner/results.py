@@ -92,7 +92,9 @@ class Results:
     def _check_units(self) -> None:
         said = [self.sheet.unit, *(self._measured(entry)[1] for entry in self.sheet.entries if self.is_time)]
         for unit in dict.fromkeys(str(unit) for unit in said if unit and seconds_in(unit) is None):
-            message = f"{self.source!r}: times in {unit!r}, no unit of time that is known; taken as {KERNEL_TUNER_UNIT}"
+            message = (
+                f"{self.source!r}: times in {unit!r}, which is not a known unit of time; taken as {KERNEL_TUNER_UNIT}"
+            )
             warnings.warn(message, RecordWarning, stacklevel=5)
 
     def _check_positive(self) -> None:

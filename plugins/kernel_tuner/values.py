@@ -64,7 +64,7 @@ def failure_of(word: Any) -> FailureKind | None:
 
 
 def seconds_in(unit: Any) -> float | None:
-    """Seconds in one of the unit; None where it is no unit of time that is known."""
+    """Seconds in one of the unit; None where it is not a known unit of time."""
     return _SECONDS.get(str(unit or "").strip().lower())
 
 
@@ -77,7 +77,7 @@ def plain_column(values: Iterable[Any]) -> list[Any]:
 
 
 def timestamp_of(text: Any) -> float:
-    """Seconds since the epoch, 0 where the text is no time."""
+    """Seconds since the epoch, 0 where the text is not a time."""
     try:
         return datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp()
     except ValueError:

@@ -171,7 +171,7 @@ def test_tasks_are_named_with_their_arguments() -> None:
         ({"start": -1}, "start=-1"),
         ({"start": 6}, "start=6"),
         ({"tasks": [FakeTask(), FakeTask()]}, "give each task once"),
-        ({"tasks": ["matmul"]}, "'matmul' is no task"),
+        ({"tasks": ["matmul"]}, "'matmul' is not a task"),
         ({"save": "no/such/folder/report.json"}, "there is no folder 'no/such/folder'"),
     ],
 )

@@ -111,7 +111,7 @@ def test_json_is_plain_and_holds_what_follows_from_the_runs() -> None:
     ("text", "said"),
     [
         ("{", "is not JSON"),
-        ("[1]", "is no report of a comparison"),
+        ("[1]", "is not a report of a comparison"),
         ('{"kind": "pegbox comparison", "version": 99}', "version 99, newer than this pegbox reads"),
         ('{"kind": "pegbox comparison", "version": 1}', "the field 'setup' is missing"),
         ('{"kind": "pegbox comparison", "version": 1, "setup": 3, "runs": []}', "a field has the wrong form"),

@@ -152,7 +152,7 @@ def test_units(tmp_path: Path, unit: Any, metadata: dict[str, Any], seconds: flo
 
 def test_units_that_nobody_knows_are_told(tmp_path: Path) -> None:
     measured = [{"name": "time", "value": 2.0, "unit": "ticks"}]
-    with pytest.warns(RecordWarning, match="times in 'ticks', no unit of time that is known; taken as ms"):
+    with pytest.warns(RecordWarning, match="times in 'ticks', which is not a known unit of time; taken as ms"):
         assert one(tmp_path, t4({"block": 1}, measurements=measured)).cost == pytest.approx(2e-3)
 
 
@@ -424,7 +424,7 @@ def test_records_of_pegbox_need_no_reader(tmp_path: Path) -> None:
         ({"results": [t4({})]}, "its 1 configurations have no parameters"),
         (cache({"16,0": 7}), "the cache has 7 at '16,0', an object was expected"),
         ({"cache": {"16,0": {"time": 1.0}}}, "'tune_params_keys' is missing"),
-        ({"Results": [{"Configuration": [1]}]}, r"Results\[0\]: its 'Configuration' is no list of names and values"),
+        ({"Results": [{"Configuration": [1]}]}, r"Results\[0\]: its 'Configuration' is not a list of names and values"),
         ({"results": [t4({"a": 1}, invalidity="compile"), t4({"a": 2}, "InvalidConfig")]},
          r"none of its 2 configurations ran.*first failed with compile error: T4 says time = 2\.0, compile"),
     ],

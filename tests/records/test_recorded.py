@@ -102,7 +102,7 @@ def test_packed_files_read_alike(file: Path, suffix: str, pack: Any) -> None:
 def test_what_is_no_packed_file_says_so(file: Path, suffix: str) -> None:
     wrong = Path(f"{file}{suffix}")
     wrong.write_bytes(file.read_bytes())
-    with pytest.raises(RecordError, match=rf"it is no .*{suffix} file"):
+    with pytest.raises(RecordError, match=rf"it is not a .*{suffix} file"):
         pb.recorded_space(wrong)
 
 

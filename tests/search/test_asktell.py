@@ -198,7 +198,7 @@ def test_the_model_reports_itself() -> None:
         ([1.0, 1.0, -2.0], r"costs\[2\]=-2\.0 cannot be a cost"),
         ([0, 1.0, 1.0], r"costs\[0\]=0 cannot be a cost"),
         ([-math.inf, 1.0, 1.0], r"costs\[0\]=-inf cannot be a cost"),
-        ([1.0, "2.0", 1.0], r"costs\[1\]='2\.0' of type str is no number of seconds"),
+        ([1.0, "2.0", 1.0], r"costs\[1\]='2\.0' of type str is not a number of seconds"),
         ("1.0", r"3 configs but 1 costs \('1\.0'\)"),
         ([True, 1.0, 1.0], r"costs\[0\]=True of type bool"),
         ([[1.0, 2.0], 1.0, 1.0], r"costs\[0\]=\[1\.0, 2\.0\] of type list.*pegbox\.measure\.Ok\(costs\) holds several"),
@@ -222,9 +222,9 @@ def test_what_is_no_configuration_of_the_space_is_refused() -> None:
     (good,) = tuner.ask()
     with pytest.raises(ArgumentError, match=r"tell: configs\[1\] is a configuration of another space: #0 tile_y="):
         tuner.tell([good, matmul_space().get(0)], [1.0, 1.0])
-    with pytest.raises(ArgumentError, match=r"tell: configs\[0\] is 7, which is no Config"):
+    with pytest.raises(ArgumentError, match=r"tell: configs\[0\] is 7, which is not a Config"):
         tuner.tell([7], [1.0])
-    with pytest.raises(ArgumentError, match=r"configs\[0\] is .*0.*, which is no Config"):
+    with pytest.raises(ArgumentError, match=r"configs\[0\] is .*0.*, which is not a Config"):
         tuner.tell(np.array(good.digits), [1.0] * 3)
     assert tuner.trials == []
 

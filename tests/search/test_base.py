@@ -83,7 +83,7 @@ def test_what_is_no_space_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["seed", "program", "transfer"])
 def test_what_each_run_gives_anew_cannot_be_bound(name: str) -> None:
-    with pytest.raises(ArgumentError, match=rf"Leap\({name}=5\): {name} is no option"):
+    with pytest.raises(ArgumentError, match=rf"Leap\({name}=5\): {name} is not an option"):
         bound(Leap, **{name: 5})
 
 

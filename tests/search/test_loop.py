@@ -458,7 +458,7 @@ class Proposing:
 
 
 def test_a_proposal_that_is_no_config_is_an_error() -> None:
-    with pytest.raises(TuningError, match=r"tuner 'Proposing' proposed 17, which is no Config"):
+    with pytest.raises(TuningError, match=r"tuner 'Proposing' proposed 17, which is not a Config"):
         run(Proposing(17), ArtificialMeasurer(by_index), trials=4)
 
 

@@ -129,9 +129,9 @@ def missing_knob() -> Config:
     [
         (None, r"gave None for ask\(4\); it has to be a list"),
         (7, r"gave 7 for ask\(4\)"),
-        (["grid"], "proposed 'grid', which is no Config"),
-        ([ALL[0], ALL[1].digits], r"proposed \(1, 0, 0\), which is no Config; take them from space\.config"),
-        (np.zeros((2, 3), dtype=np.int64), r"proposed array\(\[0, 0, 0\]\), which is no Config"),
+        (["grid"], "proposed 'grid', which is not a Config"),
+        ([ALL[0], ALL[1].digits], r"proposed \(1, 0, 0\), which is not a Config; take them from space\.config"),
+        (np.zeros((2, 3), dtype=np.int64), r"proposed array\(\[0, 0, 0\]\), which is not a Config"),
         ([other_space().get(1)], "proposed a configuration of another space: #1 unroll=16"),
         ([Config(SPACE, (0, 0))], "proposed a configuration with 2 digits for 3 knobs"),
         ([Config(SPACE, (99, 0, 0))], r".* that the space excludes: digits \(99, 0, 0\) \(outside its knobs\)"),

@@ -240,7 +240,7 @@ def test_a_whole_space_must_be_one_that_can_be_listed(tmp_path: Path, machine: N
 def test_options_outside_their_domain(task: Any, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="configs=0"):
         pb.sweep(task, records=tmp_path / "s.jsonl", configs=0)
-    with pytest.raises(ArgumentError, match="'matmul' is no task"):
+    with pytest.raises(ArgumentError, match="'matmul' is not a task"):
         pb.sweep("matmul", records=tmp_path / "s.jsonl")  # type: ignore[arg-type]
     with pytest.raises(RecordError, match="cannot write records"):
         pb.sweep(task, records=tmp_path / "no folder" / "s.jsonl")

@@ -39,7 +39,7 @@ class BoundTuner:
     def __post_init__(self) -> None:
         for name in sorted(RESERVED & set(self.options)):
             raise ArgumentError(
-                f"{self}: {name} is no option, it is given to the tuner anew for each run; leave it out"
+                f"{self}: {name} is not an option: it is given to the tuner anew for each run; leave it out"
                 + (", and say seed= to tune, compare or create_tuner" if name == "seed" else "")
             )
 

@@ -55,7 +55,7 @@ def bind_options(
 ) -> dict[str, object]:
     """Check the names of `given` and turn values that are text into what `factory` declares.
 
-    `owner` stands in messages, e.g. "tuner 'xgb'". Values that are no text pass as they are: the factory checks them.
+    `owner` stands in messages, e.g. "tuner 'xgb'". Values that are not text pass as they are: the factory checks them.
     Raises `ArgumentError` that lists the valid options with their defaults.
     """
     known = options_of(factory, but=but)

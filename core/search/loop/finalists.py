@@ -24,7 +24,7 @@ def pick_finalists(
 
     `known` are finalists measured already. Without any, a trial has to come within `margin` (a fraction) of the best,
     be it with its fastest repeat only; with some, it has to have been faster than the best of them is now. A trial
-    dropped after its first run is no finalist.
+    dropped after its first run is not a finalist.
     """
     done = {trial.config for trial in known}
     full = [t for t in trials if isinstance(t.result, Ok) and not t.result.partial and t.config not in done]

@@ -105,7 +105,7 @@ class TuneResult:
 
     @property
     def failures(self) -> dict[str, int]:
-        """How many trials failed, by kind, the most frequent first; those not recorded are no failures."""
+        """How many trials failed, by kind, the most frequent first; those not recorded are not failures."""
         failed = [trial.result for trial in self.trials if not trial.not_recorded]
         kinds = Counter(str(result.kind) for result in failed if isinstance(result, Failed))
         return dict(kinds.most_common())

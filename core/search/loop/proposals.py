@@ -7,7 +7,8 @@ What a tuner may get wrong, and what comes of it:
 - more than was asked for: the first ones count, the others are counted in `dropped`;
 - fewer than was asked for: they are measured;
 - nothing, although the space has more: the search ends, and a warning says that it did not have to;
-- nothing but known ones, several times in a row; what is no configuration of the space; an exception: `SearchFailure`.
+- nothing but known ones, several times in a row: `SearchFailure`;
+- something that is not a configuration of the space, or an exception: `SearchFailure`.
 """
 
 from __future__ import annotations
@@ -143,11 +144,11 @@ class Proposer:
 
 
 def first_fault(configs: Sequence[object], space: ConfigSpace | None) -> tuple[int, str] | None:
-    """The place of the first that is no valid configuration of the space, and what it is instead; None if all are."""
+    """The place of the first that is not a valid configuration of the space, and what it is; None if all are."""
     listed: list[Config] = []
     for place, config in enumerate(configs):
         if not isinstance(config, Config):
-            return place, f"{config!r}, which is no Config; take them from space.config(digits) or space.get(index)"
+            return place, f"{config!r}, which is not a Config; take them from space.config(digits) or space.get(index)"
         listed.append(config)
     if space is None or not listed:
         return None

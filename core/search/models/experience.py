@@ -230,12 +230,6 @@ def shipped_sources() -> tuple[ShippedSource, ...]:
     return tuple(map(ShippedSource, shapes, targets, parts))
 
 
-def shipped_names() -> tuple[str, ...]:
-    """The names of the features that the shipped measurements have."""
-    with np.load(FILE) as held:
-        return tuple(held["features_of"].tolist())
-
-
 def write_experience(file: Path, names: Sequence[str], sources: Sequence[ShippedSource]) -> None:
     """Write what `shipped_sources` reads. Features are `rounded`, which halves the file."""
     measured = [source.measured for source in sources]

@@ -72,7 +72,7 @@ def sweep(
         TuningError: the records or the measuring broke.
     """
     if not isinstance(task, Task):
-        raise ArgumentError(f"{task!r} is no task that can be measured; make one with pegbox.create_task")
+        raise ArgumentError(f"{task!r} is not a task that can be measured; make one with pegbox.create_task")
     check_int("seed", seed, minimum=0)
     budget_seconds = None if budget is None else check_seconds("budget", budget)
     defaults = {"kept_builds": _KEPT, "rounds": _ROUNDS} if passes else {"kept_builds": MOST}
