@@ -45,7 +45,7 @@ from peak import peak_kernel, share_of_peak  # noqa: E402
 
 import pegbox as pb  # noqa: E402
 from pegbox.templates import pack_weights  # noqa: E402
-from pegbox.templates.conv_shape import conv_shape  # noqa: E402
+from pegbox.templates.conv_shape import Window, conv_shape  # noqa: E402
 
 SHAPES = (
     "64x56x56-128x3x3-p1", "3x224x224-64x7x7-s2-p3", "64x56x56-64x3x3-p1", "128x28x28-128x3x3-p1",
@@ -153,9 +153,8 @@ def inside(task: pb.Task) -> float:
     """Share of the operations that multiply elements of the image; a kernel may leave out those of the border."""
     a = task.workload[1]
     data, filters = tuple(a[name] for name in "NCHW"), (a["O"], a["KH"], a["KW"])
-    conv = conv_shape(
-        data, filters, *(a[name] for name in ("stride", "padding", "dilation", "layout", "weights", "dtype"))
-    )
+    window = Window(a["stride"], a["padding"], a["dilation"])
+    conv = conv_shape(data, filters, window, a["layout"], a["weights"], a["dtype"])
     return conv.inside(0) * conv.inside(1)
 
 

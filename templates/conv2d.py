@@ -1,19 +1,28 @@
-"""2-D convolution: C[n, o, y, x] = Σ data[n, c, y·s + kh·d - p, x·s + kw·d - p] · weight[o, c, kh, kw]."""
+"""2-D convolution: C[n, o, y, x] = Σ data[n, c, y·s + kh·d - p, x·s + kw·d - p] · weight[o, c, kh, kw].
+
+Here it begins; what it says stands in the files beside it:
+
+- `conv_shape`: the arguments, as one value, and the indices of each layout
+- `conv_space`: the knobs, and which values go together; `conv_choices`: names for these values
+- `conv_channels` and `conv_pixels`: what is computed and how it is scheduled, where vectors run along output channels
+  or along pixels; `conv_stages`: what the two share
+- `conv_tiles`: how many tiles there are, for space and schedules; `conv_register_tiles`: which tiles are worth trying
+- `conv_weights`: weights packed ahead
+"""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pegbox as pb
 from pegbox import te
 from pegbox.templates import conv_channels, conv_pixels, conv_space
-from pegbox.templates.conv_shape import PACKED, conv_shape
+from pegbox.templates.conv_choices import PIXELS
+from pegbox.templates.conv_shape import PACKED, Steps, Window, conv_shape
 from pegbox.templates.conv_tiles import packed_shape
 
 
 @pb.template("conv2d")
 def conv2d(
-    cfg: Any,
+    cfg: pb.TemplateConfig,
     N: int,
     C: int,
     H: int,
@@ -21,13 +30,13 @@ def conv2d(
     O: int,  # noqa: E741 - the name that layouts have for it
     KH: int,
     KW: int,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    stride: Steps = 1,
+    padding: Steps = 0,
+    dilation: Steps = 1,
     layout: str = "NCHW",
     weights: str = "",
     dtype: str = "float32",
-) -> Any:
+) -> tuple[te.TESchedule, list[te.Tensor]]:
     """Convolution of N images of C channels, H × W, with O filters of KH × KW; zeros around them.
 
     stride, padding and dilation are a number or a pair (rows, columns). `layout` is that of the input and of the
@@ -35,13 +44,15 @@ def conv2d(
     "OHWI" for NHWC (what torch has in memory with channels_last). With "packed" the kernel takes the weights as
     `pegbox.templates.pack_weights` lays them out for the task. float32 or float64; other types run, untuned.
     """
-    conv = conv_shape((N, C, H, W), (O, KH, KW), stride, padding, dilation, layout, weights, dtype)
+    conv = conv_shape((N, C, H, W), (O, KH, KW), Window(stride, padding, dilation), layout, weights, dtype)
     data = te.placeholder(conv.data_shape, name="data", dtype=dtype)
     is_packed = conv.weights == PACKED
     weight_shape = packed_shape(conv, cfg.target) if is_packed else conv.weight_shape
     weight = te.placeholder(weight_shape, name="weight", dtype=dtype)
     cfg.add_flop(conv.flop)
     conv_space.declare(cfg, conv)
-    kind = conv_pixels if cfg["lanes"].val == "pixels" else conv_channels
-    schedule, out = kind.convolution(cfg, conv, data, weight)
-    return schedule, [data, weight, out]
+    if cfg["lanes"].val == PIXELS:
+        stages = conv_pixels.compute(cfg, conv, data, weight)
+        return conv_pixels.schedule(cfg, conv, stages), [data, weight, stages.out]
+    stages = conv_channels.compute(cfg, conv, data, weight)
+    return conv_channels.schedule(cfg, conv, stages), [data, weight, stages.out]

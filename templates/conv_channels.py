@@ -13,77 +13,61 @@ the border are left out, and by tiles of one row its rows: of a 3×3 filter on 7
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+import pegbox as pb
 from pegbox import te
-from pegbox.compute.tensor import Tensor
 from pegbox.templates import conv_tiles as tiles
+from pegbox.templates.conv_choices import AS_IT_LIES, BLOCKED, CHANNELS_INSIDE, FILTER_INSIDE, PLAIN, ROWS_OUTSIDE
 from pegbox.templates.conv_register_tiles import channel_tiles, streams_vectors
 from pegbox.templates.conv_shape import PACKED, Conv
+from pegbox.templates.conv_stages import ConvStages, Place, padded, place_copy, reduction_axes, reduction_loops
 from pegbox.templates.register_tile import lanes_of
 
+# What is computed --------------------------------------------------------------------------------------------------
 
-def convolution(cfg: Any, conv: Conv, data: Tensor, weight: Tensor) -> tuple[Any, Tensor]:
-    """Compute and schedule the convolution as the configuration says: the schedule and the result."""
+
+def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> ConvStages:
+    """The result from tiles of sums, and these from copies of the operands, as the configuration says."""
     lanes = lanes_of(cfg.target, conv.dtype)
-    panel = cfg["vectors"].val * lanes
     area = _area(cfg, conv)
     copied = _copied_data(cfg, conv, data, area)
-    packed = None if conv.weights == PACKED else _packed_weights(cfg, conv, weight, panel)
+    packed = None if conv.weights == PACKED else _packed_weights(cfg, conv, weight, cfg["vectors"].val * lanes)
     tile = _tiles(cfg, conv, data, copied, weight if packed is None else packed, area)
 
-    def element(*index: Any) -> Any:
+    def element(*index: te.Expr) -> te.Expr:
         n, o, y, x = conv.named(index)
         at = (0, y * conv.out[1] + x) if conv.flat else (y, x)
         return tile(n, o // lanes, *at, o % lanes)
 
-    out: Tensor = te.compute(conv.out_shape, element, name="C")
-    s = te.create_schedule(out.op)
-    sums = s.cache_write(tile, "local") if _is_stored_twice(cfg, conv) else tile
-    first = _schedule_out(cfg, s, conv, out, tile, lanes)
-    if sums is not tile:
-        _schedule_store(s, tile, sums)
-    _schedule_tile(cfg, s, sums)
-    if copied is not None:
-        _schedule_data(cfg, s, conv, copied, (s[out], first), lanes)
-    if packed is not None:
-        _schedule_weights(cfg, s, conv, packed, (s[out], first), lanes)
-    return s, out
+    return ConvStages(te.compute(conv.out_shape, element, name="C"), tile, copied, packed)
 
 
-def _is_stored_twice(cfg: Any, conv: Conv) -> bool:
-    """Does the tile pass through memory before it is turned around, so that a loop over its parts can do that?"""
-    return conv.layout == "NCHW" and cfg["vectors"].val * cfg["tile_h"].val > 1
-
-
-def _area(cfg: Any, conv: Conv) -> tuple[int, int]:
+def _area(cfg: pb.TemplateConfig, conv: Conv) -> tuple[int, int]:
     """Rows and columns that whole tiles cover."""
     rows, columns = conv.pixels
-    if cfg["pack_data"].val == "no":
+    if cfg["pack_data"].val == AS_IT_LIES:
         return rows, columns
     height, width = cfg["tile_h"].val, cfg["tile_w"].val
     return -(-rows // height) * height, -(-columns // width) * width
 
 
-def _copied_data(cfg: Any, conv: Conv, data: Tensor, area: tuple[int, int]) -> Tensor | None:
+def _copied_data(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, area: tuple[int, int]) -> te.Tensor | None:
     """The input with its border of zeros: in the user's layout, or channels in blocks of `tile_c`."""
-    if cfg["pack_data"].val == "no":
+    if cfg["pack_data"].val == AS_IT_LIES:
         return None
     size = [(a - 1) * step + reach + 1 for a, step, reach in zip(area, conv.steps, conv.reach, strict=True)]
-    if cfg["pack_data"].val == "plain":
+    if cfg["pack_data"].val == PLAIN:
         shape = conv.at(conv.n, conv.c, *size)
-        plain: Tensor = te.compute(shape, lambda *i: _read(conv, data, size, *conv.named(i)), name="data_padded")
-        return plain
+        return te.compute(shape, lambda *i: _read(conv, data, size, *conv.named(i)), name="data_padded")
     block = cfg["tile_c"].size[-1]
-    blocked: Tensor = te.compute(
+    return te.compute(
         (conv.n, conv.c // block, *size, block),
         lambda n, co, y, x, ci: _read(conv, data, size, n, co * block + ci, y, x),
         name="data_blocked",
     )
-    return blocked
 
 
-def _read(conv: Conv, data: Tensor, size: Sequence[int], n: Any, c: Any, y: Any, x: Any) -> Any:
+def _read(conv: Conv, data: te.Tensor, size: Sequence[int], n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
     """An element of the input by its place in a copy of that size."""
     if conv.flat:
         value, pixels = data(*conv.at(n, c, x // conv.out[1], x % conv.out[1])), conv.pixels[1]
@@ -93,44 +77,39 @@ def _read(conv: Conv, data: Tensor, size: Sequence[int], n: Any, c: Any, y: Any,
                   n, c, y * apart[0], x * apart[1])  # fmt: skip
 
 
-def padded(conv: Conv, data: Tensor, last: Sequence[int], n: Any, c: Any, y: Any, x: Any) -> Any:
-    """An element of the input by its place in the padded one, of which no row and column beyond `last` is asked for."""
-    tests = []
-    for at, pad, size, end in zip((y, x), conv.padding, conv.size, last, strict=True):
-        tests += [at >= pad] if pad else []
-        tests += [at < pad + size] if end >= pad + size else []
-    value = data(*conv.at(n, c, y - conv.padding[0], x - conv.padding[1]))
-    return te.if_then_else(te.all(*tests), value, te.const(0, conv.dtype)) if tests else value
-
-
-def _packed_weights(cfg: Any, conv: Conv, weight: Tensor, panel: int) -> Tensor:
+def _packed_weights(cfg: pb.TemplateConfig, conv: Conv, weight: te.Tensor, panel: int) -> te.Tensor:
     """[panel][block of channels][kh][kw][channel][output channel], or channels before kh and kw, as they are read."""
     block = cfg["tile_c"].size[-1]
     zero = te.const(0, conv.dtype)
-    inner_k = cfg["inner"].val == "k"
+    inner_k = cfg["inner"].val == FILTER_INSIDE
     panels = tiles.panels_of(cfg, conv, cfg.target)
 
-    def element(p: Any, co: Any, a: Any, b: Any, c: Any, z: Any) -> Any:
+    def element(p: te.Expr, co: te.Expr, a: te.Expr, b: te.Expr, c: te.Expr, z: te.Expr) -> te.Expr:
         ci, kh, kw = (a, b, c) if inner_k else (c, a, b)
         value = weight(*conv.weight_at(p * panel + z, co * block + ci, kh, kw))
         return value if conv.o == panels * panel else te.if_then_else(p * panel + z < conv.o, value, zero)
 
     inside = (block, *conv.kernel) if inner_k else (*conv.kernel, block)
-    packed: Tensor = te.compute((panels, conv.c // block, *inside, panel), element, name="weight_packed")
-    return packed
+    return te.compute((panels, conv.c // block, *inside, panel), element, name="weight_packed")
 
 
-def _tiles(cfg: Any, conv: Conv, data: Tensor, copied: Tensor | None, weight: Tensor, area: tuple[int, int]) -> Tensor:
+def _tiles(
+    cfg: pb.TemplateConfig,
+    conv: Conv,
+    data: te.Tensor,
+    copied: te.Tensor | None,
+    weight: te.Tensor,
+    area: tuple[int, int],
+) -> te.Tensor:
     """The sums, [n][vector of output channels][y][x][output channel of the vector]."""
     block, lanes = cfg["tile_c"].size[-1], lanes_of(cfg.target, conv.dtype)
-    blocked = cfg["pack_data"].val == "blocked"
-    inner_k = cfg["inner"].val == "k"
+    blocked = cfg["pack_data"].val == BLOCKED
+    inner_k = cfg["inner"].val == FILTER_INSIDE
     vectors = cfg["vectors"].val
     is_cut = channel_tiles(conv, cfg.target).are_cut and area[1] > conv.pixels[1]
-    co, ci = te.reduce_axis((0, conv.c // block), name="co"), te.reduce_axis((0, block), name="ci")
-    kh, kw = (te.reduce_axis((0, k), name=name) for k, name in zip(conv.kernel, ("kh", "kw"), strict=True))
+    co, kh, kw, ci = reduction_axes(conv, block)
 
-    def pixel(n: Any, y: Any, x: Any) -> Any:
+    def pixel(n: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
         if copied is None and conv.flat:
             return data(*conv.at(n, co * block + ci, x // conv.out[1], x % conv.out[1]))
         steps = conv.stride if copied is None else conv.steps
@@ -139,25 +118,24 @@ def _tiles(cfg: Any, conv: Conv, data: Tensor, copied: Tensor | None, weight: Te
             return copied(n, co, *at, ci)
         return (data if copied is None else copied)(*conv.at(n, co * block + ci, *at))
 
-    def factor(v: Any, z: Any) -> Any:
+    def factor(v: te.Expr, z: te.Expr) -> te.Expr:
         if conv.weights == PACKED:
             return weight(v, kh, kw, co * block + ci, z)
         p, of_panel = v // vectors, v % vectors * lanes + z
         return weight(p, co, ci, kh, kw, of_panel) if inner_k else weight(p, co, kh, kw, ci, of_panel)
 
-    def element(n: Any, v: Any, y: Any, x: Any, z: Any) -> Any:
+    def element(n: te.Expr, v: te.Expr, y: te.Expr, x: te.Expr, z: te.Expr) -> te.Expr:
         tests = _inside(cfg, conv, (y, x), (kh, kw)) + ([x < conv.pixels[1]] if is_cut else [])
         where = te.all(*tests) if tests else None
         return te.sum(pixel(n, y, x) * factor(v, z), axis=(co, kh, kw, ci), where=where)
 
     count = tiles.vectors_of(conv, cfg.target)
-    tile: Tensor = te.compute((conv.n, count, *area, lanes), element, name="tile")
-    return tile
+    return te.compute((conv.n, count, *area, lanes), element, name="tile")
 
 
-def _inside(cfg: Any, conv: Conv, at: Sequence[Any], filter_at: Sequence[Any]) -> list[Any]:
+def _inside(cfg: pb.TemplateConfig, conv: Conv, at: Sequence[te.Expr], filter_at: Sequence[te.Expr]) -> list[te.Expr]:
     """Does a row of the filter, and a column, lie in the image? Tests that the loops around channels are cut for."""
-    if cfg["inner"].val != "c":
+    if cfg["inner"].val != CHANNELS_INSIDE:
         return []
     tests = []
     for axis in range(2):
@@ -167,27 +145,52 @@ def _inside(cfg: Any, conv: Conv, at: Sequence[Any], filter_at: Sequence[Any]) -
     return tests
 
 
-def _schedule_out(cfg: Any, s: Any, conv: Conv, out: Tensor, tile: Tensor, lanes: int) -> Any:
+# How it is scheduled -----------------------------------------------------------------------------------------------
+
+
+def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESchedule:
+    """The loops that the configuration says."""
+    s = te.create_schedule(stages.out.op)
+    tile, lanes = stages.sums, lanes_of(cfg.target, conv.dtype)
+    sums = s.cache_write(tile, "local") if _is_stored_twice(cfg, conv) else tile
+    block = s[stages.out], _schedule_out(cfg, s, conv, stages, lanes)
+    if sums is not tile:
+        _schedule_store(s, tile, sums)
+    _schedule_tile(cfg, s, sums)
+    if stages.copied is not None:
+        _schedule_data(cfg, s, conv, stages.copied, block)
+    if stages.packed is not None:
+        _schedule_weights(cfg, s, conv, stages.packed, block)
+    return s
+
+
+def _is_stored_twice(cfg: pb.TemplateConfig, conv: Conv) -> bool:
+    """Does the tile pass through memory before it is turned around, so that a loop over its parts can do that?"""
+    return conv.layout == "NCHW" and cfg["vectors"].val * cfg["tile_h"].val > 1
+
+
+def _schedule_out(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: ConvStages, lanes: int) -> te.IterVar:
     """Blocks of rows and of channels, tiles in them, each written when it is done. Gives the outermost loop."""
+    out = stages.out
     n, o, y, x = conv.named(s[out].op.axis)
     ot, oi = s[out].split(o, factor=cfg["vectors"].val * lanes)
     oo, om = s[out].split(ot, factor=cfg["block_o"].val or tiles.panels_of(cfg, conv, cfg.target))
     xt, xi = s[out].split(s[out].fuse(y, x) if conv.flat else x, factor=cfg["tile_w"].val)
     height = cfg["block_h"].val or tiles.heights_of(cfg, conv, cfg.target)
-    rows = []
+    rows: list[te.IterVar] = []
     if conv.flat:
         yo, xt = s[out].split(xt, factor=height)
-        loops = {"o": [om], "h": [], "w": [xt]}
+        loops: dict[str, list[te.IterVar]] = {"o": [om], "h": [], "w": [xt]}
     else:
         yt, yi = s[out].split(y, factor=cfg["tile_h"].val)
         yo, ym = s[out].split(yt, factor=height)
         rows = [yi]
         loops = {"o": [om], "h": [ym], "w": [xt]}
-    outer = [oo, yo] if cfg["order"].val == "oh" else [yo, oo]
+    outer = [oo, yo] if cfg["order"].val != ROWS_OUTSIDE else [yo, oo]
     inner = [loop for letter in cfg["order_tiles"].val for loop in loops[letter]]
     ov, ol = s[out].split(oi, factor=lanes)
     if conv.layout == "NHWC":
-        last, parts, unrolled = ol, [], [*rows, xi, ov]
+        last, parts, unrolled = ol, list[te.IterVar](), [*rows, xi, ov]
     else:
         # Lanes along the row that is stored: vector after vector is turned around in registers.
         last, parts, unrolled = xi, [*rows, ov], [ol]
@@ -197,11 +200,11 @@ def _schedule_out(cfg: Any, s: Any, conv: Conv, out: Tensor, tile: Tensor, lanes
         s[out].unroll(loop)
     first = s[out].fuse(n, outer[0])
     s[out].parallel(first)
-    s[tile].compute_at(s[out], inner[-1])
+    s[stages.sums].compute_at(s[out], inner[-1])
     return first
 
 
-def _schedule_store(s: Any, tile: Tensor, sums: Tensor) -> None:
+def _schedule_store(s: te.TESchedule, tile: te.Tensor, sums: te.Tensor) -> None:
     n, v, y, x, z = s[tile].op.axis
     s[tile].vectorize(z)
     for loop in (v, y, x):
@@ -209,15 +212,9 @@ def _schedule_store(s: Any, tile: Tensor, sums: Tensor) -> None:
     s[sums].compute_at(s[tile], n)
 
 
-def _schedule_tile(cfg: Any, s: Any, tile: Tensor) -> None:
+def _schedule_tile(cfg: pb.TemplateConfig, s: te.TESchedule, tile: te.Tensor) -> None:
     n, v, y, x, z = s[tile].op.axis
-    co, kh, kw, ci = s[tile].op.reduce_axis
-    if cfg["inner"].val == "k":
-        reduction = [co, ci, kh, kw]
-        unrolled = {"none": [], "kw": [kw], "kh_kw": [kh, kw]}[cfg["unroll_k"].val]
-    else:
-        cio, cii = s[tile].split(ci, factor=cfg["unroll_c"].val)
-        reduction, unrolled = [co, kh, kw, cio, cii], [cii]
+    reduction, unrolled = reduction_loops(cfg, s[tile])
     rows, vectors = cfg["tile_h"].val * cfg["tile_w"].val, cfg["vectors"].val
     inside = (v, y, x) if streams_vectors(cfg.target, rows, vectors) else (y, x, v)
     s[tile].reorder(n, *reduction, *inside, z)
@@ -226,22 +223,21 @@ def _schedule_tile(cfg: Any, s: Any, tile: Tensor) -> None:
         s[tile].unroll(loop)
 
 
-def _schedule_data(cfg: Any, s: Any, conv: Conv, copied: Tensor, at: tuple[Any, Any], lanes: int) -> None:
+def _schedule_data(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, copied: te.Tensor, block: Place) -> None:
     """Copy rows of the input, all of them beforehand or those of a block."""
     *outer, last = s[copied].op.axis
-    if cfg["data_at"].val == "block":
-        s[copied].compute_at(*at)
-    else:
-        s[copied].parallel(s[copied].fuse(*outer[:2]))
-    if last.extent >= lanes and (cfg["pack_data"].val == "plain" or conv.layout == "NHWC"):
+    lanes = lanes_of(cfg.target, conv.dtype)
+    place_copy(s[copied], cfg["data_at"].val, block, outer[:2])
+    if last.extent >= lanes and (cfg["pack_data"].val == PLAIN or conv.layout == "NHWC"):
         _, inside = s[copied].split(last, factor=lanes)
         s[copied].vectorize(inside)
 
 
-def _schedule_weights(cfg: Any, s: Any, conv: Conv, packed: Tensor, at: tuple[Any, Any], lanes: int) -> None:
+def _schedule_weights(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, packed: te.Tensor, block: Place) -> None:
     """Vectors of output channels; as many neighbours in the user's layout are read as vectors and turned around."""
     panel, co, *middle, z = s[packed].op.axis
-    ci, kh, kw = middle if cfg["inner"].val == "k" else (middle[2], *middle[:2])
+    ci, kh, kw = middle if cfg["inner"].val == FILTER_INSIDE else (middle[2], *middle[:2])
+    lanes = lanes_of(cfg.target, conv.dtype)
     zv, zl = s[packed].split(z, factor=lanes)
     if conv.weights == "OIHW":
         s[packed].reorder(panel, co, zv, ci, kh, kw, zl)
@@ -254,7 +250,4 @@ def _schedule_weights(cfg: Any, s: Any, conv: Conv, packed: Tensor, at: tuple[An
     s[packed].vectorize(zl)
     if conv.weights != "HWIO":
         s[packed].unroll(near)
-    if cfg["weights_at"].val == "block":
-        s[packed].compute_at(*at)
-    else:
-        s[packed].parallel(panel)
+    place_copy(s[packed], cfg["weights_at"].val, block, [panel])

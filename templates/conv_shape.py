@@ -5,14 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from pegbox.errors import TemplateError
+
+T = TypeVar("T")
 
 DATA_LAYOUTS = ("NCHW", "NHWC")
 WEIGHT_LAYOUTS = ("OIHW", "OHWI", "HWIO")
 PACKED = "packed"
 USUAL_WEIGHTS = {"NCHW": "OIHW", "NHWC": "OHWI"}
+
+
+Steps: TypeAlias = int | Sequence[int]
+"""A number, or a pair (rows, columns)."""
+
+
+class Window(NamedTuple):
+    """How the filter goes over the input, as the template's arguments say it."""
+
+    stride: Steps = 1
+    padding: Steps = 0
+    dilation: Steps = 1
 
 
 @dataclass(frozen=True)
@@ -90,16 +104,16 @@ class Conv:
         """In the user's layout."""
         return self.weight_at(self.o, self.c, *self.kernel)
 
-    def at(self, n: Any, c: Any, y: Any, x: Any) -> tuple[Any, ...]:
+    def at(self, n: T, c: T, y: T, x: T) -> tuple[T, T, T, T]:
         """An index of the input or the result, in the order of its layout."""
         return (n, c, y, x) if self.layout == "NCHW" else (n, y, x, c)
 
-    def named(self, index: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
+    def named(self, index: Sequence[T]) -> tuple[T, T, T, T]:
         """(n, c, y, x) of an index in the order of the layout."""
         n, a, b, c = index
         return (n, a, b, c) if self.layout == "NCHW" else (n, c, a, b)
 
-    def weight_at(self, o: Any, c: Any, kh: Any, kw: Any) -> tuple[Any, ...]:
+    def weight_at(self, o: T, c: T, kh: T, kw: T) -> tuple[T, ...]:
         """An index of the weights, in the order of their layout."""
         by_name = {"O": o, "I": c, "H": kh, "W": kw}
         return tuple(by_name[letter] for letter in self.weights)
@@ -108,9 +122,7 @@ class Conv:
 def conv_shape(
     data: tuple[int, int, int, int],
     filters: tuple[int, int, int],
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    window: Window,
     layout: str,
     weights: str,
     dtype: str,
@@ -128,8 +140,8 @@ def conv_shape(
     n, c, h, w = map(int, data)
     o, kh, kw = map(int, filters)
     conv = Conv(
-        n, c, (h, w), o, (kh, kw), _pair("stride", stride, 1), _pair("padding", padding, 0),
-        _pair("dilation", dilation, 1), layout, weights, dtype,
+        n, c, (h, w), o, (kh, kw), _pair("stride", window.stride, 1), _pair("padding", window.padding, 0),
+        _pair("dilation", window.dilation, 1), layout, weights, dtype,
     )  # fmt: skip
     for axis, extent, padded, reach in zip("HW", (h, w), conv.padded, conv.reach, strict=True):
         if padded <= reach:
@@ -140,24 +152,24 @@ def conv_shape(
     return conv
 
 
-def _is_whole(value: Any, least: int) -> bool:
+def _is_whole(value: object, least: int) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
-def _check_size(name: str, value: Any) -> None:
+def _check_size(name: str, value: object) -> None:
     if not _is_whole(value, 1):
-        raise TemplateError(f"conv2d: {name}={value!r} is no size; give a whole number from 1 on")
+        raise TemplateError(f"conv2d: {name}={value!r} is not a size; give a whole number from 1 on")
 
 
-def check_layout(name: str, value: Any, known: Sequence[str]) -> None:
+def check_layout(name: str, value: object, known: Sequence[str]) -> None:
     """Raises:
     TemplateError: a value that is none of those known.
     """
     if value not in known:
-        raise TemplateError(f"conv2d: {name}={value!r} is no layout here; give one of {', '.join(known)}")
+        raise TemplateError(f"conv2d: {name}={value!r} is not a layout here; give one of {', '.join(known)}")
 
 
-def _pair(name: str, value: Any, least: int) -> tuple[int, int]:
+def _pair(name: str, value: object, least: int) -> tuple[int, int]:
     """(rows, columns) of a number or a pair."""
     both = tuple(value) if isinstance(value, list | tuple) else (value, value)
     if len(both) != 2 or not all(_is_whole(v, least) for v in both):

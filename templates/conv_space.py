@@ -15,10 +15,31 @@ not again for each kind of tail. Where that leaves no good one, tiles are cut (`
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import pegbox as pb
 from pegbox.expr.dtypes import nbytes
 from pegbox.templates import conv_tiles as tiles
+from pegbox.templates.conv_choices import (
+    AS_IT_LIES,
+    BLOCK,
+    BLOCKED,
+    CHANNELS,
+    CHANNELS_INSIDE,
+    CHANNELS_OUTSIDE,
+    FILTER_INSIDE,
+    HOW,
+    HWO,
+    KH_KW,
+    KW,
+    NO_LOOP,
+    OHW,
+    PIXELS,
+    PLAIN,
+    ROOT,
+    ROWS_OUTSIDE,
+)
 from pegbox.templates.conv_register_tiles import (
     ChannelTile,
     channel_tiles,
@@ -28,14 +49,13 @@ from pegbox.templates.conv_register_tiles import (
     tile_widths,
 )
 from pegbox.templates.conv_shape import PACKED, Conv
-from pegbox.templates.register_tile import ROWS, VECTORS, lanes_of
+from pegbox.templates.register_tile import BODY, ROWS, VECTORS, lanes_of
 
-_BODY = 128  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
+_UNROLLED = {CHANNELS_INSIDE: "unroll_c", FILTER_INSIDE: "unroll_k"}
 _BLOCKS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 128)
-_SHORT = 8  # input channels: a loop over fewer of them costs more than a block of them gives
 
 
-def declare(cfg: Any, conv: Conv) -> None:
+def declare(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """The knobs of a convolution."""
     _declare_tile(cfg, conv)
     _declare_copies(cfg, conv)
@@ -51,12 +71,12 @@ def _both(conv: Conv) -> bool:
     return conv.layout == "NCHW"
 
 
-def _declare_tile(cfg: Any, conv: Conv) -> None:
-    channels, pixels = {"lanes": "channels"}, {"lanes": "pixels"}
+def _declare_tile(cfg: pb.TemplateConfig, conv: Conv) -> None:
+    channels, pixels = {"lanes": CHANNELS}, {"lanes": PIXELS}
     widest = tiles.vectors_of(conv, cfg.target)
     if _both(conv):
         widest = max(widest, -(-conv.pixels[0] * conv.pixels[1] // lanes_of(cfg.target, conv.dtype)))
-    cfg.define_knob("lanes", ["channels", "pixels"] if _both(conv) else ["channels"])
+    cfg.define_knob("lanes", [CHANNELS, PIXELS] if _both(conv) else [CHANNELS])
     cfg.define_knob("vectors", [v for v in VECTORS if v <= widest])
     cfg.define_knob("tile_w", tile_widths(conv, cfg.target), when=channels)
     cfg.define_knob("tile_h", tile_heights(conv), when=channels)
@@ -64,38 +84,44 @@ def _declare_tile(cfg: Any, conv: Conv) -> None:
         cfg.define_knob("tile_o", tile_sizes(conv.o, ROWS), when=pixels)
 
 
-def _declare_copies(cfg: Any, conv: Conv) -> None:
+def _declare_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """What is copied first, and into which layout."""
-    cfg.define_knob("pack_data", [*([] if any(conv.padding) else ["no"]), *_copies(conv)])
+    cfg.define_knob("pack_data", [*([] if any(conv.padding) else [AS_IT_LIES]), *_copies(conv)])
     if _both(conv) and conv.weights != PACKED:
         cfg.define_knob("pack_weights", [True, False])
 
 
 def _copies(conv: Conv) -> list[str]:
-    return ["plain", "blocked"] if len(_channel_blocks(conv)) > 1 else ["plain"]
+    return [PLAIN, BLOCKED] if len(_channel_blocks(conv)) > 1 else [PLAIN]
 
 
 def _channel_blocks(conv: Conv) -> list[int]:
     """All of them first: what holds where the knob does not exist."""
-    return [b for b in range(conv.c, min(_SHORT, conv.c) - 1, -1) if conv.c % b == 0]
+    return [b for b in range(conv.c, min(tiles.FEW_CHANNELS, conv.c) - 1, -1) if conv.c % b == 0]
 
 
-def _declare_reduction(cfg: Any, conv: Conv) -> None:
+def _inner(conv: Conv) -> list[str]:
+    if conv.kernel == (1, 1):
+        return [CHANNELS_INSIDE]
+    return [FILTER_INSIDE] if conv.c == 1 else [CHANNELS_INSIDE, FILTER_INSIDE]
+
+
+def _declare_reduction(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """How the sums run: blocks of channels, filter positions inside or outside of the channels of a block."""
     kh, kw = conv.kernel
     is_window = kh * kw > 1
-    cfg.define_knob("inner", ["c"] if not is_window else ["k"] if conv.c == 1 else ["c", "k"])
+    cfg.define_knob("inner", _inner(conv))
     blocks = [[-1, b] for b in _channel_blocks(conv)]
-    only = {} if len(blocks) == 1 else {"inner": "c"} if is_window else {"pack_data": "blocked"}
-    cfg.define_split("tile_c", conv.c, "candidate", num_outputs=2, candidate=blocks, **({"when": only} if only else {}))
-    if not is_window or conv.c > 1:
-        cfg.define_knob("unroll_c", [u for u in (1, 2, 3, 4, 8) if conv.c % u == 0], when={"inner": "c"})
+    only = {} if len(blocks) == 1 else {"inner": CHANNELS_INSIDE} if is_window else {"pack_data": BLOCKED}
+    cfg.define_split("tile_c", conv.c, "candidate", num_outputs=2, candidate=blocks, when=only)
+    if CHANNELS_INSIDE in _inner(conv):
+        cfg.define_knob("unroll_c", [u for u in (1, 2, 3, 4, 8) if conv.c % u == 0], when={"inner": CHANNELS_INSIDE})
     if is_window:
-        loops = ["none", *(["kw"] if kw > 1 else []), *(["kh_kw"] if kh > 1 else [])]
-        cfg.define_knob("unroll_k", loops, when={"inner": "k"})
+        loops = [NO_LOOP, *([KW] if kw > 1 else []), *([KH_KW] if kh > 1 else [])]
+        cfg.define_knob("unroll_k", loops, when={"inner": FILTER_INSIDE})
 
 
-def _declare_blocks(cfg: Any, conv: Conv) -> None:
+def _declare_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """Blocks of tiles (0: all), the orders of loops, over blocks and over a block's tiles, and what is copied when.
 
     A copy is made beforehand, or for each of the outermost blocks what it needs.
@@ -103,29 +129,29 @@ def _declare_blocks(cfg: Any, conv: Conv) -> None:
     most = max(conv.pixels[0] if not tiles.is_gapless(conv) else conv.out[0] * conv.out[1], 1)
     cfg.define_knob("block_h", heights := [b for b in _BLOCKS if b < most])
     cfg.define_knob("block_o", panels := [b for b in _BLOCKS if b < conv.o or b == 0])
-    cfg.define_knob("order", ["ho", "oh"])
-    cfg.define_knob("order_tiles", ["ohw", "hwo"] if conv.flat else ["ohw", "how", "hwo"])
-    outer: dict[str, Any] = {"order": "ho", "block_h": heights[1:], "pack_data": _copies(conv)}
+    cfg.define_knob("order", [ROWS_OUTSIDE, CHANNELS_OUTSIDE])
+    cfg.define_knob("order_tiles", [OHW, HWO] if conv.flat else [OHW, HOW, HWO])
+    outer: dict[str, Any] = {"order": ROWS_OUTSIDE, "block_h": heights[1:], "pack_data": _copies(conv)}
     _declare_place(cfg, "data_at", outer if heights[1:] else {})
     if conv.weights != PACKED:
-        outer = {"order": "oh", "block_o": panels[1:]}
+        outer = {"order": CHANNELS_OUTSIDE, "block_o": panels[1:]}
         outer |= {"pack_weights": True} if _both(conv) else {}
         _declare_place(cfg, "weights_at", outer if panels[1:] else {})
 
 
-def _declare_place(cfg: Any, name: str, when: dict[str, Any]) -> None:
+def _declare_place(cfg: pb.TemplateConfig, name: str, when: dict[str, Any]) -> None:
     """Where a copy is made; beforehand where there are no blocks outside (no condition under which there are)."""
-    cfg.define_knob(name, ["root", "block"] if when else ["root"], **({"when": when} if when else {}))
+    cfg.define_knob(name, [ROOT, BLOCK] if when else [ROOT], when=when)
 
 
-def _constrain_tile(cfg: Any, conv: Conv) -> None:
+def _constrain_tile(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """Leave out register tiles that cannot be fast, whatever the rest of the configuration."""
     of_channels = channel_tiles(conv, cfg.target).tiles
     of_pixels = pixel_tiles(conv, cfg.target) if _both(conv) else frozenset()
     reads = ("lanes", "vectors", "tile_w", "tile_h", *(["tile_o"] if _both(conv) else []))
 
-    def is_good(c: Any) -> bool:
-        if c["lanes"].val == "pixels":
+    def is_good(c: pb.Config) -> bool:
+        if c["lanes"].val == PIXELS:
             return (c["tile_o"].val, c["vectors"].val) in of_pixels
         return ChannelTile(c["tile_h"].val, c["tile_w"].val, c["vectors"].val) in of_channels
 
@@ -134,44 +160,51 @@ def _constrain_tile(cfg: Any, conv: Conv) -> None:
         reads=reads,
         message=f"the register tile fits {cfg.target.vector_registers} registers, hides latency and loads little",
     )
-    count = {"none": 1, "kw": conv.kernel[1], "kh_kw": conv.kernel[0] * conv.kernel[1]}
-    unrolled = [("c", "unroll_c")] if conv.kernel == (1, 1) else [("k", "unroll_k")] if conv.c == 1 else [
-        ("c", "unroll_c"), ("k", "unroll_k")]  # fmt: skip
-    for inner, name in unrolled:
+    for inner in _inner(conv):
         cfg.add_constraint(
-            lambda c, inner=inner, name=name: (
-                c["inner"].val != inner or _rows(c) * c["vectors"].val * count.get(c[name].val, c[name].val) <= _BODY
-            ),
-            reads=(*reads, "inner", name),
-            message=f"the innermost body has at most {_BODY} multiply-adds",
+            partial(_body_is_small, conv, inner),
+            reads=(*reads, "inner", _UNROLLED[inner]),
+            message=f"the innermost body has at most {BODY} multiply-adds",
         )
 
 
-def _rows(c: Any) -> int:
+def _body_is_small(conv: Conv, inner: str, c: pb.Config) -> bool:
+    """Does the body fit that has `inner` innermost, if the configuration has?"""
+    if c["inner"].val != inner:
+        return True
+    unrolled = c[_UNROLLED[inner]].val
+    kh, kw = conv.kernel
+    steps = {NO_LOOP: 1, KW: kw, KH_KW: kh * kw}.get(unrolled, unrolled)
+    return bool(_rows(c) * c["vectors"].val * steps <= BODY)
+
+
+def _rows(c: pb.Config) -> int:
     """Rows of the register tile."""
-    if c["lanes"].val == "pixels":
+    if c["lanes"].val == PIXELS:
         return int(c["tile_o"].val)
     return int(c["tile_w"].val * c["tile_h"].val)
 
 
-def _constrain_copies(cfg: Any, conv: Conv) -> None:
+def _constrain_copies(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """Leave out what has no meaning: layouts that lanes cannot read, and blocks that are the whole."""
     if len(_channel_blocks(conv)) > 1:
         whole = 1 if conv.layout == "NCHW" else conv.c
         cfg.add_constraint(
-            lambda c: c["pack_data"].val != "blocked" or (c["inner"].val == "c" and c["tile_c"].size[-1] != whole),
+            lambda c: (
+                c["pack_data"].val != BLOCKED or (c["inner"].val == CHANNELS_INSIDE and c["tile_c"].size[-1] != whole)
+            ),
             reads=("pack_data", "inner", "tile_c"),
             message="blocked data are read block by block, and a block is not what lies together anyway",
         )
         if conv.kernel != (1, 1):
             cfg.add_constraint(
-                lambda c: c["inner"].val != "c" or c["tile_c"].size[-1] % c["unroll_c"].val == 0,
+                lambda c: c["inner"].val != CHANNELS_INSIDE or c["tile_c"].size[-1] % c["unroll_c"].val == 0,
                 reads=("inner", "tile_c", "unroll_c"),
                 message="unroll_c divides the block of channels",
             )
     if not any(conv.padding) and not conv.flat:
         cfg.add_constraint(
-            lambda c: c["pack_data"].val != "no" or conv.out[0] % c["tile_h"].val == 0,
+            lambda c: c["pack_data"].val != AS_IT_LIES or conv.out[0] % c["tile_h"].val == 0,
             reads=("lanes", "pack_data", "tile_h"),
             message="rows of tiles stick out only of a copy",
         )
@@ -179,68 +212,69 @@ def _constrain_copies(cfg: Any, conv: Conv) -> None:
         _constrain_lines(cfg, conv)
 
 
-def _constrain_lines(cfg: Any, conv: Conv) -> None:
+def _constrain_lines(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """What lanes along pixels cannot do, or along channels."""
-    plain = ("no", "plain") if conv.flat else ("plain",)
+    plain = (AS_IT_LIES, PLAIN) if conv.flat else (PLAIN,)
     cfg.add_constraint(
-        lambda c: c["lanes"].val != "pixels" or c["pack_data"].val in plain,
+        lambda c: c["lanes"].val != PIXELS or c["pack_data"].val in plain,
         reads=("lanes", "pack_data"),
         message="lanes along pixels read the input plainly, from a copy where rows have gaps or strides",
     )
     if conv.weights == PACKED:
         lanes = lanes_of(cfg.target, conv.dtype)
         cfg.add_constraint(
-            lambda c: c["lanes"].val != "pixels" or lanes % c["tile_o"].val == 0 or c["tile_o"].val % lanes == 0,
+            lambda c: c["lanes"].val != PIXELS or lanes % c["tile_o"].val == 0 or c["tile_o"].val % lanes == 0,
             reads=("lanes", "tile_o"),
             message="channels of a tile lie side by side in packed weights",
         )
         return
     cfg.add_constraint(
-        lambda c: c["pack_weights"].val or (c["lanes"].val == "pixels" and conv.o % c["tile_o"].val == 0),
+        lambda c: c["pack_weights"].val or (c["lanes"].val == PIXELS and conv.o % c["tile_o"].val == 0),
         reads=("lanes", "pack_weights", "tile_o"),
         message="vectors of weights are read from panels, and so are tiles that stick out",
     )
 
 
-def _constrain_blocks(cfg: Any, conv: Conv) -> None:
+def _constrain_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """Leave out blocks that leave much undone or are far from any cache's size, and second names of one order."""
     target = cfg.target
     tile_o = ["tile_o"] if _both(conv) else []
     down = ("lanes", "block_h", "vectors", "tile_w", "tile_h")
     panels = ("lanes", "block_o", "vectors", *tile_o)
 
-    def is_block_of_rows(c: Any) -> bool:
+    def is_block_of_rows(c: pb.Config) -> bool:
         count, block = tiles.heights_of(c, conv, target), c["block_h"].val
         return tiles.is_block(count, block) and _is_cached(cfg, block, -(-_input_bytes(conv) // count))
 
-    def is_block_of_panels(c: Any) -> bool:
+    def is_block_of_panels(c: pb.Config) -> bool:
         count, block = tiles.panels_of(c, conv, target), c["block_o"].val
         return tiles.is_block(count, block) and _is_cached(cfg, block, -(-_weight_bytes(conv) // count))
 
-    def add(predicate: Callable[[Any], bool], message: str, *reads: str) -> None:
+    def add(predicate: Callable[[pb.Config], bool], message: str, *reads: str) -> None:
         cfg.add_constraint(predicate, reads=reads, message=message)
 
     add(is_block_of_rows, "blocks of rows fit a cache and leave little beyond the last one", *down)
     add(is_block_of_panels, "blocks of channels fit a cache and leave little beyond the last one", *panels)
     if conv.weights != PACKED:
         add(
-            lambda c: c["weights_at"].val == "root" or tiles.panels_of(c, conv, target) % c["block_o"].val == 0,
+            lambda c: c["weights_at"].val == ROOT or tiles.panels_of(c, conv, target) % c["block_o"].val == 0,
             "weights are turned around for whole blocks", *panels, "weights_at",
         )  # fmt: skip
+    add(_one_block_is_inside, "one block is the inner loop", "order", "block_h", "block_o")
     add(
-        lambda c: (
-            bool(c["block_h"].val and c["block_o"].val) or c["order"].val == ("oh" if c["block_o"].val else "ho")
-        ),
-        "one block is the inner loop", "order", "block_h", "block_o",
-    )  # fmt: skip
-    add(
-        lambda c: c["order_tiles"].val == "ohw" or (c["block_o"].val or tiles.panels_of(c, conv, target)) > 1,
+        lambda c: c["order_tiles"].val == OHW or (c["block_o"].val or tiles.panels_of(c, conv, target)) > 1,
         "one panel in a block has one order", *panels, "order_tiles",
     )  # fmt: skip
     add(
         lambda c: _is_first_name(c["order_tiles"].val, *tiles.trips(c, conv, target)),
         "an order of tiles has one name", *down, "order_tiles",
     )  # fmt: skip
+
+
+def _one_block_is_inside(c: pb.Config) -> bool:
+    if c["block_h"].val and c["block_o"].val:
+        return True
+    return bool(c["order"].val == (CHANNELS_OUTSIDE if c["block_o"].val else ROWS_OUTSIDE))
 
 
 def _input_bytes(conv: Conv) -> int:
@@ -251,7 +285,7 @@ def _weight_bytes(conv: Conv) -> int:
     return conv.o * conv.c * conv.kernel[0] * conv.kernel[1] * nbytes(conv.dtype)
 
 
-def _is_cached(cfg: Any, block: int, tile_bytes: int) -> bool:
+def _is_cached(cfg: pb.TemplateConfig, block: int, tile_bytes: int) -> bool:
     """Is a block neither larger than the second cache nor a small share of the first one?
 
     Small ones are for several cores: each of these has blocks of its own.
@@ -264,5 +298,5 @@ def _is_cached(cfg: Any, block: int, tile_bytes: int) -> bool:
 def _is_first_name(order: str, rows: int, columns: int) -> bool:
     """Is it the first of the orders that are the same once loops of one iteration are left out?"""
     left = "o" + ("h" if rows > 1 else "") + ("w" if columns > 1 else "")
-    projected = ["".join(x for x in name if x in left) for name in ("ohw", "how", "hwo")]
-    return projected.index("".join(x for x in order if x in left)) == ("ohw", "how", "hwo").index(order)
+    projected = ["".join(x for x in name if x in left) for name in (OHW, HOW, HWO)]
+    return projected.index("".join(x for x in order if x in left)) == (OHW, HOW, HWO).index(order)

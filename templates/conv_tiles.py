@@ -8,16 +8,16 @@ Schedules call these with traced integers, which `int()` would forget: values of
 
 from __future__ import annotations
 
-from typing import Any
-
 from pegbox.codegen.targets.target import Target
+from pegbox.task.config_view import KnobValues
+from pegbox.templates.conv_choices import PIXELS
 from pegbox.templates.conv_shape import Conv
 from pegbox.templates.register_tile import lanes_of
 
 _OF_A_TILE = 7
 _OF_A_BLOCK = 4
 _BORDER = 0.03  # share of the filter's rows or columns from which on it is worth code to leave them out
-_FEW = 8  # input channels: loops over fewer are too short for that
+FEW_CHANNELS = 8  # a loop over fewer input channels costs more than a block of them gives, or a border left out
 
 
 def vectors_of(conv: Conv, target: Target) -> int:
@@ -42,12 +42,12 @@ def is_block(count: int, block: int) -> bool:
 
 def leaves_border_out(conv: Conv, axis: int) -> bool:
     """May tiles leave out the rows (axis 0) or columns (1) of the filter that lie in the border?"""
-    return conv.c >= _FEW and conv.inside(axis) <= 1 - _BORDER
+    return conv.c >= FEW_CHANNELS and conv.inside(axis) <= 1 - _BORDER
 
 
-def panels_of(c: Any, conv: Conv, target: Target) -> int:
+def panels_of(c: KnobValues, conv: Conv, target: Target) -> int:
     """Tiles of output channels."""
-    if c["lanes"].val == "pixels":
+    if c["lanes"].val == PIXELS:
         return _pieces(conv.o, c["tile_o"].val)
     return _pieces(vectors_of(conv, target), c["vectors"].val)
 
@@ -67,24 +67,24 @@ def line_of(conv: Conv, block_h: int) -> int:
     return ((block_h or conv.out[0]) - 1) * pitch_of(conv) + conv.out[1]
 
 
-def heights_of(c: Any, conv: Conv, target: Target) -> int:
+def heights_of(c: KnobValues, conv: Conv, target: Target) -> int:
     """What blocks are made of: rows of tiles, tiles where all pixels are one line, rows where lines have gaps."""
     rows, columns = conv.pixels
-    if c["lanes"].val == "pixels":
+    if c["lanes"].val == PIXELS:
         return _pieces(rows * columns, _line_tile(c, conv, target)) if is_gapless(conv) else rows
     return _pieces(columns, c["tile_w"].val) if conv.flat else _pieces(rows, c["tile_h"].val)
 
 
-def trips(c: Any, conv: Conv, target: Target) -> tuple[int, int]:
+def trips(c: KnobValues, conv: Conv, target: Target) -> tuple[int, int]:
     """Iterations of the loops over the tiles of a block, rows and columns of them; one loop where it is a line."""
     block = c["block_h"].val
     height = block or heights_of(c, conv, target)
-    if c["lanes"].val == "pixels":
+    if c["lanes"].val == PIXELS:
         return 1, height if is_gapless(conv) else _pieces(line_of(conv, block), _line_tile(c, conv, target))
     return (1, height) if conv.flat else (height, _pieces(conv.out[1], c["tile_w"].val))
 
 
-def _line_tile(c: Any, conv: Conv, target: Target) -> int:
+def _line_tile(c: KnobValues, conv: Conv, target: Target) -> int:
     vectors: int = c["vectors"].val
     return vectors * lanes_of(target, conv.dtype)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pegbox.templates.conv_shape import USUAL_WEIGHTS, WEIGHT_LAYOUTS, check_layout, conv_shape
+from pegbox.templates.conv_shape import USUAL_WEIGHTS, WEIGHT_LAYOUTS, Window, check_layout, conv_shape
 from pegbox.templates.conv_tiles import packed_shape
 from pegbox.templates.weights import check_weights
 
@@ -26,7 +26,7 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "") -> n
     layout = layout or USUAL_WEIGHTS[a["layout"]]
     check_layout("layout of the array", layout, WEIGHT_LAYOUTS)
     data, filters = (a["N"], a["C"], a["H"], a["W"]), (a["O"], a["KH"], a["KW"])
-    conv = conv_shape(data, filters, a["stride"], a["padding"], a["dilation"], a["layout"], layout, a["dtype"])
+    conv = conv_shape(data, filters, Window(a["stride"], a["padding"], a["dilation"]), a["layout"], layout, a["dtype"])
     check_weights(task, array, conv.weight_shape, conv.dtype)
     vectors, *inside, lanes = packed_shape(replace(conv, weights=layout), task.target)
     padded = np.zeros((*inside, vectors * lanes), array.dtype)

@@ -1,4 +1,8 @@
-"""Matrix product: C[M, N] = A[M, K] · B[K, N]."""
+"""Matrix product: C[M, N] = A[M, K] · B[K, N].
+
+`gemm` has what is computed, then how it is scheduled, and `gemm_space` the knobs; `narrow` has all three for products
+of few columns.
+"""
 
 from __future__ import annotations
 

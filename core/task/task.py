@@ -150,7 +150,7 @@ class Task:
         tensors = tuple(made[1])
         for tensor in tensors:
             if not isinstance(tensor, Tensor):
-                raise TemplateError(f"template {self.name}: argument {tensor!r} is no tensor")
+                raise TemplateError(f"template {self.name}: argument {tensor!r} is not a tensor")
         if isinstance(made[0], Schedule) and made[0].func.params != tuple(t.buffer for t in tensors):
             raise TemplateError(
                 f"template {self.name} returned the arguments {[t.name for t in tensors]}, but its schedule's are "
@@ -173,7 +173,7 @@ def create_task(
 
     Raises:
         UnknownName, PluginError, TemplateError: the template is not found or does not take the arguments.
-        ArgumentError: `args` is no list, or `kwargs` no mapping.
+        ArgumentError: `args` is not a list, or `kwargs` not a mapping.
         TargetError: a malformed target.
     """
     listed = check_list("args", args, f"the template's arguments as a list or tuple, such as args=({args!r},)")

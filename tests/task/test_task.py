@@ -339,7 +339,7 @@ def test_arguments_of_a_template_must_be_tensors(argument: Any) -> None:
         a, b, s = simple(cfg)
         return s, [a, b, argument]
 
-    with pytest.raises(TemplateError, match=f"template wrong: argument {argument!r} is no tensor"):
+    with pytest.raises(TemplateError, match=f"template wrong: argument {argument!r} is not a tensor"):
         create_task(wrong)
 
 

@@ -249,7 +249,7 @@ def test_what_is_not_the_weights_of_a_task_is_not_packed() -> None:
         pack_weights(task, w.transpose(2, 3, 1, 0))
     with pytest.raises(ArgumentError, match="got float64"):
         pack_weights(task, w.astype(np.float64))
-    with pytest.raises(TemplateError, match="'packed' is no layout here; give one of OIHW, OHWI, HWIO"):
+    with pytest.raises(TemplateError, match="'packed' is not a layout here; give one of OIHW, OHWI, HWIO"):
         pack_weights(task, w, "packed")
     with pytest.raises(ArgumentError, match="make it with kwargs"):
         pack_weights(pb.create_task("conv2d", kwargs=GOOD), w)

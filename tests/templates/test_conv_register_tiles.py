@@ -6,13 +6,13 @@ import pytest
 
 from pegbox import Target
 from pegbox.templates.conv_register_tiles import ChannelTile, channel_tiles, streams_vectors, tile_widths
-from pegbox.templates.conv_shape import Conv, conv_shape
+from pegbox.templates.conv_shape import Conv, Window, conv_shape
 
 AVX512, AVX2 = Target("llvm -mcpu=znver5"), Target("llvm -mcpu=x86-64-v3")
 
 
 def conv_of(c: int, size: int, o: int, k: int = 3, padding: int = 1) -> Conv:
-    return conv_shape((1, c, size, size), (o, k, k), 1, padding, 1, "NHWC", "packed", "float32")
+    return conv_shape((1, c, size, size), (o, k, k), Window(padding=padding), "NHWC", "packed", "float32")
 
 
 def test_few_registers_cut_seven_columns_into_four_and_three() -> None:
@@ -57,6 +57,6 @@ def test_vectors_are_streamed_where_a_row_of_them_leaves_no_register() -> None:
 def test_the_share_of_the_filter_inside_of_the_image(
     size: int, k: int, stride: int, padding: int, dilation: int, inside: float
 ) -> None:
-    conv = conv_shape((1, 8, size, size), (8, k, k), stride, padding, dilation, "NCHW", "", "float32")
+    conv = conv_shape((1, 8, size, size), (8, k, k), Window(stride, padding, dilation), "NCHW", "", "float32")
     for axis in range(2):
         assert conv.inside(axis) == pytest.approx(inside)

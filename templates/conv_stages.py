@@ -1,0 +1,61 @@
+"""What both kinds of convolutions have in common: their stages, the padded input, the loops of the reduction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pegbox as pb
+from pegbox import te
+from pegbox.templates.conv_choices import BLOCK, FILTER_INSIDE, KH_KW, KW, NO_LOOP
+from pegbox.templates.conv_shape import Conv
+
+Place: TypeAlias = tuple[te.Stage, te.IterVar]
+"""A stage, and a loop of it to compute another stage at."""
+
+
+@dataclass(frozen=True)
+class ConvStages:
+    """The result, the sums that it is stored from, and copies of the input and of the weights where they are made."""
+
+    out: te.Tensor
+    sums: te.Tensor
+    copied: te.Tensor | None
+    packed: te.Tensor | None
+
+
+def padded(conv: Conv, data: te.Tensor, last: Sequence[int], n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
+    """An element of the input by its place in the padded one, of which no row and column beyond `last` is asked for."""
+    tests: list[te.Expr] = []
+    for at, pad, size, end in zip((y, x), conv.padding, conv.size, last, strict=True):
+        tests += [at >= pad] if pad else []
+        tests += [at < pad + size] if end >= pad + size else []
+    value = data(*conv.at(n, c, y - conv.padding[0], x - conv.padding[1]))
+    return te.if_then_else(te.all(*tests), value, te.const(0, conv.dtype)) if tests else value
+
+
+def reduction_axes(conv: Conv, block: int) -> tuple[te.IterVar, ...]:
+    """Blocks of input channels, rows and columns of the filter, and the channels of a block."""
+    kh, kw = conv.kernel
+    extents = {"co": conv.c // block, "ci": block, "kh": kh, "kw": kw}
+    co, ci, y, x = (te.reduce_axis((0, extent), name=name) for name, extent in extents.items())
+    return co, y, x, ci
+
+
+def reduction_loops(cfg: pb.TemplateConfig, stage: te.Stage) -> tuple[list[te.IterVar], list[te.IterVar]]:
+    """The loops of a stage's reduction in their order, and those of them that are unrolled."""
+    co, kh, kw, ci = stage.op.reduce_axis
+    if cfg["inner"].val == FILTER_INSIDE:
+        unrolled: dict[str, list[te.IterVar]] = {NO_LOOP: [], KW: [kw], KH_KW: [kh, kw]}
+        return [co, ci, kh, kw], unrolled[cfg["unroll_k"].val]
+    outer, inner = stage.split(ci, factor=cfg["unroll_c"].val)
+    return [co, kh, kw, outer, inner], [inner]
+
+
+def place_copy(stage: te.Stage, where: str, block: Place, shared: Sequence[te.IterVar]) -> None:
+    """Make a copy for each block what it needs, or all of it beforehand, in loops that threads share."""
+    if where == BLOCK:
+        stage.compute_at(*block)
+    else:
+        stage.parallel(stage.fuse(*shared) if len(shared) > 1 else shared[0])
