@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegbox.compute.reference_math import BINARY, call, cast
+from pegbox.compute.reference_math import BINARY, COMPARE, call, cast
 from pegbox.errors import ComputeError
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
-from pegbox.expr.operators import COMPARE
 
 Array = NDArray[Any]
 Arrays = Mapping[Buffer, Array]

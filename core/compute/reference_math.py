@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegbox.expr import dtypes, numpy_operators
+from pegbox.expr import dtypes, numpy_operators, operators
 
 Array = NDArray[Any]
 
 BINARY: dict[str, Callable[[Array, Array], Array]] = {
     **numpy_operators.BINARY, "and": np.logical_and, "or": np.logical_or,
 }  # fmt: skip
+COMPARE: dict[str, Callable[[Array, Array], Array]] = operators.COMPARE
 
 
 def cast(dtype: str, value: Array) -> Array:
