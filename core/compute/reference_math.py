@@ -8,22 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegbox.expr import dtypes
+from pegbox.expr import dtypes, numpy_operators, operators
 
 Array = NDArray[Any]
 
 BINARY: dict[str, Callable[[Array, Array], Array]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
-    # NumPy's integer division rounds down and its remainder takes the divisor's sign, which is what // and % mean.
-    "floordiv": np.floor_divide, "floormod": np.remainder,
-    # NaN wins.
-    "min": np.minimum, "max": np.maximum,
-    "and": np.logical_and, "or": np.logical_or,
+    **numpy_operators.BINARY, "and": np.logical_and, "or": np.logical_or,
 }  # fmt: skip
-
-COMPARE: dict[str, Callable[[Array, Array], Array]] = {
-    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
-}  # fmt: skip
+COMPARE: dict[str, Callable[[Array, Array], Array]] = operators.COMPARE
 
 
 def cast(dtype: str, value: Array) -> Array:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from pegbox.errors import ExprError
 from pegbox.expr import dtypes
@@ -22,6 +20,7 @@ from pegbox.expr.nodes import (
     Select,
     Var,
 )
+from pegbox.expr.operators import COMPARE
 
 TRUE = Const(True, "bool")
 FALSE = Const(False, "bool")
@@ -284,16 +283,6 @@ def neg(a: object) -> Expr:
     return mul(ea, const(-1, ea.dtype)) if dtypes.is_float(ea.dtype) else sub(const(0, ea.dtype), ea)
 
 
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-    "eq": operator.eq,
-    "ne": operator.ne,
-}
-
-
 def compare(op: str, a: object, b: object) -> Expr:
     ea, eb = _meet(a, b)
     if "x" in ea.dtype:
@@ -304,7 +293,7 @@ def compare(op: str, a: object, b: object) -> Expr:
 def _decided(made: Compare) -> Expr:
     """What `==` and `!=` leave open, since their truth value is needed, until they become a part of something."""
     if isinstance(made.a, Const) and isinstance(made.b, Const):
-        return TRUE if _COMPARE[made.op](made.a.value, made.b.value) else FALSE
+        return TRUE if COMPARE[made.op](made.a.value, made.b.value) else FALSE
     return made
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pegbox.errors import ExprError
 from pegbox.expr import dtypes
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
+from pegbox.expr.operators import BINARY, COMPARE
 
 Number = int | float | bool
 Arrays = Mapping[Buffer, NDArray[Any]]
@@ -42,9 +43,9 @@ def _value(expr: Expr, values: Mapping[Var, Number], buffers: Arrays) -> Number:
                 raise ExprError(f"variable {expr.name} has no value; given are {[v.name for v in values]}")
             return to_dtype(values[expr], expr.dtype)
         case Binary(op, a, b):
-            return to_dtype(_BINARY[op](_value(a, values, buffers), _value(b, values, buffers)), expr.dtype)
+            return to_dtype(BINARY[op](_value(a, values, buffers), _value(b, values, buffers)), expr.dtype)
         case Compare(op, a, b):
-            return _COMPARE[op](_value(a, values, buffers), _value(b, values, buffers))
+            return bool(COMPARE[op](_value(a, values, buffers), _value(b, values, buffers)))
         case Logic("and", a, b):
             return bool(_value(a, values, buffers) and _value(b, values, buffers))
         case Logic("or", a, b):
@@ -83,39 +84,10 @@ def _element(buffer: Buffer, indices: tuple[int, ...], buffers: Arrays) -> Numbe
     return value
 
 
-def _divide(a: float, b: float) -> float:
-    return float(np.float64(a) / np.float64(b))
-
-
-def _extremum(choose: Callable[[Number, Number], Number]) -> Callable[[Number, Number], Number]:
-    # NaN wins, as in NumPy.
-    return lambda a, b: math.nan if math.isnan(a) or math.isnan(b) else choose(a, b)
-
-
 def _numpy(function: Callable[..., Any]) -> Callable[..., float]:
     # np.float64 instead of the math module: infinities and NaN instead of exceptions.
     return lambda *args: float(function(*(np.float64(a) for a in args)))
 
-
-_BINARY: dict[str, Callable[[Any, Any], Number]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": _divide,
-    "floordiv": lambda a, b: a // b if b else 0,
-    "floormod": lambda a, b: a % b if b else 0,
-    "min": _extremum(min),
-    "max": _extremum(max),
-}
-
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-}
 
 _CALLS: dict[str, Callable[..., Number]] = {
     "exp": _numpy(np.exp),

@@ -19,6 +19,7 @@ from pegbox.errors import ExprError
 from pegbox.expr.affine import Linear, linear
 from pegbox.expr.build import all_of, compare, floordiv, floormod, index
 from pegbox.expr.nodes import Binary, Const, Expr, Var
+from pegbox.expr.numpy_operators import BINARY
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute, walk
 
@@ -191,19 +192,9 @@ def _evaluate(expr: Expr, env: dict[Var, _Ints]) -> _Ints:
             return np.asarray(value, np.int64)
         case Var():
             return env[expr]
-        case Binary(op, a, b):
-            x, y = _evaluate(a, env), _evaluate(b, env)
-            match op:
-                case "add":
-                    return x + y
-                case "sub":
-                    return x - y
-                case "mul":
-                    return x * y
-                case "floordiv":
-                    return x // y
-                case "floormod":
-                    return x % y
+        case Binary("add" | "sub" | "mul" | "floordiv" | "floormod" as op, a, b):
+            found: _Ints = BINARY[op](_evaluate(a, env), _evaluate(b, env))
+            return found
     raise TypeError(f"{expr} is not affine")
 
 

@@ -21,20 +21,14 @@ from pegbox.expr.dtypes import element
 from pegbox.expr.dtypes import lanes as lanes_of
 from pegbox.expr.low_level import PREFETCH, Broadcast, Reinterpret, Stride, is_machine_call, stored_box
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
+from pegbox.expr.numpy_operators import BINARY
+from pegbox.expr.operators import COMPARE
 from pegbox.expr.visit import free_vars, loads
 from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store
 from pegbox.loops.visit import children, expressions
 
 _Code: TypeAlias = Callable[[Mapping[Var, Any]], Any]
 _DTYPES = {"bool": np.bool_}
-# Operators of NumPy's scalars do what its functions do, in a third of the time.
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
-    "floordiv": operator.floordiv, "floormod": operator.mod, "min": np.minimum, "max": np.maximum,
-}  # fmt: skip
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
-}  # fmt: skip
 _CALLS: dict[str, Callable[..., Any]] = {
     "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "tanh": np.tanh,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "erf": lambda x: math.erf(x), "pow": np.power, "abs": np.abs,
@@ -191,9 +185,9 @@ class _Machine:
             case Var():
                 return operator.itemgetter(expr)
             case Binary(op, a, b):
-                return _applied(_BINARY[op], self._code(a), self._code(b))
+                return _applied(BINARY[op], self._code(a), self._code(b))
             case Compare(op, a, b):
-                return _applied(_COMPARE[op], self._code(a), self._code(b))
+                return _applied(COMPARE[op], self._code(a), self._code(b))
             case Logic("and", a, b):
                 left, right = self._code(a), self._code(b)
                 return lambda env: right(env) if (known := left(env)) else known

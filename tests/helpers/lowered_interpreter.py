@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +21,7 @@ from pegbox.compute.tensor import Tensor
 from pegbox.expr import dtypes
 from pegbox.expr.low_level import PREFETCH, Address
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
+from pegbox.expr.operators import BINARY, COMPARE
 from pegbox.expr.visit import free_vars, loads
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store
 
@@ -305,7 +305,7 @@ class _Machine:
 
     @staticmethod
     def binary(op: str, a: Eval, b: Eval, dtype: str) -> Eval:
-        function = _BINARY[op]
+        function = _OPERATORS[op]
         if not dtypes.is_int(dtype):
             return lambda env: function(a(env), b(env))
         low, high = dtypes.value_range(dtype)
@@ -334,31 +334,7 @@ def _converter(dtype: str) -> Callable[[Any], Number]:
     return convert
 
 
-def _divide(a: float, b: float) -> float:
-    return float(np.float64(a) / np.float64(b))
-
-
-def _extremum(choose: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    return lambda a, b: math.nan if a != a or b != b else choose(a, b)
-
-
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": _divide,
-    "floordiv": lambda a, b: a // b if b else 0,
-    "floormod": lambda a, b: a % b if b else 0,
-    "min": _extremum(min),
-    "max": _extremum(max),
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-    "eq": operator.eq,
-    "ne": operator.ne,
-}
-
+_OPERATORS = {**BINARY, **COMPARE}
 _CALLS: dict[str, Callable[..., Any]] = {
     "exp": lambda x: float(np.exp(np.float64(x))),
     "log": lambda x: float(np.log(np.float64(x))),

@@ -13,7 +13,7 @@ reassociation is what a schedule asks for by vectorizing a reduction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pegbox.codegen.emitter.reductions import identity, reads, update
@@ -146,11 +146,10 @@ def _condition(reduction: Reduction, elements: set[Var], inner: set[Var]) -> Exp
     return all_of(parts)
 
 
-def _nest(loops: list[For], body: object) -> Stmt:
+def _nest(loops: list[For], body: Callable[[tuple[Var, ...]], Stmt]) -> Stmt:
     """The same loops over variables of their own around `body(variables)`."""
     fresh = [each.var.copy() for each in loops]
-    assert callable(body)
-    result: Stmt = body(tuple(fresh))
+    result = body(tuple(fresh))
     for each, var in zip(reversed(loops), reversed(fresh), strict=True):
         result = For(var, each.extent, result, each.kind)
     return result

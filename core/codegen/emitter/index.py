@@ -16,6 +16,8 @@ from pegbox.expr.dtypes import wrap
 from pegbox.expr.simplify import decide
 
 Terms: TypeAlias = tuple[tuple[str, int], ...]  # (i64 register, coefficient), outer loops first
+SIGNED_PREDICATES = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
+_SAFE = 1 << 61  # sums and differences of a few such numbers fit int64
 
 
 class Index(NamedTuple):
@@ -249,12 +251,6 @@ def _sum_range(frame: Frame, index: Index) -> tuple[int, int] | None:
     return low, high
 
 
-_PREDICATES = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
-
-
-_SAFE = 1 << 61  # sums and differences of a few such numbers fit int64
-
-
 def compare(frame: Frame, op: str, a: Index, b: Index, chunk: Chunk) -> Value | None:
     """`a op b`: a literal where the ranges decide, a scalar where all lanes agree, else a vector of i1.
 
@@ -270,7 +266,7 @@ def compare(frame: Frame, op: str, a: Index, b: Index, chunk: Chunk) -> Value | 
     known = None if bounds is None else decide(op, bounds)
     if known is not None:
         return Value("true" if known else "false", "bool", 0)
-    predicate = _PREDICATES[op]
+    predicate = SIGNED_PREDICATES[op]
     spread = pattern(index.offsets) if index.offsets is not None else None
     const = index.const + (spread.base if spread else 0)
     if spread is None or spread.offsets is None:

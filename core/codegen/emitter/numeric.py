@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from pegbox.codegen.emitter import narrow_floats
 from pegbox.codegen.emitter.frame import Frame, Value
+from pegbox.codegen.emitter.index import SIGNED_PREDICATES
 from pegbox.codegen.emitter.lltypes import computing, register, suffix
 from pegbox.codegen.emitter.memory import broadcast
 from pegbox.errors import CompileError
@@ -19,7 +20,6 @@ from pegbox.expr import dtypes
 _FLOAT = {"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract", "div": "fdiv"}
 _INT = {"add": "add", "sub": "sub", "mul": "mul"}
 _FLOAT_PREDICATES = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
-_SIGNED_PREDICATES = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
 _UNSIGNED_PREDICATES = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}
 
 
@@ -143,7 +143,7 @@ def compare(frame: Frame, op: str, a: Value, b: Value) -> Value:
     if dtypes.is_float(a.dtype):
         x, y = (narrow_floats.as_float(frame, text, a.dtype, lanes) for text in (x, y))
         return Value(frame.op(f"fcmp {_FLOAT_PREDICATES[op]} {computing(a.dtype, lanes)} {x}, {y}"), "bool", lanes)
-    table = _UNSIGNED_PREDICATES if is_unsigned(a.dtype) else _SIGNED_PREDICATES
+    table = _UNSIGNED_PREDICATES if is_unsigned(a.dtype) else SIGNED_PREDICATES
     return Value(frame.op(f"icmp {table[op]} {register(a.dtype, lanes)} {x}, {y}"), "bool", lanes)
 
 

@@ -11,7 +11,7 @@ from pegbox.codegen.emitter.expressions import address, evaluate, in_bounds, loa
 from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.index import Index
 from pegbox.codegen.emitter.lanes import SCALAR, Chunk, pattern
-from pegbox.codegen.emitter.lltypes import constant, register, suffix
+from pegbox.codegen.emitter.lltypes import constant, int_vector, register, suffix
 from pegbox.expr import dtypes
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load
@@ -126,7 +126,7 @@ def _halving(frame: Frame, op: str, value: Value) -> Value:
         low, high = (
             frame.op(
                 f"shufflevector {ty} {value.text}, {ty} poison, <{half} x i32> "
-                f"<{', '.join(f'i32 {lane}' for lane in range(start, start + half))}>"
+                f"{int_vector(tuple(range(start, start + half)), 32)}"
             )
             for start in (0, half)
         )

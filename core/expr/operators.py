@@ -1,0 +1,32 @@
+"""What the operators of expressions mean: a table for Python's numbers, one for comparisons of any numbers."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+
+def _divide(a: float, b: float) -> float:
+    try:
+        return a / b
+    except ZeroDivisionError:
+        return math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+def _extremum(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    # NaN wins, as in NumPy.
+    return lambda a, b: math.nan if a != a or b != b else choose(a, b)
+
+
+# Of whole numbers without a limit and of float64: who computes in a narrower type wraps or rounds what comes out.
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _divide,
+    "floordiv": lambda a, b: a // b if b else 0, "floormod": lambda a, b: a % b if b else 0,
+    "min": _extremum(min), "max": _extremum(max),
+}  # fmt: skip
+
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
+}  # fmt: skip
