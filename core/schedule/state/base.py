@@ -223,7 +223,7 @@ class ScheduleBase:
 
     def _immovable(self, given: Sequence[Any]) -> tuple[str, frozenset[str]] | None:
         """Why a block that is named, or below a loop that is, has to stay where it is, and which blocks there are."""
-        known = self._legality.get(self._name, UNRESTRICTED) if self._name is not None else UNRESTRICTED
+        known = self._legality.get(self._name or "", UNRESTRICTED)
         if known is UNRESTRICTED:
             return None
         loops = [self._loop(value) for value in given if isinstance(value, LoopRef)]
@@ -253,8 +253,7 @@ class ScheduleBase:
 
     def _check_nested(self, path: Path) -> None:
         """Raises ScheduleError: a block around, which somebody wrote so, keeps its order."""
-        if self._name is not None and (known := self._legality.get(self._name, UNRESTRICTED)) is not UNRESTRICTED:
-            known.check(self.tree, path[0], moves=False)
+        self._legality.get(self._name or "", UNRESTRICTED).check(self.tree, path[0], moves=False)
 
     def _set(self, changed: Function | Tree) -> None:
         """Take over a changed program, with its index where the primitive needed one."""
