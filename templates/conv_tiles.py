@@ -3,7 +3,7 @@
 A tile may stick out of the result by a small share, into padding: what is computed there is never read. Tiles of a
 block that lie outside are skipped.
 
-Schedules call these with traced integers, which `int()` would forget: values of knobs are left as they are.
+Schedules call these with traced integers, whose values `int()` would pin: values of knobs are left as they are.
 """
 
 from __future__ import annotations
