@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import substitute
@@ -12,8 +12,7 @@ from pegbox.loops.nodes import Alloc, BlockRealize, For, If, Region, Stmt
 from pegbox.loops.visit import children
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(NamedTuple):
     """A read or a write of a box of a buffer; `path` leads down to the statement that does it, which comes last."""
 
     region: Region
