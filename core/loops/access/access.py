@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import substitute
 from pegbox.loops.access.region import own_regions
-from pegbox.loops.nodes import Alloc, BlockRealize, For, If, Region, Stmt
+from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, If, Region, Stmt, Store
 from pegbox.loops.visit import children
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(NamedTuple):
     """A read or a write of a box of a buffer; `path` leads down to the statement that does it, which comes last."""
 
     region: Region
@@ -50,7 +49,7 @@ def _collect(stmt: Stmt, above: tuple[Stmt, ...], values: Mapping[Var, Expr], fo
     if isinstance(stmt, BlockRealize):
         bound = zip(stmt.block.iters, stmt.values, strict=True)
         values = {**values, **{it.var: substitute(value, values) for it, value in bound}}
-    else:
+    elif isinstance(stmt, Store | Evaluate | If):
         reads, writes = own_regions(stmt)
         found += [Access(_substituted(region, values), False, path) for region in reads]
         found += [Access(_substituted(region, values), True, path) for region in writes]

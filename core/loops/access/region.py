@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pegbox.expr.equal import same
 from pegbox.expr.low_level import Address, stored_box
-from pegbox.expr.nodes import Buffer, Expr
+from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.expr.visit import loads
 from pegbox.loops.nodes import Region, Stmt, Store
 from pegbox.loops.visit import expressions, walk
@@ -20,30 +20,35 @@ def box(buffer: Buffer, indices: tuple[Expr, ...], extents: tuple[int, ...]) -> 
     return Region(buffer, tuple(zip(indices, extents, strict=True)))
 
 
-def own_regions(stmt: Stmt) -> tuple[list[Region], list[Region]]:
-    """What a statement itself reads, and what it writes, through calls too."""
-    reads: list[Region] = []
-    writes: list[Region] = []
-    if isinstance(stmt, Store):
-        writes.append(box(stmt.buffer, stmt.indices, stored_box(stmt.indices, stmt.value)))
-    for expr in expressions(stmt):
-        for load in loads(expr):
-            region = box(load.buffer, load.indices, load.box)
-            if not isinstance(load, Address) or "r" in load.access:
-                reads.append(region)
-            if isinstance(load, Address) and "w" in load.access:
-                writes.append(region)
-    return reads, writes
+def written(stmt: Stmt) -> list[Region]:
+    """What a statement itself writes, through calls too."""
+    return _written(stmt, _loads(stmt))
 
 
 def read(stmt: Stmt) -> list[Region]:
     """What a statement itself reads."""
-    return own_regions(stmt)[0]
+    return _read(_loads(stmt))
 
 
-def written(stmt: Stmt) -> list[Region]:
-    """What a statement itself writes."""
-    return own_regions(stmt)[1]
+def own_regions(stmt: Stmt) -> tuple[list[Region], list[Region]]:
+    """What a statement itself reads, and what it writes."""
+    found = _loads(stmt)
+    return _read(found), _written(stmt, found)
+
+
+def _loads(stmt: Stmt) -> list[Load]:
+    return [load for expr in expressions(stmt) for load in loads(expr)]
+
+
+def _read(found: list[Load]) -> list[Region]:
+    return [box(x.buffer, x.indices, x.box) for x in found if not isinstance(x, Address) or "r" in x.access]
+
+
+def _written(stmt: Stmt, found: list[Load]) -> list[Region]:
+    through_calls = [box(x.buffer, x.indices, x.box) for x in found if isinstance(x, Address) and "w" in x.access]
+    if isinstance(stmt, Store):
+        return [box(stmt.buffer, stmt.indices, stored_box(stmt.indices, stmt.value)), *through_calls]
+    return through_calls
 
 
 def written_below(*stmts: Stmt) -> dict[Buffer, None]:
