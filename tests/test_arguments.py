@@ -132,7 +132,7 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
     ("transfer", lambda: tune(tuner="xgb", transfer=5), ArgumentError, "transfer=5 is no list"),
     ("tuner takes no seed", lambda: tune(tuner=lambda space: None), ArgumentError, "signature is .space.*seed"),
     ("tell", lambda: pb.create_tuner("random", SPACE).tell(None, None), ArgumentError, "configs=None is no list"),
-    ("huge cost", lambda: pb.create_tuner("random", SPACE).tell(CONFIG, 10**400), ArgumentError, "no number of sec"),
+    ("huge cost", lambda: pb.create_tuner("random", SPACE).tell(CONFIG, 10**400), ArgumentError, "not a number of sec"),
     ("seed of a tuner", lambda: pb.create_tuner("xgb", SPACE, seed="x"), ArgumentError, "seed='x' is not an integer"),
     ("sweep, seed", lambda: pb.sweep(task(), records="x", seed=None), ArgumentError, "seed=None is not an integer"),
     ("sweep, budget", lambda: pb.sweep(task(), records="x", budget="x"), ArgumentError, "budget='x' is no time"),
