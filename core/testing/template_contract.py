@@ -15,7 +15,6 @@ every dtype that the template speaks of.
 from __future__ import annotations
 
 import pickle
-import unittest.mock
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache, partial
@@ -26,7 +25,6 @@ import numpy as np
 
 from pegbox.codegen import build, emit
 from pegbox.errors import InvalidConfig, ScheduleError
-from pegbox.features import program
 from pegbox.features.program import ProgramFeatures
 from pegbox.loops.nodes import Function
 from pegbox.measure.check import Tolerance, difference, poison
@@ -177,13 +175,11 @@ class TemplateContract:
 
     def test_the_numbers_of_its_knobs_can_be_traced(self) -> None:
         """`int(cfg["tile"].val)` or `range(...)` forgets where a number is from: then features cost a run for each."""
-        # Few configurations to check each class of programs with.
-        with unittest.mock.patch.object(program, "POOL", 12):
-            for task in self.tasks():
-                features = ProgramFeatures(task)
-                features.of(self.sampled(task))
-                names = list(task.space.knobs)
-                assert not [names[position] for position in features.pinned], repr(task)
+        for task in self.tasks():
+            features = ProgramFeatures(task)
+            features.of(self.sampled(task))
+            names = list(task.space.knobs)
+            assert not [names[position] for position in features.pinned], repr(task)
 
     def text(self, task: Task, config: Config) -> str | None:
         """The program of a configuration; None where the template refuses it."""
