@@ -174,7 +174,7 @@ class TemplateContract:
             assert not twins, f"{task!r}: these values make the same programs wherever they were tried: {twins}"
 
     def test_the_numbers_of_its_knobs_can_be_traced(self) -> None:
-        """Code that takes nothing but an int (`json.dumps`) prevents that, and so does a template that remembers its runs.
+        """Code that takes nothing but an int prevents it (`json.dumps`), or a template that remembers its runs.
 
         Features then cost a run of the template for each value.
         """
