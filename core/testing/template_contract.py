@@ -174,7 +174,10 @@ class TemplateContract:
             assert not twins, f"{task!r}: these values make the same programs wherever they were tried: {twins}"
 
     def test_the_numbers_of_its_knobs_can_be_traced(self) -> None:
-        """`int(cfg["tile"].val)` or `range(...)` asks for the value itself: then features cost a run for each."""
+        """Code that takes nothing but an int prevents it (`json.dumps`), or a template that remembers its runs.
+
+        Features then cost a run of the template for each value.
+        """
         for task in self.tasks():
             features = ProgramFeatures(task)
             features.of(self.sampled(task))

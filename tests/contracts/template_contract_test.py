@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -64,8 +65,8 @@ def broken(cfg: Any, n: int, fault: str) -> Any:
     s[b].reorder(*([i, j, k] if order == "ijk" else second))
     if fault != "dead knob":
         s[b].unroll(s[b].split(k, factor=cfg["unroll"].val)[1])
-    if fault == "pinned number":
-        s[b].split(i, factor=int(cfg["unroll"].val))
+    if fault == "number as text":
+        s[b].split(i, factor=int(json.dumps(cfg["unroll"].val)))
     return s, [a, b]
 
 
@@ -78,7 +79,7 @@ def broken(cfg: Any, n: int, fault: str) -> Any:
             "dead knob",
             ("test_every_value_of_every_knob_changes_the_program", "test_every_knob_changes_the_program"),
         ),
-        ("pinned number", ("test_the_numbers_of_its_knobs_can_be_traced",)),
+        ("number as text", ("test_the_numbers_of_its_knobs_can_be_traced",)),
     ],
 )
 def test_the_contract_catches_a_template_that_breaks_it(fault: str, checks: tuple[str, ...]) -> None:
