@@ -102,7 +102,7 @@ def parse() -> argparse.Namespace:
 def parsed(text: str, layout: str, group: str, target: str) -> Case:
     found = _SHAPE.fullmatch(text)
     if found is None:
-        raise SystemExit(f"{text!r} is no convolution: write CxHxW-OxKHxKW, as 64x56x56-128x3x3-p1")
+        raise SystemExit(f"{text!r} is not a convolution: write CxHxW-OxKHxKW, as 64x56x56-128x3x3-p1")
     *sizes, rest = found.groups()
     given = {_OPTIONS[part[0]]: int(part[1:]) for part in rest.split("-") if part}
     return Case(text, tuple(map(int, sizes)), given, layout, group, target)

@@ -93,11 +93,11 @@ def lower(
 
 
 def _check_program(caller: str, what: object, args: object, name: object) -> list[Tensor]:
-    """The arguments as a list. Raises `ArgumentError` for what is no schedule or program, no tensors, or no name."""
+    """The arguments as a list. Raises `ArgumentError` for what is not a schedule or program, no tensors, or no name."""
     if not isinstance(what, TESchedule | Schedule | Function):
         hint = f"; did you mean pegbox.create_task({what!r}, args=...)?" if isinstance(what, str) else ""
         raise ArgumentError(
-            f"{caller}({what!r}): a {type(what).__name__} is no program; give a schedule (te.create_schedule, "
+            f"{caller}({what!r}): a {type(what).__name__} is not a program; give a schedule (te.create_schedule, "
             f"tir.Schedule), a program or a module{' or a task' if caller == 'build' else ''}{hint}"
         )
     if name is not None:

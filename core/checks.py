@@ -102,7 +102,7 @@ def check_list(
     Text is refused: its letters are never what is meant. `wanted` ends the message: "give <wanted>".
     """
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise error(f"{name}={value!r} is no list; give {wanted}")
+        raise error(f"{name}={value!r} is not a list; give {wanted}")
     members = list(value)
     for place, member in enumerate(members):
         if not isinstance(member, of):
@@ -113,7 +113,7 @@ def check_list(
 def check_mapping(name: str, value: object, wanted: str, *, error: type[PegboxError] = ArgumentError) -> dict[str, Any]:
     """`value` as a dict whose keys are text; `error` otherwise. `wanted` ends the message: "give <wanted>"."""
     if not isinstance(value, Mapping):
-        raise error(f"{name}={value!r} is no mapping; give {wanted}")
+        raise error(f"{name}={value!r} is not a mapping; give {wanted}")
     for key in value:
         if not isinstance(key, str):
             raise error(f"{name}: the key {key!r} is not text; give {wanted}")
@@ -131,14 +131,14 @@ def check_path(name: str, value: object, *, error: type[PegboxError] = ArgumentE
     """`value` as a path; `error` for what is neither text nor a path, and for the empty text."""
     if isinstance(value, str | os.PathLike) and isinstance(raw := os.fspath(value), str) and raw and "\0" not in raw:
         return Path(raw)
-    raise error(f"{name}={value!r} is no path; give a file's name as text or as a pathlib.Path")
+    raise error(f"{name}={value!r} is not a path; give a file's name as text or as a pathlib.Path")
 
 
 def check_seconds(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> float:
     """Seconds, at least 0, of a number or of text that `read_seconds` reads; `error` otherwise."""
     seconds = read_seconds(value) if isinstance(value, str) else value
     if seconds is None or isinstance(seconds, bool) or not hasattr(seconds, "__float__"):
-        raise error(f"{name}={value!r} is no time; give seconds, or text such as {DURATIONS}")
+        raise error(f"{name}={value!r} is not a time; give seconds, or text such as {DURATIONS}")
     return check_float(name, seconds, error=error)
 
 

@@ -168,7 +168,7 @@ def relu(x: object) -> Expr:
 
 
 def create_prim_func(args: Sequence[Tensor], name: str = "main") -> Function:
-    """The program that computes every tensor of `args` that is no placeholder, one plain nest for each operation.
+    """The program that computes every tensor of `args` that is not a placeholder, one plain nest for each operation.
 
     Args:
         args: the function's parameters in call order, inputs and outputs.

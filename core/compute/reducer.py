@@ -79,7 +79,9 @@ def apply(
         raise ComputeError(f"{reducer.name}: no axis given; make one with te.reduce_axis((0, n))")
     for iv in axes:
         if not isinstance(iv, IterVar) or iv.kind != "reduce":
-            raise ComputeError(f"{reducer.name}: axis {iv!r} is no reduce axis; make one with te.reduce_axis((0, n))")
+            raise ComputeError(
+                f"{reducer.name}: axis {iv!r} is not a reduce axis; make one with te.reduce_axis((0, n))"
+            )
     if len({id(iv) for iv in axes}) != len(axes):
         raise ComputeError(f"{reducer.name}: an axis stands twice in {[iv.name for iv in axes]}")
     values = tuple(as_expr(v) for v in sources) if isinstance(sources, tuple) else (as_expr(sources),)

@@ -43,7 +43,7 @@ class Operand(NamedTuple):
 
 
 def factors(reduce: Reduce, variables: tuple[Var, ...]) -> tuple[Factor, Factor] | None:
-    """The two factors whose product is summed, or None where this is no plain sum of products."""
+    """The two factors whose product is summed, or None where this is not a plain sum of products."""
     combiner = Combiner(reduce.reducer, tuple(s.dtype for s in reduce.sources))
     if not combiner.is_sum or combiner.identity[0] != 0 or reduce.condition is not TRUE:
         return None

@@ -53,12 +53,12 @@ def const(value: int | float | bool, dtype: str | None = None) -> Const:
 
 
 def _number(value: object) -> int | float | bool:
-    """The Python number of a NumPy scalar; ExprError for what is no number."""
+    """The Python number of a NumPy scalar; ExprError for what is not a number."""
     item = getattr(value, "item", None)
     plain = item() if item is not None and getattr(value, "ndim", None) == 0 else value
     if isinstance(plain, bool | int | float):
         return plain
-    raise ExprError(f"const({value!r}): a {type(value).__name__} is no constant; give a number")
+    raise ExprError(f"const({value!r}): a {type(value).__name__} is not a constant; give a number")
 
 
 def index(value: int) -> Const:
@@ -183,7 +183,7 @@ def mul(a: object, b: object) -> Expr:
         if isinstance(ea, Const):
             ea, eb = eb, ea
         if isinstance(eb, Const):
-            # A number of a traced run is no plain int: it may be 1 here and something else elsewhere.
+            # A number of a traced run is not a plain int: it may be 1 here and something else elsewhere.
             if type(eb.value) is int and eb.value == 1:
                 return ea
             if type(eb.value) is int and eb.value == 0:
@@ -302,7 +302,7 @@ def equal(a: object, b: object) -> Compare:
     try:
         ea, eb = _meet(a, b)
     except ExprError:
-        # Something that is no expression: unequal. Both sides must stay distinct nodes.
+        # Something that is not an expression: unequal. Both sides must stay distinct nodes.
         return Compare("eq", TRUE, FALSE)
     return Compare("eq", ea, eb)
 

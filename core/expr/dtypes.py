@@ -85,7 +85,7 @@ def total_bits(dtype: str) -> int:
 
 
 def integer(value: Any) -> int | None:
-    """The Python int that an integer of any library stands for; None for bools and what is no integer."""
+    """The Python int that an integer of any library stands for; None for bools and what is not an integer."""
     if isinstance(value, int):
         return None if isinstance(value, bool) else value
     # Trying is a hundred times as fast as asking isinstance(value, SupportsIndex).

@@ -78,10 +78,10 @@ class IndexMap:
             tree = ast.parse(text.strip(), mode="eval").body
         except SyntaxError as error:
             raise ExprError(
-                f"{text!r} is no index map: {error.msg}; write lambda i, j: (i // 16, j, i % 16)"
+                f"{text!r} is not an index map: {error.msg}; write lambda i, j: (i // 16, j, i % 16)"
             ) from error
         if not isinstance(tree, ast.Lambda):
-            raise ExprError(f"{text!r} is no index map; write lambda i, j: (i // 16, j, i % 16)")
+            raise ExprError(f"{text!r} is not an index map; write lambda i, j: (i // 16, j, i % 16)")
         names = [a.arg for a in tree.args.args]
         known = {name: Var(name) for name in names}
         body = tree.body.elts if isinstance(tree.body, ast.Tuple | ast.List) else [tree.body]
@@ -208,4 +208,6 @@ def _parse(node: ast.expr, known: dict[str, Var], text: str) -> Expr:
         case ast.BinOp(left, op, right) if type(op) in _OPERATORS:
             return _OPERATORS[type(op)](_parse(left, known, text), _parse(right, known, text))
         case _:
-            raise ExprError(f"{ast.unparse(node)!r} in the index map {text!r} is no affine expression of its indices")
+            raise ExprError(
+                f"{ast.unparse(node)!r} in the index map {text!r} is not an affine expression of its indices"
+            )

@@ -149,7 +149,7 @@ def is_contiguous(shape: tuple[int, ...], box: tuple[int, ...]) -> bool:
 def call_extern(dtype: str, name: str, *args: Expr) -> Call:
     """A call of a C function; `Address`es are its pointer arguments."""
     if not name.isidentifier():
-        raise ExprError(f"call_extern: {name!r} is no name of a C function")
+        raise ExprError(f"call_extern: {name!r} is not a name of a C function")
     return Call(EXTERN + name, args, dtypes.check_value(dtype))
 
 

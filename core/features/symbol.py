@@ -65,7 +65,7 @@ class Arithmetic:
 
 
 class Symbol(Arithmetic):
-    """A node of `graph` that is no constant; `Graph.symbol` makes them, one for each node."""
+    """A node of `graph` that is not a constant; `Graph.symbol` makes them, one for each node."""
 
     __slots__ = ("_made", "graph", "node")
 

@@ -5,7 +5,7 @@ configuration's numbers that gave it. Arithmetic on it gives traced integers; a 
 that the trace holds only where the comparison comes out the same way (a guard), as tracing compilers do it. Whatever
 else is done with it pins the value: text, hashes, true division, bits, `range(n)`, `table[n]`.
 
-It is no subclass of int, though it calls itself one (`isinstance(n, int)`): C code would take the value of an int
+It is not a subclass of int, though it calls itself one (`isinstance(n, int)`): C code would take the value of an int
 without asking. So it has to ask, and no number gets through untraced.
 """
 

@@ -42,7 +42,7 @@ def integers(entity: Entity) -> tuple[int, ...] | None:
 
 
 class TracedConfig(Config):
-    """Gives traced values; what is no number, or belongs to a pinned knob, becomes a guard on the knob's digit."""
+    """Gives traced values; what is not a number, or belongs to a pinned knob, becomes a guard on the knob's digit."""
 
     __slots__ = ("_config", "_numbers", "_pinned", "_recorder")
 

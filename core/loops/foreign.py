@@ -35,7 +35,7 @@ def c_source(text: str) -> CSource:
     """C text with the functions that `call_extern` calls.
 
     Raises:
-        ArgumentError: it is no text.
+        ArgumentError: it is not text.
     """
     if not isinstance(text, str) or not text.strip():
         raise ArgumentError(f"c_source({text!r}): give the text of C functions")

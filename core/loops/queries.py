@@ -47,7 +47,7 @@ def loops_around(func: Function, name: str, *, init: bool = False) -> list[Loop]
     starts = [p for p in stores if not _updates(p[-1])]
     updates = [p for p in stores if _updates(p[-1])]
     if init and not (starts and updates):
-        _refuse_init(func, name, "it is no reduction")
+        _refuse_init(func, name, "it is not a reduction")
     own_init = init or (name.endswith("_init") and name in known)
     return _loops((starts if own_init else updates or stores)[0])
 

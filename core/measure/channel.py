@@ -32,7 +32,7 @@ class ChannelTimeout(Exception):
 
 
 class BrokenReply(MeasureError):
-    """What came is no answer to what was asked: something else than the worker's loop wrote it."""
+    """What came is not an answer to what was asked: something else than the worker's loop wrote it."""
 
 
 class Reply(NamedTuple):
@@ -58,7 +58,7 @@ def read_request(fd: int) -> Any:
 
 
 def encode_reply(token: bytes, reply: Reply) -> bytes:
-    """A reply as it is written; raises `TypeError` or `ValueError` for a value that is no data."""
+    """A reply as it is written; raises `TypeError` or `ValueError` for a value that is not data."""
     if isinstance(reply.value, bytes):
         return _HEADER.pack(token, _BYTES, len(reply.value)) + reply.value
     body = json.dumps(reply.value, allow_nan=False).encode()
@@ -106,7 +106,7 @@ def _decoded(body: bytes) -> Any:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number of JSON")
+    raise ValueError(f"{constant} is not a number of JSON")
 
 
 def _write_all(fd: int, data: bytes, deadline: float | None) -> None:

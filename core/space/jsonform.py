@@ -91,7 +91,7 @@ def _by_entities(space: ConfigSpace, entities: object) -> Config:
 def _named(space: ConfigSpace, entities: object) -> dict[str, tuple[str, Any]]:
     """Tag and value by knob name."""
     if not isinstance(entities, (list, tuple)):
-        raise _foreign(space, f"its 'entity' is no list: {entities!r}")
+        raise _foreign(space, f"its 'entity' is not a list: {entities!r}")
     named: dict[str, tuple[str, Any]] = {}
     for entity in entities:
         match entity:
@@ -109,7 +109,7 @@ def _digit(space: ConfigSpace, knob: Knob, tag: str, value: Any) -> int:
         raise _foreign(space, f"knob {knob.name!r} has tag {tag!r} there, {knob.tag!r} here")
     digit = knob.find(value)
     if digit is None:
-        raise _foreign(space, f"{knob.name!r} is {value!r} there, which is no value of {knob}")
+        raise _foreign(space, f"{knob.name!r} is {value!r} there, which is not a value of {knob}")
     return digit
 
 

@@ -243,7 +243,7 @@ class ConfigSpace:
             digit = parent.find(value)
             if digit is None:
                 raise SpaceError(
-                    f"knob {name!r} depends on {parent.name!r} being {value!r}, which is no value of {parent}"
+                    f"knob {name!r} depends on {parent.name!r} being {value!r}, which is not a value of {parent}"
                 )
             digits.append(digit)
         return list(dict.fromkeys(digits))

@@ -57,7 +57,7 @@ class SplitKnob(Knob):
         """Inner extents; a list whose outermost extent is neither -1 nor the inferred one has no key."""
         sizes = tuple(value)
         if not sizes or not all(type(size) is int for size in sizes):
-            raise ValueError(f"{value!r} is no list of extents")
+            raise ValueError(f"{value!r} is not a list of extents")
         outer, inner = sizes[0], sizes[1:]
         if min(inner, default=1) < 1 or outer not in (-1, inferred_outer(self.extent, inner)):
             raise ValueError(f"outermost extent {outer} does not fit {inner} in an axis of {self.extent}")
@@ -216,7 +216,7 @@ def _checked_candidate(name: str, extent: int, row: Sequence[int]) -> SplitEntit
     try:
         sizes = tuple(int(size) for size in row)
     except (TypeError, ValueError, OverflowError) as error:
-        raise SpaceError(f"split knob {name!r}: candidate {row!r} is no list of extents") from error
+        raise SpaceError(f"split knob {name!r}: candidate {row!r} is not a list of extents") from error
     if not sizes or any(size < 1 for size in sizes[1:]) or sizes[0] == 0 or sizes[0] < -1:
         raise SpaceError(
             f"split knob {name!r}: candidate {list(sizes)}: extents are positive, only the first may be -1"

@@ -162,7 +162,7 @@ def slow(turns: int) -> Program:
 
 
 def unparsable() -> Program:
-    return program(before="this is no instruction")
+    return program(before="this is not an instruction")
 
 
 def running(code: str) -> Program:

@@ -101,7 +101,7 @@ def test_vectors_are_of_rows() -> None:
 
 
 def test_names_of_functions_are_checked() -> None:
-    with pytest.raises(ExprError, match="is no name of a C function"):
+    with pytest.raises(ExprError, match="is not a name of a C function"):
         call_extern("int32", "a b")
     with pytest.raises(ExprError, match=r"names start with 'llvm\.'"):
         call_llvm("int32", "fma")

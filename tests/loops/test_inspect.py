@@ -64,7 +64,7 @@ def test_names_without_loops_are_refused_with_those_that_are_there() -> None:
         func.loops("B")
     with pytest.raises(LoweringError, match="main: A is an input, no statement writes it; there are C"):
         func.loops("A")
-    with pytest.raises(LoweringError, match="main: C has no init to show: it is no reduction; ask without init"):
+    with pytest.raises(LoweringError, match="main: C has no init to show: it is not a reduction; ask without init"):
         func.loops("C", init=True)
 
 

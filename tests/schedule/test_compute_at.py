@@ -212,7 +212,7 @@ def test_refuses_a_place_where_its_own_inputs_are_not_ready(programs: Any) -> No
 
 
 def test_iterations_that_no_consumer_has_are_skipped(programs: Any, golden: Any, check_values: Any) -> None:
-    """The tail of the outer loop is no iteration of C: its producers need not (and sometimes cannot) run there."""
+    """The tail of the outer loop is not an iteration of C: its producers need not (and sometimes cannot) run there."""
     args, reference = programs.conv()
     sch = Schedule(args)
     sch.split(sch.get_loop("O", 0), factor=3)

@@ -87,7 +87,7 @@ def test_vectorize_takes_a_reduce_loop_of_a_maximum() -> None:
 
 def test_vectorize_refuses_a_reduction_that_lanes_cannot_do(programs: Any) -> None:
     sch = Schedule(programs.argmax()[0])
-    with pytest.raises(ScheduleError, match="block best is no sum, prod, max or min with one output"):
+    with pytest.raises(ScheduleError, match="block best is not a sum, prod, max or min with one output"):
         sch.vectorize(sch.get_loop("best", 1))
 
 
@@ -107,7 +107,7 @@ def test_pragma_refuses_what_it_does_not_know(programs: Any) -> None:
     i = sch.get_loop("C", 0)
     with pytest.raises(ScheduleError, match=r"unknown pragma 'unroll'[\s\S]*remedy: use one of auto_unroll_max_step"):
         sch.pragma(i, "unroll", 1)
-    with pytest.raises(ScheduleError, match="-1 is no int"):
+    with pytest.raises(ScheduleError, match="-1 is not an int"):
         sch.pragma(i, "auto_unroll_max_step", -1)
 
 

@@ -180,7 +180,9 @@ def test_transform_layout_refusals(programs: Any) -> None:
     refused(sch, "takes 1 indices, i, where there are 2", layout(lambda i: i))
     refused(sch, "takes 3 indices", layout(tir.IndexMap.from_func(lambda i, j, k: (i, j, k))))
     refused(sch, "pad_value", layout(lambda i, j: (i // 4, j, i % 4), pad_value=lambda i: i))
-    refused(sch, "is no value for 3 indices", layout(lambda i, j: (i // 4, j, i % 4), pad_value=lambda i, j, k: (i, j)))
+    refused(
+        sch, "is not a value for 3 indices", layout(lambda i, j: (i // 4, j, i % 4), pad_value=lambda i, j, k: (i, j))
+    )
     gaps = lambda i, j: (i * 3, j)  # noqa: E731
     refused(sch, "so that its padding cannot be told from elements", layout(gaps, pad_value=0))
     sch.storage_align("C", 0, 0, 8, 4)
@@ -282,21 +284,23 @@ def test_no_infinity_of_an_input_gets_into_the_padding(programs: Any) -> None:
 def test_pad_einsum_refusals(programs: Any) -> None:
     sch = Schedule(programs.matmul()[0])
     refused(
-        sch, "padding = \\[4, 4\\] is no number, 1 or more, for each of vi, vj, vk", lambda: sch.pad_einsum("C", [4, 4])
+        sch,
+        "padding = \\[4, 4\\] is not a number, 1 or more, for each of vi, vj, vk",
+        lambda: sch.pad_einsum("C", [4, 4]),
     )
-    refused(sch, "is no number, 1 or more", lambda: sch.pad_einsum("C", [4, 0, 4]))
+    refused(sch, "is not a number, 1 or more", lambda: sch.pad_einsum("C", [4, 0, 4]))
     sch.split(sch.get_loop("C", 0), [None, 2])
     refused(sch, "does not stand in plain serial loops", lambda: sch.pad_einsum("C", [4, 4, 4]))
     sch = Schedule(programs.matmul_relu()[0])
-    refused(sch, "D is no reduction that is still whole", lambda: sch.pad_einsum("D", [4, 4]))
+    refused(sch, "D is not a reduction that is still whole", lambda: sch.pad_einsum("D", [4, 4]))
     sch.decompose_reduction("C", sch.get_loop("C", 2))
-    refused(sch, "C is no reduction that is still whole", lambda: sch.pad_einsum("C", [4, 4, 4]))
+    refused(sch, "C is not a reduction that is still whole", lambda: sch.pad_einsum("C", [4, 4, 4]))
     sch = Schedule(programs.conv()[0])
     refused(sch, "it uses P at vi \\* 2 \\+ vkh", lambda: sch.pad_einsum("O", [4, 4, 1, 1]))
     sch = Schedule(programs.rows()[0])
-    refused(sch, r"it adds abs\(.*\), which is no product of elements", lambda: sch.pad_einsum("out", [4, 4]))
+    refused(sch, r"it adds abs\(.*\), which is not a product of elements", lambda: sch.pad_einsum("out", [4, 4]))
     sch = Schedule(programs.argmax()[0])
-    refused(sch, "best is no sum with one output", lambda: sch.pad_einsum("best", [4, 4]))
+    refused(sch, "best is not a sum with one output", lambda: sch.pad_einsum("best", [4, 4]))
 
 
 def test_pad_einsum_refuses_variables_that_the_result_does_not_have(programs: Any, check_values: Any) -> None:

@@ -79,7 +79,7 @@ def _last_one_stays() -> Function:
 
 
 def _horner() -> Function:
-    """An update that is no sum: the order of the reduce variable counts."""
+    """An update that is not a sum: the order of the reduce variable counts."""
     out, i, k, vi, vk = Buffer("O", (N,)), Var("i"), Var("k"), Var("vi"), Var("vk")
     axes = [(vi, N, "spatial", i), (vk, N, "reduce", k)]
     body = Store(out, (vi,), Load(out, (vi,)) * _f(2) + Load(M, (vi, vk)))
@@ -187,7 +187,7 @@ CASES: list[tuple[Callable[[], Function], Callable[[Schedule], object], str]] = 
     (_scan, lambda s: s.parallel(s.get_loop("S", 0)), "keep their order"),
     (_last_one_stays, lambda s: s.parallel(s.get_loop("T", 0)), "several iterations of vi may write the same"),
     (_last_one_stays, lambda s: _tiles_swapped(s, "T"), "several iterations of vi may write the same"),
-    (_horner, lambda s: _tiles_swapped(s, "H"), "no sum, product, minimum or maximum"),
+    (_horner, lambda s: _tiles_swapped(s, "H"), "not a sum, product, minimum or maximum"),
     (_partial_sums, lambda s: s.compute_at("C", s.get_loop("E", 1)), "in which C goes on writing it"),
     (_partial_sums, lambda s: _tiles_swapped(s, "C"), "in which C goes on writing it"),
     (_written_anew, lambda s: s.compute_at("B", s.get_loop("O", 0)), "B reads T before T2 writes it anew"),

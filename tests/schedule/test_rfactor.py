@@ -161,7 +161,7 @@ def test_refuses_spatial_loops_and_loops_of_no_reduction(programs: Any) -> None:
     text = refused(sch, sch.get_loop("C", 0), match=r"rfactor\(i\): it is a spatial loop of C")
     assert "  > for i in range(5):" in text
     assert "remedy: give a reduce loop" in text
-    refused(sch, sch.get_loop("D", 0), match=r"rfactor\(i\): block D is no reduction")
+    refused(sch, sch.get_loop("D", 0), match=r"rfactor\(i\): block D is not a reduction")
 
 
 def test_refuses_a_loop_that_holds_several_blocks(programs: Any) -> None:
@@ -193,7 +193,7 @@ def test_refuses_loops_of_spatial_and_reduce_variables(programs: Any) -> None:
 def test_refuses_a_place_beyond_the_dimensions(programs: Any) -> None:
     sch = Schedule(programs.matmul()[0])
     for place in (3, -4):
-        refused(sch, sch.get_loop("C", 2), place, match=rf"factor_axis={place} is no place among the 2 dimension")
+        refused(sch, sch.get_loop("C", 2), place, match=rf"factor_axis={place} is not a place among the 2 dimension")
 
 
 def test_refuses_a_decomposed_reduction(programs: Any) -> None:

@@ -171,7 +171,7 @@ MISUSES: list[tuple[Any, str]] = [
     (lambda s, i: s.sample_categorical([1, 2], [1.0, float("nan")]), "give numbers from 0 up"),
     (lambda s, i: s.sample_categorical([1, 2], [0.0, 0.0]), "not all of them 0"),
     (lambda s, i: s.sample_categorical([1, 2], [1, 1], decision=2), "there is no candidate 2"),
-    (lambda s, i: s.sample_compute_location("C", decision=0), "0 is no legal place for it"),
+    (lambda s, i: s.sample_compute_location("C", decision=0), "0 is not a legal place for it"),
 ]
 
 

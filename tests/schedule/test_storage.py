@@ -162,7 +162,7 @@ def test_storage_align_refusals(programs: Any) -> None:
     refuse("C has 2 dimensions, so no dimension -3", "C", 0, -3, 8, 4)
     refuse("dimension 1 is the last one, whose elements are neighbours: its stride is 1", "C", 0, 1, 8, 4)
     refuse("dimension -1 is the last one", "C", 0, -1, 8, 4)
-    refuse("factor = 0 is no number of elements", "C", 0, 0, 0, 0)
+    refuse("factor = 0 is not a number of elements", "C", 0, 0, 0, 0)
     refuse(r"offset = 8 is not in range\(8\)", "C", 0, 0, 8, 8)
     refuse(r"offset = -1 is not in range\(8\)", "C", 0, 0, 8, -1)
     refuse("block C writes no buffer 1", "C", 1, 0, 8, 4)

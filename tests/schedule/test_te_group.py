@@ -110,9 +110,9 @@ def test_te_stages_that_rewrites_make_join_the_group() -> None:
 def test_te_group_refuses_tensors_of_other_schedules() -> None:
     a, _, c, d = stages()
     s = te.create_schedule(d.op)
-    with pytest.raises(ScheduleError, match="C is no stage of this schedule"):
+    with pytest.raises(ScheduleError, match="C is not a stage of this schedule"):
         s.create_group(matmul()[2], a)
-    with pytest.raises(ScheduleError, match="A is no stage of this schedule"):
+    with pytest.raises(ScheduleError, match="A is not a stage of this schedule"):
         s.create_group(c, matmul()[0])
     with pytest.raises(ScheduleError, match="A is a placeholder"):
         s.create_group(a, a)

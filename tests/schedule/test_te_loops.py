@@ -330,7 +330,7 @@ def test_te_unknown_pragmas_and_values_are_refused() -> None:
         ScheduleError, match=r"pragma\(i, unroll, False\) of B: False says nothing; leave it out instead"
     ):
         s[b].pragma(i, "unroll", False)
-    with pytest.raises(ScheduleError, match="pragma auto_unroll_max_step: 'many' is no int"):
+    with pytest.raises(ScheduleError, match="pragma auto_unroll_max_step: 'many' is not an int"):
         s[b].pragma(i, "auto_unroll_max_step", "many")
-    with pytest.raises(ScheduleError, match="pragma auto_unroll_max_step: -1 is no int; give int >= 0"):
+    with pytest.raises(ScheduleError, match="pragma auto_unroll_max_step: -1 is not an int; give int >= 0"):
         s[b].pragma(i, "auto_unroll_max_step", -1)

@@ -262,7 +262,7 @@ def test_te_rfactor_refuses_what_is_no_reduction() -> None:
     _, b, c, _ = stages()
     s = te.create_schedule(c.op)
     refused(lambda: s.rfactor(c, s[c].op.axis[0]), s, r"rfactor\(C, i\): C is not a reduction")
-    refused(lambda: s.rfactor(matmul()[2], s[b].op.axis[0]), s, "C is no stage of this schedule")
+    refused(lambda: s.rfactor(matmul()[2], s[b].op.axis[0]), s, "C is not a stage of this schedule")
 
 
 def test_te_rfactor_refuses_loops_that_do_not_reduce() -> None:

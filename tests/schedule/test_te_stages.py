@@ -62,7 +62,7 @@ def test_te_placeholders_and_strangers_are_no_stages() -> None:
     s = te.create_schedule(b)
     with pytest.raises(ScheduleError, match="A is a placeholder: there is nothing to schedule; cache_read makes"):
         s[a]
-    with pytest.raises(ScheduleError, match="C is no stage of this schedule; it has B"):
+    with pytest.raises(ScheduleError, match="C is not a stage of this schedule; it has B"):
         s[te.compute((2,), lambda i: b[i, 0], "C")]
 
 
@@ -254,7 +254,7 @@ def test_te_cache_write_refuses_what_are_not_the_outputs_of_one_operation() -> N
         s.cache_write(low)
     with pytest.raises(
         ScheduleError,
-        match=r"cache_write\(\[both_0, other\]\): other is no output of both, whose outputs are both_0, both_1",
+        match=r"cache_write\(\[both_0, other\]\): other is not an output of both, whose outputs are both_0, both_1",
     ):
         s.cache_write([low, other])
     with pytest.raises(ScheduleError, match=r"a tensor stands twice in \['both_0', 'both_0'\]"):

@@ -366,10 +366,10 @@ def copy_op() -> Any:
             "may leave Buffer.a: .* at the index 1",
         ),
         (lambda ins, outs: ins[0].vstore([0], outs[0].vload([0], "float32x4")), "write a, which the description only"),
-        (lambda ins, outs: "text", "'text' is no statement"),
+        (lambda ins, outs: "text", "'text' is not a statement"),
         (lambda ins, outs: outs[0].vstore([0], ins[0].vload([0], "int32x4")), "it holds float32, not int32x4"),
         (lambda ins, outs: outs[0].vstore([0, 0], ins[0].vload([0])), "1 dimension.* indexed with 2"),
-        (lambda ins, outs: outs[0].access_ptr("x"), "'x' is no access"),
+        (lambda ins, outs: outs[0].access_ptr("x"), "'x' is not an access"),
         (lambda ins, outs: tir.ir_builder.create().get(), "nothing was emitted"),
     ],
 )
@@ -395,7 +395,7 @@ def test_te_what_cannot_be_tensorized_is_refused() -> None:
     c = args[2]
     s = te.create_schedule(c.op)
     i, j = c.op.axis
-    with pytest.raises(ScheduleError, match="is no tensor intrinsic"):
+    with pytest.raises(ScheduleError, match="is not a tensor intrinsic"):
         s[c].tensorize(j, 3)
     with pytest.raises(ScheduleError, match="no tensor intrinsic is called 'nothing'"):
         s[c].tensorize(j, "nothing")

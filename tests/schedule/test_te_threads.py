@@ -370,13 +370,13 @@ def test_te_vectorized_loops_are_not_bound() -> None:
 def test_te_only_thread_axes_bind() -> None:
     _, b, s = grid()
     i, j = b.op.axis
-    with pytest.raises(ScheduleError, match=r"bind\(i, j\) of B: j is no thread axis"):
+    with pytest.raises(ScheduleError, match=r"bind\(i, j\) of B: j is not a thread axis"):
         s[b].bind(i, j)
-    with pytest.raises(ScheduleError, match=r"env_threads\(\[j\]\) of B: j is no thread axis"):
+    with pytest.raises(ScheduleError, match=r"env_threads\(\[j\]\) of B: j is not a thread axis"):
         s[b].env_threads([j])
-    with pytest.raises(ScheduleError, match=r"set_store_predicate\(j == 0\) of B: j is no thread axis"):
+    with pytest.raises(ScheduleError, match=r"set_store_predicate\(j == 0\) of B: j is not a thread axis"):
         s[b].set_store_predicate(j.equal(0))
-    with pytest.raises(ScheduleError, match="is no condition"):
+    with pytest.raises(ScheduleError, match="is not a condition"):
         s[b].set_store_predicate(axis("threadIdx.x").var)
 
 

@@ -359,7 +359,7 @@ def test_malformed_intrinsics_are_refused() -> None:
         ScheduleError, match=r"the description takes A: float32\[2\].*the implementation a: float32\[4\]"
     ):
         register("test_bad", dot(shape=2), by_columns())
-    with pytest.raises(ScheduleError, match="is no program"):
+    with pytest.raises(ScheduleError, match="is not a program"):
         register("test_bad", dot(), "text")  # type: ignore[arg-type]
     writes_input = script.from_source("""
 @T.prim_func

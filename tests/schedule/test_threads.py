@@ -328,9 +328,9 @@ def test_a_predicate_on_what_threads_share_is_a_note() -> None:
     [
         ("threadIdx.x == 4", "it holds for no thread"),
         ("threadIdx.x", "is a number, no condition"),
-        ("threadIdx.x ==", "is no condition"),
+        ("threadIdx.x ==", "is not a condition"),
         ("threadIdx.z == 0", "no loop around the block is bound to threadIdx.z; bound are threadIdx.x"),
-        ("f(threadIdx.x) == 0", "is no comparison of thread axes and numbers"),
+        ("f(threadIdx.x) == 0", "is not a comparison of thread axes and numbers"),
         ("threadIdx.x / 2 == 0", "has no place in a condition"),
     ],
 )

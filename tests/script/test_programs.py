@@ -1,6 +1,6 @@
 """Programs that people type by hand, read, run and built."""
 
-# ruff: noqa: F821, UP037 (older scripts have text in brackets behind T.Buffer, which is no annotation of theirs)
+# ruff: noqa: F821, UP037 (older scripts have text in brackets behind T.Buffer, which is not an annotation of theirs)
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def padded_convolution(size: int, width: int) -> Function:
 
     @T.prim_func
     def conv(X: T.Buffer((size, size), "float32"), W: T.Buffer((width, width), "float32"), Y: T.Buffer((out, out))):
-        """A comment is no statement."""
+        """A comment is not a statement."""
         P = T.alloc_buffer((size + width - 1, size + width - 1), "float32", scope="local")
         for i, j in T.grid(size + width - 1, size + width - 1):
             with T.block("pad"):

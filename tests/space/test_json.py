@@ -66,7 +66,7 @@ def changed(position, value):
         ({"index": -1}, "its index -1"),
         ({"index": True}, "its index True"),
         ({"index": "1"}, "its index '1'"),
-        ({"entity": 5}, "no list"),
+        ({"entity": 5}, "not a list"),
         ({"entity": []}, "says nothing about the knobs 'tile', 'unroll'"),
         ({"index": 1, "entity": make().get(0).to_json()["entity"]}, "its index names #1 .* its entities name #0"),
         ({"index": 10**9, "entity": make().get(0).to_json()["entity"]}, "its index 1000000000"),

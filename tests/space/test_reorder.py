@@ -77,7 +77,7 @@ def test_interleave_merges_are_exactly_those_that_keep_each_chain_in_order(lengt
         (["y", "x"], "al", {}, "unknown policy 'al'; did you mean 'all'"),
         (["y", "y"], "all", {}, "listed twice"),
         ([], "all", {}, "one or more names"),
-        ("yx", "all", {}, "axes='yx' is no list"),
+        ("yx", "all", {}, "axes='yx' is not a list"),
         (["y", 3], "all", {}, "one or more names"),
         ([str(i) for i in range(11)], "all", {}, "39,916,800 values"),
         (["y", "x"], "all", {"interval": (0, 1)}, "takes no argument interval="),

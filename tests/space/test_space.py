@@ -192,9 +192,9 @@ def test_conditions_on_several_knobs_must_all_hold():
     ("when", "message"),
     [
         ({"lay": "packed"}, "depends on 'lay', which is not declared before it; did you mean 'layout'"),
-        ({"layout": "paked"}, "being 'paked', which is no value of option 'layout'"),
+        ({"layout": "paked"}, "being 'paked', which is not a value of option 'layout'"),
         ({"layout": ("packed", "x")}, "being 'x'"),
-        ({"layout": ()}, "no value"),
+        ({"layout": ()}, "not a value"),
     ],
 )
 def test_bad_conditions_are_refused(when, message):

@@ -139,7 +139,7 @@ def test_candidates_honour_filter_and_max_factor():
         (8, {"policy": "candidate", "candidate": [[-1, 2], [-1, 2, 2]]}, "3 extents, expected 2"),
         (8, {"policy": "candidate", "candidate": [[-1, 2]], "num_outputs": 3}, "2 extents, expected 3"),
         (8, {"policy": "candidate", "candidate": [[3, 2]]}, "does not cover an axis of 8.*would be 4"),
-        (8, {"policy": "candidate", "candidate": [7]}, "no list of extents"),
+        (8, {"policy": "candidate", "candidate": [7]}, "not a list of extents"),
         (8, {"filter": lambda e: False}, "no candidates"),
         (2**39, {"num_outputs": 9}, "more than"),
     ],

@@ -63,5 +63,5 @@ def test_nonsense_for_arithmetic_is_refused(flop):
 
 
 def test_attributes_are_a_mapping():
-    with pytest.raises(ComputeError, match="attrs=5 is no mapping"):
+    with pytest.raises(ComputeError, match="attrs=5 is not a mapping"):
         te.compute((8,), lambda i: i, name="T", attrs=5)

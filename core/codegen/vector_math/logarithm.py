@@ -31,7 +31,7 @@ def split(x: Value) -> tuple[Value, Value]:
 
 
 def with_limits(x: Value, result: Value) -> Value:
-    """`result` with log's values where x is no positive finite number."""
+    """`result` with log's values where x is not a positive finite number."""
     result = x.lt(math.inf).where(result, x)
     result = x.eq(0.0).where(-math.inf, result)
     return x.lt(0.0).where(math.nan, result)

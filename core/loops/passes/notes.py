@@ -64,7 +64,7 @@ def _alignments(block: Block, value: Any) -> Iterator[tuple[Buffer, tuple[int, i
     items = alignment(value)
     if items is None:
         raise LoweringError(
-            f"block {block.name}: {ALIGN} = {value!r} is no list of [buffer index, axis, factor, offset]; "
+            f"block {block.name}: {ALIGN} = {value!r} is not a list of [buffer index, axis, factor, offset]; "
             "let storage_align write it"
         )
     for which, axis, factor, offset in items:

@@ -81,7 +81,7 @@ def _known_texts() -> frozenset[tuple[str, Any]]:
 
 
 def combination_of(block: Block) -> Combination | None:
-    """What a reduction block computes, None if it is no reduction with an init or its combiner is not known."""
+    """What a reduction block computes, None if it is not a reduction with an init or its combiner is not known."""
     if block.init is None or not block.is_reduction:
         return None
     condition, body = (block.body.condition, block.body.then) if isinstance(block.body, If) else (TRUE, block.body)

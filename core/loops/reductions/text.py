@@ -50,7 +50,7 @@ def _encode(expr: Expr, names: Mapping[Var, str]) -> Any:
 
 
 def decode(coded: Any, variables: Mapping[str, Var]) -> tuple[Expr, ...] | None:
-    """The inverse of `encode`; None for what is no combination of these variables."""
+    """The inverse of `encode`; None for what is not a combination of these variables."""
     try:
         return tuple(_decode(each, variables) for each in coded)
     except (LookupError, TypeError, ValueError, PegboxError):

@@ -56,7 +56,7 @@ class Blocks(Expressions):
         (name_node,) = arguments(self, call, "name", optional=1)
         name = "" if name_node is None else self.value(name_node)
         if not isinstance(name, str):
-            self.fail(call, f"{name!r} is no name of a block", "write it as text")
+            self.fail(call, f"{name!r} is not a name of a block", "write it as text")
         if name in self.blocks:
             self.fail(call, f"a second block is called {name!r}", "give each block of a function a name of its own")
         self.blocks[name] = call
@@ -158,7 +158,7 @@ class Blocks(Expressions):
         if domain is None:
             self.fail(
                 node,
-                f"remap: {ast.unparse(node)} is no loop",
+                f"remap: {ast.unparse(node)} is not a loop",
                 f"write T.axis.{kind}(extent, {ast.unparse(node)}) for it",
             )
         return kind, domain, _shifted(value, domain[0]), node

@@ -39,7 +39,7 @@ def dtype_of(e: Expressions, node: ast.expr, *, vectors: bool = False) -> str:
     value = e.value(node)
     name = getattr(value, "name", value) if not isinstance(value, str) else value
     if not isinstance(name, str):
-        e.fail(node, f"{ast.unparse(node)} is no dtype", 'write its name, such as "float32"')
+        e.fail(node, f"{ast.unparse(node)} is not a dtype", 'write its name, such as "float32"')
     return str(e.guarded(node, dtypes.check_value if vectors else dtypes.check, name))
 
 
@@ -155,7 +155,7 @@ def _machine(make: Callable[..., Expr]) -> Handler:
             e.fail(node, f"{ast.unparse(node.func)} takes a dtype, a name, and the arguments of the call")
         name = e.value(node.args[1])
         if not isinstance(name, str):
-            e.fail(node.args[1], f"{name!r} is no name", "write it as text")
+            e.fail(node.args[1], f"{name!r} is not a name", "write it as text")
         parts = [build.as_expr(e.scalar(a)) for a in node.args[2:]]
         result: Expr = e.guarded(node, make, dtype_of(e, node.args[0], vectors=True), name, *parts)
         return result

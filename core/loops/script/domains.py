@@ -25,7 +25,7 @@ class Domains(Blocks):
         remedy = "loops run over range(n), T.grid(...), T.serial, T.parallel, T.vectorized, T.unroll, T.thread_binding"
         function = self.value(node.func) if isinstance(node, ast.Call) else None
         if not isinstance(node, ast.Call) or not (function is range or isinstance(function, Word)):
-            self.fail(node, f"{ast.unparse(node)} is no domain of a loop", remedy)
+            self.fail(node, f"{ast.unparse(node)} is not a domain of a loop", remedy)
         if function is range:
             if len(node.args) == 3 and self.whole(node.args[2], "step") != 1:
                 self.fail(node.args[2], "loops have the step 1", "multiply the variable where it is used")
@@ -33,7 +33,7 @@ class Domains(Blocks):
         if function.name == "grid":
             return [each for a in node.args for each in self.of_grid(a)], ForKind.SERIAL, ()
         if function.name not in _KINDS:
-            self.fail(node, f"{function} is no domain of a loop", remedy)
+            self.fail(node, f"{function} is not a domain of a loop", remedy)
         return self.of_kind(node, function.name)
 
     def of_grid(self, node: ast.expr) -> list[tuple[int, int]]:
@@ -42,7 +42,7 @@ class Domains(Blocks):
             return [self.interval(node, [node])]
         shape = self.value(node.value)
         if not isinstance(shape, tuple | list) or any((dtypes.integer(n) or 0) < 1 for n in shape):
-            self.fail(node, f"{ast.unparse(node)} is no row of extents", "star a shape, such as *A.shape")
+            self.fail(node, f"{ast.unparse(node)} is not a row of extents", "star a shape, such as *A.shape")
         return [(0, int(n)) for n in shape]
 
     def of_kind(self, node: ast.Call, word: str) -> tuple[list[tuple[int, int]], ForKind, tuple[tuple[str, Any], ...]]:

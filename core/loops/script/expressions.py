@@ -109,7 +109,9 @@ class Expressions:
                 return "".join(map(self.text, parts))
             case _:
                 what = type(node).__name__
-                self.fail(node, f"{what}: this Python is no part of the script", "write it with loops and expressions")
+                self.fail(
+                    node, f"{what}: this Python is not a part of the script", "write it with loops and expressions"
+                )
 
     def text(self, node: ast.expr) -> str:
         """A part of an f-string."""
@@ -172,7 +174,7 @@ class Expressions:
     def binary(self, node: ast.BinOp) -> Any:
         a, b = self.value(node.left), self.value(node.right)
         if type(node.op) not in _OPERATORS:
-            self.fail(node, f"the operator {type(node.op).__name__} is no part of the script")
+            self.fail(node, f"the operator {type(node.op).__name__} is not a part of the script")
         plain, combine = _OPERATORS[type(node.op)]
         if isinstance(a, Expr) or isinstance(b, Expr):
             return self.guarded(node, combine, self.checked(node.left, a), self.checked(node.right, b))
@@ -208,7 +210,7 @@ class Expressions:
         result: Any = None
         for number, op in enumerate(node.ops):
             if type(op) not in _COMPARISONS:
-                self.fail(node, f"the comparison {type(op).__name__} is no part of the script")
+                self.fail(node, f"the comparison {type(op).__name__} is not a part of the script")
             plain, name = _COMPARISONS[type(op)]
             a, b = values[number], values[number + 1]
             if isinstance(a, Expr) or isinstance(b, Expr):
@@ -228,7 +230,7 @@ class Expressions:
 
     def no_buffer(self, node: ast.AST, value: Any) -> None:
         if isinstance(value, Buffer):
-            self.fail(node, f"the buffer {value.name} is no value", f"take an element: {value.name}[...]")
+            self.fail(node, f"the buffer {value.name} is not a value", f"take an element: {value.name}[...]")
 
     def scalar(self, node: ast.expr) -> Any:
         """A number or an expression."""
@@ -304,7 +306,7 @@ class Expressions:
             base = self.value(node)
             if isinstance(base, Buffer):
                 return Region(base, tuple((build.ZERO, extent) for extent in base.shape))
-        self.fail(node, f"{ast.unparse(node)} is no part of a buffer", "name elements: A[vi, 0:16]")
+        self.fail(node, f"{ast.unparse(node)} is not a part of a buffer", "name elements: A[vi, 0:16]")
 
     def whole(self, node: ast.expr, what: str) -> int:
         """A Python number that is known now, such as an extent."""
@@ -328,7 +330,9 @@ class Expressions:
         function = self.value(node.func)
         if isinstance(function, Word):
             if function.name not in CALLS:
-                self.fail(node, f"{function} is no expression", "it stands as a statement, or as the domain of a loop")
+                self.fail(
+                    node, f"{function} is not an expression", "it stands as a statement, or as the domain of a loop"
+                )
             return CALLS[function.name](self, node)
         args = [self.value(a) for a in node.args]
         options = {k.arg: self.value(k.value) for k in node.keywords if k.arg is not None}

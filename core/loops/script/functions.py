@@ -45,7 +45,7 @@ def read_function(python: Any, outer: Mapping[str, Any], *, name: str | None = N
     tree = source.parse()
     found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     if not found:
-        raise source.error(1 + source.shift, 0, 1, "this is no function", "write def name(A: T.Buffer(...)): ...")
+        raise source.error(1 + source.shift, 0, 1, "this is not a function", "write def name(A: T.Buffer(...)): ...")
     return _function(source, found[0], {**_BUILTINS, **outer}, name=name, private=private)
 
 
@@ -248,7 +248,7 @@ class _Function(Statements):
         if not isinstance(word, TypeWord) or (word.name == "Buffer" and head is node):
             self.fail(
                 node,
-                f"{ast.unparse(node)} is no type of a parameter",
+                f"{ast.unparse(node)} is not a type of a parameter",
                 'parameters are buffers: T.Buffer((128, 128), "float32"), or T.handle with T.match_buffer',
             )
         if word.name == "handle":

@@ -110,7 +110,7 @@ class Statements(Domains):
                 )
             case _:
                 what = type(node).__name__
-                self.fail(node, f"{what}: this Python statement is no part of the script")
+                self.fail(node, f"{what}: this Python statement is not a part of the script")
 
     def word_call(self, node: ast.expr | None) -> tuple[str, ast.Call] | None:
         """The word and the call, if the expression calls one of T's names."""
@@ -183,7 +183,7 @@ class Statements(Domains):
             self.places[self.allocs[-1]] = node
             return []
         if call is not None and call[0] == "match_buffer":
-            self.fail(value, "T.match_buffer of something that is no handle among the parameters")
+            self.fail(value, "T.match_buffer of something that is not a handle among the parameters")
         if isinstance(target, ast.Subscript):
             return [self.store(target, value)]
         self.let(target, self.value(value), value)
@@ -214,7 +214,7 @@ class Statements(Domains):
     def place(self, target: ast.Subscript) -> tuple[Buffer, tuple[Expr, ...], tuple[int, ...]]:
         buffer = self.value(target.value)
         if not isinstance(buffer, Buffer):
-            self.fail(target.value, f"{ast.unparse(target.value)} is no buffer", "store into a buffer's element")
+            self.fail(target.value, f"{ast.unparse(target.value)} is not a buffer", "store into a buffer's element")
         box = self.box(target, buffer)
         return buffer, tuple(lo for lo, _ in box), tuple(count for _, count in box)
 
@@ -295,7 +295,7 @@ class Statements(Domains):
             case "func_attr":
                 self.fail(call, "T.func_attr stands at the start of a function")
             case _:
-                self.fail(node, f"T.{word}(...) is no statement", "see docs/script.md for what stands where")
+                self.fail(node, f"T.{word}(...) is not a statement", "see docs/script.md for what stands where")
         return []
 
     def evaluated(self, node: ast.expr) -> list[Stmt]:

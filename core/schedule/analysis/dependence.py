@@ -88,7 +88,9 @@ def _order_of_updates(block: Block) -> str | None:
     buffer = store.buffer
     if sum(load.buffer is buffer for load in loads(store.value)) == 1 and _combines(store.value, buffer, None):
         return None
-    return f"its update of {buffer.name} is no sum, product, minimum or maximum, so that the order of its steps counts"
+    return (
+        f"its update of {buffer.name} is not a sum, product, minimum or maximum, so that the order of its steps counts"
+    )
 
 
 def _combines(expr: Expr, buffer: Buffer, op: str | None) -> bool:

@@ -121,7 +121,9 @@ def _check_reduction(loop: For, realize: BlockRealize, shown: Tree) -> None:
     both = any(mentions(v, loop.var) for v in spatial_values(realize))
     how = combiner(realize.block)
     if both or how not in LANE_COMBINERS or len(realize.block.writes) != 1:
-        why = "it binds spatial and reduce variables at once" if both else f"block {name} is no sum, prod, max or min"
+        why = (
+            "it binds spatial and reduce variables at once" if both else f"block {name} is not a sum, prod, max or min"
+        )
         raise refuse(
             shown,
             f"{loop.var.name} cannot be vectorized: it is a reduce loop, and {why} with one output",

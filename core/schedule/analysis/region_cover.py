@@ -31,7 +31,7 @@ class Box:
 
 
 def written_box(tree: Tree, producer: BlockRealize, buffer: Buffer, standing: Set[Var]) -> Box | None:
-    """What `producer` writes of `buffer` while the `standing` loops stand still; None where that is no box."""
+    """What `producer` writes of `buffer` while the `standing` loops stand still; None where that is not a box."""
     running = {x.var for x in tree.ancestors(producer)} - standing
     relax = relaxation(running, tree.ranges, producer.predicate)
     region = next(w for w in producer.block.writes if w.buffer is buffer)

@@ -17,12 +17,12 @@ def read_condition(text: str, axes: Mapping[str, Expr]) -> Expr:
     """The condition, with `axes` for what it calls threadIdx.x and so on.
 
     Raises:
-        ValueError: it is no condition, or speaks of something else than the axes; the message says of what.
+        ValueError: it is not a condition, or speaks of something else than the axes; the message says of what.
     """
     try:
         parsed = ast.parse(text, mode="eval").body
     except SyntaxError as error:
-        raise ValueError(f"{text!r} is no condition") from error
+        raise ValueError(f"{text!r} is not a condition") from error
     found = _read(parsed, axes)
     if found.dtype != "bool":
         raise ValueError(f"{text!r} is a number, no condition")
@@ -55,7 +55,7 @@ def _read(node: ast.expr, axes: Mapping[str, Expr]) -> Expr:
         case ast.BinOp(a, op, b):
             return _arithmetic(op, _read(a, axes), _read(b, axes))
         case _:
-            raise ValueError(f"{ast.unparse(node)} is no comparison of thread axes and numbers")
+            raise ValueError(f"{ast.unparse(node)} is not a comparison of thread axes and numbers")
 
 
 def _arithmetic(op: ast.operator, a: Expr, b: Expr) -> Expr:

@@ -127,7 +127,9 @@ def _in_terms_of(name: str, desc: Function, impl: Function) -> Stmt:
     """The statements of `impl` on the buffers of `desc`."""
     for func in (desc, impl):
         if not isinstance(func, Function):
-            raise ScheduleError(f"tensor intrinsic {name!r}: {func!r} is no program", "give functions of the loop IR")
+            raise ScheduleError(
+                f"tensor intrinsic {name!r}: {func!r} is not a program", "give functions of the loop IR"
+            )
     mine, theirs = ([(b.shape, b.dtype) for b in f.params] for f in (desc, impl))
     if mine != theirs:
         raise ScheduleError(
@@ -223,7 +225,7 @@ def _problem(
 ) -> str:
     buffer = region.buffer
     if buffer not in known:
-        return f"use {buffer!r}, which is no operand of the description"
+        return f"use {buffer!r}, which is not an operand of the description"
     if stores and buffer not in own:
         return f"write {buffer.name}, which the description only reads"
     if len(region.box) != len(buffer.shape):

@@ -79,7 +79,7 @@ class ComputeAtPrimitives(ScheduleBase):
         elif loop == INLINE:
             self._set(into_consumers(self.tree, realize))
         elif loop != ROOT:
-            self._loop(cast("LoopRef", loop))  # tells that it is no loop
+            self._loop(cast("LoopRef", loop))  # tells that it is not a loop
 
 
 def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, unit_loops: bool) -> Tree:

@@ -107,7 +107,7 @@ class KindPrimitives(ScheduleBase):
         value = _note(ann_val)
         if not isinstance(ann_key, str) or value is None:
             raise ScheduleError(
-                f"{ann_key!r}: {ann_val!r} is no note",
+                f"{ann_key!r}: {ann_val!r} is not a note",
                 "the key is a string, the value a number or a string, or a list of those",
             )
         _check_key(ann_key)
@@ -127,7 +127,7 @@ class KindPrimitives(ScheduleBase):
             for i in range(4):
 
         Raises:
-            ScheduleError: there is no note of that key, or the note is no hint but a part of the program.
+            ScheduleError: there is no note of that key, or the note is not a hint but a part of the program.
         """
         _check_key(ann_key)
         old = self._noted(block_or_loop)
@@ -178,7 +178,10 @@ def pragma_value(key: str, value: object) -> int | bool:
     if expected is None:
         raise ScheduleError(f"unknown pragma {key!r}", f"use one of {', '.join(_PRAGMAS)}")
     if not isinstance(value, int) or (expected is int and (isinstance(value, bool) or value < 0)):
-        raise ScheduleError(f"pragma {key}: {value!r} is no {expected.__name__}", f"give {expected.__name__} >= 0")
+        raise ScheduleError(
+            f"pragma {key}: {value!r} is not {'an int' if expected is int else 'a bool'}",
+            f"give {expected.__name__} >= 0",
+        )
     return bool(value) if expected is bool else value
 
 
@@ -203,7 +206,7 @@ def _check_key(key: str) -> None:
 
 
 def _note(value: object) -> Any:
-    """The value of a note, as it is kept: hashable; None for what is no value."""
+    """The value of a note, as it is kept: hashable; None for what is not a value."""
     if isinstance(value, list | tuple):
         parts = tuple(map(_note, value))
         return None if None in parts else parts

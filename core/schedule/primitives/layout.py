@@ -176,7 +176,7 @@ class LayoutPrimitives(ScheduleBase):
 
         Raises:
             ScheduleError: not a number, 1 or more, for each variable; the block does not stand in plain loops of its
-                own, is no sum of products of elements `X[vi, vk]` that starts at zero, or its loops reduce over a
+                own, is not a sum of products of elements `X[vi, vk]` that starts at zero, or its loops reduce over a
                 variable that a factor does not depend on.
         """
         realize = self._block(block)
@@ -215,7 +215,7 @@ class LayoutPrimitives(ScheduleBase):
             raise refuse(self.tree, f"pad_value: {error}", remedy, realize.block.name) from error
         if found.ndim != rank or len(found.final_indices) != 1:
             remedy = "give a function of the new indices that gives one number"
-            raise refuse(self.tree, f"pad_value {found} is no value for {rank} indices", remedy)
+            raise refuse(self.tree, f"pad_value {found} is not a value for {rank} indices", remedy)
         return found
 
     def _check_users(self, buffer: Buffer) -> None:

@@ -41,7 +41,7 @@ class PrefetchPrimitives(ScheduleBase):
                     C[i, j] = A[i, j] + 1.0
 
         Raises:
-            ScheduleError: the block does not read the buffer or is not inside of the loop, the offset is no positive
+            ScheduleError: the block does not read the buffer or is not inside of the loop, the offset is not a positive
                 integer, the buffer is made inside of the loop, or the loop stands in or is vectorized.
         """
         realize, target = self._block(block), self._loop(loop)

@@ -66,9 +66,9 @@ class RfactorPrimitives(ScheduleBase):
                         C[vi] = C[vi] + C_rf[vk_1, vi]
 
         Raises:
-            ScheduleError: not exactly one block is below the loop, or it is no reduction, or was decomposed; its
+            ScheduleError: not exactly one block is below the loop, or it is not a reduction, or was decomposed; its
                 combiner is not known; the loop is spatial; some loop binds spatial and reduce variables at once;
-                a reduce loop holds other blocks as well; `factor_axis` is no place in the output.
+                a reduce loop holds other blocks as well; `factor_axis` is not a place in the output.
         """
         before = self.tree
         plan = rfactor_plan(before, self._loop(loop), factor_axis)

@@ -79,7 +79,7 @@ class SamplingPrimitives(ComputeAtPrimitives, InlinePrimitives):
 
         Raises:
             ScheduleError: no candidates, other numbers of candidates and probabilities, negative probabilities, or a
-                decision that is no place in the list.
+                decision that is not a place in the list.
         """
         values, weights = [int(c) for c in candidates], [float(p) for p in probs]
         if not values or len(values) != len(weights):
@@ -104,7 +104,7 @@ class SamplingPrimitives(ComputeAtPrimitives, InlinePrimitives):
         Gives a loop, -1 or -2, which `compute_at(block, ...)` takes: it moves, leaves or inlines the block.
 
         Raises:
-            ScheduleError: the decision is no legal place.
+            ScheduleError: the decision is not a legal place.
         """
         name = self._block(block).block.name
         places = self._places(name)
@@ -114,7 +114,7 @@ class SamplingPrimitives(ComputeAtPrimitives, InlinePrimitives):
             legal = ", ".join(map(str, sorted(places)))
             raise refuse(
                 self.tree,
-                f"{decision} is no legal place for it",
+                f"{decision} is not a legal place for it",
                 f"decide for one of {legal}: a loop of its first consumer by depth, {ROOT} to stay, {INLINE} to inline",
                 name,
             )

@@ -109,7 +109,7 @@ class StoragePrimitives(ScheduleBase):
         elif axis == rank - 1:
             problem = f"dimension {given} is the last one, whose elements are neighbours: its stride is 1"
         elif factor < 1:
-            problem = f"factor = {factor} is no number of elements"
+            problem = f"factor = {factor} is not a number of elements"
         elif not 0 <= offset < factor:
             problem = f"offset = {offset} is not in range({factor}), as the remainder of a stride is"
         if problem:

@@ -148,7 +148,7 @@ def _outer_predicate(tree: Tree, realize: BlockRealize, inside: set[Var]) -> Exp
 
 
 def _region(region: Region, bound: dict[Var, Expr], relax: Relaxation) -> Region:
-    """What the loops inside touch together; a whole dimension where that is no interval."""
+    """What the loops inside touch together; a whole dimension where that is not an interval."""
     box: list[tuple[Expr, int]] = []
     for (lo, count), extent in zip(region.box, region.buffer.shape, strict=True):
         reached = interval(substitute(lo, bound), relax)

@@ -112,7 +112,7 @@ def _einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> _Einsu
     """The parts of the block, checked.
 
     Raises:
-        ScheduleError: it is no einsum, or the padding does not fit.
+        ScheduleError: it is not an einsum, or the padding does not fit.
     """
     block = realize.block
     sizes = [integer(p) for p in padding]
@@ -120,7 +120,7 @@ def _einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> _Einsu
         names = ", ".join(it.var.name for it in block.iters)
         raise refuse(
             tree,
-            f"padding = {list(padding)} is no number, 1 or more, for each of {names}",
+            f"padding = {list(padding)} is not a number, 1 or more, for each of {names}",
             f"give {len(block.iters)} numbers; 1 leaves a variable as it is",
             block.name,
         )
@@ -144,12 +144,12 @@ def _no_einsum(tree: Tree, name: str, problem: str, *marked: str) -> ScheduleErr
 def _shape_problem(tree: Tree, realize: BlockRealize) -> str:
     block = realize.block
     if not block.is_reduction or block.init is None:
-        return f"{block.name} is no reduction that is still whole"
+        return f"{block.name} is not a reduction that is still whole"
     if not is_plain_nest(tree, realize):
         return f"{block.name} does not stand in plain serial loops of its own, one for each variable"
     init = block.init
     if combiner(block) != "sum" or len(block.writes) != 1:
-        return f"{block.name} is no sum with one output"
+        return f"{block.name} is not a sum with one output"
     if not (isinstance(init, Store) and isinstance(init.value, Const) and init.value.value == 0):
         return f"{block.name} does not start at zero"
     return ""
@@ -175,7 +175,7 @@ def _factors(expr: Expr, tree: Tree, name: str) -> Iterator[Load]:
     elif type(expr) is Load:
         yield expr
     elif not isinstance(expr, Const):
-        raise _no_einsum(tree, name, f"it adds {expr}, which is no product of elements", name)
+        raise _no_einsum(tree, name, f"it adds {expr}, which is not a product of elements", name)
 
 
 def _check_accesses(tree: Tree, einsum: _Einsum) -> None:

@@ -90,7 +90,7 @@ class _Checks:
     def _combination(self, realize: BlockRealize) -> Combination:
         block = realize.block
         if not block.is_reduction:
-            self._refuse(f"block {block.name} is no reduction", "give a loop of a reduction", block.name)
+            self._refuse(f"block {block.name} is not a reduction", "give a loop of a reduction", block.name)
         if block.init is None:
             self._refuse(
                 f"{block.name} has no init (any more), so that partial results would not know where to start",
@@ -119,7 +119,7 @@ class _Checks:
         rank, given = len(buffer.shape), integer(self.factor_axis)
         if given is None or not -rank - 1 <= given <= rank:
             self._refuse(
-                f"factor_axis={self.factor_axis!r} is no place among the {rank} dimension(s) of {buffer.name}",
+                f"factor_axis={self.factor_axis!r} is not a place among the {rank} dimension(s) of {buffer.name}",
                 f"give one from {-rank - 1} to {rank}",
             )
         if any(len(b.shape) != rank for b in combination.buffers):

@@ -147,7 +147,7 @@ class _Writer:
                     raise self._not_neighbours(buffer)
                 return Store(place.buffer, self._indices(buffer, where), new)
             case _:
-                raise Mismatch(f"a {type(stmt).__name__} is no statement for a tensor intrinsic")
+                raise Mismatch(f"a {type(stmt).__name__} is not a statement for a tensor intrinsic")
 
     def expr(self, expr: Expr, loops: Mapping[Var, Expr], own: Mapping[Buffer, Buffer]) -> Expr:
         def leaf(e: Expr) -> Expr | None:

@@ -112,7 +112,7 @@ class Lookup(ScheduleBase):
     def _is_root(self, block: BlockRef | str) -> bool:
         name = block.name if isinstance(block, BlockRef) else block
         if not isinstance(name, str):
-            raise ScheduleError(f"{block!r} is no block", "take one from get_block(name)")
+            raise ScheduleError(f"{block!r} is not a block", "take one from get_block(name)")
         return name == ROOT and ROOT not in self.tree.blocks
 
 

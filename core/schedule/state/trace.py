@@ -126,7 +126,7 @@ class Trace:
         """The trace with another decision at a sampling step, which is told by its index in `steps`.
 
         Raises:
-            ScheduleError: that is no sampling step.
+            ScheduleError: that is not a sampling step.
         """
         self._check_sampling([step])
         return Trace((*self.steps[:step], self.steps[step].with_decision(decision), *self.steps[step + 1 :]))
@@ -196,7 +196,7 @@ class Trace:
         """The inverse of `to_json`; a string is read as JSON text.
 
         Raises:
-            ScheduleError: the data is no trace.
+            ScheduleError: the data is not a trace.
         """
         try:
             raw: Any = json.loads(data) if isinstance(data, str) else data
@@ -211,7 +211,7 @@ class Trace:
         """Read a trace from JSON and do its steps on `sch`.
 
         Raises:
-            ScheduleError: the data is no trace, or a step does not fit the program.
+            ScheduleError: the data is not a trace, or a step does not fit the program.
         """
         return Trace.from_json(json_obj).apply_to_schedule(sch)
 
@@ -259,7 +259,7 @@ def _do(schedule: Schedule, step: Step, results: list[tuple[Any, ...]]) -> tuple
 def _step(item: Any) -> Step:
     primitive, args, options = item
     if not isinstance(primitive, str):
-        raise ValueError(f"{primitive!r} is no primitive")
+        raise ValueError(f"{primitive!r} is not a primitive")
     if not isinstance(args, list | tuple):
         raise ValueError(f"the arguments {args!r} are no list")
     return Step(primitive, _decode(args), tuple((k, _decode(v)) for k, v in options.items()))

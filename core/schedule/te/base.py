@@ -58,7 +58,7 @@ class TEScheduleBase:
                 f"{name} is a placeholder: there is nothing to schedule", "cache_read makes a stage of it"
             )
         raise ScheduleError(
-            f"{name} is no stage of this schedule", f"it has {', '.join(s.op.name for s in self.stages)}"
+            f"{name} is not a stage of this schedule", f"it has {', '.join(s.op.name for s in self.stages)}"
         )
 
     def _name(self, base: str) -> str:

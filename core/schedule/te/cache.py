@@ -110,7 +110,7 @@ def _check_outputs(op: ComputeOp, given: Sequence[Tensor]) -> None:
     for each in given:
         if each.buffer not in buffers:
             raise ScheduleError(
-                f"{each.name} is no output of {op.name}, whose outputs are {names}",
+                f"{each.name} is not an output of {op.name}, whose outputs are {names}",
                 "cache the outputs of one operation at a time",
             )
     if len({id(each.buffer) for each in given}) != len(given):

@@ -68,7 +68,7 @@ class IntrinBuffer:
             ScheduleError: another mask, or an offset into several dimensions.
         """
         if access_mask not in _ACCESS:
-            raise ScheduleError(f"access_ptr of {self.name}: {access_mask!r} is no access", "use 'r', 'w' or 'rw'")
+            raise ScheduleError(f"access_ptr of {self.name}: {access_mask!r} is not an access", "use 'r', 'w' or 'rw'")
         first = cast(dtypes.INDEX, as_expr(offset))
         start: tuple[Expr, ...] = tuple(index(0) for _ in self.shape)
         extents = self.shape
@@ -205,6 +205,6 @@ def _stmt(part: object, name: str) -> Stmt:
         return seq(*(_stmt(each, name) for each in part))
     if not isinstance(part, Stmt):
         raise ScheduleError(
-            f"decl_tensor_intrin({name}): {part!r} is no statement", "give what ir_builder's get() or a vstore gives"
+            f"decl_tensor_intrin({name}): {part!r} is not a statement", "give what ir_builder's get() or a vstore gives"
         )
     return part

@@ -57,8 +57,8 @@ class RfactorRewrites(TEScheduleBase):
                     B[i] = B[i] + B.rf[k.inner.v, i]
 
         Raises:
-            ScheduleError: the tensor is no reduction, `axis` is no reduce loop of it, a loop was fused from spatial
-                and reduce ones, or `factor_axis` is no place among the axes.
+            ScheduleError: the tensor is not a reduction, `axis` is not a reduce loop of it, a loop was fused from
+                spatial and reduce ones, or `factor_axis` is not a place among the axes.
         """
         stage = self[tensor]
         reduce, place = _checked(stage, axis, factor_axis)

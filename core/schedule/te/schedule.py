@@ -19,12 +19,12 @@ def create_schedule(ops: Operation | Tensor | Sequence[Operation | Tensor]) -> T
     """The default schedule of everything that `ops` need: each stage a naive nest at the root.
 
     Raises:
-        ScheduleError: nothing is computed, or what is given is no operation.
+        ScheduleError: nothing is computed, or what is given is not an operation.
     """
     several = ops if isinstance(ops, Sequence) and not isinstance(ops, str) else [ops]
     for each in several:
         if not isinstance(each, Operation | Tensor):
-            raise ScheduleError(f"create_schedule: {each!r} is no tensor or operation", "give C.op of each output C")
+            raise ScheduleError(f"create_schedule: {each!r} is not a tensor or operation", "give C.op of each output C")
     if not several:
         raise ScheduleError("create_schedule: no operations given", "give those of the outputs, as C.op")
     return TESchedule([x.op if isinstance(x, Tensor) else x for x in several])

@@ -43,7 +43,7 @@ class AttachMethods(StageBase):
         if self.is_output:
             raise ScheduleError(f"{self.op.name} is an output and stays at the root")
         if not isinstance(parent, StageBase):
-            raise ScheduleError(f"{parent!r} is no stage", "give the consumer's, as s[C]")
+            raise ScheduleError(f"{parent!r} is not a stage", "give the consumer's, as s[C]")
         parent._position(loop)
         if parent is self:
             raise ScheduleError(f"{self.op.name} cannot be computed inside itself", "give a consumer's stage")

@@ -78,7 +78,7 @@ class LoopMethods(StageBase):
         given: list[IterVar] = []
         for each in loops:
             if not isinstance(each, IterVar | list | tuple):
-                raise ScheduleError(f"{each!r} is no loop", "give loops, or one list of them")
+                raise ScheduleError(f"{each!r} is not a loop", "give loops, or one list of them")
             given.extend([each] if isinstance(each, IterVar) else each)
         if not given:
             raise ScheduleError("no loops given", f"give at least one of {self._loops()}")

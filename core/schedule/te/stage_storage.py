@@ -28,8 +28,8 @@ class StorageMethods(StageBase):
         """Pad the stage's buffer, so that neighbours along an axis stand `factor * n + offset` elements apart.
 
         Raises:
-            ScheduleError: the axis is no axis of the operation or the last one, a factor below one, an offset outside
-                of `range(factor)`, or the stage is an output.
+            ScheduleError: the axis is not an axis of the operation or the last one, a factor below one, an offset
+                outside of `range(factor)`, or the stage is an output.
         """
         self._check_own("cache_write makes a stage of its own for it")
         names = ", ".join(iv.name for iv in self.op.axis)

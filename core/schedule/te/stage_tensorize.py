@@ -37,7 +37,7 @@ class TensorizeMethods(StageBase):
         name = tensor_intrin.name if isinstance(tensor_intrin, TensorIntrin) else tensor_intrin
         if not isinstance(name, str):
             raise ScheduleError(
-                f"{tensor_intrin!r} is no tensor intrinsic",
+                f"{tensor_intrin!r} is not a tensor intrinsic",
                 "give one that te.decl_tensor_intrin made, or the name of a registered one",
             )
         TensorIntrin.get(name)

@@ -73,13 +73,13 @@ class ThreadMethods(StageBase):
         """
         if not isinstance(predicate, Expr) or predicate.dtype != "bool":
             raise ScheduleError(
-                f"{predicate!r} is no condition",
+                f"{predicate!r} is not a condition",
                 "give one such as tx.var.equal(0)",
             )
         for var in free_vars(predicate):
             if not isinstance(var, ThreadAxis):
                 raise ScheduleError(
-                    f"{var.name} is no thread axis",
+                    f"{var.name} is not a thread axis",
                     "give a condition on thread axes such as tx.var.equal(0)",
                 )
         self.store_predicate = predicate
@@ -88,4 +88,4 @@ class ThreadMethods(StageBase):
 def _check_axis(axis: object) -> None:
     if not isinstance(axis, ThreadAxis):
         name = getattr(axis, "name", repr(axis))
-        raise ScheduleError(f"{name} is no thread axis", 'make one with te.thread_axis("threadIdx.x")')
+        raise ScheduleError(f"{name} is not a thread axis", 'make one with te.thread_axis("threadIdx.x")')
