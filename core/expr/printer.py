@@ -10,10 +10,14 @@ from pegbox.expr.intrinsics import ARITY
 from pegbox.expr.low_level import EXTERN, Address, Broadcast, Reinterpret, Stride, VectorLoad
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 
-_BINARY: dict[str, tuple[str, int]] = {
-    "add": ("+", 5), "sub": ("-", 5), "mul": ("*", 6), "div": ("/", 6), "floordiv": ("//", 6), "floormod": ("%", 6),
+# The sign, how tightly it binds, and how tightly its left and its right operand must.
+_INFIX: dict[str, tuple[str, int, int, int]] = {
+    "or": ("or", 1, 1, 2), "and": ("and", 2, 2, 3),
+    "lt": ("<", 4, 5, 5), "le": ("<=", 4, 5, 5), "gt": (">", 4, 5, 5), "ge": (">=", 4, 5, 5), "eq": ("==", 4, 5, 5),
+    "ne": ("!=", 4, 5, 5), "add": ("+", 5, 5, 6), "sub": ("-", 5, 5, 6),
+    "mul": ("*", 6, 6, 7), "div": ("/", 6, 6, 7), "floordiv": ("//", 6, 6, 7), "floormod": ("%", 6, 6, 7),
 }  # fmt: skip
-_COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+_NOT = 3
 
 
 def unused_name(name: str, taken: Container[str]) -> str:
@@ -77,18 +81,15 @@ class Printer:
                 return self.style.literal(expr)
             case Var():
                 return self.name(expr)
-            case Binary(op, a, b) if op in _BINARY:
-                sign, level = _BINARY[op]
-                return _wrap(f"{self.expr(a, level)} {sign} {self.expr(b, level + 1)}", level, outer)
+            case Binary(op, a, b) | Compare(op, a, b) | Logic(op, a, b) if op in _INFIX:
+                sign, level, left, right = _INFIX[op]
+                text = f"{self.expr(a, left)} {sign} {self.expr(b, right)}"
+                return f"({text})" if level < outer else text
             case Load(buffer, indices) if not isinstance(expr, Address):
                 return self.box(buffer, indices, expr.box if isinstance(expr, VectorLoad) else (1,) * len(indices))
-            case Compare(op, a, b):
-                return _wrap(f"{self.expr(a, 5)} {_COMPARE[op]} {self.expr(b, 5)}", 4, outer)
-            case Logic(op, a, b):
-                level = 2 if op == "and" else 1
-                return _wrap(f"{self.expr(a, level)} {op} {self.expr(b, level + 1)}", level, outer)
             case Not(a):
-                return _wrap(f"not {self.expr(a, 3)}", 3, outer)
+                text = f"not {self.expr(a, _NOT)}"
+                return f"({text})" if outer > _NOT else text
             case Stride(buffer, dim):
                 return self.style.stride.format(self.name(buffer), dim)
             case _:
@@ -104,24 +105,24 @@ class Printer:
 
     def _call(self, expr: Expr) -> str:
         """What is written as a call of a function."""
-        style, parts = self.style, self._parts
+        style = self.style
         match expr:
             case Binary(op, a, b):
-                return self._function(op, *parts(a, b))
+                return self._function(op, self.expr(a), self.expr(b))
             case Address(buffer, indices, extents, access):
                 return self._function("address", self.box(buffer, indices, extents), style.quote(access))
             case Select(cond, a, b):
-                return self._function(style.select, *parts(cond, a, b))
+                return self._function(style.select, self.expr(cond), self.expr(a), self.expr(b))
             case Cast(dtype, a):
-                return self._function(*((style.cast, style.quote(dtype)) if style.cast else (dtype,)), self.expr(a))
+                return self._function(*([style.cast, style.quote(dtype)] if style.cast else [dtype]), self.expr(a))
             case Broadcast(a, lanes):
                 return self._function(style.broadcast, self.expr(a), str(lanes))
             case Reinterpret(dtype, a):
                 return self._function("reinterpret", style.quote(dtype), self.expr(a))
             case Call(name, args):
-                word = self._caller(name)
-                callee = (word, style.quote(expr.dtype), style.quote(name.removeprefix(EXTERN))) if word else (name,)
-                return self._function(*callee, *parts(*args))
+                caller = self._caller(name)
+                callee = [caller, *map(style.quote, (expr.dtype, name.removeprefix(EXTERN)))] if caller else [name]
+                return self._function(*callee, *map(self.expr, args))
             case _:
                 return object.__repr__(expr) if not hasattr(expr, "show") else str(expr.show())
 
@@ -133,12 +134,5 @@ class Printer:
             return self.style.call_llvm
         return "" if name in ARITY else self.style.call
 
-    def _parts(self, *exprs: Expr) -> Iterable[str]:
-        return map(self.expr, exprs)
-
     def _function(self, word: str, *parts: str) -> str:
         return f"{self.style.prefix}{word}({', '.join(parts)})"
-
-
-def _wrap(text: str, level: int, outer: int) -> str:
-    return f"({text})" if level < outer else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from typing import ClassVar
 
 from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import Buffer, Expr, Var
@@ -27,12 +28,14 @@ from pegbox.loops.nodes import (
 INDENT = "    "
 
 
-def indented(lines: Iterable[str]) -> Iterator[str]:
-    return (INDENT + line for line in lines)
+def indented(lines: Iterable[str]) -> list[str]:
+    return [INDENT + line for line in lines]
 
 
 class StatementPrinter(ABC):
     """One walk over statements, with expressions in a style; what a text writes in its own way is a method."""
+
+    nothing: ClassVar[tuple[str, ...]] = ()  # what stands for no statement
 
     def __init__(self, style: Style, name: Callable[[Var | Buffer], str]) -> None:
         self._text = Printer(style, name)
@@ -45,7 +48,8 @@ class StatementPrinter(ABC):
                 return self.loop(stmt)
             case Seq(stmts):
                 end = len(stmts) - 1
-                return [line for n, each in enumerate(stmts) for line in self.stmt(each, last=last and n == end)]
+                lines = [line for n, each in enumerate(stmts) for line in self.stmt(each, last=last and n == end)]
+                return lines or [*self.nothing]
             case If(_, then):
                 return [f"if {self.condition(stmt)}:", *self.suite(then)]
             case Store(buffer, indices, value):
@@ -61,7 +65,7 @@ class StatementPrinter(ABC):
 
     def suite(self, stmt: Stmt) -> list[str]:
         """The statement below a heading, indented."""
-        return list(indented(self.stmt(stmt)))
+        return indented(self.stmt(stmt))
 
     def regions(self, regions: Iterable[Region]) -> str:
         return ", ".join(self._text.box(r.buffer, [lo for lo, _ in r.box], [n for _, n in r.box]) for r in regions)

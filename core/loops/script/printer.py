@@ -96,17 +96,16 @@ def _buffer(buffer: Buffer, names: Names) -> str:
 class _Script(StatementPrinter):
     """Suites are scopes of names; `extents` of the loops around."""
 
+    nothing = ("pass",)
+
     def __init__(self, names: Names) -> None:
         super().__init__(SCRIPT, names.__getitem__)
         self.names = names
         self.extents: dict[Var, int] = {}
 
-    def stmt(self, stmt: Stmt, *, last: bool = True) -> list[str]:
-        return super().stmt(stmt, last=last) or ["pass"]
-
     def suite(self, stmt: Stmt) -> list[str]:
         with self.names.scope():
-            return super().suite(stmt)
+            return indented(self.stmt(stmt))
 
     def condition(self, stmt: If) -> str:
         text = self.expr(stmt.condition)
