@@ -202,8 +202,9 @@ class _Indices(Reader):
         self.variables = variables
 
     def name(self, node: ast.Name | ast.Attribute) -> Expr:
-        label = ast.unparse(node)
-        return self.variables[label] if label in self.variables else self.refuse(node)
+        if isinstance(node, ast.Name) and node.id in self.variables:
+            return self.variables[node.id]
+        self.refuse(node)
 
     def refuse(self, node: ast.AST, operation: ast.AST | None = None) -> NoReturn:
         raise ExprError(

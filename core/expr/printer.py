@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from pegbox.expr.intrinsics import ARITY
@@ -62,17 +63,14 @@ class Style:
 PLAIN = Style()
 
 
-def show(expr: Expr, names: Mapping[Any, str] | None = None) -> str:
-    """Python-like text of `expr`; `names` overrides names (to tell apart variables or buffers that share one)."""
-    return Printer(PLAIN, lambda what: names.get(what, what.name) if names else what.name).expr(expr)
-
-
-@dataclass(frozen=True)
 class Printer:
     """Expressions in a style, with the names that `name` gives."""
 
-    style: Style
-    name: Callable[[Var | Buffer], str]
+    __slots__ = ("name", "style")
+
+    def __init__(self, style: Style, name: Callable[[Var | Buffer], str]) -> None:
+        self.style = style
+        self.name = name
 
     def expr(self, expr: Expr, outer: int = 0) -> str:
         """The text of an expression; `outer` is how tightly what stands around it binds."""
@@ -136,3 +134,12 @@ class Printer:
 
     def _function(self, word: str, *parts: str) -> str:
         return f"{self.style.prefix}{word}({', '.join(parts)})"
+
+
+_OWN_NAMES = Printer(PLAIN, attrgetter("name"))
+
+
+def show(expr: Expr, names: Mapping[Any, str] | None = None) -> str:
+    """Python-like text of `expr`; `names` overrides names (to tell apart variables or buffers that share one)."""
+    printer = Printer(PLAIN, lambda what: names.get(what, what.name)) if names else _OWN_NAMES
+    return printer.expr(expr)

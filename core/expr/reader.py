@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, NoReturn, TypeAlias
 
@@ -32,8 +32,8 @@ ARITHMETIC: Operations = {
 CONDITIONS: Operations = {
     **{kind: (COMPARE[name], partial(build.compare, name)) for kind, name in _COMPARISONS.items()},
     ast.Not: (operator.not_, build.logical_not),
-    ast.And: (lambda *values: all(values), build.logical_and),
-    ast.Or: (lambda *values: any(values), build.logical_or),
+    ast.And: (all, build.logical_and),
+    ast.Or: (any, build.logical_or),
 }
 
 
@@ -61,6 +61,10 @@ class Reader(ABC):
         """Run what may refuse its arguments."""
         return action(*args)
 
+    def other(self, node: ast.expr) -> Any:
+        """The value of syntax that is neither arithmetic nor a condition."""
+        self.refuse(node)
+
     def value(self, node: ast.expr) -> Any:
         match node:
             case ast.Constant():
@@ -68,29 +72,26 @@ class Reader(ABC):
             case ast.Name() | ast.Attribute():
                 return self.name(node)
             case ast.BinOp(left, op, right):
-                return self._apply(node, op, (left, self.value(left)), (right, self.value(right)))
+                return self._apply(node, op, (left, right), (self.value(left), self.value(right)))
             case ast.UnaryOp(op, operand):
-                return self._apply(node, op, (operand, self.value(operand)))
+                return self._apply(node, op, (operand,), (self.value(operand),))
             case ast.BoolOp():
                 return self._logic(node)
             case ast.Compare():
                 return self._comparison(node)
             case _:
-                self.refuse(node)
+                return self.other(node)
 
-    def _apply(self, node: ast.AST, op: ast.AST, *operands: tuple[ast.expr, Any]) -> Any:
-        plain, combine = self._operation(node, op)
-        values = [self.checked(place, value) for place, value in operands]
-        return self.guarded(node, combine if _has_expr(values) else plain, *values)
-
-    def _operation(self, node: ast.AST, op: ast.AST) -> Operation:
-        return self.operations.get(type(op)) or self.refuse(node, op)
+    def _apply(self, node: ast.AST, op: ast.AST, parts: Sequence[ast.expr], values: Sequence[Any]) -> Any:
+        plain, combine = self.operations.get(type(op)) or self.refuse(node, op)
+        action = combine if isinstance(values[0], Expr) or isinstance(values[-1], Expr) else plain
+        return self.guarded(node, action, *map(self.checked, parts, values))
 
     def _logic(self, node: ast.BoolOp) -> Any:
-        plain, combine = self._operation(node, node.op)
+        plain, combine = self.operations.get(type(node.op)) or self.refuse(node, node.op)
         values = [self.value(part) for part in node.values]
-        if not _has_expr(values):
-            return plain(*values)
+        if not any(isinstance(value, Expr) for value in values):
+            return plain(values)
         result = values[0]
         for part, value in zip(node.values[1:], values[1:], strict=True):
             result = self.guarded(part, combine, result, self.checked(part, value))
@@ -98,10 +99,7 @@ class Reader(ABC):
 
     def _comparison(self, node: ast.Compare) -> Any:
         """Chains too: `0 <= x < n`."""
-        sides = [(side, self.value(side)) for side in (node.left, *node.comparators)]
-        parts = [self._apply(node, op, *sides[n : n + 2]) for n, op in enumerate(node.ops)]
+        sides = [node.left, *node.comparators]
+        values = [self.value(side) for side in sides]
+        parts = [self._apply(node, op, sides[n : n + 2], values[n : n + 2]) for n, op in enumerate(node.ops)]
         return parts[0] if len(parts) == 1 else self.guarded(node, build.all_of, parts)
-
-
-def _has_expr(values: list[Any]) -> bool:
-    return any(isinstance(value, Expr) for value in values)

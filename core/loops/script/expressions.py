@@ -70,8 +70,8 @@ class Expressions(Reader):
         except Exception as error:
             raise self.source.fault(node, f"{type(error).__name__}: {error}") from error
 
-    def value(self, node: ast.expr) -> Any:
-        """The value of an expression: `Expr`, `Buffer`, or a Python object."""
+    def other(self, node: ast.expr) -> Any:
+        """The value of what is neither arithmetic nor a condition: `Expr`, `Buffer`, or a Python object."""
         match node:
             case ast.Tuple(elts):
                 return tuple(map(self.value, elts))
@@ -92,7 +92,7 @@ class Expressions(Reader):
             case ast.JoinedStr(parts):
                 return "".join(map(self.text, parts))
             case _:
-                return super().value(node)
+                return super().other(node)
 
     def refuse(self, node: ast.AST, operation: ast.AST | None = None) -> NoReturn:
         if operation is None:
