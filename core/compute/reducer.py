@@ -44,7 +44,7 @@ class Reduce(Expr):
 
     __hash__ = object.__hash__
 
-    def show(self, names: dict[object, str] | None = None) -> str:
+    def show(self) -> str:
         sources = ", ".join(map(repr, self.sources))
         return f"{self.reducer.name}({sources}, axis=[{', '.join(iv.name for iv in self.axes)}])"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from pegbox.errors import ExprError
 from pegbox.expr import build
@@ -13,12 +13,9 @@ from pegbox.expr.bounds import Ranges
 from pegbox.expr.index_layout import Layout, layout_of
 from pegbox.expr.nodes import Binary, Const, Expr, Var
 from pegbox.expr.printer import show, unused_name
+from pegbox.expr.reader import Reader
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
-
-_OPERATORS: dict[type[ast.operator], Callable[[object, object], Expr]] = {
-    ast.Add: build.add, ast.Sub: build.sub, ast.Mult: build.mul, ast.FloorDiv: build.floordiv, ast.Mod: build.floormod,
-}  # fmt: skip
 
 # No buffer has as many elements, in either direction of an index.
 _ADDRESSABLE = (-(2**47), 2**47)
@@ -85,7 +82,7 @@ class IndexMap:
         names = [a.arg for a in tree.args.args]
         known = {name: Var(name) for name in names}
         body = tree.body.elts if isinstance(tree.body, ast.Tuple | ast.List) else [tree.body]
-        return IndexMap([known[n] for n in names], [_parse(node, known, text) for node in body])
+        return IndexMap([known[n] for n in names], [*map(_Indices(text, known).value, body)])
 
     @property
     def ndim(self) -> int:
@@ -197,17 +194,19 @@ def _check(expr: Expr, variables: set[Var]) -> None:
             )
 
 
-def _parse(node: ast.expr, known: dict[str, Var], text: str) -> Expr:
-    match node:
-        case ast.Constant(value) if isinstance(value, int) and not isinstance(value, bool):
-            return build.index(value)
-        case ast.Name(name) if name in known:
-            return known[name]
-        case ast.UnaryOp(ast.USub(), operand):
-            return build.neg(_parse(operand, known, text))
-        case ast.BinOp(left, op, right) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_parse(left, known, text), _parse(right, known, text))
-        case _:
-            raise ExprError(
-                f"{ast.unparse(node)!r} in the index map {text!r} is not an affine expression of its indices"
-            )
+class _Indices(Reader):
+    """Reads the indices that a map gives."""
+
+    def __init__(self, text: str, variables: dict[str, Var]) -> None:
+        self.text = text
+        self.variables = variables
+
+    def name(self, node: ast.Name | ast.Attribute) -> Expr:
+        if isinstance(node, ast.Name) and node.id in self.variables:
+            return self.variables[node.id]
+        self.refuse(node)
+
+    def refuse(self, node: ast.AST, operation: ast.AST | None = None) -> NoReturn:
+        raise ExprError(
+            f"{ast.unparse(node)!r} in the index map {self.text!r} is not an affine expression of its indices"
+        )

@@ -1,17 +1,24 @@
-"""Expressions as text, with the fewest parentheses that keep the meaning."""
+"""Expressions as text, with the fewest parentheses that keep the meaning; a style says how the text spells the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
+from pegbox.expr.intrinsics import ARITY
 from pegbox.expr.low_level import EXTERN, Address, Broadcast, Reinterpret, Stride, VectorLoad
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 
-_BINARY: dict[str, tuple[str, int]] = {
-    "add": ("+", 5), "sub": ("-", 5), "mul": ("*", 6), "div": ("/", 6), "floordiv": ("//", 6), "floormod": ("%", 6),
+# The sign, how tightly it binds, and how tightly its left and its right operand must.
+_INFIX: dict[str, tuple[str, int, int, int]] = {
+    "or": ("or", 1, 1, 2), "and": ("and", 2, 2, 3),
+    "lt": ("<", 4, 5, 5), "le": ("<=", 4, 5, 5), "gt": (">", 4, 5, 5), "ge": (">=", 4, 5, 5), "eq": ("==", 4, 5, 5),
+    "ne": ("!=", 4, 5, 5), "add": ("+", 5, 5, 6), "sub": ("-", 5, 5, 6),
+    "mul": ("*", 6, 6, 7), "div": ("/", 6, 6, 7), "floordiv": ("//", 6, 6, 7), "floormod": ("%", 6, 6, 7),
 }  # fmt: skip
-_COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+_NOT = 3
 
 
 def unused_name(name: str, taken: Container[str]) -> str:
@@ -23,62 +30,116 @@ def unused_name(name: str, taken: Container[str]) -> str:
     return unused
 
 
-def show(expr: Expr, names: Mapping[Any, str] | None = None, outer: int = 0) -> str:
+def _literal(expr: Const) -> str:
+    return repr(expr.value) if expr.dtype in ("int64", "float32", "bool") else f"{expr.dtype}({expr.value!r})"
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a text spells what is not an operator; by default as plain text for people.
+
+    Attributes:
+        end: the upper end of a slice, of the lowest index and the number of elements.
+        prefix: before the name of every function.
+        cast: the function of a dtype and a value; without one, the dtype is the function.
+        call: the function that calls by name what is neither arithmetic nor machine code; without one, the name is.
+        stride: of a buffer and a dimension.
+        no_index: between the brackets of a buffer without dimensions.
+    """
+
+    literal: Callable[[Const], str] = _literal
+    quote: Callable[[str], str] = repr
+    end: Callable[[Expr, int], Expr] = lambda lowest, count: lowest + count
+    prefix: str = ""
+    select: str = "select"
+    broadcast: str = "broadcast"
+    cast: str = ""
+    call: str = ""
+    call_llvm: str = "call_llvm"
+    stride: str = "stride({}, {})"
+    no_index: str = ""
+
+
+PLAIN = Style()
+
+
+class Printer:
+    """Expressions in a style, with the names that `name` gives."""
+
+    __slots__ = ("name", "style")
+
+    def __init__(self, style: Style, name: Callable[[Var | Buffer], str]) -> None:
+        self.style = style
+        self.name = name
+
+    def expr(self, expr: Expr, outer: int = 0) -> str:
+        """The text of an expression; `outer` is how tightly what stands around it binds."""
+        match expr:
+            case Const():
+                return self.style.literal(expr)
+            case Var():
+                return self.name(expr)
+            case Binary(op, a, b) | Compare(op, a, b) | Logic(op, a, b) if op in _INFIX:
+                sign, level, left, right = _INFIX[op]
+                text = f"{self.expr(a, left)} {sign} {self.expr(b, right)}"
+                return f"({text})" if level < outer else text
+            case Load(buffer, indices) if not isinstance(expr, Address):
+                return self.box(buffer, indices, expr.box if isinstance(expr, VectorLoad) else (1,) * len(indices))
+            case Not(a):
+                text = f"not {self.expr(a, _NOT)}"
+                return f"({text})" if outer > _NOT else text
+            case Stride(buffer, dim):
+                return self.style.stride.format(self.name(buffer), dim)
+            case _:
+                return self._call(expr)
+
+    def box(self, buffer: Buffer, indices: Iterable[Expr], extents: Iterable[int]) -> str:
+        """`A[i, j:j + 16]`, with the lowest index alone where there is one element."""
+        parts = [
+            self.expr(lo) if count == 1 else f"{self.expr(lo)}:{self.expr(self.style.end(lo, count))}"
+            for lo, count in zip(indices, extents, strict=True)
+        ]
+        return f"{self.name(buffer)}[{', '.join(parts) or self.style.no_index}]"
+
+    def _call(self, expr: Expr) -> str:
+        """What is written as a call of a function."""
+        style = self.style
+        match expr:
+            case Binary(op, a, b):
+                return self._function(op, self.expr(a), self.expr(b))
+            case Address(buffer, indices, extents, access):
+                return self._function("address", self.box(buffer, indices, extents), style.quote(access))
+            case Select(cond, a, b):
+                return self._function(style.select, self.expr(cond), self.expr(a), self.expr(b))
+            case Cast(dtype, a):
+                return self._function(*([style.cast, style.quote(dtype)] if style.cast else [dtype]), self.expr(a))
+            case Broadcast(a, lanes):
+                return self._function(style.broadcast, self.expr(a), str(lanes))
+            case Reinterpret(dtype, a):
+                return self._function("reinterpret", style.quote(dtype), self.expr(a))
+            case Call(name, args):
+                caller = self._caller(name)
+                callee = [caller, *map(style.quote, (expr.dtype, name.removeprefix(EXTERN)))] if caller else [name]
+                return self._function(*callee, *map(self.expr, args))
+            case _:
+                return object.__repr__(expr) if not hasattr(expr, "show") else str(expr.show())
+
+    def _caller(self, name: str) -> str:
+        """The function that takes dtype and name of what it calls, if there is one."""
+        if name.startswith(EXTERN):
+            return "call_extern"
+        if name.startswith("llvm."):
+            return self.style.call_llvm
+        return "" if name in ARITY else self.style.call
+
+    def _function(self, word: str, *parts: str) -> str:
+        return f"{self.style.prefix}{word}({', '.join(parts)})"
+
+
+_OWN_NAMES = Printer(PLAIN, attrgetter("name"))
+
+
+def show(expr: Expr, names: Mapping[Any, str] | None = None) -> str:
     """Python-like text of `expr`; `names` overrides names (to tell apart variables or buffers that share one)."""
-    match expr:
-        case Const(value, dtype):
-            if dtype in ("int64", "float32", "bool"):
-                return repr(value)
-            return f"{dtype}({value!r})"
-        case Var(name):
-            return names.get(expr, name) if names else name
-        case Binary(op, a, b) if op in _BINARY:
-            sign, level = _BINARY[op]
-            return _wrap(f"{show(a, names, level)} {sign} {show(b, names, level + 1)}", level, outer)
-        case Binary(op, a, b):
-            return f"{op}({show(a, names)}, {show(b, names)})"
-        case Compare(op, a, b):
-            return _wrap(f"{show(a, names, 5)} {_COMPARE[op]} {show(b, names, 5)}", 4, outer)
-        case Logic(op, a, b):
-            level = 2 if op == "and" else 1
-            return _wrap(f"{show(a, names, level)} {op} {show(b, names, level + 1)}", level, outer)
-        case Not(a):
-            return _wrap(f"not {show(a, names, 3)}", 3, outer)
-        case Select(cond, a, b):
-            return f"select({show(cond, names)}, {show(a, names)}, {show(b, names)})"
-        case Cast(dtype, a):
-            return f"{dtype}({show(a, names)})"
-        case Call(name, args) if name.startswith((EXTERN, "llvm.")):
-            label, how = name.removeprefix(EXTERN), "call_extern" if name.startswith(EXTERN) else "call_llvm"
-            return f"{how}({', '.join([repr(expr.dtype), repr(label), *(show(a, names) for a in args)])})"
-        case Call(name, args):
-            return f"{name}({', '.join(show(a, names) for a in args)})"
-        case Address(buffer, indices, extents, access):
-            return f"address({_box(buffer, indices, extents, names)}, {access!r})"
-        case VectorLoad(buffer, indices, lanes):
-            return _box(buffer, indices, expr.box, names)
-        case Stride(buffer, dim):
-            return f"stride({names.get(buffer, buffer.name) if names else buffer.name}, {dim})"
-        case Broadcast(a, lanes):
-            return f"broadcast({show(a, names)}, {lanes})"
-        case Reinterpret(dtype, a):
-            return f"reinterpret({dtype!r}, {show(a, names)})"
-        case Load(buffer, indices):
-            label = names.get(buffer, buffer.name) if names else buffer.name
-            return f"{label}[{', '.join(show(i, names) for i in indices)}]"
-        case _:
-            return object.__repr__(expr) if not hasattr(expr, "show") else expr.show(names)
-
-
-def _box(buffer: Buffer, indices: tuple[Expr, ...], box: tuple[int, ...], names: Mapping[Any, str] | None) -> str:
-    """`A[i, j:j + 16]`, with the lowest index alone where one element is touched."""
-    label = names.get(buffer, buffer.name) if names else buffer.name
-    parts = (
-        show(i, names) if n == 1 else f"{show(i, names)}:{show(i + n, names)}"
-        for i, n in zip(indices, box, strict=True)
-    )
-    return f"{label}[{', '.join(parts)}]"
-
-
-def _wrap(text: str, level: int, outer: int) -> str:
-    return f"({text})" if level < outer else text
+    printer = Printer(PLAIN, lambda what: names.get(what, what.name)) if names else _OWN_NAMES
+    return printer.expr(expr)

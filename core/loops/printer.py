@@ -1,13 +1,14 @@
-"""Programs as text: what `print(pegbox.lower(...))` shows and what golden files hold."""
+"""Programs as text: the walk over statements, and the plain text that `print(pegbox.lower(...))` shows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import ClassVar
 
 from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.expr.printer import show, unused_name
-from pegbox.loops.access.region import box
+from pegbox.expr.printer import PLAIN, Printer, Style, unused_name
 from pegbox.loops.nodes import (
     Alloc,
     Block,
@@ -24,13 +25,94 @@ from pegbox.loops.nodes import (
     thread_tag,
 )
 
-_INDENT = "    "
+INDENT = "    "
 
 
-class _Names:
-    """Gives each variable a name of its own: the second `i` of a program prints as `i_1`; likewise buffers in scope."""
+def indented(lines: Iterable[str]) -> list[str]:
+    return [INDENT + line for line in lines]
+
+
+class StatementPrinter(ABC):
+    """One walk over statements, with expressions in a style; what a text writes in its own way is a method."""
+
+    nothing: ClassVar[tuple[str, ...]] = ()  # what stands for no statement
+
+    def __init__(self, style: Style, name: Callable[[Var | Buffer], str]) -> None:
+        self._text = Printer(style, name)
+        self.expr = self._text.expr
+
+    def stmt(self, stmt: Stmt, *, last: bool = True) -> list[str]:
+        """Lines of one statement; `last`: nothing follows it in its suite."""
+        match stmt:
+            case For():
+                return self.loop(stmt)
+            case Seq(stmts):
+                end = len(stmts) - 1
+                lines = [line for n, each in enumerate(stmts) for line in self.stmt(each, last=last and n == end)]
+                return lines or [*self.nothing]
+            case If(_, then):
+                return [f"if {self.condition(stmt)}:", *self.suite(then)]
+            case Store(buffer, indices, value):
+                return [f"{self._text.box(buffer, indices, stored_box(indices, value))} = {self.expr(value)}"]
+            case Evaluate(expr):
+                return [self.evaluation(expr)]
+            case Alloc():
+                return self.alloc(stmt, last)
+            case BlockRealize():
+                return self.realize(stmt)
+            case _:
+                raise TypeError(f"unknown statement {type(stmt).__name__}")
+
+    def suite(self, stmt: Stmt) -> list[str]:
+        """The statement below a heading, indented."""
+        return indented(self.stmt(stmt))
+
+    def regions(self, regions: Iterable[Region]) -> str:
+        return ", ".join(self._text.box(r.buffer, [lo for lo, _ in r.box], [n for _, n in r.box]) for r in regions)
+
+    def condition(self, stmt: If) -> str:
+        return self.expr(stmt.condition)
+
+    def evaluation(self, expr: Expr) -> str:
+        return self.expr(expr)
+
+    @abstractmethod
+    def loop(self, stmt: For) -> list[str]:
+        """A loop with its body."""
+
+    @abstractmethod
+    def alloc(self, stmt: Alloc, last: bool) -> list[str]:
+        """A buffer and the statements that it lives for."""
+
+    @abstractmethod
+    def realize(self, stmt: BlockRealize) -> list[str]:
+        """A block with its body."""
+
+
+def show_function(func: Function) -> str:
+    """The whole function, one statement a line."""
+    printer = _Plain()
+    params = ", ".join(f"{printer.enter(b)}: {b.dtype}{list(b.shape)}" for b in func.params)
+    lines = [*map(printer.allocation, func.allocs), *printer.stmt(func.body)]
+    return "\n".join([f"def {func.name}({params}):", *indented(lines)]) + "\n"
+
+
+def show_stmt(stmt: Stmt) -> str:
+    return "\n".join(_Plain().stmt(stmt))
+
+
+def show_kind(loop: For) -> str:
+    """What stands before `range`: nothing, the loop's kind, or `thread(threadIdx.x)`."""
+    if loop.kind is ForKind.SERIAL:
+        return ""
+    return f"thread({thread_tag(loop)}) " if loop.kind is ForKind.THREAD else f"{loop.kind} "
+
+
+class _Plain(StatementPrinter):
+    """Each variable has a name of its own: the second `i` of a program prints as `i_1`; likewise buffers in scope."""
 
     def __init__(self) -> None:
+        super().__init__(PLAIN, lambda what: self.names.get(what, what.name))
         self.names: dict[Var | Buffer, str] = {}
         self.taken: set[str] = set()
         self.buffers: list[str] = []
@@ -47,91 +129,36 @@ class _Names:
         self.buffers.append(self.names[buffer])
         return self.names[buffer]
 
-    def leave(self) -> None:
-        """The buffer that came last goes out of scope; its name is free again."""
-        self.buffers.pop()
+    def allocation(self, buffer: Buffer) -> str:
+        return f"{self.enter(buffer)} = alloc({buffer.dtype}{list(buffer.shape)}, {buffer.scope})"
 
-    def buffer(self, buffer: Buffer) -> str:
-        return self.names.get(buffer, buffer.name)
+    def loop(self, stmt: For) -> list[str]:
+        notes = "".join(f"  # {key} = {value}" for key, value in stmt.annotations if key != "thread")
+        heading = f"for {self.declare(stmt.var)} in {show_kind(stmt)}range({stmt.extent}):{notes}"
+        return [heading, *self.suite(stmt.body)]
 
-    def expr(self, expr: Expr) -> str:
-        return show(expr, self.names)
+    def alloc(self, stmt: Alloc, last: bool) -> list[str]:
+        lines = [self.allocation(stmt.buffer), *self.stmt(stmt.body)]
+        self.buffers.pop()  # the name is free again
+        return lines
 
-    def region(self, region: Region) -> str:
-        parts = (
-            self.expr(lo) if extent == 1 else f"{self.expr(lo)}:{self.expr(lo + extent)}" for lo, extent in region.box
-        )
-        return f"{self.buffer(region.buffer)}[{', '.join(parts)}]"
+    def realize(self, stmt: BlockRealize) -> list[str]:
+        return [f"block {stmt.block.name}:", *indented(self._block(stmt))]
 
-
-def show_function(func: Function) -> str:
-    """The whole function, one statement a line."""
-    names = _Names()
-    params = ", ".join(f"{names.enter(b)}: {b.dtype}{list(b.shape)}" for b in func.params)
-    lines = [f"def {func.name}({params}):"]
-    lines += [f"{_INDENT}{names.enter(b)} = alloc({b.dtype}{list(b.shape)}, {b.scope})" for b in func.allocs]
-    lines += (_INDENT + line for line in _stmt(func.body, names))
-    return "\n".join(lines) + "\n"
-
-
-def show_stmt(stmt: Stmt) -> str:
-    return "\n".join(_stmt(stmt, _Names()))
-
-
-def show_kind(loop: For) -> str:
-    """What stands before `range`: nothing, the loop's kind, or `thread(threadIdx.x)`."""
-    if loop.kind is ForKind.SERIAL:
-        return ""
-    return f"thread({thread_tag(loop)}) " if loop.kind is ForKind.THREAD else f"{loop.kind} "
-
-
-def _stmt(stmt: Stmt, names: _Names) -> Iterator[str]:
-    match stmt:
-        case For():
-            notes = "".join(f"  # {key} = {value}" for key, value in stmt.annotations if key != "thread")
-            yield f"for {names.declare(stmt.var)} in {show_kind(stmt)}range({stmt.extent}):{notes}"
-            yield from _indented(stmt.body, names)
-        case Seq(stmts):
-            for each in stmts:
-                yield from _stmt(each, names)
-        case If(condition, then):
-            yield f"if {names.expr(condition)}:"
-            yield from _indented(then, names)
-        case Store(buffer, indices, value):
-            place = names.region(box(buffer, indices, stored_box(indices, value)))
-            yield f"{place} = {names.expr(value)}"
-        case Evaluate(expr):
-            yield names.expr(expr)
-        case Alloc(buffer, body):
-            yield f"{names.enter(buffer)} = alloc({buffer.dtype}{list(buffer.shape)}, {buffer.scope})"
-            yield from _stmt(body, names)
-            names.leave()
-        case BlockRealize():
-            yield from _realize(stmt, names)
-        case _:
-            raise TypeError(f"unknown statement {type(stmt).__name__}")
-
-
-def _indented(stmt: Stmt, names: _Names) -> Iterator[str]:
-    return (_INDENT + line for line in _stmt(stmt, names))
-
-
-def _realize(stmt: BlockRealize, names: _Names) -> Iterator[str]:
-    block: Block = stmt.block
-    yield f"block {block.name}:"
-    for it, value in zip(block.iters, stmt.values, strict=True):
-        text = names.expr(value)
-        yield f"{_INDENT}{names.declare(it.var)} = {it.kind}({it.extent}, {text})"
-    # The predicate speaks of the loops around the block; a constant true is not worth a line.
-    predicate = names.expr(stmt.predicate)
-    if predicate != "True":
-        yield f"{_INDENT}where {predicate}"
-    if block.reads:
-        yield f"{_INDENT}reads {', '.join(map(names.region, block.reads))}"
-    yield f"{_INDENT}writes {', '.join(map(names.region, block.writes))}"
-    notes = [(k, v) for k, v in block.annotations if k not in ("combiner", "reducer")]
-    yield from (f"{_INDENT}annotation {key} = {value}" for key, value in notes)
-    if block.init is not None:
-        yield f"{_INDENT}init:"
-        yield from (_INDENT + line for line in _indented(block.init, names))
-    yield from (_INDENT + line for line in _stmt(block.body, names))
+    def _block(self, stmt: BlockRealize) -> Iterator[str]:
+        block: Block = stmt.block
+        for it, value in zip(block.iters, stmt.values, strict=True):
+            text = self.expr(value)
+            yield f"{self.declare(it.var)} = {it.kind}({it.extent}, {text})"
+        # The predicate speaks of the loops around the block; a constant true is not worth a line.
+        predicate = self.expr(stmt.predicate)
+        if predicate != "True":
+            yield f"where {predicate}"
+        if block.reads:
+            yield f"reads {self.regions(block.reads)}"
+        yield f"writes {self.regions(block.writes)}"
+        notes = [(k, v) for k, v in block.annotations if k not in ("combiner", "reducer")]
+        yield from (f"annotation {key} = {value}" for key, value in notes)
+        if block.init is not None:
+            yield from ["init:", *self.suite(block.init)]
+        yield from self.stmt(block.body)

@@ -327,11 +327,15 @@ def test_a_predicate_on_what_threads_share_is_a_note() -> None:
     ("predicate", "says"),
     [
         ("threadIdx.x == 4", "it holds for no thread"),
-        ("threadIdx.x", "is a number, no condition"),
+        ("threadIdx.x", "is a number, not a condition"),
         ("threadIdx.x ==", "is not a condition"),
         ("threadIdx.z == 0", "no loop around the block is bound to threadIdx.z; bound are threadIdx.x"),
-        ("f(threadIdx.x) == 0", "is not a comparison of thread axes and numbers"),
+        ("f(threadIdx.x) == 0", "does not compare thread axes with numbers"),
         ("threadIdx.x / 2 == 0", "has no place in a condition"),
+        ("threadIdx.x in 0", "In has no place in a condition"),
+        ("threadIdx.x == 0 is 1", "Is has no place in a condition"),
+        ("not threadIdx.x", "has dtype int64 where a condition is needed"),
+        ("threadIdx.x % 0 == 0", "division by zero"),
     ],
 )
 def test_other_predicates_are_refused(predicate: str, says: str) -> None:

@@ -7,34 +7,21 @@ import builtins
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any, ClassVar, NoReturn
 
 from pegbox.errors import PegboxError, ScriptError
 from pegbox.expr import build, dtypes, intrinsics
 from pegbox.expr.affine import difference
 from pegbox.expr.low_level import Stride, VectorLoad, is_contiguous
 from pegbox.expr.nodes import Buffer, Const, Expr, Load
+from pegbox.expr.reader import ARITHMETIC, CONDITIONS, Operations, Reader
 from pegbox.loops.nodes import Region
 from pegbox.loops.script.calls import CALLS
 from pegbox.loops.script.scope import MISSING, Scope
 from pegbox.loops.script.source import Source
 from pegbox.loops.script.words import Word, Words, unknown
 
-_OPERATORS: dict[type[ast.operator], tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Expr]]] = {
-    ast.Add: (operator.add, build.add),
-    ast.Sub: (operator.sub, build.sub),
-    ast.Mult: (operator.mul, build.mul),
-    ast.Div: (operator.truediv, build.div),
-    ast.FloorDiv: (operator.floordiv, build.floordiv),
-    ast.Mod: (operator.mod, build.floormod),
-    ast.Pow: (operator.pow, lambda a, b: intrinsics.call("pow", a, b)),
-    ast.BitAnd: (operator.and_, build.logical_and),
-    ast.BitOr: (operator.or_, build.logical_or),
-}
-_COMPARISONS: dict[type[ast.cmpop], tuple[Callable[[Any, Any], Any], str]] = {
-    ast.Lt: (operator.lt, "lt"), ast.LtE: (operator.le, "le"), ast.Gt: (operator.gt, "gt"),
-    ast.GtE: (operator.ge, "ge"), ast.Eq: (operator.eq, "eq"), ast.NotEq: (operator.ne, "ne"),
-}  # fmt: skip
 _ON_EXPRESSIONS: dict[Any, Callable[..., Expr]] = {
     builtins.min: lambda *parts: _fold(build.minimum, parts),
     builtins.max: lambda *parts: _fold(build.maximum, parts),
@@ -49,8 +36,19 @@ def _fold(combine: Callable[[Any, Any], Expr], parts: Sequence[Any]) -> Expr:
     return build.as_expr(result)
 
 
-class Expressions:
+class Expressions(Reader):
     """Evaluates syntax in a scope; every error points at the syntax that it comes from."""
+
+    operations: ClassVar[Operations] = {
+        **ARITHMETIC,
+        **CONDITIONS,
+        ast.Div: (operator.truediv, build.div),
+        ast.Pow: (operator.pow, partial(intrinsics.call, "pow")),
+        ast.BitAnd: (operator.and_, build.logical_and),
+        ast.BitOr: (operator.or_, build.logical_or),
+        ast.Invert: (operator.invert, build.logical_not),
+        ast.UAdd: (operator.pos, build.as_expr),
+    }
 
     def __init__(self, source: Source, scope: Scope) -> None:
         self.source = source
@@ -72,15 +70,9 @@ class Expressions:
         except Exception as error:
             raise self.source.fault(node, f"{type(error).__name__}: {error}") from error
 
-    def value(self, node: ast.expr) -> Any:
-        """The value of an expression: `Expr`, `Buffer`, or a Python object."""
+    def other(self, node: ast.expr) -> Any:
+        """The value of what is neither arithmetic nor a condition: `Expr`, `Buffer`, or a Python object."""
         match node:
-            case ast.Constant(value):
-                return value
-            case ast.Name(name):
-                return self.name(node, name)
-            case ast.Attribute():
-                return self.attribute(node)
             case ast.Tuple(elts):
                 return tuple(map(self.value, elts))
             case ast.List(elts):
@@ -88,14 +80,6 @@ class Expressions:
             case ast.Dict(keys, values):
                 pairs = zip(keys, values, strict=True)
                 return {self.value(k): self.value(v) for k, v in pairs if k is not None}
-            case ast.BinOp():
-                return self.binary(node)
-            case ast.UnaryOp():
-                return self.unary(node)
-            case ast.BoolOp():
-                return self.logic(node)
-            case ast.Compare():
-                return self.comparison(node)
             case ast.IfExp(test, body, orelse):
                 condition = self.value(test)
                 if not isinstance(condition, Expr):
@@ -108,10 +92,17 @@ class Expressions:
             case ast.JoinedStr(parts):
                 return "".join(map(self.text, parts))
             case _:
-                what = type(node).__name__
-                self.fail(
-                    node, f"{what}: this Python is not a part of the script", "write it with loops and expressions"
-                )
+                return super().other(node)
+
+    def refuse(self, node: ast.AST, operation: ast.AST | None = None) -> NoReturn:
+        if operation is None:
+            what = type(node).__name__
+            self.fail(node, f"{what}: this Python is not part of the script", "write it with loops and expressions")
+        kind = "comparison" if isinstance(operation, ast.cmpop) else "operator"
+        self.fail(node, f"the {kind} {type(operation).__name__} is not part of the script")
+
+    def constant(self, node: ast.Constant) -> Any:
+        return node.value
 
     def text(self, node: ast.expr) -> str:
         """A part of an f-string."""
@@ -120,7 +111,10 @@ class Expressions:
             self.fail(node, f"{value} is known only when the program runs, and cannot be part of a text")
         return str(value)
 
-    def name(self, node: ast.AST, name: str) -> Any:
+    def name(self, node: ast.Name | ast.Attribute) -> Any:
+        return self.variable(node, node.id) if isinstance(node, ast.Name) else self.attribute(node)
+
+    def variable(self, node: ast.AST, name: str) -> Any:
         value = self.scope.find(name)
         if value is MISSING:
             known = [n for frame in self.scope.frames for n in frame.names]
@@ -170,56 +164,6 @@ class Expressions:
         if name not in known:
             self.fail(node, f"the buffer {buffer.name} has no attribute {name!r}; it has shape, dtype, strides, name")
         return known[name]
-
-    def binary(self, node: ast.BinOp) -> Any:
-        a, b = self.value(node.left), self.value(node.right)
-        if type(node.op) not in _OPERATORS:
-            self.fail(node, f"the operator {type(node.op).__name__} is not a part of the script")
-        plain, combine = _OPERATORS[type(node.op)]
-        if isinstance(a, Expr) or isinstance(b, Expr):
-            return self.guarded(node, combine, self.checked(node.left, a), self.checked(node.right, b))
-        return self.guarded(node, plain, self.checked(node.left, a), self.checked(node.right, b))
-
-    def unary(self, node: ast.UnaryOp) -> Any:
-        a = self.checked(node.operand, self.value(node.operand))
-        match node.op:
-            case ast.USub():
-                return self.guarded(node, build.neg if isinstance(a, Expr) else operator.neg, a)
-            case ast.Not():
-                return self.guarded(node, build.logical_not, a) if isinstance(a, Expr) else not a
-            case ast.Invert():
-                return self.guarded(node, build.logical_not if isinstance(a, Expr) else operator.invert, a)
-            case _:
-                return a
-
-    def logic(self, node: ast.BoolOp) -> Any:
-        values = [(part, self.value(part)) for part in node.values]
-        if not any(isinstance(value, Expr) for _, value in values):
-            plain = [value for _, value in values]
-            return all(plain) if isinstance(node.op, ast.And) else any(plain)
-        combine = build.logical_and if isinstance(node.op, ast.And) else build.logical_or
-        result = values[0][1]
-        for part, value in values[1:]:
-            result = self.guarded(part, combine, result, self.checked(part, value))
-        return result
-
-    def comparison(self, node: ast.Compare) -> Any:
-        """Chains too: `0 <= x < n`."""
-        sides = [node.left, *node.comparators]
-        values = [self.value(side) for side in sides]
-        result: Any = None
-        for number, op in enumerate(node.ops):
-            if type(op) not in _COMPARISONS:
-                self.fail(node, f"the comparison {type(op).__name__} is not a part of the script")
-            plain, name = _COMPARISONS[type(op)]
-            a, b = values[number], values[number + 1]
-            if isinstance(a, Expr) or isinstance(b, Expr):
-                a, b = self.checked(sides[number], a), self.checked(sides[number + 1], b)
-                part = self.guarded(node, build.compare, name, a, b)
-            else:
-                part = self.guarded(node, plain, a, b)
-            result = part if result is None else self.guarded(node, _both, result, part)
-        return result
 
     def checked(self, node: ast.AST, value: Any) -> Any:
         """A value that may stand in arithmetic: a number or an expression."""
@@ -355,10 +299,6 @@ class Expressions:
 def parts_of(node: ast.Subscript) -> list[ast.expr]:
     """The indices of a subscript; `A[()]` has none."""
     return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-
-
-def _both(a: Any, b: Any) -> Any:
-    return build.logical_and(a, b)
 
 
 def _plain(value: Any) -> Any:

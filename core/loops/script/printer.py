@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import Buffer, Const, Expr, Var
 from pegbox.loops.access.region import written_below
 from pegbox.loops.module import IRModule
@@ -15,25 +14,22 @@ from pegbox.loops.nodes import (
     Block,
     BlockIter,
     BlockRealize,
-    Evaluate,
     For,
     ForKind,
     Function,
     If,
-    Seq,
     Stmt,
-    Store,
     thread_tag,
 )
+from pegbox.loops.printer import INDENT, StatementPrinter, indented
 from pegbox.loops.reductions.combiner import combination_of
 from pegbox.loops.script.dependence import loop_carried_dependence
 from pegbox.loops.script.names import Names, identifier
-from pegbox.loops.script.print_exprs import box, literal, region, show
+from pegbox.loops.script.style import SCRIPT, literal
 from pegbox.loops.threads.conflict import thread_conflicts
 from pegbox.loops.visit import realizes
 
 FRESH = "tir.buffers_are_fresh"  # every iteration writes what it reads in its intermediates
-_INDENT = "    "
 _WORDS = {
     ForKind.SERIAL: "serial", ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized",
     ForKind.UNROLLED: "unroll", ForKind.THREAD: "thread_binding",
@@ -45,7 +41,7 @@ def script_of_module(mod: IRModule) -> str:
     lines = ["# from pegbox.tir.script import ir as I, tir as T", "", "@I.ir_module", "class Module:"]
     for number, func in enumerate(mod.functions.values()):
         lines += [""] if number else []
-        lines += [_INDENT + line if line else "" for line in _function(func)]
+        lines += [INDENT + line if line else "" for line in _function(func)]
     return "\n".join(lines) + "\n"
 
 
@@ -76,14 +72,13 @@ def _function(func: Function) -> Iterator[str]:
         # It cannot be shown of a program that is right; who reads the text need not try.
         attrs[FRESH] = True
     if attrs:
-        yield f"{_INDENT}T.func_attr({literal(attrs)})"
-    printer = _Printer(names)
+        yield f"{INDENT}T.func_attr({literal(attrs)})"
     lines = [f"{names.declare(b)} = T.alloc_buffer({_buffer(b, names)})" for b in func.allocs]
-    lines += printer.stmt(func.body)
+    lines += _Script(names).stmt(func.body)
     if any(realize.block.name == "root" for realize in realizes(func.body)):
         # A block "root" around everything means nothing; with a second one inside, the first is that.
-        lines = ['with T.block("root"):', *(_INDENT + line for line in lines)]
-    yield from (_INDENT + line for line in lines)
+        lines = ['with T.block("root"):', *indented(lines)]
+    yield from indented(lines)
 
 
 def _param(buffer: Buffer, names: Names) -> str:
@@ -98,47 +93,29 @@ def _buffer(buffer: Buffer, names: Names) -> str:
     return ", ".join(parts)
 
 
-class _Printer:
-    """One walk; `extents` of the loops around."""
+class _Script(StatementPrinter):
+    """Suites are scopes of names; `extents` of the loops around."""
+
+    nothing = ("pass",)
 
     def __init__(self, names: Names) -> None:
+        super().__init__(SCRIPT, names.__getitem__)
         self.names = names
         self.extents: dict[Var, int] = {}
 
-    def expr(self, expr: Expr) -> str:
-        return show(expr, self.names)
-
     def suite(self, stmt: Stmt) -> list[str]:
-        """The statement in a scope of its own, indented."""
         with self.names.scope():
-            return [_INDENT + line for line in self.stmt(stmt)]
+            return indented(self.stmt(stmt))
 
-    def stmt(self, stmt: Stmt, *, last: bool = True) -> list[str]:
-        """Lines of one statement; `last`: nothing follows it in its suite."""
-        match stmt:
-            case For():
-                return self.loops(stmt)
-            case Seq(stmts):
-                count = len(stmts)
-                parts = [self.stmt(s, last=last and n == count - 1) for n, s in enumerate(stmts)]
-                return [line for part in parts for line in part] or ["pass"]
-            case If(condition, then, guard):
-                text = self.expr(condition)
-                if isinstance(condition, Const) and not guard:
-                    text = f"T.bool({text})"  # a plain True or False would be Python's, which decides while reading
-                return [f"if T.guard({text}):" if guard else f"if {text}:", *self.suite(then)]
-            case Store(buffer, indices, value):
-                place = box(buffer, indices, stored_box(indices, value), self.names)
-                return [f"{place} = {self.expr(value)}"]
-            case Evaluate(expr):
-                return [f"T.evaluate({self.expr(expr)})"]
-            case Alloc():
-                return self.alloc(stmt, last)
-            case BlockRealize():
-                with self.names.scope():
-                    return self.realize(stmt)
-            case _:
-                raise TypeError(f"unknown statement {type(stmt).__name__}")
+    def condition(self, stmt: If) -> str:
+        text = self.expr(stmt.condition)
+        if stmt.guard:
+            return f"T.guard({text})"
+        # A plain True or False would be Python's, which decides while reading.
+        return f"T.bool({text})" if isinstance(stmt.condition, Const) else text
+
+    def evaluation(self, expr: Expr) -> str:
+        return f"T.evaluate({self.expr(expr)})"
 
     def alloc(self, stmt: Alloc, last: bool) -> list[str]:
         """A buffer that lives until the end of its suite, or of a suite of its own."""
@@ -149,7 +126,7 @@ class _Printer:
             name = self.names.declare(stmt.buffer)
             return [f"with T.decl_buffer({_buffer(stmt.buffer, self.names)}) as {name}:", *self.suite(stmt.body)]
 
-    def loops(self, stmt: For) -> list[str]:
+    def loop(self, stmt: For) -> list[str]:
         """A loop, or several plain ones that stand directly inside of each other."""
         with self.names.scope():
             nest, body = [stmt], stmt.body
@@ -165,18 +142,20 @@ class _Printer:
             return [f"for {variables} in {domain}:", *self.suite(body)]
 
     def realize(self, stmt: BlockRealize) -> list[str]:
+        with self.names.scope():
+            return [f"with T.block({literal(stmt.block.name)}):", *indented(self.block(stmt))]
+
+    def block(self, stmt: BlockRealize) -> list[str]:
         block = stmt.block
         lines = list(self.axes(stmt))
         if not (isinstance(stmt.predicate, Const) and stmt.predicate.value):
             lines.append(f"T.where({self.expr(stmt.predicate)})")
-        lines.append(f"T.reads({', '.join(region(area, self.names) for area in block.reads)})")
-        lines.append(f"T.writes({', '.join(region(area, self.names) for area in block.writes)})")
+        lines += [f"T.reads({self.regions(block.reads)})", f"T.writes({self.regions(block.writes)})"]
         if notes := _block_notes(block):
             lines.append(f"T.block_attr({literal(notes)})")
         if block.init is not None:
             lines += ["with T.init():", *self.suite(block.init)]
-        lines += self.stmt(block.body)
-        return [f"with T.block({literal(block.name)}):", *(_INDENT + line for line in lines)]
+        return lines + self.stmt(block.body)
 
     def axes(self, stmt: BlockRealize) -> Iterator[str]:
         """The block's variables; those that are just loops, several in a row, in one line."""

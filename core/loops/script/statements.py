@@ -110,7 +110,7 @@ class Statements(Domains):
                 )
             case _:
                 what = type(node).__name__
-                self.fail(node, f"{what}: this Python statement is not a part of the script")
+                self.fail(node, f"{what}: this Python statement is not part of the script")
 
     def word_call(self, node: ast.expr | None) -> tuple[str, ast.Call] | None:
         """The word and the call, if the expression calls one of T's names."""
