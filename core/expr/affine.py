@@ -9,7 +9,7 @@ Equal index expressions have equal linear forms, which is what makes subtracting
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -119,8 +119,13 @@ def constant(value: int) -> Linear:
 
 def linear(expr: Expr) -> Linear:
     """The linear form of an int64 expression; sub-expressions that are not linear become terms as they are."""
+    return weighted_sum((expr,), (1,))
+
+
+def weighted_sum(exprs: Sequence[Expr], weights: Sequence[int]) -> Linear:
+    """The linear form of the sum of weight * expression."""
     terms: dict[Expr, int] = {}
-    return Linear(terms, _collect(expr, 1, terms))
+    return Linear(terms, sum([_collect(expr, weight, terms) for expr, weight in zip(exprs, weights, strict=True)]))
 
 
 def _collect(expr: Expr, scale: int, terms: dict[Expr, int]) -> int:
@@ -134,6 +139,8 @@ def _collect(expr: Expr, scale: int, terms: dict[Expr, int]) -> int:
             if expr.op == "sub":
                 return _collect(expr.a, scale, terms) + _collect(expr.b, -scale, terms)
             if expr.op == "mul":
+                if isinstance(expr.b, Const):
+                    return _collect(expr.a, scale * expr.b.whole, terms)
                 factor, other = linear(expr.b), expr.a
                 if not factor.is_const:
                     factor, other = linear(expr.a), expr.b

@@ -293,9 +293,10 @@ def _reinterpret(frame: Frame, expr: Reinterpret, chunk: Chunk) -> Value:
 def in_bounds(frame: Frame, load: Load, chunk: Chunk) -> bool:
     """Is the load inside its buffer in every iteration and lane, whatever conditions surround it?"""
     for subscript, count, extent in zip(load.indices, load.box, load.buffer.shape, strict=True):
-        if not frame.forms(subscript).is_index:
+        form = frame.forms(subscript)
+        if not form.is_index:
             return False
-        bounds = index.value_range(frame, _index_of(frame, subscript, chunk))
+        bounds = index.value_range(frame, _resolve(frame, form, chunk))
         if bounds is None or bounds[0] < 0 or bounds[1] + count > extent:
             return False
     return True

@@ -11,19 +11,19 @@ put in by `pegbox.codegen.emitter.expressions` each time the expression is emitt
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pegbox.expr.affine import Linear, constant, linear
+from pegbox.expr.affine import weighted_sum
 from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load, Var
-from pegbox.expr.simplify import rejoined, simplified_linear
+from pegbox.expr.simplify import rejoined, simplify
 from pegbox.loops.nodes import Store
 
 Depth: TypeAlias = Callable[[Var], int]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Atom:
     """What is not linear: `inner` divided by `divisor` (op "floordiv", "floormod"), or a value to compute."""
 
@@ -33,7 +33,7 @@ class Atom:
     divisor: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Form:
     """const + sum of coefficient * variable + sum of coefficient * atom.
 
@@ -48,31 +48,36 @@ class Form:
 
 def expression_form(expr: Expr, depth: Depth) -> Form:
     """The form of an int64 expression; `depth` of a variable is how many loops stand around that give it its value."""
-    return _form(simplified_linear(expr, {}), depth)
+    return _form((expr,), (1,), depth)
 
 
 def address_form(access: Load | Store, depth: Depth) -> Form:
     """Where an access goes, in elements from the start of its buffer."""
-    total = constant(0)
-    for index, stride in zip(access.indices, strides(access.buffer), strict=True):
-        total = total.add(simplified_linear(index, {}), stride)
-    return _form(total, depth)
+    return _form(access.indices, strides(access.buffer), depth)
 
 
-def _form(sum_: Linear, depth: Depth) -> Form:
-    # d * (e // d) + e % d is e: no division is left in the address of a line's element that was cut into rows.
-    sum_ = rejoined(sum_.literal(), {})
-    terms = [(term, coef) for term, coef in sum_.terms.items() if isinstance(term, Var)]
-    terms.sort(key=lambda term: depth(term[0]))
-    atoms = tuple([(_atom(term, depth), coef) for term, coef in sum_.terms.items() if not isinstance(term, Var)])
+def _form(exprs: Sequence[Expr], weights: Sequence[int], depth: Depth) -> Form:
+    total = weighted_sum(exprs, weights).literal()
+    if len(total.terms) > 1 and any(isinstance(term, Binary) and term.op == "floormod" for term in total.terms):
+        # d * (e // d) + e % d is e: no division is left in the address of a line's element that was cut into rows.
+        total = rejoined(weighted_sum([simplify(expr, {}) for expr in exprs], weights).literal(), {})
+    terms: list[tuple[Var, int]] = []
+    atoms: list[tuple[Atom, int]] = []
+    for term, coef in total.terms.items():
+        if isinstance(term, Var):
+            terms.append((term, coef))
+        else:
+            atoms.append((_atom(term, depth), coef))
+    if len(terms) > 1:
+        terms.sort(key=lambda term: depth(term[0]))
     is_index = all(atom.inner is not None and atom.inner.is_index for atom, _ in atoms)
-    return Form(sum_.const, tuple(terms), atoms, is_index)
+    return Form(total.const, tuple(terms), tuple(atoms), is_index)
 
 
 def _atom(expr: Expr, depth: Depth) -> Atom:
     match expr:
         case Binary("floordiv" | "floormod" as op, a, Const(value)) if value > 0:
-            return Atom(expr, op, _form(linear(a), depth), int(value))
+            return Atom(expr, op, _form((a,), (1,), depth), int(value))
         case _:
             return Atom(expr)
 
