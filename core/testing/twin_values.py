@@ -19,17 +19,22 @@ Program: TypeAlias = Callable[[Config], str | None]
 """The program of a configuration as text; None where there is none."""
 
 
-def twin_values(space: ConfigSpace, program: Program) -> Iterator[str]:
-    """Pairs of values of one knob that make one program, whatever the other knobs are."""
+def twin_values(space: ConfigSpace, program: Program, *, values: int) -> Iterator[str]:
+    """Pairs of values of one knob that make one program, whatever the other knobs are.
+
+    Of a knob with more than `values` values so many are compared, drawn at random: it takes a program for each.
+    """
+    rng = np.random.default_rng(3)
     rows = space.sample(_ROWS, np.random.default_rng(2))
     least = _ENOUGH if len(rows) == _ROWS else 1
     for column, (name, knob) in enumerate(space.knobs.items()):
         compared: Counter[tuple[int, int]] = Counter()
         different: set[tuple[int, int]] = set()
+        chosen = np.sort(rng.permutation(len(knob))[:values])
         for row in rows:
             if not space.config(row).exists(name):
                 continue
-            variants = _variants(space, row, column, len(knob))
+            variants = _variants(space, row, column, chosen)
             open_pairs = [p for p in combinations(variants, 2) if p not in different and compared[p] < _TRIES]
             programs = {digit: program(variants[digit]) for digit in {digit for pair in open_pairs for digit in pair}}
             for first, second in open_pairs:
@@ -42,9 +47,9 @@ def twin_values(space: ConfigSpace, program: Program) -> Iterator[str]:
                 yield f"{name}: {knob.entities[first]} and {knob.entities[second]}"
 
 
-def _variants(space: ConfigSpace, row: Digits, column: int, count: int) -> dict[int, Config]:
-    """The valid configurations that differ from a row in one knob at most, by the digit of that knob."""
-    rows = np.repeat(row[None], count, axis=0)
-    rows[:, column] = np.arange(count)
+def _variants(space: ConfigSpace, row: Digits, column: int, chosen: Digits) -> dict[int, Config]:
+    """The valid configurations that differ from a row in one knob at most, by that knob's digit, one of `chosen`."""
+    rows = np.repeat(row[None], len(chosen), axis=0)
+    rows[:, column] = chosen
     rows = space.canonical(rows)
-    return {digit: space.config(rows[digit]) for digit in np.flatnonzero(space.is_valid(rows)).tolist()}
+    return {int(chosen[place]): space.config(rows[place]) for place in np.flatnonzero(space.is_valid(rows))}
