@@ -10,14 +10,14 @@ import numpy as np
 from pegbox.checks import check_instance
 from pegbox.codegen.targets.cpus import PLAIN_CACHES
 from pegbox.errors import PegboxError, SpaceError
-from pegbox.features.classes import Classes, Conflict, Rows
+from pegbox.features.classes import Classes, Conflict, Leaf, Rows
 from pegbox.features.collector import without_collection
 from pegbox.features.describe import WIDTH, describe
 from pegbox.features.footprint import Known
 from pegbox.features.formulas import Features, Machine, compute
 from pegbox.features.from_ir import nest_of_function
 from pegbox.features.from_te import nest_of_stages
-from pegbox.features.graph import Floats
+from pegbox.features.graph import Evaluation, Floats
 from pegbox.features.groups import Groups
 from pegbox.features.row_values import RowValues
 from pegbox.features.symbol import Quantity
@@ -30,7 +30,7 @@ from pegbox.task.config_view import ApplyingConfig, TemplateConfig
 from pegbox.task.task import Task
 
 CHUNK = 2048
-"""Rows that are computed together. Their classes and the first ones must find room in MAX_CLASSES."""
+"""Rows that are computed together. Their classes and those of the pool must find room in MAX_CLASSES."""
 
 FORMULA_ROWS = 1024
 """Rows whose features are computed together: few enough for the levels of their loops to stay in cache."""
@@ -38,8 +38,20 @@ FORMULA_ROWS = 1024
 MAX_CLASSES = 4096
 """So many classes are kept; then all are forgotten, and found again as they are needed."""
 
+POOL = 64
+"""Configurations among which members are looked for to check each class with."""
+
 PRIMING = 16
-"""Configurations whose classes are found first."""
+"""So many of them have their classes found first."""
+
+CHECKS = 2
+"""Members of a new class that are described once more without tracing."""
+
+CHECKED = 16
+"""So many classes are checked, and then each one whose number is a multiple: what a template hides, it hides often."""
+
+NEIGHBORS = 16
+"""Configurations near the first one of a class that are looked at for members to check."""
 
 
 class ProgramFeatures:
@@ -56,6 +68,7 @@ class ProgramFeatures:
         self.task = check_instance("task", task, Task, "what pegbox.create_task makes")
         self._machine = Machine.of(task.target)
         self._pinned: frozenset[int] = frozenset()
+        self._pool: Digits | None = None
         self._start()
 
     def _start(self) -> None:
@@ -110,7 +123,7 @@ class ProgramFeatures:
             if not self._primed:
                 # The same classes first, whatever is asked for first: what is found does not depend on it.
                 self._primed = True
-                self._classified(self._first())
+                self._classified(np.ascontiguousarray(self._sampled()[:, :PRIMING]))
             classes = self._classes.of(digits)
             unknown = np.flatnonzero(classes < 0)
             if not len(unknown):
@@ -127,25 +140,43 @@ class ProgramFeatures:
         with without_collection():
             self._add(row)
 
-    def _first(self) -> Digits:
+    def _sampled(self) -> Digits:
         """Some configurations of the space, digits of shape (knobs, rows)."""
-        try:
-            rows = self.task.space.sample(PRIMING, np.random.default_rng(0))
-        except SpaceError:
-            rows = np.empty((0, len(self.task.space.knobs)), dtype=np.int64)
-        return np.ascontiguousarray(rows.T)
+        if self._pool is None:
+            try:
+                rows = self.task.space.sample(POOL, np.random.default_rng(0))
+            except SpaceError:
+                rows = np.empty((0, len(self.task.space.knobs)), dtype=np.int64)
+            self._pool = np.ascontiguousarray(rows.T)
+        return self._pool
 
     def _add(self, row: Digits) -> None:
-        """Find the class of a row. Where no trace can be had of some knobs, pin them."""
+        """Find the class of a row. Pin the knobs whose values cannot be traced, or got through untraced."""
         numbers, recorder = self._traced(row)
         if numbers is None and self._refuses_traces(row):
             self._pin(range(len(row)))
             return
         nodes = None if numbers is None else tuple(map(self._numbers.graph.node_of, numbers))
         try:
-            self._classes.add(recorder.guards, nodes, row)
+            leaf = self._classes.add(recorder.guards, nodes, row)
         except Conflict as conflict:
             self._pin(self._astray(conflict.other.row, row))
+            return
+        if leaf.number < CHECKED or leaf.number % CHECKED == 0:
+            self._check(leaf, row)
+
+    def _check(self, leaf: Leaf, row: Digits) -> None:
+        """Describe some members of a new class without tracing; on a difference, pin the knobs that are to blame.
+
+        Where the row itself is described wrongly, the template has asked for the type of a number, of whichever knob.
+        """
+        if len(self._pinned) < len(row) and not self._holds(leaf, row):
+            self._pin(range(len(row)))
+            return
+        for member in self._members(leaf, row):
+            if not self._holds(leaf, member):
+                self._pin(self._culprits(leaf, row, member))
+                return
 
     def _refuses_traces(self, row: Digits) -> bool:
         """Is it only the traced run that fails? Some code takes an int and nothing like it, such as `json.dumps`."""
@@ -155,6 +186,38 @@ class ProgramFeatures:
         """From now on the values of these knobs are no numbers to trace: each makes a class of its own."""
         self._pinned |= frozenset(knobs)
         self._start()
+
+    def _members(self, leaf: Leaf, row: Digits) -> Digits:
+        """Other configurations of a class, those that differ most first; shape (members, knobs)."""
+        space = self.task.space
+        near = np.repeat(row[None, :], NEIGHBORS, axis=0)
+        rng = np.random.default_rng(0)
+        for _ in range(3):
+            near = space.neighbors(near, rng)
+        rows = np.concatenate([self._sampled().T, near])
+        rows = rows[self._classes.of(np.ascontiguousarray(rows.T)) == leaf.number]
+        order = np.argsort(-(rows != row).sum(axis=1), kind="stable")
+        return np.asarray([r for r in rows[order[:CHECKS]] if (r != row).any()])
+
+    def _holds(self, leaf: Leaf, member: Digits) -> bool:
+        """Is the class's description of a member the one that an untraced run gives?"""
+        numbers = self._plain(self.task.space.config(member.tolist()))
+        if numbers is None or leaf.nodes is None:
+            return numbers is None and leaf.nodes is None
+        plan = Evaluation(self._numbers.graph, leaf.nodes)
+        values = plan(member[:, None])[plan.place[list(leaf.nodes)], 0]
+        return bool(np.array_equal(values, np.array(numbers, dtype=np.float64)))
+
+    def _culprits(self, leaf: Leaf, row: Digits, member: Digits) -> list[int]:
+        """The knobs whose change alone is described wrongly; all that differ where it takes several."""
+        found = []
+        differing = np.flatnonzero(row != member).tolist()
+        for knob in differing:
+            changed = row.copy()
+            changed[knob] = member[knob]
+            if self._classes.of(changed[:, None])[0] == leaf.number and not self._holds(leaf, changed):
+                found.append(knob)
+        return found or differing
 
     def _astray(self, one: Digits, other: Digits) -> list[int]:
         """The knobs whose change alone makes a run ask other questions where it gave the same answers."""

@@ -165,7 +165,12 @@ for _function in (
 
 
 def combined(op: str, a: Any, b: Any) -> int:
-    """`a op b` of plain or traced integers, without a guard: `op` is a key of PLAIN."""
+    """`a op b` of plain or traced integers, without a guard: `op` is a key of PLAIN.
+
+    Whether a divisor is zero is asked of all configurations: those that would fail there are no members of the class.
+    """
+    if op in ("floordiv", "mod") and type(b) is TracedInt and b == 0:
+        raise ZeroDivisionError("integer division or modulo by zero")
     recorder, x, y, plain = None, -1, -1, 0
     if type(a) is TracedInt and a.recorder.open:
         recorder, x, a = a.recorder, a.node, a.value

@@ -144,6 +144,32 @@ def test_what_takes_nothing_but_an_int_gets_one() -> None:
     assert not features.of([features.task.space.get(0)])[0, 0]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        lambda n: "-" * (n if type(n) is int else 1),
+        lambda n: "-" * int((n * (2**61 - 1) + 1) % 7),
+        lambda n: "-" * getattr(n, "value", n),
+        lambda n: "-" * (n if issubclass(type(n), int) else 2),
+    ],
+)
+def test_what_no_trace_can_follow_is_found_by_runs_without_one(text: Callable[[int], str]) -> None:
+    right_classes(written_with(text))
+
+
+def test_where_a_divisor_is_zero_is_asked_of_all_configurations() -> None:
+    def template(cfg: Any, n: int) -> Any:
+        cfg.define_knob("f", [1, 2, 4])
+        a = te.placeholder((n,), name="A")
+        b = te.compute((n,), lambda i: a[i] * 2, name="B")
+        s = te.create_schedule(b.op)
+        s[b].split(s[b].op.axis[0], factor=abs(8 // (cfg["f"].val - 2)))
+        return s, [a, b]
+
+    features = right_classes(Task(Template("divided", template), (64,), {}, Target("llvm")))
+    assert [features.of([features.task.space.get(i)])[0, 0] for i in range(3)] == [0, 1, 0]
+
+
 def test_the_index_of_a_configuration_is_a_question_about_every_knob() -> None:
     def template(cfg: Any, n: int) -> Any:
         cfg.define_knob("f", [1, 2, 4])
