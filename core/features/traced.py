@@ -6,7 +6,8 @@ that the trace holds only where the comparison comes out the same way (a guard),
 else is done with it pins the value: text, hashes, true division, bits, `range(n)`, `table[n]`.
 
 It is not a subclass of int, though it calls itself one (`isinstance(n, int)`): C code would take the value of an int
-without asking. So it has to ask, and no number gets through untraced.
+without asking. So that has to ask. What a template learns otherwise, as from `type(n)`, runs without a trace find
+(`pegbox.features.program`).
 """
 
 from __future__ import annotations
