@@ -12,6 +12,7 @@ from pegbox.errors import ArgumentError
 from pegbox.search.factory.base import BoundTuner
 from pegbox.search.factory.create import tuner_label
 from pegbox.search.factory.spec import Spec
+from pegbox.search.problem import check_task
 from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
 
 TunerLike: TypeAlias = str | Spec | TunerFactory
@@ -68,8 +69,7 @@ def read_tasks(tasks: SearchTask | Sequence[SearchTask]) -> dict[str, SearchTask
     if not listed:
         raise ArgumentError("tasks=[]: give at least one task")
     for task in listed:
-        if not hasattr(task, "space"):
-            raise ArgumentError(f"{task!r} is not a task; make one with pegbox.create_task({task!r}, args=...)")
+        check_task(task)
     names = [_label(task) for task in listed]
     if len(set(names)) != len(names):
         names = [f"{name} on {getattr(task, 'target', '?')}" for name, task in zip(names, listed, strict=True)]

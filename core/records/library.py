@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pegbox.checks import check_list, check_path
+from pegbox.checks import check_instance, check_list, check_path
 from pegbox.errors import PegboxError, RecordError, SpaceError
 from pegbox.records.journal import Journal
 from pegbox.records.reader import ResultsReader, reader_of
@@ -51,6 +51,8 @@ def recorded_space(
         RecordError: there is no such file, it is damaged, it does not hold one workload on one machine, its records
             are from another space than the task's, or no configuration ran.
     """
+    if task is not None:
+        _check_task(task)
     if args is not None:
         args = check_list("args", args, "the template's arguments as a list or tuple", error=RecordError)
     path = find_source(source)
@@ -135,11 +137,16 @@ def find_source(source: str | os.PathLike[str]) -> Path:
 
 def check_of_task(recorded: RecordedSpace, task: Task) -> None:
     """Raise `RecordError` unless the space was recorded of this task."""
+    _check_task(task)
     source = recorded.source or recorded.name
     if recorded.task is None or plain(recorded.task.workload) != plain(task.workload):
         held = recorded.name if recorded.task is None else call(plain(recorded.task.workload))
         raise RecordError(f"{source}: recorded of {held}, but the task is {call(plain(task.workload))}")
     _compare_fingerprints(recorded.whole.fingerprint, task, source)
+
+
+def _check_task(task: object) -> None:
+    check_instance("task", task, Task, "what pegbox.create_task makes", error=RecordError)
 
 
 def label(record: Record) -> str:

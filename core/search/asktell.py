@@ -18,6 +18,7 @@ from pegbox.search.loop.outcome import BestTrial, Trial, TuneResult, gflops_of
 from pegbox.search.loop.proposals import Proposer, SearchFailure, first_fault
 from pegbox.search.models.inputs import tuner_inputs
 from pegbox.search.models.report import ModelReport
+from pegbox.search.problem import is_task
 from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
 from pegbox.space import Config, ConfigSpace
 from pegbox.task.work import format_speed
@@ -38,16 +39,16 @@ def create_tuner(
         options: of the tuner.
 
     Raises:
-        ArgumentError: an option outside its domain, or `over` neither is nor has a space.
+        ArgumentError: an option outside its domain, or `over` is neither a space nor a task.
         UnknownName, PluginError: no such tuner, or it makes none.
         SpaceError: no configuration of the space is valid.
     """
-    space = over if isinstance(over, ConfigSpace) else getattr(over, "space", None)
-    if not isinstance(space, ConfigSpace):
+    if not isinstance(over, ConfigSpace) and not is_task(over):
         raise ArgumentError(
             f"create_tuner(..., {over!r}): neither a space nor a task; make one with pegbox.ConfigSpace() or "
             "pegbox.create_task(...)"
         )
+    space = over if isinstance(over, ConfigSpace) else over.space
     check_int("seed", seed, minimum=0)
     space.sample(1, np.random.default_rng(0))
     given = tuner_inputs(tuner, over, transfer)

@@ -75,14 +75,29 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
         ArgumentError: not a task, a task that nothing can measure, or a recorded space together with a runner.
         RecordError: the runner's records are of something else.
     """
+    check_task(task)
     recorded = simulated(task, runner)
     if recorded is not None:
         return Problem(recorded, recorded.space, recorded.whole, lambda **_: SimulatedMeasurer(recorded), True)
-    if not hasattr(task, "space"):
-        raise ArgumentError(f"{task!r} is not a task; make one with pegbox.create_task({task!r}, args=...)")
     if measurer is None:
         raise ArgumentError(f"{task.name}: nothing is recorded of it, and no measurer was given")
     return Problem(task, task.space, task.space, partial(measurer, task), False)
+
+
+def is_task(task: object) -> bool:
+    """Whether it can be searched: a task, or a recorded space. A configuration has a space, too."""
+    return isinstance(getattr(task, "space", None), ConfigSpace) and hasattr(task, "flop")
+
+
+def check_task(task: object) -> None:
+    """Raise `ArgumentError` for what is not a task: a name, a space, a configuration, a list of tasks."""
+    if is_task(task):
+        return
+    name = task if isinstance(task, str) else "matmul"
+    alone = (
+        " (a tuner is asked over a space alone by hand: pegbox.create_tuner)" if isinstance(task, ConfigSpace) else ""
+    )
+    raise ArgumentError(f"{task!r} is not a task; make one with pegbox.create_task({name!r}, args=...){alone}")
 
 
 def local_measurer(

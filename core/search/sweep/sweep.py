@@ -16,7 +16,7 @@ from pegbox.records.record import Record, describe_host
 from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.display import progress as progress_callback
 from pegbox.search.loop.recorder import Recorder
-from pegbox.search.problem import local_measurer
+from pegbox.search.problem import check_task, local_measurer
 from pegbox.search.sweep.progress import Sweep, SweepResult
 from pegbox.search.sweep.remeasure import MOST
 from pegbox.task.task import Task
@@ -72,7 +72,8 @@ def sweep(
         TuningError: the records or the measuring broke.
     """
     if not isinstance(task, Task):
-        raise ArgumentError(f"{task!r} is not a task that can be measured; make one with pegbox.create_task")
+        check_task(task)
+        raise ArgumentError(f"{task!r} is recorded already; to measure it, give the task: pegbox.create_task(...)")
     check_int("seed", seed, minimum=0)
     budget_seconds = None if budget is None else check_seconds("budget", budget)
     defaults = {"kept_builds": _KEPT, "rounds": _ROUNDS} if passes else {"kept_builds": MOST}
