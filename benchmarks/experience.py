@@ -39,7 +39,7 @@ from pegbox.features import program_features
 from pegbox.features.formulas import Machine
 from pegbox.features.program import ProgramFeatures, finished
 from pegbox.records.library import recorded_spaces
-from pegbox.records.recorded import RecordedSpace
+from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.models.experience import (
     FILE,
     Experience,

@@ -35,8 +35,8 @@ import numpy as np
 import pegbox as pb
 from pegbox.measure.result import Ok
 from pegbox.records.library import recorded_spaces
-from pegbox.records.recorded import RecordedSpace
-from pegbox.records.simulated import SimulatedMeasurer
+from pegbox.records.recorded_space import RecordedSpace
+from pegbox.records.simulation import SimulatedMeasurer
 from pegbox.search import make_tuner, run
 from pegbox.search.models.inputs import tuner_inputs
 from pegbox.search.protocols import Floats

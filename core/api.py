@@ -15,8 +15,8 @@ from pegbox.loops.nodes import BlockRealize, Function
 from pegbox.loops.passes import lower_function
 from pegbox.loops.visit import walk
 from pegbox.records.apply import current_history
-from pegbox.records.recorded import RecordedSpace
-from pegbox.records.simulated import SimulatedRunner
+from pegbox.records.recorded_space import RecordedSpace
+from pegbox.records.simulation import SimulatedRunner
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.replay import replay
 from pegbox.schedule.te.schedule import TESchedule

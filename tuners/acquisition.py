@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pegbox.tuners.surrogates.gaussian_process import Posterior
-from pegbox.tuners.visited import Places
+from pegbox.tuners.visited_set import Places
 
 
 def optimistic_batch(posterior: Posterior, n: int, rng: np.random.Generator, *, boldness: float) -> Places:

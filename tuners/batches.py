@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from pegbox.search.protocols import Floats
-from pegbox.tuners.visited import Digits, Places
+from pegbox.tuners.visited_set import Digits, Places
 
 
 def pick_diverse(rows: Digits, scores: Floats, n: int, *, weight: float) -> Places:

@@ -28,7 +28,7 @@ from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
 from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.surrogates.targets import targets
 from pegbox.tuners.trial_history import TrialHistory
-from pegbox.tuners.visited import Digits, rows_of
+from pegbox.tuners.visited_set import Digits, rows_of
 
 UNTESTED = 0.2
 """The random share of the first `num_warmup` where experience takes their place: it may be wrong here."""

@@ -22,7 +22,7 @@ from pegbox.search.factory.base import BaseTuner
 from pegbox.search.protocols import Floats
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.steps import Steps
-from pegbox.tuners.visited import Digits, VisitedSet, rows_of
+from pegbox.tuners.visited_set import Digits, VisitedSet, rows_of
 
 
 @dataclass(frozen=True)

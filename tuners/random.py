@@ -12,7 +12,7 @@ import numpy as np
 from pegbox.measure.result import Result
 from pegbox.search.factory.base import BaseTuner
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.visited import VisitedSet, rows_of
+from pegbox.tuners.visited_set import VisitedSet, rows_of
 
 
 class RandomTuner(BaseTuner):

@@ -10,7 +10,7 @@ from pegbox.measure.result import Result
 from pegbox.search.protocols import Floats
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.prediction_log import PredictionLog
-from pegbox.tuners.visited import Digits, VisitedSet, rows_of
+from pegbox.tuners.visited_set import Digits, VisitedSet, rows_of
 
 
 class TrialHistory:

@@ -78,7 +78,7 @@ def read_tasks(tasks: SearchTask | Sequence[SearchTask]) -> dict[str, SearchTask
     return dict(zip(names, listed, strict=True))
 
 
-def interleaved(contenders: Sequence[Contender], seeds: Sequence[int]) -> Iterator[tuple[Contender, int]]:
+def interleaving(contenders: Sequence[Contender], seeds: Sequence[int]) -> Iterator[tuple[Contender, int]]:
     """All tuners of one seed, then of the next; who goes first changes with the seed."""
     for turn, seed in enumerate(seeds):
         first = turn % len(contenders)

@@ -24,7 +24,7 @@ from pegbox.comparison.common_start import CommonStartTuner, draw_start
 from pegbox.comparison.contenders import (
     Contender,
     Tuners,
-    interleaved,
+    interleaving,
     read_seeds,
     read_tasks,
     read_tuners,
@@ -35,7 +35,7 @@ from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.comparison.testbed import Testbed, open_testbed
 from pegbox.errors import ComparisonError, TuningError
 from pegbox.hooks import registry
-from pegbox.search.factory.create import declared, make_tuner
+from pegbox.search.factory.create import declared_inputs, make_tuner
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.loop.tuning import run as search
@@ -166,7 +166,7 @@ class _Experiment:
 
     def _task(self, testbed: Testbed) -> None:
         try:
-            for contender, seed in interleaved(self.plan.contenders, self.plan.seeds):
+            for contender, seed in interleaving(self.plan.contenders, self.plan.seeds):
                 self._run(testbed, contender, seed)
         except Exception:
             with suppress(Exception):  # the first error is the one to tell of
@@ -198,7 +198,7 @@ class _Experiment:
 
     def _tuner(self, testbed: Testbed, contender: Contender, seed: int) -> Tuner:
         given = contender.tuner
-        takes = declared(given, lookup=self.plan.lookup)
+        takes = declared_inputs(given, lookup=self.plan.lookup)
         program = self._program(testbed) if "program" in takes else None
         experience = shipped_experience(testbed.problem.task) if "experience" in takes else None
         return make_tuner(

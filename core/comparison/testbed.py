@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pegbox.comparison.runs import TaskInfo
 from pegbox.records.record import describe_host
-from pegbox.records.recorded import RecordedSpace
+from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.problem import MeasurerFactory, Problem, problem_of
 from pegbox.search.protocols import SearchTask
 

@@ -13,7 +13,7 @@ from pegbox.errors import PegboxError, RecordError, SpaceError
 from pegbox.records.journal import Journal
 from pegbox.records.reader import ResultsReader, reader_of
 from pegbox.records.record import Record, plain
-from pegbox.records.recorded import RecordedSpace, latest_results
+from pegbox.records.recorded_space import RecordedSpace, latest_results
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
 from pegbox.task.template import registered_template

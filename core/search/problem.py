@@ -13,7 +13,7 @@ import numpy as np
 from pegbox.checks import check_mapping, check_seconds
 from pegbox.errors import ArgumentError
 from pegbox.measure.local import LocalMeasurer
-from pegbox.records.simulated import SimulatedMeasurer, simulated
+from pegbox.records.simulation import SimulatedMeasurer, recorded_space_for
 from pegbox.search.factory.options import bind_options
 from pegbox.search.protocols import Measurer, SearchTask
 from pegbox.space import ConfigSpace
@@ -66,7 +66,7 @@ class Problem:
 
 
 def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> Problem:
-    """The problem that `task` and `runner` mean, simulated where either of them answers from records (`simulated`).
+    """The problem that `task` and `runner` mean, simulated where either answers from records (`recorded_space_for`).
 
     Args:
         measurer: opens a measurer for a task that is not simulated; None where there is none.
@@ -76,7 +76,7 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
         RecordError: the runner's records are of something else.
     """
     check_task(task)
-    recorded = simulated(task, runner)
+    recorded = recorded_space_for(task, runner)
     if recorded is not None:
         return Problem(recorded, recorded.space, recorded.whole, lambda **_: SimulatedMeasurer(recorded), True)
     if measurer is None:

@@ -9,7 +9,7 @@ import pegbox as pb
 from pegbox.plugins.cli.arguments import make_task
 
 if TYPE_CHECKING:
-    from pegbox.records.recorded import RecordedSpace
+    from pegbox.records.recorded_space import RecordedSpace
 
 
 def add_simulate_arguments(parser: argparse._ArgumentGroup, *, several: bool = False) -> None:

@@ -14,7 +14,7 @@ from comparisons import FakeTask, InOrder, by_index, compared
 from pegbox.comparison.progress import run_line
 from pegbox.errors import ArgumentError, ComparisonError, SpaceError, UnknownName
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.records.recorded import RecordedSpace
+from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search import BaseTuner, Comparison, ComparisonInterrupted
 from pegbox.search.testing import ArtificialMeasurer, result_of, small_space
 from pegbox.space import Config, ConfigSpace

@@ -155,7 +155,7 @@ def compared(question: Callable[[Any], bool]) -> Task:
         a = te.placeholder((n,), name="A")
         b = te.compute((n,), lambda i: a[i] * 2, name="B")
         s = te.create_schedule(b.op)
-        outer, inner = s[b].split(s[b].op.axis[0], factor=cfg["f"].val * cfg["g"].val * cfg["h"].val)
+        _, inner = s[b].split(s[b].op.axis[0], factor=cfg["f"].val * cfg["g"].val * cfg["h"].val)
         if question(cfg):
             s[b].vectorize(inner)
         return s, [a, b]

@@ -29,7 +29,7 @@ from pegbox.tuners.acquisition import optimistic_batch
 from pegbox.tuners.bayes import BayesTuner
 from pegbox.tuners.candidates import CandidatePool
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
-from pegbox.tuners.visited import Digits, VisitedSet
+from pegbox.tuners.visited_set import Digits, VisitedSet
 
 
 class TestBayes(TunerContract):

@@ -59,7 +59,7 @@ def _check_takes_seed(owner: str, factory: Callable[..., Any]) -> None:
         ) from None
 
 
-def declared(spec: str | Spec | TunerFactory, lookup: Lookup = registry.resolve) -> frozenset[str]:
+def declared_inputs(spec: str | Spec | TunerFactory, lookup: Lookup = registry.resolve) -> frozenset[str]:
     """Which of `program`, `transfer` and `experience` the tuner's factory takes: none is made for nothing."""
     factory, _, _ = _resolve("tuner", spec, lookup)
     return TUNER_INPUTS & set(inspect.signature(factory).parameters)

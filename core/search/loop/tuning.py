@@ -19,7 +19,7 @@ from pegbox.errors import TuningError
 from pegbox.measure.result import Ok, Result
 from pegbox.search.loop.callbacks import CallbackFailure, CallbackLike, CallbackList
 from pegbox.search.loop.finalists import MAX_ROUNDS, pick_finalists, winner_of
-from pegbox.search.loop.interrupt import answered, shielded
+from pegbox.search.loop.interrupt import clear_interrupt, defer_interrupt
 from pegbox.search.loop.outcome import BestTrial, StopReason, Trial, TuneResult, gflops_of
 from pegbox.search.loop.phases import PhaseClock
 from pegbox.search.loop.proposals import Proposer, SearchFailure
@@ -110,7 +110,7 @@ class _Loop:
             reason = self._search()
             self._measure_finalists()
         except KeyboardInterrupt:
-            answered()
+            clear_interrupt()
             reason = "interrupted"
         except (CallbackFailure, SearchFailure) as error:
             reason, broken = "error", error
@@ -227,7 +227,7 @@ class _Loop:
     def _commit(self, config: Config, result: Result) -> None:
         state = self.state
         trial = Trial(len(state.trials), config, result, gflops_of(result, state.flop), state.elapsed)
-        with shielded(), self.clock.phase("callbacks"):
+        with defer_interrupt(), self.clock.phase("callbacks"):
             state.add(trial)
             self.callbacks.trial(trial, state)
 
@@ -245,7 +245,7 @@ class _Loop:
             if not chosen:
                 return
             results = self._remeasured([trial.config for trial in chosen])
-            with shielded(), self.clock.phase("callbacks"):
+            with defer_interrupt(), self.clock.phase("callbacks"):
                 for trial, result in zip(chosen, results, strict=True):
                     self._commit_remeasured(trial, result)
 

@@ -27,7 +27,7 @@ from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, PluginError, RecordError
 from pegbox.records.library import SHIPPED
 from pegbox.records.record import plain
-from pegbox.records.recorded import RecordedSpace
+from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.factory.create import make_cost_model
 from pegbox.search.protocols import CostModel, Features, Floats, SearchTask, Transfer
 from pegbox.task.task import Task

@@ -15,8 +15,8 @@ from pegbox.features import program_features as features_of
 from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.library import call, find_source
 from pegbox.records.record import Record, plain
-from pegbox.records.recorded import RecordedSpace, latest_results
-from pegbox.search.factory.create import declared, tuner_label
+from pegbox.records.recorded_space import RecordedSpace, latest_results
+from pegbox.search.factory.create import declared_inputs, tuner_label
 from pegbox.search.models.experience import shipped_experience
 from pegbox.search.protocols import FeatureSource, Transfer, TunerFactory
 from pegbox.space import ConfigSpace
@@ -37,7 +37,7 @@ def tuner_inputs(
 
     Raises `ArgumentError` for `transfer` that the tuner does not take or that holds nothing of use.
     """
-    takes = declared(tuner)
+    takes = declared_inputs(tuner)
     if transfer is not None and "transfer" not in takes:
         raise ArgumentError(
             f"transfer={transfer!r}: the tuner {tuner_label(tuner)} learns nothing from other shapes (it declares no "

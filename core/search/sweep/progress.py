@@ -1,8 +1,8 @@
 """A sweep in progress: measuring a whole space or a uniform sample of it, so that searches can be simulated on it.
 
 Configurations are measured in random order, so that a machine that warms up or slows down has nothing to do with any
-knob. At the end the fastest are measured again (`pegbox.search.sweep.remeasure`). Both go on where an earlier sweep was
-stopped.
+knob. At the end the fastest are measured again (`pegbox.search.sweep.remeasurement`). Both go on where an earlier sweep
+was stopped.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 from pegbox.checks import check_int
 from pegbox.errors import ArgumentError, SpaceError
 from pegbox.measure.result import Failed, Result
-from pegbox.records.recorded import RecordedSpace
+from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.loop.callbacks import CallbackLike
-from pegbox.search.loop.interrupt import answered
+from pegbox.search.loop.interrupt import clear_interrupt
 from pegbox.search.loop.outcome import format_counts, format_seconds
 from pegbox.search.loop.tuning import run
 from pegbox.search.protocols import Measurer
-from pegbox.search.sweep.remeasure import Convergence, Listener, Remeasurement, repeat
-from pegbox.space.uniform import LISTED, uniform_order
+from pegbox.search.sweep.remeasurement import Convergence, Listener, Remeasurement, repeat
+from pegbox.space.uniform_sample import LISTED, uniform_order
 from pegbox.task.work import format_speed
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Sweep:
             convergence = Convergence(remeasurement, say=self.say, common=self.passes, time_left=time_left)
             finished = repeat(remeasurement, self.passes, say=self.say, time_left=time_left) and convergence.run()
         except KeyboardInterrupt:
-            answered()
+            clear_interrupt()
             return "interrupted"
         return "done" if finished else "budget"
 

@@ -18,7 +18,7 @@ from pegbox.search.loop.display import progress as progress_callback
 from pegbox.search.loop.recorder import Recorder
 from pegbox.search.problem import check_task, local_measurer
 from pegbox.search.sweep.progress import Sweep, SweepResult
-from pegbox.search.sweep.remeasure import MOST
+from pegbox.search.sweep.remeasurement import MOST
 from pegbox.task.task import Task
 
 if TYPE_CHECKING:

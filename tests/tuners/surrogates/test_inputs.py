@@ -11,7 +11,7 @@ from pegbox.space import ConfigSpace
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.surrogates.inputs import Inputs, KnobInputs
 from pegbox.tuners.surrogates.targets import SLOW, targets
-from pegbox.tuners.visited import Digits
+from pegbox.tuners.visited_set import Digits
 
 
 def far(inputs: KnobInputs, a: list[int], b: list[int]) -> float:

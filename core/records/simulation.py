@@ -16,7 +16,7 @@ from pegbox.checks import check_path
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.records.library import check_of_task, recorded_space
-from pegbox.records.recorded import RecordedSpace, seconds_of
+from pegbox.records.recorded_space import RecordedSpace, seconds_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -113,7 +113,7 @@ class SimulatedRunner:
         return f"SimulatedRunner({str(self.source)!r})"
 
 
-def simulated(task: Any, runner: Any) -> RecordedSpace | None:
+def recorded_space_for(task: Any, runner: Any) -> RecordedSpace | None:
     """The recorded space that stands for `task` where the search is to be simulated; None for a live one.
 
     It is simulated where a `RecordedSpace` was given for the task, or a `SimulatedRunner` for the runner. Then:

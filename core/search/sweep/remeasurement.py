@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from pegbox.measure.result import Ok, Result
-from pegbox.search.loop.interrupt import shielded
+from pegbox.search.loop.interrupt import defer_interrupt
 from pegbox.search.protocols import Measurer
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Remeasurement:
         for start in range(0, len(order), GROUP):
             group = order[start : start + GROUP]
             again = self._measurer.remeasure(group)
-            with shielded():
+            with defer_interrupt():
                 for config, result in zip(group, again, strict=True):
                     self._take(config, result)
             yield start + len(group)
