@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from pegbox.checks import check_int, check_list
 from pegbox.errors import ArgumentError
+from pegbox.records.record import call
 from pegbox.search.factory.base import BoundTuner
 from pegbox.search.factory.create import tuner_label
 from pegbox.search.factory.spec import Spec
@@ -101,6 +102,5 @@ def _checked(tuner: Any) -> TunerLike:
 
 
 def _label(task: SearchTask) -> str:
-    arguments = [*map(repr, getattr(task, "args", ()))]
-    arguments += [f"{name}={value!r}" for name, value in getattr(task, "kwargs", {}).items()]
-    return f"{task.name}({', '.join(arguments)})" if arguments else task.name
+    args, kwargs = getattr(task, "args", ()), getattr(task, "kwargs", {})
+    return call(task.name, kwargs, args) if args or kwargs else task.name

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pegbox.records.history import latest, matching
+from pegbox.records.history import by_task, latest, matching
 from pegbox.records.record import Record
 
 if TYPE_CHECKING:
@@ -33,12 +32,4 @@ def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
 
 def best_of_each(records: Iterable[Record]) -> list[Record]:
     """The best record of each workload on each target from each space, in the order of first appearance."""
-    groups: dict[tuple[str, str, str], list[Record]] = {}
-    for record in records:
-        key = (json.dumps(record.workload, sort_keys=True), record.target, record.space)
-        groups.setdefault(key, []).append(record)
-    return _present([best(group) for group in groups.values()])
-
-
-def _present(records: Sequence[Record | None]) -> list[Record]:
-    return [record for record in records if record is not None]
+    return [found for group in by_task(records) if (found := best(group)) is not None]

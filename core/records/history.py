@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pegbox.errors import RecordError, SpaceError
 from pegbox.measure.result import Result
 from pegbox.records.journal import Journal
-from pegbox.records.record import Record
+from pegbox.records.record import Record, call
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -43,12 +43,12 @@ def matching(records: Iterable[Record], task: Task, *, source: str = "the record
     if own and not here:
         others = " and ".join(sorted({repr(record.target) for record in own}))
         raise RecordError(
-            f"{source}: the records of {_call(task)} are for the target {others}, the task is for "
+            f"{source}: the records of {call(*task.workload)} are for the target {others}, the task is for "
             f"{target!r}: give that target, or another file"
         )
     if strangers := sorted({record.space for record in here} - {space}):
         raise RecordError(
-            f"{source}: the records of {_call(task)} are from the space "
+            f"{source}: the records of {call(*task.workload)} are from the space "
             f"{' and '.join(fingerprint[:12] for fingerprint in strangers)}, the task's space is {space[:12]}: the "
             "template or its knobs have changed since; tune again into another file"
         )
@@ -63,16 +63,18 @@ def latest(records: Iterable[Record]) -> list[Record]:
     return list(found.values())
 
 
+def by_task(records: Iterable[Record]) -> list[list[Record]]:
+    """The records of each workload on each target from each space, in the order of first appearance."""
+    groups: dict[tuple[str, str, str], list[Record]] = {}
+    for record in records:
+        key = (json.dumps(record.workload, sort_keys=True), record.target, record.space)
+        groups.setdefault(key, []).append(record)
+    return list(groups.values())
+
+
 def to_config(record: Record, task: Task, *, source: str = "the records") -> Config:
     """The record's config in the task's space; raises `RecordError` when the space does not hold it."""
     try:
-        config: Config = task.space.from_json(record.config)
-        return config
+        return task.space.from_json(record.config)
     except SpaceError as error:
         raise RecordError(f"{source}: a config does not fit the space of {task.name}: {error}") from error
-
-
-def _call(task: Task) -> str:
-    """The workload as one would write it: matmul(M=64, K=64, N=64)."""
-    name, arguments = task.workload
-    return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"

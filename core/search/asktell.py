@@ -149,12 +149,7 @@ class AskTell:
         return min((trial for trial in latest.values() if trial.ok), key=lambda trial: trial.cost, default=None)
 
     def _broken(self, error: SearchFailure) -> TuningError:
-        best = self._best()
-        winner = None
-        if best is not None and isinstance(best.result, Ok):
-            winner = BestTrial(
-                best.config, best.cost, best.gflops, best.result, best.number, bytes_moved=self.bytes_moved
-            )
+        winner = BestTrial.of(self._best(), bytes_moved=self.bytes_moved)
         elapsed = time.monotonic() - self._started
         result = TuneResult(winner, tuple(self.trials), elapsed, {}, "error", self.name, self.flop)
         return TuningError(f"{error}; the {len(self.trials)} trials told so far are kept in .trials", result)

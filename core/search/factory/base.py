@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from abc import ABCMeta
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
+from pegbox.records.record import call
+from pegbox.space import ConfigSpace
 
 if TYPE_CHECKING:
-    from pegbox.space import Config, ConfigSpace
+    from pegbox.space import Config
 
 TUNER_INPUTS = frozenset({"program", "transfer", "experience"})
 """What a tuner is given where its factory declares it."""
@@ -54,21 +55,29 @@ class BoundTuner:
         return hash((self.factory, frozenset(self.options)))  # the values may be lists
 
     def __str__(self) -> str:
-        written = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
-        return f"{getattr(self.factory, '__name__', self.factory)}({written})"
+        return call(str(getattr(self.factory, "__name__", self.factory)), self.options)
 
     __repr__ = __str__
 
 
-class _Callable(ABCMeta):
-    """For the deprecated `MyTuner(alpha=2)`, which names no space; goes when that goes.
+class _InitSignature:
+    """The signature of a class is that of its `__init__`, which `inspect` would not ask where there is a `__new__`."""
 
-    A `__new__` of `BaseTuner` could not do it: pickling calls it without a space, and `inspect` would show its
-    signature in place of that of an inherited `__init__`.
+    def __get__(self, instance: object, kind: type) -> inspect.Signature:
+        return inspect.Signature(list(inspect.signature(kind.__init__).parameters.values())[1:])  # type: ignore[misc]
+
+
+class BaseTuner:
+    """Derive from it, or don't: a tuner is any class with `ask` and `tell` (see `pegbox.search.Tuner`).
+
+    What it adds: `with_options`.
     """
 
-    def __call__(cls, *args: Any, **options: Any) -> Any:
-        space = next(iter(cls.__signature__.parameters), "")
+    __signature__ = _InitSignature()
+
+    def __new__(cls, *args: Any, **options: Any) -> Any:
+        """Checks the space. Without one, as in the deprecated `MyTuner(alpha=2)`, it gives a `BoundTuner`."""
+        space = next(iter(inspect.signature(cls).parameters), "")
         if not args and space not in options:
             bound = BoundTuner(cls, options)
             written = str(bound).removeprefix(cls.__name__)
@@ -80,19 +89,11 @@ class _Callable(ABCMeta):
                 f"{cls.__name__}({args[0]!r}): the first argument is the space to search; write options by name, "
                 f"as in {cls.__name__}.with_options(option={args[0]!r})"
             )
-        return super().__call__(*args, **options)
+        return super().__new__(cls)
 
-    @property
-    def __signature__(cls) -> inspect.Signature:
-        # That of __init__; without this, inspect would show that of __call__ above.
-        return inspect.Signature(list(inspect.signature(cls.__init__).parameters.values())[1:])  # type: ignore[misc]
-
-
-class BaseTuner(metaclass=_Callable):
-    """Derive from it, or don't: a tuner is any class with `ask` and `tell` (see `pegbox.search.Tuner`).
-
-    What it adds: `with_options`.
-    """
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        # Unpickling calls `__new__`, which wants a space; the tuner's own comes with its state.
+        return (ConfigSpace,)
 
     @classmethod
     def with_options(cls, **options: Any) -> BoundTuner:

@@ -68,6 +68,16 @@ class BestTrial:
     phases: Mapping[str, float] = field(default_factory=dict)
     bytes_moved: float = 0.0
 
+    @classmethod
+    def of(
+        cls, trial: Trial | None, *, phases: Mapping[str, float] | None = None, bytes_moved: float = 0.0
+    ) -> BestTrial | None:
+        """The trial as the winner; None where there is none that succeeded."""
+        if trial is None or not isinstance(trial.result, Ok):
+            return None
+        found = (trial.config, trial.cost, trial.gflops, trial.result, trial.number, trial.remeasured)
+        return cls(*found, phases=phases or {}, bytes_moved=bytes_moved)
+
     def __str__(self) -> str:
         told = format_speed(self.cost, flop=self.gflops * 1e9 * self.cost, bytes_moved=self.bytes_moved)
         speed = f", {told}" if told else ""

@@ -12,11 +12,12 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pegbox.checks import check_int
 from pegbox.errors import TuningError
-from pegbox.measure.result import Ok, Result
+from pegbox.measure.result import Result
 from pegbox.search.loop.callbacks import CallbackFailure, CallbackLike, CallbackList
 from pegbox.search.loop.finalists import MAX_ROUNDS, pick_finalists, winner_of
 from pegbox.search.loop.interrupt import clear_interrupt, defer_interrupt
@@ -79,29 +80,22 @@ def run(
     return loop.run(list(history))
 
 
+@dataclass
 class _Loop:
     """One run in progress."""
 
-    def __init__(
-        self,
-        proposer: Proposer,
-        measurer: Measurer,
-        state: SearchState,
-        callbacks: CallbackList,
-        *,
-        batch_size: int,
-        finalists: int,
-    ) -> None:
-        self.proposer = proposer
-        self.measurer = measurer
-        self.state = state
-        self.callbacks = callbacks
-        self.batch_size = batch_size
-        self.finalists = finalists
-        self.clock = PhaseClock(state.clock)
-        self.history: list[Trial] = []
-        self.remeasured: list[Trial] = []
-        self.ahead: list[Config] = []
+    proposer: Proposer
+    measurer: Measurer
+    state: SearchState
+    callbacks: CallbackList
+    batch_size: int
+    finalists: int
+    history: list[Trial] = field(default_factory=list)
+    remeasured: list[Trial] = field(default_factory=list)
+    ahead: list[Config] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.clock = PhaseClock(self.state.clock)
 
     def run(self, history: Sequence[tuple[Config, Result]]) -> TuneResult:
         broken: Exception | None = None
@@ -292,19 +286,7 @@ class _Loop:
         if winner is None and self.remeasured:
             messages = "; ".join(str(getattr(trial.result, "message", "")) for trial in self.remeasured)
             warnings.warn(f"none of the best ran when measured again: {messages}", RuntimeWarning, stacklevel=2)
-        winner = winner or self.state.best
-        if winner is None or not isinstance(winner.result, Ok):
-            return None
-        return BestTrial(
-            winner.config,
-            winner.cost,
-            winner.gflops,
-            winner.result,
-            winner.number,
-            winner.remeasured,
-            phases,
-            bytes_moved=self.state.bytes_moved,
-        )
+        return BestTrial.of(winner or self.state.best, phases=phases, bytes_moved=self.state.bytes_moved)
 
 
 def _measured(result: TuneResult) -> str:

@@ -163,10 +163,14 @@ def shipped_experience(task: SearchTask) -> Experience | None:
     Without its own, so that a search of something that was recorded shows what one of anything else would be like. What
     was measured for targets like the task's counts more (`affinity`).
     """
+    own = template_task(task)
+    return None if own is None else _without(shape_key(own.workload), own.target)
+
+
+def template_task(task: SearchTask) -> Task | None:
+    """The task, or the one that was recorded; None where there is no template (results of other tools)."""
     own = task.task if isinstance(task, RecordedSpace) else task
-    if not isinstance(own, Task):
-        return None
-    return _without(shape_key(own.workload), own.target)
+    return own if isinstance(own, Task) else None
 
 
 def affinity(one: Target, other: Target) -> float:
