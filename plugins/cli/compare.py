@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pegbox as pb
 from pegbox.errors import ArgumentError, ComparisonError, SpaceError
 from pegbox.plugins.cli import exits
-from pegbox.plugins.cli.arguments import add_task_arguments, duration, make_task, natural, positive
+from pegbox.plugins.cli.arguments import (
+    add_runner_arguments,
+    add_task_arguments,
+    given_options,
+    make_task,
+    natural,
+    positive,
+)
 from pegbox.plugins.cli.simulate import add_simulate_arguments, check_simulate, recorded_task
 
 if TYPE_CHECKING:
@@ -51,8 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     measuring = parser.add_argument_group("measuring")
     add_simulate_arguments(measuring, several=True)
-    measuring.add_argument("--runner", metavar="NAME", help="who runs candidates (default: local)")
-    measuring.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
+    add_runner_arguments(measuring)
     output = parser.add_argument_group("output")
     output.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page that opens offline")
     output.add_argument("--plot", type=Path, metavar="FILE", help="write the curves: .png, .svg, .pdf (pegbox[plot])")
@@ -67,7 +73,8 @@ def run(namespace: argparse.Namespace) -> int:
     tasks = _tasks(namespace)
     tuners = split_tuners(namespace.tuners or [TUNERS])
     try:
-        report = pb.compare(tasks, tuners, **_options(namespace))
+        options = given_options(namespace, "trials", "seeds", "start", "runner", "timeout")
+        report = pb.compare(tasks, tuners, save=namespace.json, **options)
     except SpaceError as error:
         raise exits.NothingFound(str(error)) from error
     except (ComparisonError, KeyboardInterrupt) as error:
@@ -119,13 +126,6 @@ def _tasks(namespace: argparse.Namespace) -> list[Any]:
         return [make_task(namespace)]
     each = (argparse.Namespace(**{**vars(namespace), "simulate": source}) for source in namespace.simulate)
     return [recorded_task(one) for one in each]
-
-
-def _options(namespace: argparse.Namespace) -> dict[str, Any]:
-    """The keyword arguments of `pb.compare` that were given; its own defaults stand for the others."""
-    names = ("trials", "seeds", "start", "runner", "timeout")
-    options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
-    return {**options, "save": namespace.json, "progress": not namespace.quiet}
 
 
 def _show(namespace: argparse.Namespace, report: Comparison) -> None:

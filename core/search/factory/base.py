@@ -10,20 +10,29 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
 from pegbox.records.record import call
+from pegbox.search.protocols import FeatureSource, Prior, Transfer
 from pegbox.space import ConfigSpace
 
 if TYPE_CHECKING:
     from pegbox.space import Config
 
-TUNER_INPUTS = frozenset({"program", "transfer", "experience"})
-"""What a tuner is given where its factory declares it."""
 
-RESERVED = TUNER_INPUTS | {"seed"}
+class TunerInputs(TypedDict, total=False):
+    """What a tuner is given where its factory declares it, and what it is given where there is none."""
+
+    program: FeatureSource | None
+    transfer: Sequence[Transfer]
+    experience: Prior | None
+
+
+NO_INPUTS: TunerInputs = {"program": None, "transfer": (), "experience": None}
+
+RESERVED = frozenset({*NO_INPUTS, "seed"})
 """What a tuner is given without being told so by the user."""
 
 

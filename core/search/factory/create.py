@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError, PluginError
 from pegbox.hooks import registry
-from pegbox.search.factory.base import TUNER_INPUTS, BoundTuner
+from pegbox.search.factory.base import NO_INPUTS, BoundTuner, TunerInputs
 from pegbox.search.factory.options import bind_options
 from pegbox.search.factory.spec import Spec, parse_nested, parse_spec
-from pegbox.search.protocols import CostModel, FeatureSource, Lookup, Prior, Transfer, Tuner, TunerFactory
+from pegbox.search.protocols import CostModel, Lookup, Tuner, TunerFactory
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from pegbox.space import ConfigSpace
 
 
@@ -24,25 +26,21 @@ def make_tuner(
     *,
     seed: int = 0,
     options: Mapping[str, object] | None = None,
-    program: FeatureSource | None = None,
-    transfer: Sequence[Transfer] = (),
-    experience: Prior | None = None,
     lookup: Lookup = registry.resolve,
+    **inputs: Unpack[TunerInputs],
 ) -> Tuner:
     """Make the tuner that `spec` ("xgb:plan_size=32", "file.py:MyTuner", or a factory) means, over `space`.
 
-    `options` come on top of those in the spec and win over them. `program`, `transfer` and `experience` are given to
-    factories that declare them. `lookup` turns a kind and a name into a factory.
+    `options` come on top of those in the spec and win over them. The `inputs` are given to factories that declare them.
+    `lookup` turns a kind and a name into a factory.
     Raises `UnknownName` for an unknown tuner, `ArgumentError` for a bad option, `PluginError` if it makes no tuner.
     """
     factory, name, written = _resolve("tuner", spec, lookup)
     owner = f"tuner {name!r}"
     bound = bind_options(owner, factory, {**written, **(options or {})})
-    given = {"program": program, "transfer": transfer, "experience": experience}
-    declared = inspect.signature(factory).parameters
-    inputs = {name: given[name] for name in given if name in declared}
+    declared, given = inspect.signature(factory).parameters, {**NO_INPUTS, **inputs}
     _check_takes_seed(owner, factory)
-    tuner = factory(space, seed=seed, **inputs, **bound)
+    tuner = factory(space, seed=seed, **{name: given[name] for name in given if name in declared}, **bound)
     if not isinstance(tuner, Tuner):
         raise PluginError(f"{owner} made a {type(tuner).__name__}, which has no ask(n) and tell(configs, results)")
     return tuner
@@ -62,7 +60,7 @@ def _check_takes_seed(owner: str, factory: Callable[..., Any]) -> None:
 def declared_inputs(spec: str | Spec | TunerFactory, lookup: Lookup = registry.resolve) -> frozenset[str]:
     """Which of `program`, `transfer` and `experience` the tuner's factory takes: none is made for nothing."""
     factory, _, _ = _resolve("tuner", spec, lookup)
-    return TUNER_INPUTS & set(inspect.signature(factory).parameters)
+    return frozenset(NO_INPUTS) & set(inspect.signature(factory).parameters)
 
 
 def make_cost_model(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.library import find_source
 from pegbox.records.record import Record, call, plain
 from pegbox.records.recorded_space import latest_results
+from pegbox.search.factory.base import TunerInputs
 from pegbox.search.factory.create import declared_inputs, tuner_label
 from pegbox.search.models.experience import shipped_experience, template_task
 from pegbox.search.protocols import FeatureSource, Transfer, TunerFactory
@@ -33,7 +34,7 @@ def tuner_inputs(
     tuner: str | TunerFactory,
     task: SearchTask | ConfigSpace,
     transfer: TransferSource | Sequence[TransferSource] | None = None,
-) -> dict[str, Any]:
+) -> TunerInputs:
     """What the tuner is given beside the space and the seed, as far as it takes it. A space alone has no programs.
 
     Raises `ArgumentError` for `transfer` that the tuner does not take or that holds nothing of use.
@@ -48,7 +49,7 @@ def tuner_inputs(
         if transfer is not None:
             raise ArgumentError(f"transfer={transfer!r}: a space has no template whose other shapes could help")
         return {}
-    given: dict[str, Any] = {"program": program_features(task)} if takes else {}
+    given: TunerInputs = {"program": program_features(task)} if takes else {}
     if "experience" in takes:
         given["experience"] = shipped_experience(task)
     if transfer is not None:

@@ -83,7 +83,6 @@ def sweep(
     listeners = check_callbacks(callbacks)
     journal = records if isinstance(records, Journal) else Journal(records)
     known, before = _known(journal, task, whole=configs is None)
-    recorder = Recorder(journal, task, "sweep", seed)
     plan = Sweep(
         task,
         configs,
@@ -92,11 +91,9 @@ def sweep(
         budget_seconds=budget_seconds,
         known=known,
         before=before,
-        callbacks=[recorder, *([progress_callback()] if progress else []), *listeners],
-        listener=lambda config, result: recorder.append(config, result, remeasured=True),
+        recorder=Recorder(journal, task, "sweep", seed),
+        callbacks=[*([progress_callback()] if progress else []), *listeners],
         say=_print if progress else lambda line: None,
-        source=str(journal.path),
-        host=describe_host(),
     )
     journal.check_writable()
     best = min((result.cost for result in known.values() if result.ok), default=float("inf"))
