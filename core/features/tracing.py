@@ -46,13 +46,15 @@ class TracedOption(OtherEntity):
     """A value whose text, by which values are compared, is a question about the knob."""
 
     __slots__ = ("_ask", "_text")
+    _ask: Callable[[], None]
+    _text: str
 
     def __init__(self, text: str, raw: Any, ask: Callable[[], None]) -> None:
         for name, value in {"_text": text, "raw": raw, "_ask": ask}.items():
             object.__setattr__(self, name, value)
 
     @property
-    def key(self) -> str:  # type: ignore[override]
+    def key(self) -> str:
         self._ask()
         return self._text
 
