@@ -34,7 +34,6 @@ from pegbox.comparison.report import Comparison
 from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.comparison.testbed import Testbed, open_testbed
 from pegbox.errors import ComparisonError, TuningError
-from pegbox.hooks import registry
 from pegbox.search.factory.base import TunerInputs
 from pegbox.search.factory.create import declared_inputs, make_tuner
 from pegbox.search.loop.callbacks import CallbackLike
@@ -43,7 +42,7 @@ from pegbox.search.loop.tuning import run as search
 from pegbox.search.loop.validation import validated
 from pegbox.search.models.experience import shipped_experience
 from pegbox.search.problem import MeasurerFactory
-from pegbox.search.protocols import FeatureSource, Lookup, SearchTask, Tuner
+from pegbox.search.protocols import FeatureSource, SearchTask, Tuner
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -76,8 +75,6 @@ class Plan:
     batch_size: int | None = None
     callbacks: Callable[[str, str, int], Sequence[CallbackLike]] | None = None
     program: Callable[[SearchTask], FeatureSource | None] | None = None
-    lookup: Lookup = registry.resolve
-    clock: Callable[[], float] | None = None
 
     def __post_init__(self) -> None:
         check_int("start", self.start, minimum=0, maximum=check_int("trials", self.trials))
@@ -180,7 +177,6 @@ class _Experiment:
                 bytes_moved=testbed.problem.bytes_moved,
                 name=contender.name,
                 finalists=0 if testbed.problem.simulated else 1,
-                clock=plan.clock,
             )
         if result.stopped_because == "interrupted":
             raise KeyboardInterrupt
@@ -188,11 +184,11 @@ class _Experiment:
 
     def _tuner(self, testbed: Testbed, contender: Contender, seed: int) -> Tuner:
         given = contender.tuner
-        takes = declared_inputs(given, lookup=self.plan.lookup)
+        takes = declared_inputs(given)
         program = self._program(testbed) if "program" in takes else None
         experience = shipped_experience(testbed.problem.task) if "experience" in takes else None
         inputs: TunerInputs = {"program": program, "experience": experience}
-        return make_tuner(given, testbed.problem.space, seed=seed, lookup=self.plan.lookup, **inputs)
+        return make_tuner(given, testbed.problem.space, seed=seed, **inputs)
 
     def _program(self, testbed: Testbed) -> FeatureSource | None:
         """The program features of the task, made when the first tuner declares that it wants them."""

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
-from typing import TextIO
 
 from pegbox.comparison.runs import Run, TaskInfo
 from pegbox.search.loop.outcome import format_counts, format_seconds
 
 
-def run_printer(stream: TextIO | None = None) -> Callable[[Run, TaskInfo, int, int], None]:
-    """Prints to `stream` (standard error by default)."""
-
-    def show(run: Run, task: TaskInfo, number: int, planned: int) -> None:
-        print(run_line(run, task, number, planned), file=stream or sys.stderr, flush=True)
-
-    return show
+def print_run(run: Run, task: TaskInfo, number: int, planned: int) -> None:
+    """Print to standard error."""
+    print(run_line(run, task, number, planned), file=sys.stderr, flush=True)
 
 
 def run_line(run: Run, task: TaskInfo, number: int, planned: int) -> str:

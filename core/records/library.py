@@ -238,6 +238,6 @@ def _distinct(records: Sequence[Record], key: Callable[[Record], Any]) -> dict[A
     return dict.fromkeys(map(key, records))
 
 
-def _listed(records: Sequence[Record], key: Callable[[Record], Any], *, most: int = 6) -> str:
+def _listed(records: Sequence[Record], key: Callable[[Record], Any]) -> str:
     found = [str(value) or "(not said)" for value in _distinct(records, key)]
-    return ", ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")
+    return ", ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")

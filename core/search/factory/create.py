@@ -12,7 +12,7 @@ from pegbox.hooks import registry
 from pegbox.search.factory.base import NO_INPUTS, BoundTuner, TunerInputs
 from pegbox.search.factory.options import bind_options
 from pegbox.search.factory.spec import Spec, parse_nested, parse_spec
-from pegbox.search.protocols import CostModel, Lookup, Tuner, TunerFactory
+from pegbox.search.protocols import CostModel, Tuner, TunerFactory
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -26,16 +26,14 @@ def make_tuner(
     *,
     seed: int = 0,
     options: Mapping[str, object] | None = None,
-    lookup: Lookup = registry.resolve,
     **inputs: Unpack[TunerInputs],
 ) -> Tuner:
     """Make the tuner that `spec` ("xgb:plan_size=32", "file.py:MyTuner", or a factory) means, over `space`.
 
     `options` come on top of those in the spec and win over them. The `inputs` are given to factories that declare them.
-    `lookup` turns a kind and a name into a factory.
     Raises `UnknownName` for an unknown tuner, `ArgumentError` for a bad option, `PluginError` if it makes no tuner.
     """
-    factory, name, written = _resolve("tuner", spec, lookup)
+    factory, name, written = _resolve("tuner", spec)
     owner = f"tuner {name!r}"
     bound = bind_options(owner, factory, {**written, **(options or {})})
     declared, given = inspect.signature(factory).parameters, {**NO_INPUTS, **inputs}
@@ -57,9 +55,9 @@ def _check_takes_seed(owner: str, factory: Callable[..., Any]) -> None:
         ) from None
 
 
-def declared_inputs(spec: str | Spec | TunerFactory, lookup: Lookup = registry.resolve) -> frozenset[str]:
+def declared_inputs(spec: str | Spec | TunerFactory) -> frozenset[str]:
     """Which of `program`, `transfer` and `experience` the tuner's factory takes: none is made for nothing."""
-    factory, _, _ = _resolve("tuner", spec, lookup)
+    factory, _, _ = _resolve("tuner", spec)
     return frozenset(NO_INPUTS) & set(inspect.signature(factory).parameters)
 
 
@@ -68,7 +66,6 @@ def make_cost_model(
     *,
     seed: int = 0,
     options: Mapping[str, object] | None = None,
-    lookup: Lookup = registry.resolve,
 ) -> CostModel:
     """Make the cost model that `spec` names; an object that is one already is returned.
 
@@ -76,7 +73,7 @@ def make_cost_model(
     """
     if not isinstance(spec, str):
         return _given_model(spec, options)
-    factory, name, written = _resolve("cost_model", parse_nested(spec), lookup)
+    factory, name, written = _resolve("cost_model", parse_nested(spec))
     owner = f"cost model {name!r}"
     model = factory(seed=seed, **bind_options(owner, factory, {**written, **(options or {})}))
     if not isinstance(model, CostModel):
@@ -92,14 +89,12 @@ def _given_model(model: object, options: Mapping[str, object] | None) -> CostMod
     return model
 
 
-def _resolve(
-    kind: str, spec: str | Spec | Callable[..., Any], lookup: Lookup
-) -> tuple[Callable[..., Any], str, Mapping[str, object]]:
+def _resolve(kind: str, spec: str | Spec | Callable[..., Any]) -> tuple[Callable[..., Any], str, Mapping[str, object]]:
     """The factory, the name for messages, and the options given with it, as text where they were written as text."""
     if isinstance(spec, str):
         spec = parse_spec(spec)
     if isinstance(spec, Spec):
-        return lookup(kind, spec.name), spec.name, spec.options
+        return registry.resolve(kind, spec.name), spec.name, spec.options
     if isinstance(spec, BoundTuner):
         return spec.factory, str(spec), spec.options
     what = kind.replace("_", " ")

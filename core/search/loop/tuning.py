@@ -51,7 +51,6 @@ def run(
     bytes_moved: float = 0.0,
     name: str | None = None,
     finalists: int = DEFAULT_FINALISTS,
-    clock: Callable[[], float] | None = None,
 ) -> TuneResult:
     """Search until a limit is reached, the space is exhausted, a callback says stop, or Ctrl-C.
 
@@ -60,14 +59,14 @@ def run(
     `batch_size`, else 16. Given `space`, a configuration from elsewhere is an error; `searched` is the part of it that
     the tuner was given, where that is less. `flop` (per call) turns seconds into GFLOP/s, `bytes_moved` into GB/s where
     there is no arithmetic. `name` stands for the tuner in messages. The `finalists` fastest within noise are measured
-    again at the end and the winner is picked from them; 0 leaves that out. `clock` gives seconds; by default it is the
-    measurer's attribute `clock`, as a simulation has one, else the real time.
+    again at the end and the winner is picked from them; 0 leaves that out. Time is that of the measurer's `clock`, where
+    it has one, as a simulation has.
 
     Raises `ArgumentError` for limits that make no sense and `TuningError`, with everything measured in its `result`,
     when the tuner, an essential callback or the measurer breaks.
     """
     name = name or type(tuner).__name__
-    clock = clock or getattr(measurer, "clock", None) or time.monotonic
+    clock: Callable[[], float] = getattr(measurer, "clock", time.monotonic)
     wanted = batch_size if batch_size is not None else getattr(tuner, "batch_size", DEFAULT_BATCH)
     loop = _Loop(
         Proposer(tuner, name, space=space, searched=searched),
