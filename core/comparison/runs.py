@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pegbox.errors import ArgumentError
-from pegbox.measure.result import Failed
-from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.loop.outcome import TuneResult, failure_counts
 from pegbox.search.models.report import ModelReport
 from pegbox.task.work import format_speed
 
@@ -43,7 +41,6 @@ class Run:
     @classmethod
     def of(cls, task: str, tuner: str, seed: int, result: TuneResult) -> Run:
         """The run of a tuning result; its final cost is the one that it found itself."""
-        failures = Counter(str(trial.result.kind) for trial in result.trials if isinstance(trial.result, Failed))
         return cls(
             task=task,
             tuner=tuner,
@@ -51,7 +48,7 @@ class Run:
             curve=tuple(result.best_costs()),
             final_cost=math.inf if result.best is None else result.best.cost,
             config=None if result.best is None else result.best.config.to_json(),
-            failures=dict(failures.most_common()),
+            failures=failure_counts(trial.result for trial in result.trials),
             seconds=result.elapsed,
             tuner_seconds=sum(result.phases.get(phase, 0.0) for phase in ("propose", "learn")),
             stopped_because=result.stopped_because,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -93,9 +94,8 @@ class AskTell:
             raise ArgumentError(f"{self.name}: knobs were added to the space since the tuner was made; make it anew")
         before = set(self._proposer.dropped)
         try:
-            return self._proposer.ask(n)
-        except SearchFailure as error:
-            raise self._broken(error) from (error.__cause__ or error)
+            with self._answerable():
+                return self._proposer.ask(n)
         finally:
             for reason in sorted(set(self._proposer.dropped) - before):
                 warnings.warn(f"tuner {self.name!r}: proposals left out: {reason}", RuntimeWarning, stacklevel=2)
@@ -119,10 +119,8 @@ class AskTell:
             number, speed = len(self.trials), gflops_of(result, self.flop)
             self.trials.append(Trial(number, config, result, speed, time.monotonic() - self._started))
         latest = dict(zip(told, results, strict=True))
-        try:
+        with self._answerable():
             self._proposer.tell(list(latest), list(latest.values()))
-        except SearchFailure as error:
-            raise self._broken(error) from (error.__cause__ or error)
 
     @property
     def best(self) -> tuple[Config, float] | None:
@@ -133,10 +131,8 @@ class AskTell:
     @property
     def model(self) -> ModelReport | None:
         """How good the tuner's model was on what it had not seen; None where there is none, or no test of it yet."""
-        try:
+        with self._answerable():
             return self._proposer.model_report()
-        except SearchFailure as error:
-            raise self._broken(error) from (error.__cause__ or error)
 
     def __repr__(self) -> str:
         best = self.best
@@ -148,11 +144,17 @@ class AskTell:
         latest = {trial.config: trial for trial in self.trials}
         return min((trial for trial in latest.values() if trial.ok), key=lambda trial: trial.cost, default=None)
 
-    def _broken(self, error: SearchFailure) -> TuningError:
-        winner = BestTrial.of(self._best(), bytes_moved=self.bytes_moved)
-        elapsed = time.monotonic() - self._started
-        result = TuneResult(winner, tuple(self.trials), elapsed, {}, "error", self.name, self.flop)
-        return TuningError(f"{error}; the {len(self.trials)} trials told so far are kept in .trials", result)
+    @contextmanager
+    def _answerable(self) -> Iterator[None]:
+        """Where the tuner breaks, `TuningError` with what was told so far."""
+        try:
+            yield
+        except SearchFailure as error:
+            winner = BestTrial.of(self._best(), bytes_moved=self.bytes_moved)
+            elapsed = time.monotonic() - self._started
+            result = TuneResult(winner, tuple(self.trials), elapsed, {}, "error", self.name, self.flop)
+            message = f"{error}; the {len(self.trials)} trials told so far are kept in .trials"
+            raise TuningError(message, result) from (error.__cause__ or error)
 
 
 def _listed(told: Sequence[Config], costs: Any) -> list[Any]:

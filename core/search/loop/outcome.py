@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -116,9 +116,7 @@ class TuneResult:
     @property
     def failures(self) -> dict[str, int]:
         """How many trials failed, by kind, the most frequent first; those not recorded are not failures."""
-        failed = [trial.result for trial in self.trials if not trial.not_recorded]
-        kinds = Counter(str(result.kind) for result in failed if isinstance(result, Failed))
-        return dict(kinds.most_common())
+        return failure_counts(trial.result for trial in self.trials if not trial.not_recorded)
 
     @property
     def not_recorded(self) -> int:
@@ -167,6 +165,11 @@ class TuneResult:
     def _unanswered(self) -> str:
         message = next(str(getattr(trial.result, "message", "")) for trial in self.trials if trial.not_recorded)
         return f"; the first: {message}"
+
+
+def failure_counts(results: Iterable[Result]) -> dict[str, int]:
+    """How many of the results are failures, by kind, the most frequent first."""
+    return dict(Counter(str(result.kind) for result in results if isinstance(result, Failed)).most_common())
 
 
 def best_so_far(costs: Sequence[float]) -> list[float]:

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 
 from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
-from pegbox.measure.result import Failed
 from pegbox.records.simulation import VirtualClock
-from pegbox.search.loop.outcome import StopReason, Trial
+from pegbox.search.loop.outcome import StopReason, Trial, failure_counts
 from pegbox.search.models.report import ModelReport
 
 
@@ -62,14 +61,20 @@ class SearchState:
     clock: Callable[[], float] = time.monotonic
     trials: list[Trial] = field(default_factory=list)
     best: Trial | None = None
-    failures: Counter[str] = field(default_factory=Counter)
-    not_recorded: int = 0
     since_improvement: int = 0
     model: ModelReport | None = None
     started: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.started = self.clock()
+
+    @property
+    def failures(self) -> Counter[str]:
+        return Counter(failure_counts(trial.result for trial in self.trials if not trial.not_recorded))
+
+    @property
+    def not_recorded(self) -> int:
+        return sum(trial.not_recorded for trial in self.trials)
 
     @property
     def elapsed(self) -> float:
@@ -94,10 +99,6 @@ class SearchState:
     def add(self, trial: Trial) -> None:
         """Take in a new trial."""
         self.trials.append(trial)
-        if trial.not_recorded:
-            self.not_recorded += 1
-        elif isinstance(trial.result, Failed):
-            self.failures[str(trial.result.kind)] += 1
         self.since_improvement += 1
         if self.consider(trial):
             self.since_improvement = 0

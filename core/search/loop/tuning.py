@@ -59,7 +59,7 @@ def run(
     `batch_size`, else 16. Given `space`, a configuration from elsewhere is an error; `searched` is the part of it that
     the tuner was given, where that is less. `flop` (per call) turns seconds into GFLOP/s, `bytes_moved` into GB/s where
     there is no arithmetic. `name` stands for the tuner in messages. The `finalists` fastest within noise are measured
-    again at the end and the winner is picked from them; 0 leaves that out. Time is that of the measurer's `clock`, where
+    again at the end and the winner is picked from them; 0 leaves that out. Time is that of the measurer's `clock` if
     it has one, as a simulation has.
 
     Raises `ArgumentError` for limits that make no sense and `TuningError`, with everything measured in its `result`,

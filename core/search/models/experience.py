@@ -14,8 +14,8 @@ import math
 import threading
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -99,8 +99,7 @@ class Experience:
     def _begun(self) -> Future[tuple[CostModel, float]]:
         with _STARTING:
             if self._learning is None:
-                self._learning = Future()
-                threading.Thread(target=_fill, args=(self._learning, self._learned), name="pegbox-experience").start()
+                self._learning = ThreadPoolExecutor(1, "pegbox-experience").submit(self._learned)
             return self._learning
 
     def _learned(self) -> tuple[CostModel, float]:
@@ -115,13 +114,6 @@ class Experience:
         except PluginError as error:
             raise PluginError(f"{error}; to search without experience, give the tuner use_experience=no") from error
         return model, spread(model.predict(features))
-
-
-def _fill(future: Future[tuple[CostModel, float]], learn: Callable[[], tuple[CostModel, float]]) -> None:
-    try:
-        future.set_result(learn())
-    except BaseException as error:
-        future.set_exception(error)
 
 
 def _taken(source: Transfer) -> npt.NDArray[np.intp]:

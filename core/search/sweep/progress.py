@@ -8,7 +8,6 @@ was stopped.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from pegbox.checks import check_int
 from pegbox.errors import ArgumentError, SpaceError
-from pegbox.measure.result import Failed, Result
+from pegbox.measure.result import Result
 from pegbox.records.record import describe_host
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.interrupt import clear_interrupt
-from pegbox.search.loop.outcome import format_counts, format_seconds
+from pegbox.search.loop.outcome import failure_counts, format_counts, format_seconds
 from pegbox.search.loop.recorder import Recorder
 from pegbox.search.loop.tuning import run
 from pegbox.search.protocols import Measurer
@@ -63,8 +62,7 @@ class SweepResult:
     @property
     def failures(self) -> dict[str, int]:
         """How many configurations failed, by kind."""
-        kinds = Counter(str(result.kind) for result in self.results.values() if isinstance(result, Failed))
-        return dict(kinds.most_common())
+        return failure_counts(self.results.values())
 
     def __str__(self) -> str:
         lines = [
