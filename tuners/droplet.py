@@ -82,13 +82,10 @@ class DropletTuner(BaseTuner):
         return self._visited.configs(asked)
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
-        if not configs:
-            return
-        rows = rows_of(configs)
-        self._visited.add(rows)
+        self._visited.mark(configs)
         self._arrived += [
             Measurement(row, result.cost, result.costs if isinstance(result, Ok) else ())
-            for row, result in zip(rows, results, strict=True)
+            for row, result in zip(rows_of(configs), results, strict=True)
         ]
 
     def _move(self) -> None:

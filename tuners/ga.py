@@ -69,9 +69,7 @@ class GATuner(BaseTuner):
         return self._visited.configs(children)
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
-        if not configs:
-            return
-        self._visited.add(rows_of(configs))
+        self._visited.mark(configs)
         measured = [(result.cost, config) for config, result in zip(configs, results, strict=True)]
         self._recent.extend(measured)
         alive = [(cost, config) for cost, config in measured if np.isfinite(cost)]

@@ -10,11 +10,10 @@ from typing import Any, TypeAlias
 from pegbox.checks import check_int, check_list
 from pegbox.errors import ArgumentError
 from pegbox.records.record import call
-from pegbox.search.factory.base import BoundTuner
-from pegbox.search.factory.create import tuner_label
+from pegbox.search.factory.create import check_factory, tuner_label
 from pegbox.search.factory.spec import Spec
 from pegbox.search.problem import check_task
-from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
+from pegbox.search.protocols import SearchTask, TunerFactory
 
 TunerLike: TypeAlias = str | Spec | TunerFactory
 Tuners: TypeAlias = Sequence[TunerLike] | Mapping[str, TunerLike]
@@ -88,17 +87,7 @@ def interleaving(contenders: Sequence[Contender], seeds: Sequence[int]) -> Itera
 
 
 def _checked(tuner: Any) -> TunerLike:
-    if isinstance(tuner, (str, Spec, BoundTuner)):
-        return tuner
-    if isinstance(tuner, Tuner) and not isinstance(tuner, type):
-        raise ArgumentError(
-            f"{tuner!r} is a tuner made for one space and one seed; every run needs a fresh one: give its class, its "
-            "name, or derive it from pegbox.BaseTuner and give MyTuner.with_options(option=...)"
-        )
-    if not callable(tuner):
-        raise ArgumentError(f"{tuner!r} is neither the name of a tuner nor a factory of one")
-    factory: TunerFactory = tuner
-    return factory
+    return tuner if isinstance(tuner, str | Spec) else check_factory(tuner)
 
 
 def _label(task: SearchTask) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -78,7 +78,9 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
     check_task(task)
     recorded = recorded_space_for(task, runner)
     if recorded is not None:
-        return Problem(recorded, recorded.space, recorded.whole, lambda **_: SimulatedMeasurer(recorded), True)
+        return Problem(
+            recorded, recorded.space, recorded.whole, lambda **_: nullcontext(SimulatedMeasurer(recorded)), True
+        )
     if measurer is None:
         raise ArgumentError(f"{task.name}: nothing is recorded of it, and no measurer was given")
     return Problem(task, task.space, task.space, partial(measurer, task), False)

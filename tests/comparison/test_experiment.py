@@ -161,7 +161,7 @@ def test_tasks_are_named_with_their_arguments() -> None:
         ({"tuners": "walk"}, "is one tuner; give a list"),
         ({"tuners": InOrder}, "is one tuner; give a list"),
         ({"tuners": [3]}, "3 is neither the name of a tuner nor a factory"),
-        ({"tuners": [InOrder(small_space())]}, "made for one space and one seed; every run needs a fresh one"),
+        ({"tuners": [InOrder(small_space())]}, "for one space and one seed; every run needs a fresh one"),
         ({"tuners": ["walk:backwards=perhaps"]}, "cannot read backwards='perhaps' as .*; write yes or no"),
         ({"tuners": ["walk:speed=9"]}, "no option 'speed'"),
         ({"seeds": 0}, "seeds=0"),

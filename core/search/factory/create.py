@@ -97,15 +97,20 @@ def _resolve(kind: str, spec: str | Spec | Callable[..., Any]) -> tuple[Callable
         return registry.resolve(kind, spec.name), spec.name, spec.options
     if isinstance(spec, BoundTuner):
         return spec.factory, str(spec), spec.options
-    what = kind.replace("_", " ")
-    if isinstance(spec, Tuner) and not isinstance(spec, type):
-        name = type(spec).__name__
+    return check_factory(spec), tuner_label(spec), {}
+
+
+def check_factory(tuner: Any) -> TunerFactory:
+    """The tuner's factory. Raises `ArgumentError` for what is none, a tuner for instance."""
+    if isinstance(tuner, Tuner) and not isinstance(tuner, type):
         raise ArgumentError(
-            f"{spec!r} is a tuner made already, for one space and one run; give its class ({name}) or a factory"
+            f"{tuner!r} is a tuner made already, for one space and one seed; every run needs a fresh one: give its "
+            f"class ({type(tuner).__name__}), its name, or a factory such as MyTuner.with_options(option=...)"
         )
-    if not callable(spec):
-        raise ArgumentError(f"{spec!r} is neither the name of a {what} nor a factory of one")
-    return spec, tuner_label(spec), {}
+    if not callable(tuner):
+        raise ArgumentError(f"{tuner!r} is neither the name of a tuner nor a factory of one")
+    factory: TunerFactory = tuner
+    return factory
 
 
 def tuner_label(spec: str | Spec | TunerFactory) -> str:
