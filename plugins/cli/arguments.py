@@ -43,18 +43,6 @@ def make_task(namespace: argparse.Namespace) -> Task:
     return pb.create_task(namespace.template, args=args, kwargs=kwargs, target=namespace.target)
 
 
-def add_runner_arguments(parser: argparse._ArgumentGroup) -> None:
-    """--runner and --timeout, as `pb.tune` takes them."""
-    parser.add_argument("--runner", metavar="NAME", help="who runs candidates (default: local)")
-    parser.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
-
-
-def given_options(namespace: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Those of the arguments that were given, as keyword arguments: the defaults of what is called stand for others."""
-    given = {name: value for name in names if (value := getattr(namespace, name)) is not None}
-    return {**given, "progress": not namespace.quiet}
-
-
 def read_args(words: list[str]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Split template arguments into positional and NAME=VALUE ones. Raises ArgumentError for a name given twice."""
     args: list[Any] = []

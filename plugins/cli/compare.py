@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pegbox as pb
 from pegbox.errors import ArgumentError, ComparisonError, SpaceError
 from pegbox.plugins.cli import exits
-from pegbox.plugins.cli.arguments import (
-    add_runner_arguments,
-    add_task_arguments,
-    given_options,
-    make_task,
-    natural,
-    positive,
-)
+from pegbox.plugins.cli.arguments import add_task_arguments, duration, make_task, natural, positive
 from pegbox.plugins.cli.simulate import add_simulate_arguments, check_simulate, recorded_task
 
 if TYPE_CHECKING:
@@ -58,7 +51,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     measuring = parser.add_argument_group("measuring")
     add_simulate_arguments(measuring, several=True)
-    add_runner_arguments(measuring)
+    measuring.add_argument("--runner", metavar="NAME", help="who runs candidates (default: local)")
+    measuring.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
     output = parser.add_argument_group("output")
     output.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page that opens offline")
     output.add_argument("--plot", type=Path, metavar="FILE", help="write the curves: .png, .svg, .pdf (pegbox[plot])")
@@ -73,8 +67,7 @@ def run(namespace: argparse.Namespace) -> int:
     tasks = _tasks(namespace)
     tuners = split_tuners(namespace.tuners or [TUNERS])
     try:
-        options = given_options(namespace, "trials", "seeds", "start", "runner", "timeout")
-        report = pb.compare(tasks, tuners, save=namespace.json, **options)
+        report = pb.compare(tasks, tuners, **_options(namespace))
     except SpaceError as error:
         raise exits.NothingFound(str(error)) from error
     except (ComparisonError, KeyboardInterrupt) as error:
@@ -126,6 +119,13 @@ def _tasks(namespace: argparse.Namespace) -> list[Any]:
         return [make_task(namespace)]
     each = (argparse.Namespace(**{**vars(namespace), "simulate": source}) for source in namespace.simulate)
     return [recorded_task(one) for one in each]
+
+
+def _options(namespace: argparse.Namespace) -> dict[str, Any]:
+    """The keyword arguments of `pb.compare` that were given; its own defaults stand for the others."""
+    names = ("trials", "seeds", "start", "runner", "timeout")
+    options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
+    return {**options, "save": namespace.json, "progress": not namespace.quiet}
 
 
 def _show(namespace: argparse.Namespace, report: Comparison) -> None:

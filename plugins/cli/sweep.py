@@ -10,16 +10,7 @@ from typing import Any
 import pegbox as pb
 from pegbox.errors import SpaceError
 from pegbox.plugins.cli import exits
-from pegbox.plugins.cli.arguments import (
-    add_runner_arguments,
-    add_task_arguments,
-    default_records,
-    duration,
-    given_options,
-    make_task,
-    natural,
-    positive,
-)
+from pegbox.plugins.cli.arguments import add_task_arguments, default_records, duration, make_task, natural, positive
 from pegbox.records.pack import check_name
 
 _EPILOG = f"""\
@@ -48,7 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     plan.add_argument("--seed", type=natural, metavar="N", help="which sample, and in which order (default: 0)")
     plan.add_argument("--budget", type=duration, metavar="TIME", help="stop after this time: 60s, 1m30s, 1h")
-    add_runner_arguments(parser.add_argument_group("measuring"))
+    measuring = parser.add_argument_group("measuring")
+    measuring.add_argument("--runner", metavar="NAME", help="who runs candidates (default: local)")
+    measuring.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
     output = parser.add_argument_group("records and output")
     output.add_argument(
         "--records", type=Path, metavar="FILE", help="append records here (default: TEMPLATE-ARGS.sweep.jsonl)"
@@ -87,8 +80,12 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def _options(namespace: argparse.Namespace) -> dict[str, Any]:
-    options = given_options(namespace, "configs", "passes", "seed", "budget", "runner", "timeout")
-    return options | {"configs": None} if namespace.configs == 0 else options
+    """The keyword arguments of `pb.sweep` that were given; its own defaults stand for the others."""
+    names = ("passes", "seed", "budget", "runner", "timeout")
+    options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
+    if namespace.configs is not None:
+        options["configs"] = namespace.configs or None
+    return {**options, "progress": not namespace.quiet}
 
 
 def _count(text: str) -> int:

@@ -10,16 +10,7 @@ from typing import Any
 import pegbox as pb
 from pegbox.errors import SpaceError, TuningError
 from pegbox.plugins.cli import exits
-from pegbox.plugins.cli.arguments import (
-    add_runner_arguments,
-    add_task_arguments,
-    default_records,
-    duration,
-    given_options,
-    make_task,
-    natural,
-    positive,
-)
+from pegbox.plugins.cli.arguments import add_task_arguments, default_records, duration, make_task, natural, positive
 from pegbox.plugins.cli.simulate import add_simulate_arguments, check_simulate, recorded_task
 
 _EPILOG = f"""\
@@ -59,7 +50,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     measuring = parser.add_argument_group("measuring")
     add_simulate_arguments(measuring)
-    add_runner_arguments(measuring)
+    measuring.add_argument("--runner", metavar="NAME", help="who runs candidates (default: local)")
+    measuring.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
     output = parser.add_argument_group("records and output")
     output.add_argument(
         "--records", type=Path, metavar="FILE", help="append records here (default: TEMPLATE-ARGS.jsonl)"
@@ -104,9 +96,12 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def _options(namespace: argparse.Namespace) -> dict[str, Any]:
-    names = ("tuner", "trials", "budget", "early_stopping", "seed", "runner", "timeout", "transfer", "resume")
-    options = given_options(namespace, *names)
-    return {"trials": None, **options} if "budget" in options else options
+    """The keyword arguments of `pb.tune` that were given; its own defaults stand for the others."""
+    names = ("tuner", "trials", "budget", "early_stopping", "seed", "runner", "timeout", "transfer")
+    options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
+    if "budget" in options and "trials" not in options:
+        options["trials"] = None
+    return {**options, "resume": namespace.resume, "progress": not namespace.quiet}
 
 
 def _next_step(namespace: argparse.Namespace, records: Path) -> str:
