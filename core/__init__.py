@@ -42,7 +42,7 @@ _HOME = {
     "lower": "pegbox.api",
     "export": "pegbox.api",
     "compare": "pegbox.api",
-    "apply_history_best": "pegbox.records.apply",
+    "apply_history_best": "pegbox.records.history",
     "Journal": "pegbox.records.journal",
     "RecordedSpace": "pegbox.records.recorded_space",
     "recorded_space": "pegbox.records.library",
@@ -95,7 +95,7 @@ if TYPE_CHECKING:
     from pegbox.comparison import Comparison
     from pegbox.features import program_features
     from pegbox.hooks import hookimpl
-    from pegbox.records.apply import apply_history_best
+    from pegbox.records.history import apply_history_best
     from pegbox.records.journal import Journal
     from pegbox.records.library import recorded_space, recorded_spaces
     from pegbox.records.pack import pack_space

@@ -14,7 +14,7 @@ from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import BlockRealize, Function
 from pegbox.loops.passes import lower_function
 from pegbox.loops.visit import walk
-from pegbox.records.apply import current_history
+from pegbox.records.history import current_history
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedRunner
 from pegbox.schedule.schedule import Schedule
@@ -242,7 +242,7 @@ def compare(
         ComparisonInterrupted: Ctrl-C; it is a `KeyboardInterrupt`, and likewise has a `result`.
     """
     from pegbox.comparison import compare as compare_tuners  # a search, which is what most want, needs none
-    from pegbox.comparison.progress import print_run
+    from pegbox.comparison.runs import print_run
 
     measurer = local_measurer(measure_options, timeout=timeout, runner=runner)
     if callbacks is not None:

@@ -37,9 +37,8 @@ from pegbox.errors import ComparisonError, TuningError
 from pegbox.search.factory.base import TunerInputs
 from pegbox.search.factory.create import declared_inputs, make_tuner
 from pegbox.search.loop.callbacks import CallbackLike
-from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.loop.outcome import TuneResult, validated
 from pegbox.search.loop.tuning import run as search
-from pegbox.search.loop.validation import validated
 from pegbox.search.models.experience import shipped_experience
 from pegbox.search.problem import MeasurerFactory
 from pegbox.search.protocols import FeatureSource, SearchTask, Tuner

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from comparisons import FakeTask, InOrder, by_index, compared
 
-from pegbox.comparison.progress import run_line
+from pegbox.comparison.runs import run_line
 from pegbox.errors import ArgumentError, ComparisonError, SpaceError, UnknownName
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.records.recorded_space import RecordedSpace

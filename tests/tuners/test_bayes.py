@@ -25,7 +25,7 @@ from pegbox.search.testing import (
     small_space,
 )
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.acquisition import optimistic_batch
+from pegbox.tuners.batches import optimistic_batch
 from pegbox.tuners.bayes import BayesTuner
 from pegbox.tuners.candidates import CandidatePool
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess

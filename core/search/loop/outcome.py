@@ -182,6 +182,17 @@ def best_so_far(costs: Sequence[float]) -> list[float]:
     return curve
 
 
+def validated(result: Result) -> Result:
+    """What a measurer gave, or a failure where it succeeded with NaN, infinitely many or no seconds as its cost.
+
+    NaN compares with nothing: as the first trial it would stay the best, and a cost model would learn it.
+    """
+    if not isinstance(result, Ok) or 0.0 < result.cost < math.inf:
+        return result
+    message = f"the measurer gave {result.cost!r} seconds as the cost; a cost is finite and above 0"
+    return Failed(FailureKind.RUN_ERROR, message, result.total_seconds, result.timestamp, result.phases)
+
+
 def gflops_of(result: Result, flop: float) -> float:
     """GFLOP/s of one result; 0 for a failed one or when the work is not known."""
     cost = result.cost

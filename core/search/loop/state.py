@@ -1,11 +1,12 @@
-"""Where a running search stands, and when it has to stop."""
+"""Where a running search stands, where its time goes, and when it has to stop."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pegbox.checks import check_float, check_int
@@ -109,3 +110,20 @@ class SearchState:
         if better:
             self.best = trial
         return better
+
+
+class PhaseClock:
+    """Wall-clock seconds by phase. Phases do not nest: they are what the loop waits on, one after the other."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the block's time towards `name`, whatever way it is left."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + self._clock() - began

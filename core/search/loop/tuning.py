@@ -21,11 +21,9 @@ from pegbox.measure.result import Result
 from pegbox.search.loop.callbacks import CallbackFailure, CallbackLike, CallbackList
 from pegbox.search.loop.finalists import MAX_ROUNDS, pick_finalists, winner_of
 from pegbox.search.loop.interrupt import clear_interrupt, defer_interrupt
-from pegbox.search.loop.outcome import BestTrial, StopReason, Trial, TuneResult, gflops_of
-from pegbox.search.loop.phases import PhaseClock
+from pegbox.search.loop.outcome import BestTrial, StopReason, Trial, TuneResult, gflops_of, validated
 from pegbox.search.loop.proposals import Proposer, SearchFailure
-from pegbox.search.loop.state import Limits, SearchState
-from pegbox.search.loop.validation import validated
+from pegbox.search.loop.state import Limits, PhaseClock, SearchState
 from pegbox.search.protocols import Measurer, Tuner
 
 if TYPE_CHECKING:
