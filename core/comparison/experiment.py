@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pegbox
 from pegbox.checks import check_int
-from pegbox.comparison.common_start import CommonStartTuner, draw_start
 from pegbox.comparison.contenders import (
     Contender,
     Tuners,
@@ -32,7 +31,7 @@ from pegbox.comparison.contenders import (
 from pegbox.comparison.jsonform import check_writable
 from pegbox.comparison.report import Comparison
 from pegbox.comparison.runs import Run, Setup, TaskInfo
-from pegbox.comparison.testbed import Testbed, open_testbed
+from pegbox.comparison.testbed import CommonStartTuner, Testbed, draw_start, open_testbed
 from pegbox.errors import ComparisonError, TuningError
 from pegbox.search.factory.base import TunerInputs
 from pegbox.search.factory.create import declared_inputs, make_tuner

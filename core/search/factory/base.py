@@ -19,6 +19,8 @@ from pegbox.search.protocols import FeatureSource, Prior, Transfer
 from pegbox.space import ConfigSpace
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from pegbox.space import Config
 
 
@@ -84,7 +86,7 @@ class BaseTuner:
 
     __signature__ = _InitSignature()
 
-    def __new__(cls, *args: Any, **options: Any) -> Any:
+    def __new__(cls, *args: Any, **options: Any) -> Self:
         """Checks the space. Without one, as in the deprecated `MyTuner(alpha=2)`, it gives a `BoundTuner`."""
         space = next(iter(inspect.signature(cls).parameters), "")
         if not args and space not in options:
@@ -92,7 +94,7 @@ class BaseTuner:
             written = str(bound).removeprefix(cls.__name__)
             message = f"{bound} without a space is called {cls.__name__}.with_options{written} now"
             warnings.warn(message, DeprecationWarning, stacklevel=2)
-            return bound
+            return bound  # type: ignore[return-value]
         if args and not hasattr(args[0], "sample"):
             raise ArgumentError(
                 f"{cls.__name__}({args[0]!r}): the first argument is the space to search; write options by name, "
