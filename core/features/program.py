@@ -185,7 +185,8 @@ class ProgramFeatures:
     def _untraceable(self, row: Digits) -> Sequence[int]:
         """The knobs that fail a run when they alone are traced; all where it takes several."""
         knobs = range(len(row))
-        return [knob for knob in knobs if self._traced(row, frozenset(knobs) - {knob})[0] is None] or knobs
+        left = frozenset(knobs) - self._pinned
+        return [knob for knob in left if self._traced(row, frozenset(knobs) - {knob})[0] is None] or knobs
 
     def _pin(self, knobs: Iterable[int]) -> None:
         """From now on the values of these knobs are no numbers to trace: each makes a class of its own."""

@@ -168,6 +168,15 @@ def test_what_takes_nothing_but_ints_gets_those_of_several_knobs(question: Calla
     assert right_classes(compared(question)).pinned == {0, 1}
 
 
+def test_what_fails_only_together_pins_all() -> None:
+    def either(cfg: Any) -> bool:
+        if type(cfg["g"].val) is not int and type(cfg["h"].val) is not int:
+            raise TypeError("one of them has to be an int")
+        return bool(json.dumps(cfg["f"].val) == "1")
+
+    assert right_classes(compared(either)).pinned == {0, 1, 2}
+
+
 @pytest.mark.parametrize(
     "question",
     [
