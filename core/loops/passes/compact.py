@@ -43,9 +43,7 @@ def compact_buffers(func: Function, *, grow: bool = True) -> Function:
         if access.buffer in uses:
             uses[access.buffer].append(access)
     placements = [_place(buffer, found, ranges, grow) for buffer, found in uses.items() if found]
-    placed = {p.old: p.new for p in placements}
-    notes = tuple((placed.get(buffer, buffer), key, value) for buffer, key, value in func.notes)
-    return replace(func, body=_apply(func.body, placements, ranges), allocs=(), notes=notes)
+    return replace(func, body=_apply(func.body, placements, ranges), allocs=())
 
 
 def _place(buffer: Buffer, uses: Sequence[Access], ranges: Ranges, grow: bool) -> _Placement:

@@ -25,7 +25,7 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import replace_buffers, rewrite, substitute
 from pegbox.loops.access.region import read_below, written_below
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
-from pegbox.loops.passes.notes import DOUBLE
+from pegbox.loops.passes.notes import Notes
 from pegbox.loops.visit import loop_ranges, map_children, map_exprs, path_to, walk
 
 _SERIAL = (ForKind.SERIAL, ForKind.UNROLLED)
@@ -41,7 +41,7 @@ class _Site:
     others: Sequence[Stmt]
 
 
-def double_buffers(func: Function, *, strict: bool = True) -> Function:
+def double_buffers(func: Function, notes: Notes, *, strict: bool = True) -> Function:
     """Give each buffer with a note a second half.
 
     Args:
@@ -52,25 +52,29 @@ def double_buffers(func: Function, *, strict: bool = True) -> Function:
         LoweringError: a buffer is not made anew in each iteration of a serial loop, apart from what uses it and from
             values that do not change in the loop.
     """
-    for buffer in dict.fromkeys(buffer for buffer, key, _ in func.notes if key == DOUBLE):
+    buffers = {s.buffer.name: s.buffer for s in walk(func.body) if isinstance(s, Alloc)} if notes.doubles else {}
+    for name in notes.doubles:
         try:
-            func = func.with_body(_doubled(func.body, _site(func.body, buffer)))
+            alloc = next((s for s in walk(func.body) if isinstance(s, Alloc) and s.buffer is buffers.get(name)), None)
+            if alloc is None:
+                raise _refused(name, "it is never used", "take the note off")
+            func = func.with_body(_doubled(func.body, _site(path_to(func.body, alloc), alloc)))
         except LoweringError:
             if strict:
                 raise
     return func
 
 
-def _site(body: Stmt, buffer: Buffer) -> _Site:
-    path = _path(body, buffer)
+def _site(path: Sequence[Stmt], alloc: Alloc) -> _Site:
+    """What stands around the allocation, to which the path leads from the root."""
+    buffer, inner = alloc.buffer, alloc.body
     place = len(path) - 1
     while place > 0 and isinstance(path[place - 1], Alloc | Seq):
         place -= 1
     loop = path[place - 1] if place > 0 else None
     if not isinstance(loop, For) or loop.kind not in _SERIAL:
         what = "no loop" if loop is None else "a test" if not isinstance(loop, For) else f"a {loop.kind} loop"
-        raise _refused(buffer, f"it is allocated directly inside of {what}", "compute_at a serial loop")
-    inner: Stmt = path[-1]
+        raise _refused(buffer.name, f"it is allocated directly inside of {what}", "compute_at a serial loop")
     while isinstance(inner, Alloc):
         inner = inner.body
     stmts = inner.stmts if isinstance(inner, Seq) else (inner,)
@@ -85,33 +89,27 @@ def _check(site: _Site, stmts: Sequence[Stmt]) -> None:
     last = max((n for n, s in enumerate(stmts) if any(s is m for m in site.makers)), default=-1)
     using = [n for n, s in enumerate(stmts) if not any(s is m for m in site.makers) and buffer in read_below(s)]
     if not using:
-        raise _refused(buffer, f"it is made and used by the same statement inside of {name}", "compute_at another loop")
+        raise _refused(
+            buffer.name, f"it is made and used by the same statement inside of {name}", "compute_at another loop"
+        )
     if min(using) < last:
-        raise _refused(buffer, f"it is used inside of {name} before all of it is made", "compute_at another loop")
+        raise _refused(buffer.name, f"it is used inside of {name} before all of it is made", "compute_at another loop")
     own = {s.buffer for m in site.makers for s in walk(m) if isinstance(s, Alloc)} | {buffer}
     more = [b.name for b in written_below(*site.makers) if b not in own]
     if more:
-        raise _refused(buffer, f"what makes it writes {more[0]} as well", "double_buffer stages with one output")
+        raise _refused(buffer.name, f"what makes it writes {more[0]} as well", "double_buffer stages with one output")
     changing = written_below(site.loop.body)
     inputs = [b.name for b in read_below(*site.makers) if b not in own and b in changing]
     if inputs:
         raise _refused(
-            buffer,
+            buffer.name,
             f"it is made from {inputs[0]}, which changes inside of {name}: it cannot be made an iteration early",
             f"double_buffer {inputs[0]} instead, or compute {inputs[0]} outside of {name}",
         )
 
 
-def _refused(buffer: Buffer, why: str, remedy: str) -> LoweringError:
-    return LoweringError(f"double_buffer of {buffer.name}: {why}; {remedy}")
-
-
-def _path(body: Stmt, buffer: Buffer) -> list[Stmt]:
-    """The statements from the root down to the allocation."""
-    found = next((s for s in walk(body) if isinstance(s, Alloc) and s.buffer is buffer), None)
-    if found is None:
-        raise _refused(buffer, "it is never used", "take the note off")
-    return path_to(body, found)
+def _refused(name: str, why: str, remedy: str) -> LoweringError:
+    return LoweringError(f"double_buffer of {name}: {why}; {remedy}")
 
 
 def _doubled(body: Stmt, site: _Site) -> Stmt:

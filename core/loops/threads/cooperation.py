@@ -116,8 +116,7 @@ class Kernel:
         self.copies = {old: private_copies(old, loops) for old, loops in copies.items()}
         body = _exchange(self.func.body, self.top, self._cut(self.top, ()))
         allocs = tuple(self.copies[b].buffer if b in self.copies else b for b in self.func.allocs)
-        notes = tuple((self.copies[b].buffer if b in self.copies else b, k, v) for b, k, v in self.func.notes)
-        return replace(self.func, body=body, allocs=allocs, notes=notes)
+        return replace(self.func, body=body, allocs=allocs)
 
     def _collect(self, stmt: Stmt, threads: tuple[For, ...]) -> None:
         """The pieces, in program order."""
