@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pegbox.expr.bounds import Interval
 from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.expr.visit import replace_buffers, substitute
+from pegbox.expr.visit import free_vars, replace_buffers, substitute
 from pegbox.loops.nodes import (
     Alloc,
     Block,
@@ -17,6 +17,7 @@ from pegbox.loops.nodes import (
     Evaluate,
     For,
     If,
+    IterKind,
     Region,
     Seq,
     Stmt,
@@ -80,6 +81,12 @@ def iter_ranges(iters: Iterable[BlockIter]) -> dict[Var, Interval]:
     return {it.var: (0, it.extent - 1) for it in iters}
 
 
+def bound_vars(realize: BlockRealize, kind: IterKind) -> set[Var]:
+    """The variables of loops that a block's iterations of a kind are bound to."""
+    pairs = zip(realize.block.iters, realize.values, strict=True)
+    return {var for it, value in pairs if it.kind is kind for var in free_vars(value)}
+
+
 def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
     """The same statement over changed direct sub-statements (shared when nothing changes)."""
     match stmt:
@@ -102,6 +109,27 @@ def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
             if body is block.body and init is block.init:
                 return stmt
             return BlockRealize(values, replace(block, body=body, init=init), predicate)
+        case _:
+            raise TypeError(f"unknown statement {type(stmt).__name__}")
+
+
+def map_present(stmt: Stmt, change: Callable[[Stmt], Stmt | None]) -> Stmt | None:
+    """The same statement of a lowered program over changed direct sub-statements; None where nothing is left of it."""
+    match stmt:
+        case For():
+            body = change(stmt.body)
+            return None if body is None else stmt.with_body(body)
+        case Seq(stmts):
+            parts = [new for s in stmts if (new := change(s)) is not None]
+            return seq(*parts) if parts else None
+        case If(condition, then, guard):
+            inner = change(then)
+            return None if inner is None else If(condition, inner, guard)
+        case Alloc(buffer, body):
+            inner = change(body)
+            return None if inner is None else Alloc(buffer, inner)
+        case Store() | Evaluate():
+            return stmt
         case _:
             raise TypeError(f"unknown statement {type(stmt).__name__}")
 
@@ -197,6 +225,15 @@ def common_path(paths: Sequence[Sequence[_Node]]) -> list[_Node]:
         depth = next((n for n, (a, b) in enumerate(zip(common, path, strict=False)) if a is not b), len(path))
         del common[depth:]
     return common
+
+
+def paths(stmt: Stmt, above: tuple[Stmt, ...] = ()) -> Iterator[tuple[Stmt, ...]]:
+    """The ways down to all stores, calls and blocks, those inside of blocks too; what each leads to comes last."""
+    here = (*above, stmt)
+    if isinstance(stmt, Store | Evaluate | BlockRealize):
+        yield here
+    for child in children(stmt):
+        yield from paths(child, here)
 
 
 def path_to(body: Stmt, target: Stmt) -> list[Stmt]:

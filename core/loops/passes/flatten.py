@@ -10,23 +10,10 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.region import written
 from pegbox.loops.digits import overrun_is_disjoint
-from pegbox.loops.nodes import (
-    Alloc,
-    Annotation,
-    BlockRealize,
-    Evaluate,
-    For,
-    ForKind,
-    Function,
-    If,
-    Seq,
-    Stmt,
-    Store,
-    seq,
-)
+from pegbox.loops.nodes import Annotation, BlockRealize, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store
 from pegbox.loops.passes.domain import leaves_domain
 from pegbox.loops.passes.writers import written_in_parts
-from pegbox.loops.visit import map_children, walk
+from pegbox.loops.visit import map_children, map_present, walk
 
 _OF_ONE_LOOP = ("thread", "prefetch")  # notes that say nothing of the loops inside
 
@@ -53,22 +40,16 @@ class _Flatten:
         match stmt:
             case For():
                 return self.loop(stmt)
-            case Seq(stmts):
-                parts = [new for s in stmts if (new := self.stmt(s)) is not None]
-                return seq(*parts) if parts else None
             case If(condition, then, guard):
                 return self.guarded(self.expr(condition), then, guard)
             case Store(buffer, indices, value):
                 return Store(buffer, tuple(map(self.expr, indices)), self.expr(value))
             case Evaluate(expr):
                 return Evaluate(self.expr(expr))
-            case Alloc(buffer, body):
-                new = self.stmt(body)
-                return None if new is None else Alloc(buffer, new)
             case BlockRealize():
                 return self.realize(stmt)
             case _:
-                raise TypeError(f"unknown statement {type(stmt).__name__}")
+                return map_present(stmt, self.stmt)
 
     def loop(self, loop: For) -> Stmt | None:
         self.ranges[loop.var] = (0, loop.extent - 1)
@@ -134,5 +115,5 @@ def _inherited(stmt: Stmt, annotations: tuple[Annotation, ...]) -> Stmt:
 
 
 def _merge(outer: tuple[Annotation, ...], inner: tuple[Annotation, ...]) -> tuple[Annotation, ...]:
-    known = {key for key, _ in inner}
-    return (*inner, *((key, value) for key, value in outer if key not in known and key not in _OF_ONE_LOOP))
+    own = {key for key, _ in inner}
+    return (*inner, *((key, value) for key, value in outer if key not in own and key not in _OF_ONE_LOOP))

@@ -81,8 +81,8 @@ def _may_be_zero(divisor: Expr, ranges: Ranges) -> bool:
 
 
 def _is_free(var: Var, ranges: Ranges) -> bool:
-    known = ranges.get(var)
-    return known is not None and known[0] == known[1]
+    between = ranges.get(var)
+    return between is not None and between[0] == between[1]
 
 
 def _outside(buffer: Buffer, indices: tuple[Expr, ...], box: tuple[int, ...], ranges: Ranges) -> Iterator[Expr]:

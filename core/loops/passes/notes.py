@@ -14,7 +14,7 @@ from typing import Any
 from pegbox.errors import LoweringError
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import Block, BlockRealize, For, Function, Stmt
-from pegbox.loops.visit import children, common_path, realizes
+from pegbox.loops.visit import common_path, paths, realizes
 
 ALIGN = "buffer_dim_align"
 DOUBLE = "double_buffer_scope"
@@ -103,22 +103,14 @@ def _meets(body: Stmt, buffer: Buffer) -> bool:
     Raises:
         LoweringError: no loop at all does.
     """
-    paths = [loops for loops, realize in _blocks(body, ()) if _uses(realize.block, buffer)]
-    common = common_path(paths)
+    users = [p for p in paths(body) if isinstance(p[-1], BlockRealize) and _uses(p[-1].block, buffer)]
+    common = common_path([[s for s in path if isinstance(s, For)] for path in users])
     if not common:
         raise LoweringError(
             f"{DOUBLE} of {buffer.name}: there is no loop in which it is made again and again; compute_at a loop of "
             "its consumer first"
         )
     return any(x.extent > 1 for x in common)
-
-
-def _blocks(stmt: Stmt, loops: tuple[For, ...]) -> Iterator[tuple[tuple[For, ...], BlockRealize]]:
-    if isinstance(stmt, BlockRealize):
-        yield loops, stmt
-    inner = (*loops, stmt) if isinstance(stmt, For) else loops
-    for child in children(stmt):
-        yield from _blocks(child, inner)
 
 
 def _uses(block: Block, buffer: Buffer) -> bool:

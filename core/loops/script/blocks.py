@@ -166,7 +166,6 @@ class Blocks(Expressions):
     def where(self, call: ast.Call) -> None:
         draft = self.draft(call, "where")
         (node,) = arguments(self, call, "predicate")
-        assert node is not None
         frame = self.scope.frames[-1]
         frame.heading = True
         condition = self.condition(node)
@@ -192,7 +191,6 @@ class Blocks(Expressions):
     def block_attr(self, call: ast.Call) -> None:
         draft = self.draft(call, "block_attr")
         (node,) = arguments(self, call, "attrs")
-        assert node is not None
         notes = self.literal(node)
         if not isinstance(notes, dict):
             self.fail(node, "T.block_attr takes a dictionary", 'write {"key": value}')

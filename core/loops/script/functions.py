@@ -180,17 +180,17 @@ def _with_fresh_buffers(reader: _Function, node: ast.FunctionDef, func: Function
         ScriptError: it cannot be shown to be so.
     """
     together = thread_conflicts(func)
-    kept = loop_carried_dependence(func, but=together)
-    if kept is None and together:
+    carried = loop_carried_dependence(func, but=together)
+    if carried is None and together:
         try:
             func = cut_at_barriers(func)
         except LoweringError as error:
             place = reader.places.get(next(iter(together)), _head(node))
             raise reader.source.fault(place, *str(error).rsplit("; ", 1)) from None
-        kept = loop_carried_dependence(func)
-    if kept is not None:
-        buffer, loop = kept
-        place = next((place for known, place in reader.places.items() if known.name == buffer.name), _head(node))
+        carried = loop_carried_dependence(func)
+    if carried is not None:
+        buffer, loop = carried
+        place = next((place for other, place in reader.places.items() if other.name == buffer.name), _head(node))
         raise reader.source.fault(
             place,
             f"an iteration of {loop.var.name} reads what it cannot be shown to have written to {buffer.name}, and "
@@ -349,7 +349,6 @@ class _Function(Statements):
         if found is None or found[0] != "func_attr":
             return False
         (given,) = arguments(self, found[1], "attrs")
-        assert given is not None
         attrs = self.literal(given)
         if not isinstance(attrs, dict):
             self.fail(given, "T.func_attr takes a dictionary", 'write {"global_symbol": "main"}')

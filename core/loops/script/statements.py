@@ -50,14 +50,14 @@ class Statements(Domains):
                 buffer = self.new_buffer(node, node.targets[0], call[1])
                 found.append(Alloc(buffer, seq(*self.suite(stmts[number + 1 :]))))
                 return found
-            kept = self.kept(node)
-            if kept is not None:
-                found.append(Alloc(kept.buffer, seq(kept, *self.suite(stmts[number + 1 :]))))
+            snapshot = self.snapshot(node)
+            if snapshot is not None:
+                found.append(Alloc(snapshot.buffer, seq(snapshot, *self.suite(stmts[number + 1 :]))))
                 return found
             found += self.stmt(node)
         return found
 
-    def kept(self, node: ast.stmt) -> Store | None:
+    def snapshot(self, node: ast.stmt) -> Store | None:
         """In a block, a name for what memory holds now: a buffer of one element keeps it."""
         match node:
             case ast.Assign([ast.Name(name) as target], value) | ast.AnnAssign(ast.Name(name) as target, _, value):
@@ -169,7 +169,6 @@ class Statements(Domains):
         if self.drafts or node.orelse:
             self.fail(call, "T.guard marks tests of lowered programs", "write a plain if, or T.where(...)")
         (condition,) = arguments(self, call, "condition")
-        assert condition is not None
         return If(self.condition(condition), self.scoped(node.body), guard=True)
 
     def assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> list[Stmt]:
@@ -288,7 +287,6 @@ class Statements(Domains):
                 self.fail(call, "T.init() opens a suite", "write `with T.init():`")
             case "evaluate":
                 (inner,) = arguments(self, call, "value")
-                assert inner is not None
                 return self.evaluated(inner)
             case "call_extern" | "call_llvm_intrin" | "call_intrin":
                 return self.evaluated(value)
