@@ -333,12 +333,14 @@ def _bool(value: object) -> Expr:
 
 def all_of(conditions: Sequence[object]) -> Expr:
     """Conjunction; true when empty."""
-    return reduce(logical_and, conditions, TRUE)
+    start: Expr = TRUE
+    return reduce(logical_and, conditions, start)
 
 
 def any_of(conditions: Sequence[object]) -> Expr:
     """Disjunction; false when empty."""
-    return reduce(logical_or, conditions, FALSE)
+    start: Expr = FALSE
+    return reduce(logical_or, conditions, start)
 
 
 def select(cond: object, a: object, b: object) -> Expr:

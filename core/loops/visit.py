@@ -136,10 +136,14 @@ def map_present(stmt: Stmt, change: Callable[[Stmt], Stmt | None]) -> Stmt | Non
 
 def map_exprs(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
     """Apply `change` to every whole expression of a statement tree (regions included)."""
-    inner = map_children(stmt, lambda s: map_exprs(s, change))
-    match inner:
+    return map_own_exprs(map_children(stmt, lambda s: map_exprs(s, change)), change)
+
+
+def map_own_exprs(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
+    """Apply `change` to the whole expressions of a statement itself."""
+    match stmt:
         case If():
-            return If(change(inner.condition), inner.then, inner.guard)
+            return If(change(stmt.condition), stmt.then, stmt.guard)
         case Store(buffer, indices, value):
             return Store(buffer, tuple(map(change, indices)), change(value))
         case Evaluate(expr):
@@ -152,7 +156,7 @@ def map_exprs(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
             )
             return BlockRealize(tuple(map(change, values)), changed, change(predicate))
         case _:
-            return inner
+            return stmt
 
 
 def _map_region(region: Region, change: Callable[[Expr], Expr]) -> Region:

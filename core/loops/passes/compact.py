@@ -13,9 +13,9 @@ from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import rewrite
 from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import Relaxation, SymbolicInterval, interval, relaxation
-from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.nodes import Alloc, For, ForKind, Function, Stmt, Store
 from pegbox.loops.threads.axes import is_shared
-from pegbox.loops.visit import common_path, loop_ranges, map_exprs
+from pegbox.loops.visit import common_path, loop_ranges, map_children, map_own_exprs
 
 _SMALL = 64 * 1024  # bytes up to which a buffer may grow beyond its tensor, so that whole tiles fit
 
@@ -123,30 +123,12 @@ def _apply(body: Stmt, placements: Sequence[_Placement], ranges: Ranges) -> Stmt
         return None
 
     def go(stmt: Stmt) -> Stmt:
-        match stmt:
-            case For():
-                changed: Stmt = stmt.with_body(go(stmt.body))
-            case Seq(stmts):
-                changed = seq(*map(go, stmts))
-            case If(condition, then, guard):
-                changed = If(rewrite(condition, leaf), go(then), guard)
-            case Evaluate(expr):
-                changed = Evaluate(rewrite(expr, leaf))
-            case Store():
-                changed = _store(map_exprs(stmt, lambda e: rewrite(e, leaf)))
-            case Alloc(buffer, inner):
-                changed = Alloc(buffer, go(inner))
-            case _:
-                raise TypeError(f"unknown statement {type(stmt).__name__}")
+        changed = map_own_exprs(map_children(stmt, go), lambda e: rewrite(e, leaf))
+        if isinstance(changed, Store) and changed.buffer in new_buffers:
+            new, lows = new_buffers[changed.buffer]
+            changed = Store(new, rebase(changed.indices, lows), changed.value)
         for buffer in anchors.get(id(stmt), ()):
             changed = Alloc(buffer, changed)
         return changed
-
-    def _store(stmt: Stmt) -> Stmt:
-        assert isinstance(stmt, Store)
-        if stmt.buffer not in new_buffers:
-            return stmt
-        new, lows = new_buffers[stmt.buffer]
-        return Store(new, rebase(stmt.indices, lows), stmt.value)
 
     return go(body)

@@ -13,20 +13,20 @@ loop; everything else is an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pegbox.errors import LoweringError
-from pegbox.expr.bounds import Interval
 from pegbox.expr.build import ONE, add, compare, floormod, index
 from pegbox.expr.low_level import Stride
-from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
-from pegbox.expr.simplify import simplify
-from pegbox.expr.visit import replace_buffers, rewrite, substitute
+from pegbox.expr.nodes import Buffer, Expr, Load
+from pegbox.expr.visit import rewrite
 from pegbox.loops.access.region import read_below, written_below
-from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.copy import fresh_copy
+from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.passes.flatten import Simplifier
 from pegbox.loops.passes.notes import Notes
-from pegbox.loops.visit import loop_ranges, map_children, map_exprs, path_to, walk
+from pegbox.loops.visit import loop_ranges, map_children, map_exprs, path_to, substitute_vars, walk
 
 _SERIAL = (ForKind.SERIAL, ForKind.UNROLLED)
 
@@ -116,9 +116,7 @@ def _doubled(body: Stmt, site: _Site) -> Stmt:
     old, loop = site.buffer, site.loop
     new = Buffer(old.name, (2, *old.shape), old.dtype, old.scope)
     following = add(loop.var, ONE)
-    ranges = loop_ranges(loop)
-    first = _Moved(old, new, index(0), ranges, {loop.var: index(0)}).all(site.makers)
-    ahead = _Moved(old, new, floormod(following, index(2)), ranges, {loop.var: following}).all(site.makers)
+    first, ahead = _moved(site, new, index(0)), _moved(site, new, following)
     start = () if first is None else (first,)
     makers = () if ahead is None else (If(compare("lt", following, index(loop.extent)), ahead),)
     half = floormod(loop.var, index(2))
@@ -162,49 +160,9 @@ def _loads_of_half(expr: Expr, old: Buffer, new: Buffer, half: Expr) -> Expr:
     return rewrite(expr, leaf)
 
 
-class _Moved:
-    """Writes statements again for another iteration, with loops and allocations of their own."""
-
-    def __init__(
-        self, old: Buffer, new: Buffer, half: Expr, ranges: Mapping[Var, Interval], mapping: Mapping[Var, Expr]
-    ) -> None:
-        self.old, self.new, self.half = old, new, half
-        self.ranges = dict(ranges)
-        self.mapping = dict(mapping)
-        self.buffers: dict[Buffer, Buffer] = {}
-
-    def all(self, stmts: Iterable[Stmt]) -> Stmt | None:
-        parts = [new for s in stmts if (new := self.stmt(s)) is not None]
-        return seq(*parts) if parts else None
-
-    def expr(self, expr: Expr) -> Expr:
-        moved = replace_buffers(substitute(expr, self.mapping), self.buffers)
-        return simplify(_loads_of_half(moved, self.old, self.new, self.half), self.ranges)
-
-    def stmt(self, stmt: Stmt) -> Stmt | None:
-        match stmt:
-            case For():
-                var = stmt.var.copy()
-                self.mapping[stmt.var], self.ranges[var] = var, (0, stmt.extent - 1)
-                body = self.stmt(stmt.body)
-                return None if body is None else For(var, stmt.extent, body, stmt.kind, stmt.annotations)
-            case Seq(stmts):
-                return self.all(stmts)
-            case If(condition, then, guard):
-                test, inner = self.expr(condition), self.stmt(then)
-                if isinstance(test, Const):
-                    return inner if test.value else None
-                return None if inner is None else If(test, inner, guard)
-            case Alloc(buffer, body):
-                self.buffers[buffer] = Buffer(buffer.name, buffer.shape, buffer.dtype, buffer.scope)
-                made = self.stmt(body)
-                return None if made is None else Alloc(self.buffers[buffer], made)
-            case Store(buffer, indices, value):
-                where, what = tuple(map(self.expr, indices)), self.expr(value)
-                if buffer is self.old:
-                    return Store(self.new, (self.half, *where), what)
-                return Store(self.buffers.get(buffer, buffer), where, what)
-            case Evaluate(expr):
-                return Evaluate(self.expr(expr))
-            case _:
-                raise TypeError(f"unknown statement {type(stmt).__name__}")
+def _moved(site: _Site, new: Buffer, iteration: Expr) -> Stmt | None:
+    """What fills the buffer, for another iteration of the loop, with loops and allocations of its own."""
+    var = site.loop.var
+    copy = substitute_vars(fresh_copy(seq(*site.makers), str), {var: iteration})
+    half = floormod(iteration, index(2))
+    return Simplifier(loop_ranges(site.loop)).stmt(_in_half(copy, site.buffer, new, half))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegbox.expr.bounds import Interval
+from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import all_of, conjuncts
 from pegbox.expr.low_level import PREFETCH
 from pegbox.expr.nodes import Call, Const, Expr, Var
@@ -23,20 +23,17 @@ def flatten_blocks(func: Function) -> Function:
     return func.with_body(_Flatten(func).stmt(func.body) or Seq(()))
 
 
-class _Flatten:
-    """One walk: `ranges` of the loops around, `binding` of the block variables in scope."""
+class Simplifier:
+    """Plain loops whose expressions are simplified with the ranges of the loops around; what never runs vanishes."""
 
-    def __init__(self, func: Function) -> None:
-        self.intermediates = set(func.allocs) - written_in_parts(func)
-        self.ranges: dict[Var, Interval] = {}
-        self.binding: dict[Var, Expr] = {}
+    def __init__(self, ranges: Ranges) -> None:
+        self.ranges = dict(ranges)
 
     def expr(self, expr: Expr) -> Expr:
-        bound = substitute(expr, self.binding) if self.binding else expr
-        return simplify(bound, self.ranges)
+        return simplify(expr, self.ranges)
 
     def stmt(self, stmt: Stmt) -> Stmt | None:
-        """The flattened statement, or None if it never runs."""
+        """The simplified statement, or None if it never runs."""
         match stmt:
             case For():
                 return self.loop(stmt)
@@ -46,8 +43,6 @@ class _Flatten:
                 return Store(buffer, tuple(map(self.expr, indices)), self.expr(value))
             case Evaluate(expr):
                 return Evaluate(self.expr(expr))
-            case BlockRealize():
-                return self.realize(stmt)
             case _:
                 return map_present(stmt, self.stmt)
 
@@ -63,6 +58,21 @@ class _Flatten:
             return self.stmt(then) if condition.value else None
         body = self.stmt(then)
         return None if body is None else If(condition, body, guard)
+
+
+class _Flatten(Simplifier):
+    """One walk: `ranges` of the loops around, `binding` of the block variables in scope."""
+
+    def __init__(self, func: Function) -> None:
+        super().__init__({})
+        self.intermediates = set(func.allocs) - written_in_parts(func)
+        self.binding: dict[Var, Expr] = {}
+
+    def expr(self, expr: Expr) -> Expr:
+        return super().expr(substitute(expr, self.binding) if self.binding else expr)
+
+    def stmt(self, stmt: Stmt) -> Stmt | None:
+        return self.realize(stmt) if isinstance(stmt, BlockRealize) else super().stmt(stmt)
 
     def is_private(self, stmt: Stmt) -> bool:
         """Does a statement itself touch nothing that is seen outside of the program? Of C functions nobody knows."""

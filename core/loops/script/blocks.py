@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,22 +105,19 @@ class Blocks(Expressions):
         assert domain is not None
         assert value is not None
         first, extent = self.domain(domain)
-        bound = self.outside(value)
+        bound = self.outside(value, self.index)
         return kind, (first, extent), _shifted(bound, first), value
 
-    def outside(self, node: ast.expr) -> Expr:
+    def outside(self, node: ast.expr, read: Callable[[ast.expr], Expr]) -> Expr:
         """An expression over the loops around the block."""
         frame = self.scope.frames[-1]
         frame.heading = True
-        value = self.index(node)
+        value = read(node)
         frame.heading = False
-        self.no_own(node, value, frame)
-        return value
-
-    def no_own(self, node: ast.AST, value: Expr, frame: Frame) -> None:
         own = sorted(var.name for var in free_vars(value) if var in frame.variables)
         if own:
             self.fail(node, f"the block's own {own[0]} is not known here", "bind block variables to the loops around")
+        return value
 
     def domain(self, node: ast.expr) -> tuple[int, int]:
         """First value and number of values, of `128` or `(0, 128)`."""
@@ -153,7 +150,7 @@ class Blocks(Expressions):
         return [self.remapped(_KINDS[kind], loop) for kind, loop in zip(kinds, loops.elts, strict=True)]
 
     def remapped(self, kind: IterKind, node: ast.expr) -> tuple[IterKind, tuple[int, int], Expr, ast.AST]:
-        value = self.outside(node)
+        value = self.outside(node, self.index)
         domain = self.scope.domain(node.id) if isinstance(node, ast.Name) else None
         if domain is None:
             self.fail(
@@ -166,12 +163,7 @@ class Blocks(Expressions):
     def where(self, call: ast.Call) -> None:
         draft = self.draft(call, "where")
         (node,) = arguments(self, call, "predicate")
-        frame = self.scope.frames[-1]
-        frame.heading = True
-        condition = self.condition(node)
-        frame.heading = False
-        self.no_own(node, condition, frame)
-        draft.predicate = build.logical_and(draft.predicate, condition)
+        draft.predicate = build.logical_and(draft.predicate, self.outside(node, self.condition))
 
     def condition(self, node: ast.expr) -> Expr:
         value = self.guarded(node, build.as_expr, self.scalar(node))

@@ -256,11 +256,11 @@ class _Function(Statements):
         if isinstance(node, ast.Call):
             return self.buffer(node, name)
         assert isinstance(node, ast.Subscript)
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        typed = len(parts) == 2 and isinstance(node.slice, ast.Tuple)
-        return self.described(
-            node, {"shape": parts[0] if typed else node.slice, "dtype": parts[1] if typed else None}, {}, name
-        )
+        match node.slice:
+            case ast.Tuple([shape, dtype]):
+                return self.described(node, {"shape": shape, "dtype": dtype}, name)
+            case shape:
+                return self.described(node, {"shape": shape}, name)
 
     def params(self, node: ast.FunctionDef) -> tuple[Buffer, ...]:
         found = []
@@ -335,11 +335,7 @@ class _Function(Statements):
             )
         if self.order[handle.id] is not None:
             self.fail(call, f"{handle.id} has a buffer already")
-        args = {
-            "shape": call.args[1] if len(call.args) > 1 else None,
-            "dtype": call.args[2] if len(call.args) > 2 else None,
-        }
-        buffer = self.described(call, args, {k.arg: k.value for k in call.keywords}, target.id)
+        buffer = self.described(call, self.parts(call.args[1:], call), target.id)
         self.order[handle.id] = self.labels[target.id] = buffer
         self.scope.bind(target.id, buffer)
         return True

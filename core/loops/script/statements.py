@@ -315,19 +315,20 @@ class Statements(Domains):
 
     def buffer(self, call: ast.Call, name: str) -> Buffer:
         """`T.alloc_buffer((128, 128), "float32", scope="shared", name="A.shared")`."""
-        args = {"shape": call.args[0] if call.args else None, "dtype": call.args[1] if len(call.args) > 1 else None}
-        return self.described(call, args, {k.arg: k.value for k in call.keywords}, name)
+        return self.described(call, self.parts(call.args, call), name)
 
-    def described(
-        self, node: ast.AST, args: dict[str, ast.expr | None], options: dict[str | None, ast.expr], name: str
-    ) -> Buffer:
-        given = {**args, **{str(key): value for key, value in options.items() if key not in _PROMISES}}
+    def parts(self, args: Sequence[ast.expr], call: ast.Call) -> dict[str, ast.expr]:
+        """What a call says of a buffer, by name; a shape and a dtype may stand without one."""
+        return {**dict(zip(("shape", "dtype"), args, strict=False)), **{str(k.arg): k.value for k in call.keywords}}
+
+    def described(self, node: ast.AST, parts: dict[str, ast.expr], name: str) -> Buffer:
+        given = {key: value for key, value in parts.items() if key not in _PROMISES}
         extra = set(given) - {"shape", "dtype", "scope", "name"}
         if extra:
             self.fail(
-                options[min(extra)], f"a buffer has no {min(extra)!r} here", "it has a shape, a dtype, scope= and name="
+                given[min(extra)], f"a buffer has no {min(extra)!r} here", "it has a shape, a dtype, scope= and name="
             )
-        shape, dtype = given["shape"], given["dtype"]
+        shape, dtype = given.get("shape"), given.get("dtype")
         if shape is None:
             self.fail(node, "the buffer has no shape", 'write ((128, 128), "float32")')
         kind = "float32" if dtype is None else dtype_of(self, dtype)
