@@ -8,10 +8,9 @@ from typing import TypeVar
 
 from pegbox.expr.bounds import Interval
 from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.expr.visit import free_vars, replace_buffers, substitute
+from pegbox.expr.visit import Targets, free_vars, redirect_loads, substitute
 from pegbox.loops.nodes import (
     Alloc,
-    Block,
     BlockIter,
     BlockRealize,
     Evaluate,
@@ -169,28 +168,34 @@ def substitute_vars(stmt: Stmt, mapping: Mapping[Var, Expr]) -> Stmt:
 
 
 def replace_buffer(stmt: Stmt, mapping: Mapping[Buffer, Buffer]) -> Stmt:
-    """Read and write other buffers at the same indices (regions included)."""
+    """Read and write other buffers at the same indices (regions and allocations included)."""
+    return redirect(stmt, {old: (new, ()) for old, new in mapping.items()})
+
+
+def redirect(stmt: Stmt, targets: Targets) -> Stmt:
+    """Read and write other buffers (regions and allocations included)."""
+
+    def swap(region: Region) -> Region:
+        if region.buffer not in targets:
+            return region
+        buffer, front = targets[region.buffer]
+        return Region(buffer, (*((index, 1) for index in front), *region.box))
 
     def go(s: Stmt) -> Stmt:
         inner = map_children(s, go)
         match inner:
-            case Store(buffer, indices, value):
-                return Store(mapping.get(buffer, buffer), indices, value)
+            case Store(old, indices, value) if old in targets:
+                buffer, front = targets[old]
+                return Store(buffer, (*front, *indices), value)
             case BlockRealize(values, block, predicate):
-                return BlockRealize(values, _block_buffers(block, mapping), predicate)
-            case Alloc(buffer, body):
-                return Alloc(mapping.get(buffer, buffer), body)
+                reads, writes = tuple(map(swap, block.reads)), tuple(map(swap, block.writes))
+                return BlockRealize(values, replace(block, reads=reads, writes=writes), predicate)
+            case Alloc(old, body) if old in targets:
+                return Alloc(targets[old][0], body)
             case _:
                 return inner
 
-    return go(map_exprs(stmt, lambda e: replace_buffers(e, mapping)))
-
-
-def _block_buffers(block: Block, mapping: Mapping[Buffer, Buffer]) -> Block:
-    def swap(region: Region) -> Region:
-        return Region(mapping.get(region.buffer, region.buffer), region.box)
-
-    return replace(block, reads=tuple(map(swap, block.reads)), writes=tuple(map(swap, block.writes)))
+    return go(map_exprs(stmt, lambda e: redirect_loads(e, targets)))
 
 
 def realizes(stmt: Stmt) -> Iterator[BlockRealize]:

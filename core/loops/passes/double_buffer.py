@@ -18,15 +18,13 @@ from dataclasses import dataclass
 
 from pegbox.errors import LoweringError
 from pegbox.expr.build import ONE, add, compare, floormod, index
-from pegbox.expr.low_level import Stride
-from pegbox.expr.nodes import Buffer, Expr, Load
-from pegbox.expr.visit import rewrite
+from pegbox.expr.nodes import Buffer, Expr
 from pegbox.loops.access.region import read_below, written_below
 from pegbox.loops.copy import fresh_copy
-from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Seq, Stmt, seq
 from pegbox.loops.passes.flatten import Simplifier
 from pegbox.loops.passes.notes import Notes
-from pegbox.loops.visit import loop_ranges, map_children, map_exprs, path_to, substitute_vars, walk
+from pegbox.loops.visit import loop_ranges, map_children, path_to, redirect, substitute_vars, walk
 
 _SERIAL = (ForKind.SERIAL, ForKind.UNROLLED)
 
@@ -120,7 +118,7 @@ def _doubled(body: Stmt, site: _Site) -> Stmt:
     start = () if first is None else (first,)
     makers = () if ahead is None else (If(compare("lt", following, index(loop.extent)), ahead),)
     half = floormod(loop.var, index(2))
-    others = tuple(_in_half(s, old, new, half) for s in site.others)
+    others = tuple(redirect(s, {old: (new, (half,))}) for s in site.others)
 
     def go(stmt: Stmt) -> Stmt:
         if stmt is loop:
@@ -137,32 +135,9 @@ def _inside(stmt: Stmt, inner: Stmt) -> Stmt:
     return Alloc(stmt.buffer, _inside(stmt.body, inner)) if isinstance(stmt, Alloc) else inner
 
 
-def _in_half(stmt: Stmt, old: Buffer, new: Buffer, half: Expr) -> Stmt:
-    """The same statement on one half of the new buffer."""
-
-    def go(s: Stmt) -> Stmt:
-        inner = map_children(s, go)
-        if isinstance(inner, Store) and inner.buffer is old:
-            return Store(new, (half, *inner.indices), inner.value)
-        return inner
-
-    return go(map_exprs(stmt, lambda e: _loads_of_half(e, old, new, half)))
-
-
-def _loads_of_half(expr: Expr, old: Buffer, new: Buffer, half: Expr) -> Expr:
-    def leaf(e: Expr) -> Expr | None:
-        if isinstance(e, Stride) and e.buffer is old:
-            return Stride(new, e.dim + 1)
-        if not isinstance(e, Load) or e.buffer is not old:
-            return None
-        return e.at(new, (half, *(rewrite(i, leaf) for i in e.indices)))
-
-    return rewrite(expr, leaf)
-
-
 def _moved(site: _Site, new: Buffer, iteration: Expr) -> Stmt | None:
     """What fills the buffer, for another iteration of the loop, with loops and allocations of its own."""
     var = site.loop.var
     copy = substitute_vars(fresh_copy(seq(*site.makers), str), {var: iteration})
     half = floormod(iteration, index(2))
-    return Simplifier(loop_ranges(site.loop)).stmt(_in_half(copy, site.buffer, new, half))
+    return Simplifier(loop_ranges(site.loop)).stmt(redirect(copy, {site.buffer: (new, (half,))}))
