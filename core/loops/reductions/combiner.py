@@ -63,8 +63,7 @@ def reducer_notes(reducer: Reducer, dtypes: tuple[str, ...]) -> tuple[Annotation
     name: Annotation = ("combiner", reducer.name)
     if any(reducer is plain for plain in PLAIN):
         return (name,)
-    old, new = _variables("a", dtypes), _variables("b", dtypes)
-    coded = encode(reducer.combine(old, new), {v: v.name for v in (*old, *new)})
+    coded = _encoded(reducer, dtypes)
     if coded is None or (reducer.name, coded) in _recognized_texts():
         return (name,)
     return (name, ("reducer", (reducer.name, coded)))
@@ -73,11 +72,12 @@ def reducer_notes(reducer: Reducer, dtypes: tuple[str, ...]) -> tuple[Annotation
 @cache
 def _recognized_texts() -> frozenset[tuple[str, Any]]:
     """What is recognised as it stands and need not be kept."""
-    texts = []
-    for reducer, arity in RECOGNIZED[len(PLAIN) :]:
-        old, new = _variables("a", ["int64"] * arity), _variables("b", ["int64"] * arity)
-        texts.append((reducer.name, encode(reducer.combine(old, new), {v: v.name for v in (*old, *new)})))
-    return frozenset(texts)
+    return frozenset((r.name, _encoded(r, ["int64"] * arity)) for r, arity in RECOGNIZED[len(PLAIN) :])
+
+
+def _encoded(reducer: Reducer, dtypes: Sequence[str]) -> tuple[Any, ...] | None:
+    old, new = _variables("a", dtypes), _variables("b", dtypes)
+    return encode(reducer.combine(old, new), {v: v.name for v in (*old, *new)})
 
 
 def combination_of(block: Block) -> Combination | None:

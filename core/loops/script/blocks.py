@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pegbox.expr import build
@@ -211,9 +211,9 @@ class Blocks(Expressions):
         notes: tuple[Annotation, ...] = tuple(draft.notes.items())
         block = Block(draft.name, tuple(draft.iters), reads, writes, body, draft.init, notes)
         combination = None if "combiner" in draft.notes else combination_of(block)
-        if combination is not None:
-            notes = (("combiner", combination.name), *notes)
-        return Block(draft.name, block.iters, reads, writes, body, draft.init, notes)
+        if combination is None:
+            return block
+        return replace(block, annotations=(("combiner", combination.name), *notes))
 
     def check_regions(
         self, draft: Draft, body: Stmt, reads: Sequence[Region], writes: Sequence[Region], call: ast.Call
@@ -221,13 +221,13 @@ class Blocks(Expressions):
         missed = uncovered(draft.iters, body, draft.init, reads, writes)
         if missed is None:
             return
-        verb, word = ("writes", "writes") if missed.stores else ("reads", "reads")
+        word = "writes" if missed.stores else "reads"
         place = ", ".join(str(lo) if n == 1 else f"{lo}:{lo + n}" for lo, n in missed.region.box)
         buffer = missed.region.buffer.name
         self.fail(
             draft.nodes.get(word, call),
-            f"block {draft.name!r} {verb} {buffer}[{place}], which T.{word} does not show to be covered",
-            f"name all that it {verb}, or leave T.{word} out: it is then worked out from the body",
+            f"block {draft.name!r} {word} {buffer}[{place}], which T.{word} does not show to be covered",
+            f"name all that it {word}, or leave T.{word} out: it is then worked out from the body",
         )
 
     def check_values(self, draft: Draft, frame: Frame) -> None:

@@ -79,11 +79,10 @@ class _Text:
         self.module: IRModule | None = None
 
     def top(self, node: ast.stmt) -> None:
-        match node:
-            case ast.ClassDef():
-                self.class_(node)
-            case _:
-                self.member(node)
+        if isinstance(node, ast.ClassDef):
+            self.class_(node)
+        else:
+            self.member(node)
 
     def member(self, node: ast.stmt) -> None:
         """What stands in the text or in a module's class."""
