@@ -128,7 +128,7 @@ def _relax(form: Linear, relax: Relaxation) -> SymbolicInterval | None:
         scaled = _scaled(part, coefficient)
         exact = scaled.width == 0 or (result.width == 0 and scaled.exact)
         total = result.plus(scaled)
-        result = total.of(total.lo, total.width, exact=total.exact and exact)
+        result = SymbolicInterval(total.lo, total.width, total.exact and exact, total.moved_by, total.capped)
     return result
 
 

@@ -13,7 +13,7 @@ from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import rewrite
 from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import Relaxation, SymbolicInterval, interval, relaxation
-from pegbox.loops.nodes import Alloc, For, ForKind, Function, Stmt, Store
+from pegbox.loops.nodes import Alloc, For, ForKind, Function, Seq, Stmt, Store
 from pegbox.loops.threads.axes import is_shared
 from pegbox.loops.visit import common_path, loop_ranges, map_children, map_own_exprs
 
@@ -122,8 +122,13 @@ def _apply(body: Stmt, placements: Sequence[_Placement], ranges: Ranges) -> Stmt
             return Stride(new_buffers[e.buffer][0], e.dim)
         return None
 
+    def moved(expr: Expr) -> Expr:
+        return rewrite(expr, leaf)
+
     def go(stmt: Stmt) -> Stmt:
-        changed = map_own_exprs(map_children(stmt, go), lambda e: rewrite(e, leaf))
+        changed = map_children(stmt, go)
+        if not isinstance(stmt, For | Seq):
+            changed = map_own_exprs(changed, moved)
         if isinstance(changed, Store) and changed.buffer in new_buffers:
             new, lows = new_buffers[changed.buffer]
             changed = Store(new, rebase(changed.indices, lows), changed.value)

@@ -45,7 +45,7 @@ def _work(stmt: Stmt, under: Stmt | None = None) -> int:
         case For():
             return stmt.extent * _work(stmt.body, under)
         case Seq(stmts):
-            return sum(_work(s, under) for s in stmts)
+            return sum([_work(s, under) for s in stmts])
         case If():
             return _work(stmt.then, under)
         case Alloc():
