@@ -42,8 +42,8 @@ class Grid:
 
     def only(self, variables: Sequence[Var]) -> Grid:
         """The grid of some of the variables, in this grid's order."""
-        kept = [(v, r) for v, r in zip(self.variables, self.ranges, strict=True) if v in set(variables)]
-        return Grid(tuple(v for v, _ in kept), tuple(r for _, r in kept))
+        pairs = [(v, r) for v, r in zip(self.variables, self.ranges, strict=True) if v in set(variables)]
+        return Grid(tuple(v for v, _ in pairs), tuple(r for _, r in pairs))
 
     def values(self, variable: Var) -> Array:
         """The variable's values along its dimension."""

@@ -28,8 +28,8 @@ def drop_guards(func: Function) -> Function:
             # What it depends on is data: every condition may be what keeps it sane.
             return inner
         needed = set().union(*map(free_vars, escaping))
-        kept = all_of([c for c in conjuncts(inner.condition) if free_vars(c) & needed])
-        return inner.then if isinstance(kept, Const) else If(kept, inner.then, guard=True)
+        test = all_of([c for c in conjuncts(inner.condition) if free_vars(c) & needed])
+        return inner.then if isinstance(test, Const) else If(test, inner.then, guard=True)
 
     return func.with_body(go(func.body))
 
