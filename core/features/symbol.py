@@ -9,6 +9,7 @@ what was made of the same symbols for one program holds for the next.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 if TYPE_CHECKING:
@@ -124,6 +125,12 @@ def product(values: Iterable[Quantity]) -> Quantity:
         if isinstance(value, Symbol) or value != 1:
             result = value * result
     return result
+
+
+def largest(values: Iterable[Quantity]) -> Quantity:
+    """The largest of some numbers that are not negative; 0 of none."""
+    nothing: Quantity = 0
+    return reduce(most, values, nothing)
 
 
 def _either(op: str, a: Quantity, b: Quantity) -> Quantity:

@@ -50,17 +50,7 @@ def unoptimized(program: Program) -> CompiledProgram:
     prepare(program.foreign, program.target)
     with machine.parsed(program) as module:
         code = _machine(program.target).emit_object(module)
-    return CompiledProgram(
-        program.name,
-        program.args,
-        code,
-        program.workspace_bytes,
-        program.num_threads,
-        program.target,
-        0.0,
-        program.externs,
-        program.foreign,
-    )
+    return program.compiled(code, 0.0)
 
 
 @cache

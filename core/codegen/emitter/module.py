@@ -31,6 +31,11 @@ class ModuleText:
         """`declare ...` of an intrinsic or an external function; repeated ones are dropped."""
         self._declarations[text] = None
 
+    def call(self, name: str, result: str, *arguments: tuple[str, str], flags: str = "") -> str:
+        """The text of a call of `@function`, which is declared; arguments are types and values."""
+        self.declare(f"declare {result} {name}({', '.join([ty for ty, _ in arguments])})")
+        return f"call {flags}{result} {name}({', '.join([f'{ty} {text}' for ty, text in arguments])})"
+
     def extern(self, name: str, declaration: str) -> None:
         """A C function, which must be called with the same types everywhere."""
         known = self.externs.setdefault(name, declaration)

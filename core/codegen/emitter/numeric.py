@@ -59,8 +59,7 @@ def extremum(frame: Frame, op: str, a: Value, b: Value) -> Value:
     ty = register(dtype, lanes)
     if not dtypes.is_float(dtype):
         name = f"@llvm.{'u' if is_unsigned(dtype) else 's'}{op}.{suffix(dtype, lanes)}"
-        frame.module.declare(f"declare {ty} {name}({ty}, {ty})")
-        return Value(frame.op(f"call {ty} {name}({ty} {x}, {ty} {y})"), dtype, lanes)
+        return Value(frame.op(frame.module.call(name, ty, (ty, x), (ty, y))), dtype, lanes)
     if a.text[0] != "%":
         # The machine's minimum gives its second operand when the two do not compare; the literal goes first.
         a, b, x, y = b, a, y, x

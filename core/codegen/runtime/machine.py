@@ -50,18 +50,7 @@ def compile_program(program: Program, *, quick: bool = False, apart: bool = True
     prepare(program.foreign, program.target)
     started = time.perf_counter()
     code = _here(program, "object", "quick" if quick else "all") if quick or not apart else _apart(program, "object")
-    seconds = time.perf_counter() - started
-    return CompiledProgram(
-        program.name,
-        program.args,
-        code,
-        program.workspace_bytes,
-        program.num_threads,
-        program.target,
-        seconds,
-        program.externs,
-        program.foreign,
-    )
+    return program.compiled(code, time.perf_counter() - started)
 
 
 def assembly(program: Program) -> str:
