@@ -50,7 +50,7 @@ class Target:
         self.cpu = options.get("-mcpu") or (host.cpu_name() if _is_x86(self.triple) else "generic")
         self.attributes = _attributes(options.get("-mattr", ""), text)
         cores = options.get("-num-cores")
-        self.num_cores = min(host.available_cores(), MOST_CORES) if cores is None else _count(cores, text)
+        self.num_cores = min(len(host.usable_cores()), MOST_CORES) if cores is None else _count(cores, text)
         self._caches = _sizes(options["-caches"], text) if "-caches" in options else None
         if "-mcpu" in options:
             _check_cpu(self.cpu, self.triple, text)
@@ -58,7 +58,7 @@ class Target:
     @classmethod
     def host(cls, *, num_cores: int | None = None) -> Target:
         """This machine whatever PEGBOX_TARGET says, with all cores of the process or with `num_cores`."""
-        count = host.available_cores() if num_cores is None else num_cores
+        count = len(host.usable_cores()) if num_cores is None else num_cores
         return cls(f"llvm -mcpu={host.cpu_name()} -num-cores {count}")
 
     @property
