@@ -11,7 +11,6 @@ from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.index import Index, Terms, splat, vector
 from pegbox.codegen.emitter.lanes import Chunk, Offsets, Pattern, pattern
 from pegbox.codegen.emitter.lltypes import align, int_vector, memory, memory_suffix, register
-from pegbox.codegen.emitter.value_cache import Place
 from pegbox.errors import CompileError
 from pegbox.expr.low_level import VectorLoad, is_contiguous
 from pegbox.expr.nodes import Buffer, Load
@@ -92,10 +91,11 @@ def store_vector(frame: Frame, buffer: Buffer, where: Index, value: Value) -> No
 
 
 def _load_plain(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int) -> str:
-    cache, key = frame.scope.memory[buffer], _place(frame, buffer, terms, start, count)
+    rising = _is_rising(terms, start)
+    cache, key = frame.scope.memory[buffer], (_pointer(frame, buffer, terms, 0, rising), start, count)
     found = cache.entries.get(key)
     if found is None:
-        where = pointer(frame, buffer, terms, start, inside=True)
+        where = _pointer(frame, buffer, terms, start, rising)
         found = frame.text.fresh("x")
         ty = memory(buffer.dtype, count)
         frame.text.lines.append(f"  {found} = load {ty}, ptr {where}, align {align(buffer.dtype)}")
@@ -103,10 +103,6 @@ def _load_plain(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: i
             found = _to_bit(frame, found, count)
         cache.add(key, found)
     return found
-
-
-def _place(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int) -> Place:
-    return _pointer(frame, buffer, terms, 0, _is_rising(terms, start)), start, count
 
 
 def _to_bit(frame: Frame, text: str, count: int) -> str:
@@ -246,10 +242,11 @@ def _blend(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int, t
 
 
 def _store_plain(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int, text: str) -> None:
-    where = pointer(frame, buffer, terms, start, inside=True)
+    rising = _is_rising(terms, start)
+    where = _pointer(frame, buffer, terms, start, rising)
     stored = _to_byte(frame, text, count) if buffer.dtype == "bool" else text
     frame.text.lines.append(f"  store {memory(buffer.dtype, count)} {stored}, ptr {where}, align {align(buffer.dtype)}")
-    frame.scope.memory[buffer].stored(_place(frame, buffer, terms, start, count), text)
+    frame.scope.memory[buffer].stored((_pointer(frame, buffer, terms, 0, rising), start, count), text)
 
 
 def _scatter(frame: Frame, buffer: Buffer, where: Index, text: str, count: int, mask: str | None) -> None:

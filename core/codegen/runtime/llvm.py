@@ -87,7 +87,7 @@ class ProcessDied(RuntimeError):
 
 
 def translate_apart(text: str, machine: Machine, form: Form, passes: Passes) -> bytes:
-    """As `translate`, in a process of its own, which takes a twentieth of a second to start.
+    """As `translate`, in a process of its own, which takes a tenth of a second more.
 
     Raises:
         RuntimeError: LLVM rejects the text; `ProcessDied`: it has ended the process.
