@@ -82,6 +82,11 @@ def constant(value: int | float | bool, dtype: str) -> str:
     return str(int(value))
 
 
+def literal(value: int, dtype: str, lanes: int) -> str:
+    """A whole number in every lane."""
+    return f"splat ({register(dtype, 0)} {value})" if lanes else str(value)
+
+
 @cache
 def _float_constant(value: float, sign: float, dtype: str) -> str:
     """Hexadecimal, so that the bits are exact: LLVM writes a float as the double of the same value.
