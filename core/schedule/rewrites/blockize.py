@@ -57,7 +57,7 @@ def nest_below(tree: Tree, loop: For) -> tuple[list[For], BlockRealize]:
     return loops, node
 
 
-def blockize(tree: Tree, loop: For, name: str) -> BlockRealize:
+def block_of_nest(tree: Tree, loop: For, name: str) -> BlockRealize:
     """The block `name` that does what `loop` and everything inside of it do.
 
     Raises:

@@ -42,8 +42,8 @@ class _Einsum:
         return tuple(self.extents.get(i, n) if isinstance(i, Var) else n for i, n in zip(indices, old, strict=True))
 
 
-def pad_einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> Tree:
-    """See `LayoutPrimitives.pad_einsum`."""
+def padded_einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> Tree:
+    """See `primitives.layout.pad_einsum`."""
     einsum = _einsum(tree, realize, padding)
     if all(einsum.extents[it.var] == it.extent for it in realize.block.iters):
         return tree

@@ -24,7 +24,9 @@ from pegbox.schedule.intrinsics.match import Mismatch, Operand, match, match_ini
 _Item = TypeVar("_Item")
 
 
-def tensorize(outer: BlockRealize, intrin: TensorIntrin, ranges: Ranges, params: frozenset[Buffer]) -> BlockRealize:
+def with_intrinsic(
+    outer: BlockRealize, intrin: TensorIntrin, ranges: Ranges, params: frozenset[Buffer]
+) -> BlockRealize:
     """The block with the intrinsic's statements inside.
 
     Args:
