@@ -17,7 +17,7 @@ from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt, thread_tag
 from pegbox.loops.threads.axes import is_shared
 from pegbox.schedule.analysis import mentions, reduce_values, spatial_values
 from pegbox.schedule.analysis.loop_kinds import check_kinds
-from pegbox.schedule.analysis.thread_condition import read_condition
+from pegbox.schedule.analysis.thread_condition import bound_condition, condition_text, read_condition
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
@@ -127,11 +127,11 @@ def env_threads(
 
 
 @primitive
-def set_store_predicate(sch: ScheduleState, block: BlockRef | str, predicate: str) -> None:
+def set_store_predicate(sch: ScheduleState, block: BlockRef | str, predicate: str | Expr) -> None:
     """Let a block store only in those threads where a condition on thread axes holds.
 
     Args:
-        predicate: such as "threadIdx.x == 0".
+        predicate: such as "threadIdx.x == 0", or `tx.var.equal(0)` for a thread axis `tx`; the trace has it as text.
 
     Before `set_store_predicate("B", "threadIdx.x == 0")`::
 
@@ -152,15 +152,18 @@ def set_store_predicate(sch: ScheduleState, block: BlockRef | str, predicate: st
         ScheduleError: no condition on thread axes; no loop around the block is bound to one of them; it holds for
             no thread; an axis selects what the block writes, or other threads need it too.
     """
-    sch.update(_Predicate(sch.tree, sch.find_block(block), predicate).done())
+    text = condition_text(predicate) if isinstance(predicate, Expr) else predicate
+    sch.amended["predicate"] = text
+    sch.update(_Predicate(sch.tree, sch.find_block(block), predicate, text).done())
 
 
 class _Predicate:
     """One set_store_predicate."""
 
-    def __init__(self, tree: Tree, realize: BlockRealize, text: str) -> None:
+    def __init__(self, tree: Tree, realize: BlockRealize, predicate: str | Expr, text: str) -> None:
         self.tree = tree
         self.realize = realize
+        self.predicate = predicate
         self.text = text
         # Of several loops of an axis, the innermost tells the threads apart.
         self.loops = {thread_tag(x): x for x in tree.ancestors(realize) if x.kind is ForKind.THREAD}
@@ -184,7 +187,9 @@ class _Predicate:
     def _condition(self) -> Expr:
         axes: Mapping[str, Expr] = {tag: loop.var for tag, loop in self.loops.items()}
         try:
-            return read_condition(self.text, axes)
+            if isinstance(self.predicate, Expr):
+                return bound_condition(self.predicate, axes)
+            return read_condition(self.predicate, axes)
         except ValueError as error:
             raise self._refuse(
                 str(error), "compare the axes of the thread loops around the block with numbers"
