@@ -166,11 +166,7 @@ def _check_parameters(before: Tree, after: Tree, name: str, loop: For) -> None:
 
 def _makes_all(tree: Tree, producer: BlockRealize, buffer: Buffer) -> bool:
     made = written_box(tree, producer, buffer, set())
-    return made is not None and not made.conditions and all(map(_reaches_all, made.intervals, buffer.shape))
-
-
-def _reaches_all(made: SymbolicInterval, extent: int) -> bool:
-    return made.lo.is_const and made.lo.const <= 0 and made.lo.const + made.width >= extent - 1
+    return made is not None and not made.conditions and all(map(SymbolicInterval.covers, made.intervals, buffer.shape))
 
 
 def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]:

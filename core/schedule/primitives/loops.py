@@ -14,7 +14,7 @@ from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
-from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt, thread_tag
+from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt, how_it_runs
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
@@ -220,15 +220,10 @@ def _serial(tree: Tree, loop: For) -> None:
     if loop.kind is not ForKind.SERIAL:
         raise refuse(
             tree,
-            f"{loop.var.name} is {_how(loop)} already",
-            f"do this first, then let the resulting loop be {_how(loop)}",
+            f"{loop.var.name} is {how_it_runs(loop)} already",
+            f"do this first, then let the resulting loop be {how_it_runs(loop)}",
             loop.var,
         )
-
-
-def _how(loop: For) -> str:
-    """What a loop is that is not serial."""
-    return f"bound to {thread_tag(loop)}" if loop.kind is ForKind.THREAD else str(loop.kind)
 
 
 def _new_ranges(tree: Tree, fresh: Iterable[tuple[Var, int]]) -> dict[Var, Interval]:

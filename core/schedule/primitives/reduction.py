@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pegbox.expr.build import TRUE, ZERO, conjuncts, logical_and
 from pegbox.expr.injectivity import determined
@@ -117,9 +118,8 @@ def _decompose(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree:
             # Of the notes, those stay that say what the loop is; hints are for the update.
             notes = tuple(note for note in old.annotations if note[0] == "thread")
             nest = For(fresh[old.var], old.extent, nest, old.kind, notes)
-    b = realize.block
-    update = Block(b.name, b.iters, b.reads, b.writes, b.body, None, b.annotations)
-    changed = Tree(tree.replace(realize, BlockRealize(realize.values, update, realize.predicate)))
+    update = replace(realize, block=replace(realize.block, init=None))
+    changed = Tree(tree.replace(realize, update))
     target = changed.loops[loop.var]
     return Tree(changed.replace(target, seq(nest, target)))
 

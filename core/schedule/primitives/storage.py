@@ -90,8 +90,8 @@ def storage_align(
     notes = dict(realize.block.annotations)
     kept = [e for e in alignment(notes.get(ALIGN, ())) or () if e[:2] != entry[:2]]
     notes[ALIGN] = (*kept, entry)
-    changed = replace(realize.block, annotations=tuple(notes.items()))
-    sch.update(sch.tree.replace(realize, BlockRealize(realize.values, changed, realize.predicate)))
+    changed = replace(realize, block=replace(realize.block, annotations=tuple(notes.items())))
+    sch.update(sch.tree.replace(realize, changed))
 
 
 def _alignment(

@@ -13,7 +13,7 @@ from pegbox.expr.build import all_of, conjuncts, logical_and
 from pegbox.expr.evaluate import evaluate
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars
-from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt, thread_tag
+from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt, how_it_runs, thread_tag
 from pegbox.loops.threads.axes import is_shared
 from pegbox.schedule.analysis import mentions, reduce_values, spatial_values
 from pegbox.schedule.analysis.loop_kinds import check_kinds
@@ -63,10 +63,9 @@ def bind(sch: ScheduleState, loop: LoopRef, thread_axis: str, *, extent: int | N
     if thread_axis not in TAGS:
         raise refuse(sch.tree, f"unknown thread axis {thread_axis!r}", f"use one of {', '.join(TAGS)}", old.var)
     if old.kind is not ForKind.SERIAL:
-        how = f"bound to {thread_tag(old)}" if old.kind is ForKind.THREAD else str(old.kind)
         raise refuse(
             sch.tree,
-            f"{old.var.name} is {how} already",
+            f"{old.var.name} is {how_it_runs(old)} already",
             "bind a serial loop; split the loop first if a part of it shall be bound",
             old.var,
         )
