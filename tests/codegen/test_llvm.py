@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -64,6 +66,49 @@ def test_another_process_compiles(program: Program, monkeypatch: pytest.MonkeyPa
     assert "define void @main(" in optimized_ir(program)
 
 
+@pytest.fixture
+def other_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Programs are compiled in another process, which a test does not share."""
+    monkeypatch.setattr(llvm, "translate_apart", plain_code.translate_apart)
+    monkeypatch.setattr(llvm, "_running", [])
+    yield
+    llvm._end()
+
+
+@pytest.mark.usefixtures("other_process")
+def test_one_process_answers_several_calls(program: Program) -> None:
+    text = assembly(program)
+    process = llvm._running[0]
+    assert assembly(program) == text
+    assert llvm._running == [process]
+
+
+@pytest.mark.usefixtures("other_process")
+def test_a_process_that_has_ended_is_started_again(program: Program) -> None:
+    text = assembly(program)
+    llvm._running[0].close()
+    assert assembly(program) == text
+
+
+@pytest.mark.usefixtures("other_process")
+def test_a_call_that_was_interrupted_leaves_no_reply_behind(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    text = assembly(program)
+    with monkeypatch.context() as patched:
+        patched.setattr(llvm.pickle, "load", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            optimized_ir(program)
+    assert assembly(program) == text
+
+
+@pytest.mark.usefixtures("other_process")
+def test_several_threads_may_ask(program: Program) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(lambda _: assembly(program), range(8)))) == 1
+
+
 def test_what_the_other_process_rejects_is_an_error_here(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(llvm, "translate_apart", plain_code.translate_apart)
     with pytest.raises(CompileError, match="main: LLVM rejects the program: LLVM IR parsing error"):
@@ -89,6 +134,7 @@ def test_where_the_other_process_dies_loops_stay_scalar(program: Program, monkey
 @pytest.mark.optimizer
 def test_a_program_that_llvm_never_survives_is_an_error(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(llvm, "__file__", "/nowhere/llvm.py")
+    monkeypatch.setattr(llvm, "_running", [])
     monkeypatch.setattr(llvm, "translate_apart", plain_code.translate_apart)
     with pytest.warns(RuntimeWarning), pytest.raises(CompileError, match=r"main: LLVM rejects the program: .*llvm\.py"):
         compile_program(program)

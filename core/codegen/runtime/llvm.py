@@ -7,16 +7,25 @@ which runs this file. That process needs nothing of pegbox, and so starts in hal
 
 from __future__ import annotations
 
+import atexit
+import os
 import pickle
+import select
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import IO, Any, Literal, NamedTuple, TypeAlias, cast
 
 Form: TypeAlias = Literal["object", "assembly", "ir"]
 Passes: TypeAlias = Literal["all", "all but vectorizer", "quick"]
+
+
+_IDLE = 60.0  # seconds without work after which the other process ends
 
 
 class Machine(NamedTuple):
@@ -87,24 +96,89 @@ class ProcessDied(RuntimeError):
 
 
 def translate_apart(text: str, machine: Machine, form: Form, passes: Passes) -> bytes:
-    """As `translate`, in a process of its own, which takes a tenth of a second more.
+    """As `translate`, in a process of its own. The first call starts it, in a tenth of a second.
+
+    It answers later calls too, and ends with this process or after a minute without work.
 
     Raises:
         RuntimeError: LLVM rejects the text; `ProcessDied`: it has ended the process.
     """
-    # Without `site`, which takes a third of the start: the path has all that it would add.
-    command = [sys.executable, "-I", "-S", __file__, *sys.path]
-    request = pickle.dumps((text, tuple(machine), form, passes))
-    done = subprocess.run(command, input=request, capture_output=True, check=False)
-    said = done.stderr.decode(errors="replace")
-    if done.returncode:
-        raise ProcessDied(said.strip()[-2000:] or f"status {done.returncode}")
-    if said:
-        sys.stderr.write(said)
-    translated, rejection = pickle.loads(done.stdout)
+    with _lock:
+        translated, rejection = _process().ask((text, tuple(machine), form, passes))
     if rejection is not None:
         raise RuntimeError(rejection)
     return bytes(translated)
+
+
+class _Process:
+    """A process that runs this file. What LLVM says in it is shown here."""
+
+    def __init__(self) -> None:
+        # Without `site`, which takes a third of the start: the path has all that it would add.
+        command = [sys.executable, "-I", "-S", __file__, *sys.path]
+        self.owner = os.getpid()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        self._shown = 0
+        self._popen = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said)
+        self._stdin, self._stdout = cast("IO[bytes]", self._popen.stdin), cast("IO[bytes]", self._popen.stdout)
+
+    def is_alive(self) -> bool:
+        return self._popen.poll() is None
+
+    def ask(self, request: tuple[Any, ...]) -> tuple[bytes, str | None]:
+        """The translated text, or why LLVM rejects it.
+
+        Raises:
+            ProcessDied: it has ended the process.
+        """
+        try:
+            pickle.dump(request, self._stdin)
+            self._stdin.flush()
+            reply: tuple[bytes, str | None] = pickle.load(self._stdout)
+        except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+            status, said = self._popen.wait(), self._heard().strip()[-2000:]
+            self.close()
+            raise ProcessDied(said or f"status {status}") from None
+        except BaseException:  # Ctrl-C: the reply that is still to come belongs to nobody
+            self.close()
+            raise
+        sys.stderr.write(self._heard())
+        return reply
+
+    def _heard(self) -> str:
+        """What LLVM has said since the last time."""
+        said = os.pread(self._said.fileno(), 1 << 20, self._shown)  # the offset of the file is the other process's
+        self._shown += len(said)
+        return said.decode(errors="replace")
+
+    def close(self) -> None:
+        """End the process."""
+        self._popen.kill()
+        self._popen.wait()
+        for pipe in (self._stdin, self._stdout, self._said):
+            with suppress(OSError):
+                pipe.close()
+
+
+_lock = threading.Lock()
+_running: list[_Process] = []  # one at most
+
+
+def _process() -> _Process:
+    """The process of this one, which a fork shares with nobody."""
+    if _running and _running[0].owner != os.getpid():
+        _running.clear()
+    if _running and not _running[0].is_alive():
+        _running.pop().close()
+    if not _running:
+        _running.append(_Process())
+    return _running[0]
+
+
+@atexit.register
+def _end() -> None:
+    if _running and _running[0].owner == os.getpid():
+        _running.pop().close()
 
 
 def _optimize(module: Any, machine: Machine, passes: Passes) -> None:
@@ -146,18 +220,24 @@ def _dispose(manager: Any) -> None:
 
 
 def _main() -> None:
-    """Answer the request of `translate_apart`; `sys.argv` has the path after this file."""
+    """Answer the requests of `translate_apart`; `sys.argv` has the path after this file."""
     import resource
 
     sys.path[:] = sys.argv[1:]
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    text, machine, form, passes = pickle.load(sys.stdin.buffer)
-    reply: tuple[bytes | None, str | None]
-    try:
-        reply = translate(text, Machine(*machine), form, passes), None
-    except RuntimeError as error:
-        reply = None, str(error)
-    pickle.dump(reply, sys.stdout.buffer)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
+    while select.select([sys.stdin], [], [], _IDLE)[0]:
+        try:
+            text, machine, form, passes = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        reply: tuple[bytes | None, str | None]
+        try:
+            reply = translate(text, Machine(*machine), form, passes), None
+        except RuntimeError as error:
+            reply = None, str(error)
+        pickle.dump(reply, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":
