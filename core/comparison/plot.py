@@ -29,7 +29,7 @@ _DASHES = ("-", "--", "-.", ":")
 _WIDTH, _HEIGHT = 7.5, 4.2
 """Inches of one panel."""
 
-_LEFT, _RIGHT, _BELOW, _ABOVE = 0.75, 0.1, 0.55, 0.35
+_LEFT, _RIGHT, _BELOW, _ABOVE = 0.75, 0.15, 0.55, 0.35
 """Inches around its axes, for numbers, labels and the title."""
 
 
