@@ -106,7 +106,7 @@ def _figure(panels: int, **settings: Any) -> tuple[Any, Sequence[Any]]:
             "hspace": (_ABOVE + _BELOW) / (_HEIGHT - _ABOVE - _BELOW),
         },
     )  # fmt: skip
-    return figure, axes[:, 0]
+    return figure, list(axes[:, 0])
 
 
 def _draw_best(axes: Any, report: Comparison, task: str) -> None:
