@@ -19,6 +19,10 @@ from pegbox.tuners.mutation import Mutation
 from pegbox.tuners.plan import PlanTuner
 from pegbox.tuners.visited_set import Digits, Places
 
+KEPT = 0.75
+"""The share of a first generation's random members that the next plan's begins with, too, the newest: their features
+are known already, and random programs' cost the most, because each may be of a kind of its own."""
+
 
 class Evolution:
     """Generations of configurations of a space, `generations` of them after the first.
@@ -67,9 +71,9 @@ class EvolutionTuner(PlanTuner):
 
     `plan_size` configurations are planned each time the model is fitted. The first `num_warmup` are random. Then each
     plan comes from an evolution of a `population` for some `generations` on the model's scores. The first generation is
-    random, but for a share of `measured`, the best measured so far. The next ones are made by `mutation` of one parent,
-    with that probability, and else by crossover of two. A share of `epsilon` of a plan is random, and `diversity` weighs
-    how much the rest of it should differ.
+    random, but for a share of `measured`, the best measured so far; most of the random ones stay from plan to plan. The
+    next ones are made by `mutation` of one parent, with that probability, and else by crossover of two. A share of
+    `epsilon` of a plan is random, and `diversity` weighs how much the rest of it should differ.
 
     `cost_model`, `features`, `transfer_weight` and `use_experience` are those of `XGBTuner`.
     """
@@ -88,7 +92,7 @@ class EvolutionTuner(PlanTuner):
         cost_model: str | CostModel = "xgboost",
         features: str = "both",
         population: int = 160,
-        generations: int = 4,
+        generations: int = 3,
         mutation: float = 0.85,
         measured: float = 0.2,
         epsilon: float = 0.05,
@@ -113,8 +117,11 @@ class EvolutionTuner(PlanTuner):
             transfer_weight=transfer_weight,
         )
         self._evolution = Evolution(space, generations=generations, mutation=mutation)
+        self._anywhere: Digits = self._history.rows
 
     def search(self) -> tuple[Digits, Floats]:
         best = self.best_measured(round(self._measured * self._population))
-        anywhere = self._space.sample(self._population - len(best), self._rng)
-        return self._evolution.maximise(self._learner.score, np.concatenate([best, anywhere]), self._rng)
+        wanted = self._population - len(best)
+        kept = self._anywhere[: int(KEPT * wanted)]
+        self._anywhere = np.concatenate([self._space.sample(wanted - len(kept), self._rng), kept])
+        return self._evolution.maximise(self._learner.score, np.concatenate([best, self._anywhere]), self._rng)
