@@ -1,8 +1,8 @@
 """Evolutionary search on a learned cost model, the method of Ansor.
 
 Zheng et al., "Ansor: Generating High-Performance Tensor Programs for Deep Learning" (OSDI 2020), section 5.1: a
-population of random configurations and of the best measured ones evolves for some generations by mutation and crossover,
-with the scores of the model as fitness. A batch takes the best of all that was scored, but for a random share.
+population of random configurations and of the best measured ones evolves for some generations by mutation and
+crossover, with the scores of the model as fitness. A batch takes the best of all that was scored, and a random share.
 """
 
 from __future__ import annotations

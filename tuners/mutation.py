@@ -33,7 +33,7 @@ class Mutation:
 
     def __call__(self, rows: Digits, rng: np.random.Generator) -> Digits:
         """A mutant of each of the valid canonical rows (n, knobs): valid, canonical, and another one where there is."""
-        mutants = rows.copy()
+        mutants: Digits = rows.copy()
         pending = np.arange(len(rows))
         for _ in range(TRIES):
             moved = self._moved(rows[pending], rng)

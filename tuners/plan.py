@@ -1,7 +1,7 @@
 """Tuners that plan batches with a learned cost model: measure a varied batch of what it likes, learn, repeat.
 
-Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018), adapted to short runs: the model is fitted anew after
-every small plan. How the configurations that it likes are found is left to the tuners.
+Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018), adapted to short runs: the model is fitted anew
+after every small plan. How the configurations that it likes are found is left to the tuners.
 """
 
 from __future__ import annotations
