@@ -199,6 +199,17 @@ def test_the_best_measured_are_among_the_first_generation() -> None:
     assert rows[:2].tolist() == [list(told[-1].digits), list(told[-2].digits)]
 
 
+def test_most_random_members_stay_from_plan_to_plan() -> None:
+    tuner = EvolutionTuner(constrained_space(), cost_model=Columns(), population=20, measured=0.0, generations=0)
+    warm = tuner.ask(8)
+    tuner.tell(warm, [result_of(1e-3)] * 8)
+    tuner.ask(1)
+    (before, _), (after, _) = tuner.search(), tuner.search()
+    assert len(before) == len(after) == 20
+    assert after[5:].tolist() == before[:15].tolist()
+    assert not {*map(tuple, after[:5].tolist())} & {*map(tuple, before.tolist())}
+
+
 def test_the_seed_decides_the_proposals() -> None:
     def proposed(seed: int) -> list[Any]:
         tuner = make_tuner("evolution", constrained_space(), seed=seed)
