@@ -13,6 +13,7 @@ def pegbox_register_tuners() -> dict[str, str]:
         "grid": "pegbox.tuners.grid:GridTuner",
         "ga": "pegbox.tuners.ga:GATuner",
         "xgb": "pegbox.tuners.xgb:XGBTuner",
+        "evolution": "pegbox.tuners.evolution:EvolutionTuner",
         "droplet": "pegbox.tuners.droplet:DropletTuner",
     }
 

@@ -27,7 +27,7 @@ for _spec in (*registry.names("tuner"), *WITH_OPTIONS):
 
 
 def test_every_built_in_tuner_is_registered() -> None:
-    assert {"bayes", "random", "grid", "ga", "xgb", "droplet"} <= set(registry.names("tuner"))
+    assert {"bayes", "random", "grid", "ga", "xgb", "evolution", "droplet"} <= set(registry.names("tuner"))
 
 
 class Sloppy:

@@ -13,6 +13,7 @@ from pegbox.space import ConfigSpace
 from pegbox.tuners.bayes import BayesTuner
 from pegbox.tuners.cost_models.ridge import RidgeCostModel
 from pegbox.tuners.cost_models.xgboost import XGBoostCostModel
+from pegbox.tuners.evolution import EvolutionTuner
 from pegbox.tuners.ga import GATuner
 from pegbox.tuners.xgb import XGBTuner
 
@@ -51,7 +52,10 @@ def test_the_options_of_cost_models_are_those_of_the_page(name: str, model: Any)
     assert written == {option: spelled(value) for option, value in defaults.items()}
 
 
-@pytest.mark.parametrize(("name", "tuner"), [("bayes", BayesTuner), ("xgb", XGBTuner), ("ga", GATuner)])
+@pytest.mark.parametrize(
+    ("name", "tuner"),
+    [("bayes", BayesTuner), ("xgb", XGBTuner), ("evolution", EvolutionTuner), ("ga", GATuner)],
+)
 def test_the_options_of_tuners_are_those_of_the_page(name: str, tuner: Any) -> None:
     given = {"space", "seed", "program", "transfer", "experience"}
     parameters = inspect.signature(tuner).parameters.items()

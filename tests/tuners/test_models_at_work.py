@@ -201,11 +201,11 @@ def test_ranks_are_shares_that_ties_divide() -> None:
     assert rank_share(np.array([5.0, 5.0])).tolist() == [0.75, 0.75]
 
 
-@pytest.mark.parametrize("name", ["RandomTuner", "GridTuner", "GATuner", "XGBTuner", "DropletTuner"])
+@pytest.mark.parametrize("name", ["RandomTuner", "GridTuner", "GATuner", "XGBTuner", "EvolutionTuner", "DropletTuner"])
 def test_built_in_tuners_have_options_without_a_space(name: str) -> None:
-    from pegbox.tuners import droplet, ga, grid, random, xgb
+    from pegbox.tuners import droplet, evolution, ga, grid, random, xgb
 
-    (kind,) = (getattr(m, name) for m in (random, grid, ga, xgb, droplet) if hasattr(m, name))
+    (kind,) = (getattr(m, name) for m in (random, grid, ga, xgb, evolution, droplet) if hasattr(m, name))
     assert isinstance(kind.with_options(), BoundTuner)
     assert len(make_tuner(kind.with_options(), constrained_space(), seed=2).ask(3)) == 3
 

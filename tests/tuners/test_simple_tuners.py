@@ -80,7 +80,7 @@ def test_random_search_depends_on_the_seed_only() -> None:
     assert first != other
 
 
-@pytest.mark.parametrize("name", ["random", "grid", "ga", "xgb"])
+@pytest.mark.parametrize("name", ["random", "grid", "ga", "xgb", "evolution"])
 def test_a_space_without_knobs_has_one_configuration(name: str) -> None:
     tuner = make_tuner(name, ConfigSpace())
     configs = list(tuner.ask(4))
@@ -89,7 +89,7 @@ def test_a_space_without_knobs_has_one_configuration(name: str) -> None:
     assert list(tuner.ask(4)) == []
 
 
-@pytest.mark.parametrize("name", ["random", "ga", "xgb"])
+@pytest.mark.parametrize("name", ["random", "ga", "xgb", "evolution"])
 def test_seeds_differ(name: str) -> None:
     assert make_tuner(name, matmul_space(), seed=1).ask(8) != make_tuner(name, matmul_space(), seed=2).ask(8)
 

@@ -1,0 +1,141 @@
+"""Tuners that plan batches with a learned cost model: measure a varied batch of what it likes, learn, repeat.
+
+Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018), adapted to short runs: the model is fitted anew
+after every small plan. How the configurations that it likes are found is left to the tuners.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from pegbox.checks import check_float, check_int
+from pegbox.measure.result import Result
+from pegbox.search.factory.base import BaseTuner
+from pegbox.search.models.report import ModelReport
+from pegbox.search.protocols import CostModel, FeatureSource, Floats, Prior, Transfer
+from pegbox.space import Config, ConfigSpace
+from pegbox.tuners.batches import pick_diverse
+from pegbox.tuners.features import FeatureTable
+from pegbox.tuners.learner import Learner
+from pegbox.tuners.trial_history import TrialHistory
+from pegbox.tuners.visited_set import Digits, rows_of, whole
+
+SHORTLIST = 8
+"""The batch is picked from this many times as many of the best-scored candidates."""
+
+UNTESTED = 0.33
+"""The random share of plans that are made on the word of other shapes alone."""
+
+WHOLE = 8192
+"""A space of so few configurations is scored whole: a search would look at as many, and miss some."""
+
+
+class PlanTuner(BaseTuner, ABC):
+    """Proposes what a cost model expects to be fast; a tuner adds `search`, which finds such configurations.
+
+    `plan_size` configurations are planned each time the model is fitted. The first `num_warmup` are random. Of every
+    later plan a share of `epsilon` is random, and `diversity` weighs how much the rest of it should differ.
+    `experience` is what other workloads say, or None. For the model's own options see `Learner`.
+    """
+
+    def __init__(
+        self,
+        space: ConfigSpace,
+        *,
+        seed: int,
+        program: FeatureSource | None,
+        transfer: Sequence[Transfer],
+        experience: Prior | None,
+        plan_size: int,
+        num_warmup: int,
+        cost_model: str | CostModel,
+        model_options: dict[str, object],
+        features: str,
+        epsilon: float,
+        diversity: float,
+        transfer_weight: int,
+    ) -> None:
+        self._space = space
+        self._rng = np.random.default_rng(seed)
+        self._history = TrialHistory(space)
+        self.batch_size = check_int("plan_size", plan_size)
+        self._num_warmup = check_int("num_warmup", num_warmup, minimum=2)
+        self._epsilon = check_float("epsilon", epsilon, maximum=1.0)
+        self._diversity = check_float("diversity", diversity)
+        self._learner = Learner(
+            FeatureTable(space, program, features, [experience] if experience else []),
+            cost_model,
+            seed=seed,
+            options=model_options,
+            transfer=transfer,
+            weight=check_int("transfer_weight", transfer_weight, minimum=0),
+        )
+        self._plan: list[Config] = []
+        self._all = whole(space, WHOLE)
+
+    @abstractmethod
+    def search(self) -> tuple[Digits, Floats]:
+        """Rows that the model likes and their scores, in any order; they may repeat, and may be visited already."""
+
+    def ask(self, n: int) -> list[Config]:
+        if not self._plan:
+            self._plan = self._make_plan(n)
+        proposed, self._plan = self._plan[:n], self._plan[n:]
+        return proposed
+
+    def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
+        self._history.add(configs, results)
+        # TrialHistory through history in the meantime: no longer new.
+        told = set(configs)
+        self._plan = [config for config in self._plan if config not in told]
+
+    def model_report(self) -> ModelReport | None:
+        """How the model's scores agree with what was measured afterwards; None before the first plan of its making."""
+        return self._history.predictions.report()
+
+    def score(self, configs: Sequence[Config]) -> Floats:
+        """The scores of configurations, (n,), by the model that made the last plan: the higher, the faster.
+
+        Raises `ArgumentError` before there is one.
+        """
+        return self._learner.score(rows_of(configs))
+
+    def best_measured(self, n: int) -> Digits:
+        """At most `n` of the rows that ran, the fastest first."""
+        order = np.argsort(self._history.costs, kind="stable")[:n]
+        best: Digits = self._history.rows[order[np.isfinite(self._history.costs[order])]]
+        return best
+
+    def _make_plan(self, n: int) -> list[Config]:
+        missing = self._num_warmup - len(self._history)
+        # Where nothing ran so far, a model could only learn that everything fails alike.
+        if missing <= 0 and np.isfinite(self._history.costs).any():
+            self._learner.fit(self._history.rows, self._history.costs)
+        elif not self._learner.ready:
+            # Uniformly random: a first batch spread as far apart as can be was tried and is worse, because the
+            # farthest points of a space are its corners, and the corners of split knobs are bad schedules.
+            return self._history.visited.configs(self._history.visited.sample(max(n, missing), self._rng))
+        rows = self._planned(self.batch_size)
+        plan = self._history.visited.configs(rows)
+        if plan:
+            self._history.predictions.expect(plan, self._learner.score(rows))
+        return plan
+
+    def _planned(self, n: int) -> Digits:
+        """The best of what the model likes, with a random share."""
+        rows, scores = self._candidates(n * SHORTLIST)
+        # What other shapes taught may be wrong here, and a model needs to see bad configurations, too.
+        epsilon = self._epsilon if self._learner.fitted else max(self._epsilon, UNTESTED)
+        greedy = n - int(self._rng.binomial(n, epsilon))
+        chosen = rows[pick_diverse(rows, scores, greedy, weight=self._diversity)]
+        return self._history.visited.filled(chosen, n, self._rng)
+
+    def _candidates(self, n: int) -> tuple[Digits, Floats]:
+        """The `n` best-scored new rows that were found, each once, the best first."""
+        rows, scores = (self._all, self._learner.score(self._all)) if self._all is not None else self.search()
+        order = np.argsort(-scores, kind="stable")
+        best = order[self._history.visited.fresh(rows[order], limit=n)]
+        return rows[best], scores[best]
