@@ -1,0 +1,201 @@
+"""A sketch while it is derived: the steps so far, the knobs that they leave open, and the schedule that they make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pegbox.compute.axis import IterVar
+from pegbox.compute.tensor import ComputeOp, Tensor
+from pegbox.expr.printer import unused_name
+from pegbox.plugins.sketch.analysis import Graph
+from pegbox.plugins.sketch.steps import Argument, Axes, Call, Choice, Knob, Name, Run, Size, Stage, Step, Tile
+from pegbox.schedule.te.schedule import create_schedule
+from pegbox.schedule.te.stage_base import At, Inline, Root
+
+
+class State:
+    """The stages of a computation, as rules change them.
+
+    Stages are named by their tensors, loops by names that are unique in the sketch. A rule takes a `copy` for each
+    sketch that it derives, and calls the methods below, which are those of a TE schedule.
+
+    Attributes:
+        applied: the words that say which rules made it what it is.
+    """
+
+    def __init__(self, outputs: Sequence[Tensor], names: dict[str, Tensor], num_cores: int = 1) -> None:
+        self.outputs, self.names, self.num_cores = tuple(outputs), names, num_cores
+        self.steps: list[Step] = []
+        self.knobs: dict[str, Knob] = {}
+        self.applied: list[str] = []
+        self._run = Run(create_schedule([t.op for t in outputs]), dict(names))
+
+    def copy(self) -> State:
+        """The same sketch, to be continued on its own."""
+        other = State(self.outputs, self.names, self.num_cores)
+        other.steps, other.knobs, other.applied = list(self.steps), dict(self.knobs), list(self.applied)
+        other._run.do(other.steps)
+        return other
+
+    # Questions ------------------------------------------------------------------------------------------------------
+
+    @property
+    def stages(self) -> list[str]:
+        """The names of the computed tensors' stages (the first output of each), producers first."""
+        names = {id(value.buffer): name for name, value in self._run.values.items() if isinstance(value, Tensor)}
+        return [names[id(stage.op.outputs[0].buffer)] for stage in self._run.s.stages]
+
+    def op(self, stage: str) -> ComputeOp:
+        """The operation of a stage as it is now: rewrites exchange it."""
+        return self._run.s[self._run.values[stage]].op
+
+    @property
+    def graph(self) -> Graph:
+        """Who reads whom now."""
+        return Graph([s.op for s in self._run.s.stages], [t.op for t in self.outputs])
+
+    def consumers(self, stage: str) -> list[str]:
+        """The stages that need a stage's values, through those that are inlined."""
+        inlined = {id(s.op) for s in self._run.s.stages if isinstance(s.attach, Inline)}
+        by_op = {id(self.op(name)): name for name in self.stages}
+        return [by_op[id(op)] for op in self.graph.consumers(self.op(stage), inlined)]
+
+    def matched_consumer(self, stage: str) -> str | None:
+        """The single consumer, where it needs just the element that it computes itself, and one of the two reduces not."""
+        consumers = self.consumers(stage)
+        if len(consumers) != 1:
+            return None
+        mine, its = self.op(stage), self.op(consumers[0])
+        matches = self.graph.is_elementwise_match(mine, its)
+        return consumers[0] if matches and not (mine.reduce_axis and its.reduce_axis) else None
+
+    def is_root(self, stage: str) -> bool:
+        """Is it computed whole, in loops of its own?"""
+        return isinstance(self._run.s[self._run.values[stage]].attach, Root)
+
+    def is_cached(self, stage: str) -> bool:
+        """Is its copy a stage of its own?"""
+        return f"{stage}_local" in self.stages
+
+    def attached(self, stage: str) -> list[tuple[str, str]]:
+        """The stages that are computed in loops of this one, each with the loop."""
+        names = {id(value): name for name, value in self._run.values.items() if isinstance(value, IterVar)}
+        mine = self._run.s[self._run.values[stage]]
+        places = [(name, self._run.s[self._run.values[name]].attach) for name in self.stages]
+        return [(name, names[id(p.loop)]) for name, p in places if isinstance(p, At) and p.stage is mine]
+
+    def is_inlined(self, stage: str) -> bool:
+        return isinstance(self._run.s[self._run.values[stage]].attach, Inline)
+
+    def loops(self, stage: str) -> list[str]:
+        """The names of a stage's loops, outermost first. Axes that no step has named get names."""
+        leaves = self._run.s[self._run.values[stage]].leaf_iter_vars
+        names = {id(value): name for name, value in self._run.values.items() if isinstance(value, IterVar)}
+        if any(id(loop) not in names for loop in leaves):
+            self._name_axes(stage, set(names))
+            return self.loops(stage)
+        return [names[id(loop)] for loop in leaves]
+
+    def extent(self, loop: str) -> int:
+        """The iterations of an axis."""
+        return int(self._run.values[loop].extent)
+
+    def is_reduce(self, loop: str) -> bool:
+        """Does a loop run over values that are combined?"""
+        return bool(self._run.values[loop].kind == "reduce")
+
+    # Steps ----------------------------------------------------------------------------------------------------------
+
+    def do(self, *steps: Step) -> None:
+        """Add steps.
+
+        Raises:
+            ScheduleError: one is not legal.
+        """
+        self._run.do(steps)
+        self.steps += steps
+
+    def knob(self, knob: Knob) -> str:
+        """Declare a knob; gives its name."""
+        self.knobs[knob.name] = knob
+        return knob.name
+
+    def call(self, stage: str | None, method: str, *arguments: Argument, results: Sequence[str] = ()) -> list[str]:
+        """A method of a stage's schedule, or of the whole one; gives the names of its results, made unique."""
+        unique = self._unused(results)
+        self.do(Call(stage, method, arguments, tuple(unique)))
+        return unique
+
+    def tile(
+        self, stage: str, loop: str, levels: int, *, innermost: int | None = None, policy: str = "factors"
+    ) -> tuple[str, list[str]]:
+        """Split a loop into `levels` loops by a knob; gives the knob's name and the loops."""
+        knob = self.knob(Knob(f"{stage}_{loop}", self.extent(loop), levels, innermost, policy))
+        loops = self._unused([f"{loop}_{n}" for n in range(levels)])
+        self.do(Tile(stage, loop, knob, tuple(loops)))
+        return knob, loops
+
+    def compute_inline(self, stage: str) -> None:
+        self.call(stage, "compute_inline")
+
+    def compute_at(self, stage: str, target: str, loop: str) -> None:
+        self.call(stage, "compute_at", Stage(target), Name(loop))
+
+    def reorder(self, stage: str, loops: Sequence[str]) -> None:
+        self.call(stage, "reorder", *map(Name, loops))
+
+    def fuse(self, stage: str, loops: Sequence[str]) -> str:
+        return self.call(stage, "fuse", *map(Name, loops), results=["_".join(loops)])[0] if len(loops) > 1 else loops[0]
+
+    def split(self, stage: str, loop: str, factor: Argument) -> list[str]:
+        return self.call(stage, "split", Name(loop), factor, results=[f"{loop}_o", f"{loop}_i"])
+
+    def cache_write(self, stage: str, scope: str = "local") -> str:
+        """A stage of its own that computes; what was the stage copies out of it."""
+        return self.call(None, "cache_write", Name(stage), scope, results=[f"{stage}_{scope}"])[0]
+
+    def rfactor(self, stage: str, loop: str, axis: int) -> str:
+        """Partial results of a reduction, a stage of their own."""
+        return self.call(None, "rfactor", Name(stage), Name(loop), axis, results=[f"{stage}_rf"])[0]
+
+    def choose(self, knob: str, branches: Sequence[tuple[Any, Sequence[Step]]]) -> None:
+        """Steps that a knob's value chooses; they are not done on the schedule here."""
+        self.do(Choice(knob, tuple((value, tuple(steps)) for value, steps in branches)))
+
+    def _name_axes(self, stage: str, named: set[int]) -> None:
+        op = self.op(stage)
+        for reduce, axes in ((False, op.axis), (True, op.reduce_axis)):
+            if axes and any(id(axis) not in named for axis in axes):
+                self.do(Axes(stage, tuple(self._unused([a.name.replace(".", "_") for a in axes])), reduce))
+
+    def _unused(self, names: Sequence[str]) -> list[str]:
+        taken = set(self._run.values)
+        found = []
+        for name in names:
+            found.append(unused_name(name, taken))
+            taken.add(found[-1])
+        return found
+
+
+def spatial_and_reduce(op: ComputeOp) -> tuple[int, int]:
+    """The number of points of an operation's output, and of terms in each."""
+    return math.prod(a.extent for a in op.axis), math.prod(a.extent for a in op.reduce_axis)
+
+
+def follow(state: State, target: str, knobs: Sequence[str], level: int) -> str:
+    """Tile a consumer as its producer is tiled, in `level` + 1 levels; gives its last loop of the level.
+
+    Args:
+        knobs: the splits of the producer's axes, in their order.
+    """
+    levels: list[list[str]] = [[] for _ in range(level + 1)]
+    for loop, knob in zip(state.loops(target), knobs, strict=True):
+        rest = loop
+        for n in range(1, level + 1):
+            outer, rest = state.split(target, rest, Size(knob, n))
+            levels[n - 1].append(outer)
+        levels[level].append(rest)
+    state.reorder(target, [loop for each in levels for loop in each])
+    return levels[level - 1][-1]
