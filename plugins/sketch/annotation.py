@@ -29,7 +29,7 @@ def annotate(state: State, target: Target) -> State:
         if lanes:
             new.call(name, "vectorize", Name(loops[-1]))
         if target.num_cores > 1 and new.is_root(name):
-            _share(new, name, loops[:-1] if lanes else loops, {s: p for s, p in movable.items() if s != name})
+            _share(new, name, loops[:-1] if lanes else loops, movable)
     return new
 
 
@@ -68,29 +68,40 @@ def _share(
 ) -> None:
     """Let threads share the outer loops, fused: how many of them is a knob."""
     fixed = {loop: other for other, loop in state.attached(name)}
-    outer: list[str] = []
+    outer = []
     for loop in loops:
         if state.is_reduce(loop):
             break
         outer.append(loop)
-        if loop in fixed:
+        if loop in fixed:  # what stands further inside would have to move
             break
     if not outer:
         return
-    knob = state.knob(Knob(f"{name}_parallel", candidates=tuple(range(len(outer) + 1))))
-    branches = []
-    for count in range(1, len(outer) + 1):
-        fused = "_".join(outer[:count]) if count > 1 else outer[0]
-        steps: list[Step] = []
-        if count > 1:
-            steps.append(Call(name, "fuse", tuple(map(Name, outer[:count])), (fused,)))
-        steps.append(Call(name, "parallel", (Name(fused),)))
-        if count > 1:  # whatever stood in a loop that is gone now stands in the fused one
-            steps += [_attach(other, name, fused) for loop, other in fixed.items() if loop in outer[:count]]
-            for other, place in movable.items():
-                if place is not None and place[0] == name:
-                    gone = [loop for loop in place[1] if loop in outer[:count]]
-                    moved = tuple((loop, (_attach(other, name, fused),)) for loop in gone)
-                    steps.append(Choice(f"{other}_at", moved))
-        branches.append((count, steps))
-    state.choose(knob, branches)
+    moves = [(other, place[1]) for other, place in movable.items() if place is not None and place[0] == name]
+    branches = [(n, _shared(name, outer[:n], fixed, moves)) for n in range(1, len(outer) + 1)]
+    place = f"{name}_at" if movable.get(name) else None
+    when = (place, (ROOT,)) if place else None
+    knob = state.knob(Knob(f"{name}_parallel", candidates=tuple(range(len(outer) + 1)), when=when))
+    if place is None:
+        state.choose(knob, branches)
+    else:
+        state.choose(place, [(ROOT, [Choice(knob, tuple((n, tuple(steps)) for n, steps in branches))])])
+
+
+def _shared(
+    name: str, loops: Sequence[str], fixed: dict[str, str], moves: Sequence[tuple[str, list[str]]]
+) -> list[Step]:
+    """Fuse loops and share them. What was computed in one that is gone is computed in the fused one."""
+    if len(loops) == 1:
+        return [Call(name, "parallel", (Name(loops[0]),))]
+    fused = f"{name}_fused"
+    steps: list[Step] = [
+        Call(name, "fuse", tuple(map(Name, loops)), (fused,)),
+        Call(name, "parallel", (Name(fused),)),
+        *(_attach(fixed[loop], name, fused) for loop in loops if loop in fixed),
+    ]
+    for other, places in moves:
+        gone = [loop for loop in places if loop in loops]
+        if gone:
+            steps.append(Choice(f"{other}_at", tuple((loop, (_attach(other, name, fused),)) for loop in gone)))
+    return steps

@@ -8,16 +8,18 @@ from typing import Any
 
 from pegbox.codegen.targets.target import Target
 from pegbox.compute.graph import post_order
+from pegbox.compute.printer import identifier
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.errors import TemplateError
 from pegbox.expr.printer import unused_name
 from pegbox.plugins.sketch.annotation import annotate
 from pegbox.plugins.sketch.rules import Rule, ansor_rules, derive
 from pegbox.plugins.sketch.state import State
-from pegbox.plugins.sketch.steps import Knob, Run, Step
+from pegbox.plugins.sketch.steps import Choices, Knob, Run, Step
 from pegbox.schedule.te.schedule import TESchedule, create_schedule
 
 CHOICE = "sketch"
+RESERVED = ("s", "cfg", "te", "pb", "math")  # what the code of a template calls so
 
 
 @dataclass(frozen=True)
@@ -74,39 +76,60 @@ def generate_sketches(
 
 
 def _names(outputs: Sequence[Tensor]) -> dict[str, Tensor]:
-    """Every tensor of the graph by a name that is an identifier."""
+    """Every tensor of the graph by a name that is an identifier, and not one that the code of a sketch has."""
     found: dict[str, Tensor] = {}
+    stages: set[str] = set()
     for op in post_order([t.op for t in outputs]):
+        if op.name in stages:
+            raise TemplateError(f"two stages are called {op.name!r}; give each its own name=")
+        stages.add(op.name)
         for tensor in op.outputs:
-            name = "".join(c if c.isalnum() else "_" for c in tensor.name)
-            if name in found:
-                raise TemplateError(f"two stages are called {tensor.name!r}; give each its own name=")
-            found[name] = tensor
+            found[unused_name(identifier(tensor.name), {*found, *RESERVED})] = tensor
     return found
 
 
 class SketchSpace:
-    """What a template of several sketches does: `space(cfg)` declares all knobs, and applies the chosen sketch."""
+    """What a template of several sketches does: `space(cfg)` declares all knobs, and applies the chosen sketch.
+
+    Attributes:
+        declared: the knobs by their names in the space, each with the sketches that have it: equal ones are one.
+    """
 
     def __init__(self, sketches: Sequence[Sketch]) -> None:
         self.sketches = {sketch.name: sketch for sketch in sketches}
-        self._declared = _shared(sketches)
+        self.declared = _shared(sketches)
 
     def __call__(self, cfg: Any) -> tuple[TESchedule, list[Tensor]]:
-        several = len(self.sketches) > 1
-        if several:
+        if len(self.sketches) > 1:
             cfg.define_knob(CHOICE, list(self.sketches))
-        for name, (knob, users) in self._declared.items():
-            knob.declare(cfg, name, {CHOICE: tuple(users)} if several else None)
-        chosen = self.sketches[cfg[CHOICE].val] if several else next(iter(self.sketches.values()))
-        own = {knob.name: name for name, (knob, users) in self._declared.items() if chosen.name in users}
-        return chosen.schedule(_Renamed(cfg, own)), list(chosen.arguments)
+        for name, (knob, _) in self.declared.items():
+            knob.declare(cfg, name, self.condition(name))
+        chosen = self.chosen(cfg)
+        return chosen.schedule(self.own(cfg, chosen)), list(chosen.arguments)
+
+    def chosen(self, cfg: Any) -> Sketch:
+        """The sketch that a configuration chooses."""
+        return self.sketches[cfg[CHOICE].val] if len(self.sketches) > 1 else next(iter(self.sketches.values()))
+
+    def own(self, cfg: Any, sketch: Sketch) -> Choices:
+        """The values of a sketch's knobs by the names that they have in the sketch."""
+        return _Renamed(cfg, self.names(sketch))
+
+    def names(self, sketch: Sketch) -> dict[str, str]:
+        """The names in the space of a sketch's knobs."""
+        return {knob.name: name for name, (knob, users) in self.declared.items() if sketch.name in users}
+
+    def condition(self, name: str) -> dict[str, Any]:
+        """When a knob exists."""
+        knob, users = self.declared[name]
+        found = {} if len(users) == len(self.sketches) else {CHOICE: tuple(users)}
+        if knob.when is not None:
+            found[self.names(self.sketches[users[0]])[knob.when[0]]] = knob.when[1]
+        return found
 
 
 @dataclass(frozen=True)
 class _Renamed:
-    """The values of a sketch's knobs, by the names that they have in the sketch."""
-
     cfg: Any
     names: Mapping[str, str]
 
@@ -115,11 +138,11 @@ class _Renamed:
 
 
 def _shared(sketches: Sequence[Sketch]) -> dict[str, tuple[Knob, list[str]]]:
-    """The knobs of a space by name, each with the sketches that have it: equal ones are one."""
     names: dict[Knob, str] = {}
     users: dict[str, tuple[Knob, list[str]]] = {}
     for sketch in sketches:
         for knob in sketch.knobs:
-            name = names.setdefault(knob, unused_name(knob.name, users) if knob not in names else "")
-            users.setdefault(name, (knob, []))[1].append(sketch.name)
+            if knob not in names:
+                names[knob] = unused_name(knob.name, users)
+            users.setdefault(names[knob], (knob, []))[1].append(sketch.name)
     return users

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pegbox.compute.axis import IterVar
+from pegbox.compute.printer import identifier
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.expr.printer import unused_name
 from pegbox.plugins.sketch.analysis import Graph
@@ -132,7 +133,7 @@ class State:
         self, stage: str, loop: str, levels: int, *, innermost: int | None = None, policy: str = "factors"
     ) -> tuple[str, list[str]]:
         """Split a loop into `levels` loops by a knob; gives the knob's name and the loops."""
-        knob = self.knob(Knob(f"{stage}_{loop}", self.extent(loop), levels, innermost, policy))
+        knob = self.knob(Knob(loop, self.extent(loop), levels, innermost, policy))
         loops = self._unused([f"{loop}_{n}" for n in range(levels)])
         self.do(Tile(stage, loop, knob, tuple(loops)))
         return knob, loops
@@ -147,10 +148,10 @@ class State:
         self.call(stage, "reorder", *map(Name, loops))
 
     def fuse(self, stage: str, loops: Sequence[str]) -> str:
-        return self.call(stage, "fuse", *map(Name, loops), results=["_".join(loops)])[0] if len(loops) > 1 else loops[0]
+        return self.call(stage, "fuse", *map(Name, loops), results=[f"{stage}_fused"])[0] if len(loops) > 1 else loops[0]
 
-    def split(self, stage: str, loop: str, factor: Argument) -> list[str]:
-        return self.call(stage, "split", Name(loop), factor, results=[f"{loop}_o", f"{loop}_i"])
+    def split(self, stage: str, loop: str, factor: Argument, results: tuple[str, str]) -> list[str]:
+        return self.call(stage, "split", Name(loop), factor, results=list(results))
 
     def cache_write(self, stage: str, scope: str = "local") -> str:
         """A stage of its own that computes; what was the stage copies out of it."""
@@ -168,7 +169,8 @@ class State:
         op = self.op(stage)
         for reduce, axes in ((False, op.axis), (True, op.reduce_axis)):
             if axes and any(id(axis) not in named for axis in axes):
-                self.do(Axes(stage, tuple(self._unused([a.name.replace(".", "_") for a in axes])), reduce))
+                names = [f"{stage}_{identifier(a.name.removesuffix('.c'))}" for a in axes]
+                self.do(Axes(stage, tuple(self._unused(names)), reduce))
 
     def _unused(self, names: Sequence[str]) -> list[str]:
         taken = set(self._run.values)
@@ -194,7 +196,8 @@ def follow(state: State, target: str, knobs: Sequence[str], level: int) -> str:
     for loop, knob in zip(state.loops(target), knobs, strict=True):
         rest = loop
         for n in range(1, level + 1):
-            outer, rest = state.split(target, rest, Size(knob, n))
+            inner = f"{loop}_{level}" if n == level else f"{loop}_rest"
+            outer, rest = state.split(target, rest, Size(knob, n), (f"{loop}_{n - 1}", inner))
             levels[n - 1].append(outer)
         levels[level].append(rest)
     state.reorder(target, [loop for each in levels for loop in each])

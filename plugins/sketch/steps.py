@@ -163,6 +163,7 @@ class Knob:
 
     Attributes:
         levels, innermost: of a split: how many loops it makes, and the most iterations of the last one.
+        when: another knob of the sketch, and its values for which this one exists.
     """
 
     name: str
@@ -171,6 +172,7 @@ class Knob:
     innermost: int | None = None
     policy: str = "factors"
     candidates: tuple[Any, ...] = ()
+    when: tuple[str, tuple[Any, ...]] | None = None
 
     def declare(self, cfg: Any, name: str, when: Mapping[str, Any] | None) -> None:
         """Declare it in a template's space, under a name and a condition on other knobs."""
