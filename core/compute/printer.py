@@ -44,7 +44,7 @@ class _Printer(Printer):
 
     def _scalar(self, buffer: Buffer) -> str:
         name = self.name(buffer)
-        return name if name == buffer.name and "]" in name or name in "ab" else f"{name}()"
+        return name if (name == buffer.name and "]" in name) or name in "ab" else f"{name}()"
 
 
 def _operands(expr: Expr, op: str) -> list[Expr]:
@@ -67,9 +67,7 @@ def te_lines(ops: Sequence[Operation], names: Mapping[Buffer, str]) -> Iterator[
             yield f'{names[tensor.buffer]} = te.placeholder({tensor.shape!r}, name="{op.name}"{dtype})'
 
 
-def _compute(
-    op: ComputeOp, names: Mapping[Buffer, str], taken: set[str], reducers: dict[int, str]
-) -> Iterator[str]:
+def _compute(op: ComputeOp, names: Mapping[Buffer, str], taken: set[str], reducers: dict[int, str]) -> Iterator[str]:
     axes = _names([*op.axis, *op.reduce_axis], taken)
     for axis in op.reduce_axis:
         taken.add(axes[axis])
@@ -82,9 +80,7 @@ def _compute(
     body = _body(op, printer, {**_REDUCERS, **reducers}, axes)
     outputs = ", ".join(names[t.buffer] for t in op.outputs)
     parameters = ", ".join(axes[axis] for axis in op.axis)
-    options = "".join(
-        f", {key}={value!r}" for key, value in (("tag", op.tag), ("attrs", op.attrs)) if value
-    )
+    options = "".join(f", {key}={value!r}" for key, value in (("tag", op.tag), ("attrs", op.attrs)) if value)
     arguments = f" {parameters}" if parameters else ""
     yield f'{outputs} = te.compute({op.outputs[0].shape!r}, lambda{arguments}: {body}, name="{op.name}"{options})'
 
@@ -127,5 +123,3 @@ def identifier(name: str) -> str:
     """A name as Python can write it."""
     text = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
     return text if text[:1].isalpha() or text[:1] == "_" else f"_{text}"
-
-

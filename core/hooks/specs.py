@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pegbox.measure import RunnerFactory
     from pegbox.records.reader import ResultsReader
     from pegbox.search import CostModel, Tuner
+    from pegbox.task.workload import SpaceGenerator
 
 PROJECT = "pegbox"
 
@@ -76,6 +77,26 @@ def pegbox_register_templates() -> Mapping[str, Callable[..., Any] | str]:
 
 
 @hookspec
+def pegbox_register_workloads() -> Mapping[str, Callable[..., Any] | str]:
+    """Workloads by name. Called once per process, when any name is first looked up or listed.
+
+    The object is a function of shapes and types that gives the arguments of a kernel, inputs and outputs, without a
+    schedule; decorated with `pb.workload` or not. A space generator makes a template of it.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def pegbox_register_space_generators() -> Mapping[str, SpaceGenerator | str]:
+    """Space generators by name, for `create_task(workload, space=NAME)`. Called when any name is first looked up.
+
+    The object is called as `generator(tensors, target)` with the arguments of a kernel, and gives the body of a
+    template: a function of `cfg` that declares knobs and applies them (`pegbox.task.workload.SpaceGenerator`).
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def pegbox_register_results_readers() -> Mapping[str, Callable[[], ResultsReader] | str]:
     """Readers of other tools' results by name. Called once per process, when any name is first looked up or listed.
 
@@ -103,6 +124,8 @@ HOOK_OF_KIND: dict[str, str] = {
     "cost_model": "pegbox_register_cost_models",
     "runner": "pegbox_register_runners",
     "template": "pegbox_register_templates",
+    "workload": "pegbox_register_workloads",
+    "space_generator": "pegbox_register_space_generators",
     "results_reader": "pegbox_register_results_readers",
     "cli_command": "pegbox_register_cli_commands",
 }

@@ -63,9 +63,7 @@ def _attach(name: str, consumer: str, loop: str) -> Step:
     return Call(name, "compute_at", (Stage(consumer), Name(loop)))
 
 
-def _share(
-    state: State, name: str, loops: Sequence[str], movable: dict[str, tuple[str, list[str]] | None]
-) -> None:
+def _share(state: State, name: str, loops: Sequence[str], movable: dict[str, tuple[str, list[str]] | None]) -> None:
     """Let threads share the outer loops, fused: how many of them is a knob."""
     fixed = {loop: other for other, loop in state.attached(name)}
     outer = []

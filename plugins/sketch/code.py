@@ -7,10 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pegbox.compute.graph import post_order
-from pegbox.compute.printer import identifier, te_lines
+from pegbox.compute.printer import te_lines
 from pegbox.compute.tensor import ComputeOp, Tensor
-from pegbox.expr.printer import unused_name
-from pegbox.plugins.sketch.steps import Argument, Axes, Call, Choice, Choices, Knob, Name, Size, Stage, Step, Tile, Value
+from pegbox.plugins.sketch.steps import (
+    Argument,
+    Axes,
+    Call,
+    Choice,
+    Choices,
+    Knob,
+    Name,
+    Size,
+    Stage,
+    Step,
+    Tile,
+    Value,
+)
 
 _INDENT = "    "
 
@@ -23,21 +35,23 @@ def compute_lines(arguments: Sequence[Tensor], tensors: Mapping[str, Tensor]) ->
     return list(te_lines(ops, {tensor.buffer: name for name, tensor in tensors.items()}))
 
 
-def schedule_lines(steps: Sequence[Step], cfg: Choices | None = None, knobs: Mapping[str, str] | None = None) -> list[str]:
+def schedule_lines(
+    steps: Sequence[Step], cfg: Choices | None = None, knobs: Mapping[str, str] | None = None
+) -> list[str]:
     """The te code of a sketch's steps.
 
     Args:
         cfg: the values of the knobs, where the code is for one configuration; without it the code asks `cfg`.
         knobs: the names that the knobs have in `cfg`, where these are others.
     """
-    return list(_Writer(cfg, knobs or {}).lines(steps, {}))
+    return list(_Writer(cfg, knobs or {}).lines(steps))
 
 
 class _Writer:
     def __init__(self, cfg: Choices | None, knobs: Mapping[str, str]) -> None:
         self.cfg, self.knobs = cfg, knobs
 
-    def lines(self, steps: Sequence[Step], names: Mapping[str, str]) -> Iterator[str]:
+    def lines(self, steps: Sequence[Step]) -> Iterator[str]:
         for step in steps:
             match step:
                 case Axes(tensor, loops, reduce):
@@ -50,7 +64,7 @@ class _Writer:
                 case Tile(stage, loop, knob, results):
                     yield from self._tile(stage, loop, knob, results)
                 case Choice(knob, branches):
-                    yield from self._choice(knob, branches, names)
+                    yield from self._choice(knob, branches)
 
     def _tile(self, stage: str, loop: str, knob: str, results: Sequence[str]) -> Iterator[str]:
         if self.cfg is None:
@@ -62,17 +76,15 @@ class _Writer:
             yield f"{outer}, {inner} = s[{stage}].split({rest}, factor={math.prod(size[level:])})"
             rest = inner
 
-    def _choice(
-        self, knob: str, branches: Sequence[tuple[Any, tuple[Step, ...]]], names: Mapping[str, str]
-    ) -> Iterator[str]:
+    def _choice(self, knob: str, branches: Sequence[tuple[Any, tuple[Step, ...]]]) -> Iterator[str]:
         if self.cfg is not None:
             chosen = self.cfg[knob].val
-            yield from self.lines(next((steps for value, steps in branches if value == chosen), ()), names)
+            yield from self.lines(next((steps for value, steps in branches if value == chosen), ()))
             return
         word = "if"
         for value, steps in branches:
             yield f"{word} {self._knob(knob)}.val == {value!r}:"
-            yield from (_INDENT + line for line in self.lines(steps, names))
+            yield from (_INDENT + line for line in self.lines(steps))
             word = "elif"
 
     def _argument(self, argument: Argument) -> str:

@@ -64,7 +64,7 @@ class State:
         return [by_op[id(op)] for op in self.graph.consumers(self.op(stage), inlined)]
 
     def matched_consumer(self, stage: str) -> str | None:
-        """The single consumer, where it needs just the element that it computes itself, and one of the two reduces not."""
+        """The single consumer, where it needs just the element that it computes itself, and not both reduce."""
         consumers = self.consumers(stage)
         if len(consumers) != 1:
             return None
@@ -148,7 +148,9 @@ class State:
         self.call(stage, "reorder", *map(Name, loops))
 
     def fuse(self, stage: str, loops: Sequence[str]) -> str:
-        return self.call(stage, "fuse", *map(Name, loops), results=[f"{stage}_fused"])[0] if len(loops) > 1 else loops[0]
+        return (
+            self.call(stage, "fuse", *map(Name, loops), results=[f"{stage}_fused"])[0] if len(loops) > 1 else loops[0]
+        )
 
     def split(self, stage: str, loop: str, factor: Argument, results: tuple[str, str]) -> list[str]:
         return self.call(stage, "split", Name(loop), factor, results=list(results))

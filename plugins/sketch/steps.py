@@ -1,5 +1,6 @@
-"""The steps of a sketch: calls on a TE schedule that leave values to knobs. `Run` does them, `pegbox.plugins.sketch.code`
-writes them.
+"""The steps of a sketch: calls on a TE schedule that leave values to knobs.
+
+`Run` does them, `pegbox.plugins.sketch.code` writes them.
 
 Tensors and loops are named, so that one sketch can be replayed on a schedule that is made anew for each candidate.
 """
