@@ -22,6 +22,8 @@ def annotate(state: State, target: Target) -> State:
         _choose_place(new, name, movable[name])
     for name in reversed(stages):
         loops = new.loops(name)
+        if not loops:
+            continue
         if new.op(name).reduce_axis:
             knob = new.knob(Knob(f"{name}_unroll", candidates=UNROLL))
             new.call(name, "pragma", Name(loops[0]), "auto_unroll_max_step", Value(knob))

@@ -157,15 +157,23 @@ class State:
 
     def cache_write(self, stage: str, scope: str = "local") -> str:
         """A stage of its own that computes; what was the stage copies out of it."""
-        return self.call(None, "cache_write", Name(stage), scope, results=[f"{stage}_{scope}"])[0]
+        outputs = self._outputs(stage)
+        given: Argument = Name(stage) if len(outputs) == 1 else tuple(map(Name, outputs))
+        return self.call(None, "cache_write", given, scope, results=[f"{name}_{scope}" for name in outputs])[0]
 
     def rfactor(self, stage: str, loop: str, axis: int) -> str:
         """Partial results of a reduction, a stage of their own."""
-        return self.call(None, "rfactor", Name(stage), Name(loop), axis, results=[f"{stage}_rf"])[0]
+        results = [f"{name}_rf" for name in self._outputs(stage)]
+        return self.call(None, "rfactor", Name(stage), Name(loop), axis, results=results)[0]
 
     def choose(self, knob: str, branches: Sequence[tuple[Any, Sequence[Step]]]) -> None:
         """Steps that a knob's value chooses; they are not done on the schedule here."""
         self.do(Choice(knob, tuple((value, tuple(steps)) for value, steps in branches)))
+
+    def _outputs(self, stage: str) -> list[str]:
+        """The names of all that a stage computes."""
+        names = {id(value.buffer): name for name, value in self._run.values.items() if isinstance(value, Tensor)}
+        return [names[id(tensor.buffer)] for tensor in self.op(stage).outputs]
 
     def _name_axes(self, stage: str, named: set[int]) -> None:
         op = self.op(stage)
