@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pegbox.codegen.targets.target import Target
-from pegbox.plugins.sketch.state import State
-from pegbox.plugins.sketch.steps import Call, Choice, Knob, Name, Stage, Step, Value
+from pegbox.expr.dtypes import BITS
+from pegbox.plugins.sketch.packing import pack_operands
+from pegbox.plugins.sketch.state import Place, State
+from pegbox.plugins.sketch.steps import Call, Choice, Knob, Limit, Name, Step, Value, compute_at
 
 UNROLL = (0, 16, 64, 512)
 ROOT = "root"
@@ -17,9 +19,11 @@ def annotate(state: State, target: Target) -> State:
     """The sketch with everything that is said after its loops are there, left to knobs."""
     new = state.copy()
     stages = [name for name in new.stages if not new.is_inlined(name)]
-    movable = {name: _places(new, name) for name in stages}
-    for name in stages:
-        _choose_place(new, name, movable[name])
+    for place in [place for name in stages if (place := _place(new, name)) is not None]:
+        new.place(place, ROOT, [])
+    for name in new.tiles:
+        pack_operands(new, name)
+        _keep_in_registers(new, name, target)
     for name in reversed(stages):
         loops = new.loops(name)
         if not loops:
@@ -31,19 +35,28 @@ def annotate(state: State, target: Target) -> State:
         if lanes:
             new.call(name, "vectorize", Name(loops[-1]))
         if target.num_cores > 1 and new.is_root(name):
-            _share(new, name, loops[:-1] if lanes else loops, movable)
+            _share(new, name, loops[:-1] if lanes else loops)
     return new
 
 
-def _places(state: State, name: str) -> tuple[str, list[str]] | None:
+def _keep_in_registers(state: State, name: str, target: Target) -> None:
+    """The innermost tile is written out, and no larger than the registers."""
+    level = state.tiles[name].levels[-1]
+    for loop in level[:-1]:
+        state.call(name, "unroll", Name(loop))
+    lanes = target.vector_bits // BITS[state.op(name).outputs[0].dtype]
+    state.limits.append(
+        Limit(state.tiles[name].knobs, lanes * target.vector_registers, f"the tile of {name} fits the vector registers")
+    )
+
+
+def _place(state: State, name: str) -> Place | None:
     """The single consumer of a stage at the root, and the loops of it that the stage may be computed in."""
-    if not state.is_root(name) or state.graph.is_output(state.op(name)):
+    if not state.is_root(name) or state.graph.is_output(state.op(name)) or state.is_cached(name):
         return None
     consumers = state.consumers(name)
-    if len(consumers) != 1 or state.is_cached(name):
-        return None
-    loops = _outer_spatial(state, consumers[0])
-    return (consumers[0], loops[:_MOST_PLACES]) if loops else None
+    loops = _outer_spatial(state, consumers[0])[:_MOST_PLACES] if len(consumers) == 1 else []
+    return Place(f"{name}_at", name, consumers[0], tuple(loops)) if loops else None
 
 
 def _outer_spatial(state: State, name: str) -> list[str]:
@@ -53,19 +66,7 @@ def _outer_spatial(state: State, name: str) -> list[str]:
     return loops[:first]
 
 
-def _choose_place(state: State, name: str, place: tuple[str, list[str]] | None) -> None:
-    if place is None:
-        return
-    consumer, loops = place
-    knob = state.knob(Knob(f"{name}_at", candidates=(ROOT, *loops)))
-    state.choose(knob, [(loop, [_attach(name, consumer, loop)]) for loop in loops])
-
-
-def _attach(name: str, consumer: str, loop: str) -> Step:
-    return Call(name, "compute_at", (Stage(consumer), Name(loop)))
-
-
-def _share(state: State, name: str, loops: Sequence[str], movable: dict[str, tuple[str, list[str]] | None]) -> None:
+def _share(state: State, name: str, loops: Sequence[str]) -> None:
     """Let threads share the outer loops, fused: how many of them is a knob."""
     fixed = {loop: other for other, loop in state.attached(name)}
     outer = []
@@ -77,20 +78,18 @@ def _share(state: State, name: str, loops: Sequence[str], movable: dict[str, tup
             break
     if not outer:
         return
-    moves = [(other, place[1]) for other, place in movable.items() if place is not None and place[0] == name]
-    branches = [(n, _shared(name, outer[:n], fixed, moves)) for n in range(1, len(outer) + 1)]
-    place = f"{name}_at" if movable.get(name) else None
-    when = (place, (ROOT,)) if place else None
+    places = [place for place in state.places if place.consumer == name]
+    branches = [(n, _shared(name, outer[:n], fixed, places)) for n in range(1, len(outer) + 1)]
+    own = next((place.knob for place in state.places if place.stage == name), None)
+    when = None if own is None else (own, (ROOT,))
     knob = state.knob(Knob(f"{name}_parallel", candidates=tuple(range(len(outer) + 1)), when=when))
-    if place is None:
+    if own is None:
         state.choose(knob, branches)
     else:
-        state.choose(place, [(ROOT, [Choice(knob, tuple((n, tuple(steps)) for n, steps in branches))])])
+        state.choose(own, [(ROOT, [Choice(knob, tuple((n, tuple(steps)) for n, steps in branches))])])
 
 
-def _shared(
-    name: str, loops: Sequence[str], fixed: dict[str, str], moves: Sequence[tuple[str, list[str]]]
-) -> list[Step]:
+def _shared(name: str, loops: Sequence[str], fixed: dict[str, str], places: Sequence[Place]) -> list[Step]:
     """Fuse loops and share them. What was computed in one that is gone is computed in the fused one."""
     if len(loops) == 1:
         return [Call(name, "parallel", (Name(loops[0]),))]
@@ -98,10 +97,10 @@ def _shared(
     steps: list[Step] = [
         Call(name, "fuse", tuple(map(Name, loops)), (fused,)),
         Call(name, "parallel", (Name(fused),)),
-        *(_attach(fixed[loop], name, fused) for loop in loops if loop in fixed),
+        *(compute_at(fixed[loop], name, fused) for loop in loops if loop in fixed),
     ]
-    for other, places in moves:
-        gone = [loop for loop in places if loop in loops]
+    for place in places:
+        gone = [loop for loop in place.loops if loop in loops]
         if gone:
-            steps.append(Choice(f"{other}_at", tuple((loop, (_attach(other, name, fused),)) for loop in gone)))
+            steps.append(Choice(place.knob, tuple((loop, (compute_at(place.stage, name, fused),)) for loop in gone)))
     return steps

@@ -40,7 +40,9 @@ def generate_sketches(
     for state in derived:
         labels.append(unused_name("+".join(state.applied) or "plain", labels))
         done = annotate(state, resolved)
-        sketches.append(Sketch(labels[-1], tuple(tensors), names, tuple(done.knobs.values()), tuple(done.steps)))
+        sketches.append(
+            Sketch(labels[-1], tuple(tensors), names, tuple(done.knobs.values()), tuple(done.limits), tuple(done.steps))
+        )
     return sketches
 
 

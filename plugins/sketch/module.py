@@ -40,6 +40,11 @@ def template_module(space: SketchSpace, name: str, arguments: Mapping[str, Any])
 
 def _knob_lines(space: SketchSpace) -> list[str]:
     lines = [knob_line(knob, name, space.condition(name)) for name, (knob, _) in space.declared.items()]
+    for limit, names in space.limits():
+        product = " * ".join(f'c["{name}"].size[-1]' for name in names)
+        lines.append(
+            f"cfg.add_constraint(lambda c: {product} <= {limit.most}, reads={list(names)!r}, message={limit.message!r})"
+        )
     chosen = [f'cfg.define_knob("{CHOICE}", {list(space.sketches)!r})'] if len(space.sketches) > 1 else []
     return [*chosen, *lines] or ["pass"]
 

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Protocol, TypeAlias
 
 from pegbox.plugins.sketch.analysis import is_strictly_inlineable, needs_multi_level_tiling
-from pegbox.plugins.sketch.state import State, follow, spatial_and_reduce
+from pegbox.plugins.sketch.state import State, Tiles, follow, spatial_and_reduce
 
 Derived: TypeAlias = tuple[State, int]
 
@@ -124,10 +124,9 @@ class MultiLevelTiling:
                 knobs.append(knob)
             for level, part in zip(levels[letter], parts, strict=False):
                 level.append(part)
-        order = []
-        for letter in self.structure:
-            order += levels[letter].pop(0)
-        state.reorder(stage, order)
+        tiles = Tiles([levels[letter].pop(0) for letter in self.structure], tuple(knobs))
+        state.tiles[stage] = tiles
+        state.reorder(stage, [loop for level in tiles.levels for loop in level])
         return knobs
 
 

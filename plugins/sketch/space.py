@@ -9,7 +9,7 @@ from typing import Any
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.expr.printer import unused_name
 from pegbox.plugins.sketch.code import compute_lines, schedule_lines
-from pegbox.plugins.sketch.steps import Choices, Knob, Run, Step
+from pegbox.plugins.sketch.steps import Choices, Knob, Limit, Run, Step
 from pegbox.schedule.te.schedule import TESchedule, create_schedule
 
 CHOICE = "sketch"
@@ -28,6 +28,7 @@ class Sketch:
     arguments: tuple[Tensor, ...]
     tensors: Mapping[str, Tensor]
     knobs: tuple[Knob, ...]
+    limits: tuple[Limit, ...]
     steps: tuple[Step, ...]
 
     @property
@@ -61,6 +62,8 @@ class SketchSpace:
             cfg.define_knob(CHOICE, list(self.sketches))
         for name, (knob, _) in self.declared.items():
             knob.declare(cfg, name, self.condition(name))
+        for limit, names in self.limits():
+            limit.declare(cfg, names)
         chosen = self.chosen(cfg)
         return chosen.schedule(self.own(cfg, chosen)), list(chosen.arguments)
 
@@ -70,6 +73,15 @@ class SketchSpace:
         outputs = ", ".join(name for name, t in sketch.tensors.items() if t in sketch.outputs)
         lines = [*compute_lines(sketch.arguments, sketch.tensors), "", f"s = te.create_schedule([{outputs}])"]
         return "\n".join([*lines, *schedule_lines(sketch.steps, self.own(cfg, sketch))]) + "\n"
+
+    def limits(self) -> list[tuple[Limit, tuple[str, ...]]]:
+        """The constraints of the space, each once, with the names that their knobs have in it."""
+        found = {}
+        for sketch in self.sketches.values():
+            names = self.names(sketch)
+            for limit in sketch.limits:
+                found[limit.most, tuple(names[knob] for knob in limit.knobs)] = limit
+        return [(limit, names) for (_, names), limit in found.items()]
 
     def chosen(self, cfg: Any) -> Sketch:
         """The sketch that a configuration chooses."""

@@ -4,16 +4,50 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pegbox.compute.axis import IterVar
 from pegbox.compute.printer import identifier
 from pegbox.compute.tensor import ComputeOp, Tensor
+from pegbox.expr.nodes import Buffer
 from pegbox.expr.printer import unused_name
 from pegbox.plugins.sketch.analysis import Graph
-from pegbox.plugins.sketch.steps import Argument, Axes, Call, Choice, Knob, Name, Run, Size, Stage, Step, Tile
+from pegbox.plugins.sketch.steps import (
+    Argument,
+    Axes,
+    Call,
+    Choice,
+    Knob,
+    Limit,
+    Name,
+    Run,
+    Size,
+    Stage,
+    Step,
+    Tile,
+    compute_at,
+)
 from pegbox.schedule.te.schedule import create_schedule
 from pegbox.schedule.te.stage_base import At, Inline, Root
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """A tiled stage: the loops of each level, outermost first, and the knobs of its spatial axes, in their order."""
+
+    levels: list[list[str]]
+    knobs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A knob that says in which loop of its consumer a stage is computed."""
+
+    knob: str
+    stage: str
+    consumer: str
+    loops: tuple[str, ...]
 
 
 class State:
@@ -24,6 +58,9 @@ class State:
 
     Attributes:
         applied: the words that say which rules made it what it is.
+        limits: what its knobs may not be together.
+        tiles: the stages that are tiled.
+        places: the stages whose place is a knob.
     """
 
     def __init__(self, outputs: Sequence[Tensor], names: dict[str, Tensor], num_cores: int = 1) -> None:
@@ -31,12 +68,17 @@ class State:
         self.steps: list[Step] = []
         self.knobs: dict[str, Knob] = {}
         self.applied: list[str] = []
+        self.limits: list[Limit] = []
+        self.tiles: dict[str, Tiles] = {}
+        self.places: list[Place] = []
         self._run = Run(create_schedule([t.op for t in outputs]), dict(names))
 
     def copy(self) -> State:
         """The same sketch, to be continued on its own."""
         other = State(self.outputs, self.names, self.num_cores)
         other.steps, other.knobs, other.applied = list(self.steps), dict(self.knobs), list(self.applied)
+        other.places = list(self.places)
+        other.tiles, other.limits = dict(self.tiles), list(self.limits)
         other._run.do(other.steps)
         return other
 
@@ -47,6 +89,15 @@ class State:
         """The names of the computed tensors' stages (the first output of each), producers first."""
         names = {id(value.buffer): name for name, value in self._run.values.items() if isinstance(value, Tensor)}
         return [names[id(stage.op.outputs[0].buffer)] for stage in self._run.s.stages]
+
+    def tensor(self, name: str) -> Tensor:
+        """A tensor by its name in the sketch."""
+        found: Tensor = self._run.values[name]
+        return found
+
+    def name_of(self, buffer: Buffer) -> str | None:
+        """The name of the tensor in a buffer."""
+        return next((n for n, v in self._run.values.items() if isinstance(v, Tensor) and v.buffer is buffer), None)
 
     def op(self, stage: str) -> ComputeOp:
         """The operation of a stage as it is now: rewrites exchange it."""
@@ -169,6 +220,17 @@ class State:
     def choose(self, knob: str, branches: Sequence[tuple[Any, Sequence[Step]]]) -> None:
         """Steps that a knob's value chooses; they are not done on the schedule here."""
         self.do(Choice(knob, tuple((value, tuple(steps)) for value, steps in branches)))
+
+    def place(self, place: Place, elsewhere: str, before: Sequence[Step]) -> None:
+        """Let a knob say in which loop of its consumer a stage is computed, after some steps that make the stage.
+
+        Args:
+            elsewhere: the value for none of the loops.
+        """
+        knob = self.knob(Knob(place.knob, candidates=(elsewhere, *place.loops)))
+        attach = [(loop, [*before, compute_at(place.stage, place.consumer, loop)]) for loop in place.loops]
+        self.choose(knob, attach)
+        self.places.append(place)
 
     def _outputs(self, stage: str) -> list[str]:
         """The names of all that a stage computes."""

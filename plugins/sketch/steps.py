@@ -87,6 +87,11 @@ class Choice:
 Step: TypeAlias = Axes | Call | Tile | Choice
 
 
+def compute_at(stage: str, consumer: str, loop: str) -> Call:
+    """The step that computes a stage in a loop of another one."""
+    return Call(stage, "compute_at", (Stage(consumer), Name(loop)))
+
+
 class Choices(Protocol):
     """What knobs say: the `cfg` of a template, or `Undecided`."""
 
@@ -156,6 +161,28 @@ class Run:
                 return [self._argument(each) for each in argument]
             case _:
                 return argument
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a tile may be at most: the product of the innermost extents of some splits.
+
+    Attributes:
+        knobs: the splits.
+        most: the largest product.
+        message: what a refused configuration is told.
+    """
+
+    knobs: tuple[str, ...]
+    most: int
+    message: str
+
+    def declare(self, cfg: Any, names: Sequence[str]) -> None:
+        """Declare it in a template's space, where the knobs have these names."""
+        most = self.most
+        cfg.add_constraint(
+            lambda config: math.prod(config[name].size[-1] for name in names) <= most, reads=names, message=self.message
+        )
 
 
 @dataclass(frozen=True)
