@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
     from pegbox.measure import RunnerFactory
+    from pegbox.plugins.sketch.rules import Rule
     from pegbox.records.reader import ResultsReader
     from pegbox.search import CostModel, Tuner
     from pegbox.task.workload import SpaceGenerator
@@ -87,11 +88,22 @@ def pegbox_register_workloads() -> Mapping[str, Callable[..., Any] | str]:
 
 
 @hookspec
-def pegbox_register_space_generators() -> Mapping[str, SpaceGenerator | str]:
+def pegbox_register_space_generators() -> Mapping[str, Callable[[], SpaceGenerator] | str]:
     """Space generators by name, for `create_task(workload, space=NAME)`. Called when any name is first looked up.
 
-    The object is called as `generator(tensors, target)` with the arguments of a kernel, and gives the body of a
-    template: a function of `cfg` that declares knobs and applies them (`pegbox.task.workload.SpaceGenerator`).
+    The object is a factory without arguments. What it makes is called as `generator(tensors, target)` with the
+    arguments of a kernel, and gives the body of a template: a function of `cfg` that declares knobs and applies them
+    (`pegbox.task.workload.SpaceGenerator`).
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def pegbox_register_sketch_rules() -> Mapping[str, Callable[[], Rule] | str]:
+    """Rules of the space generator `sketch` by name. Called when any name is first looked up.
+
+    The object is a factory without arguments, of a rule that is asked before the built-in ones, in the order of the
+    names (`pegbox.plugins.sketch.rules.Rule`).
     """
     raise NotImplementedError
 
@@ -126,6 +138,7 @@ HOOK_OF_KIND: dict[str, str] = {
     "template": "pegbox_register_templates",
     "workload": "pegbox_register_workloads",
     "space_generator": "pegbox_register_space_generators",
+    "sketch_rule": "pegbox_register_sketch_rules",
     "results_reader": "pegbox_register_results_readers",
     "cli_command": "pegbox_register_cli_commands",
 }

@@ -211,7 +211,9 @@ def _short(text: str) -> str:
 def _task_of(record: Record, source: str) -> Task:
     """A file may come from anywhere: its names are looked up among registered templates, and never imported or run."""
     try:
-        return create_task(template_of(record.name, registered=True), record.args, dict(record.kwargs), target=record.target)
+        return create_task(
+            template_of(record.name, registered=True), record.args, dict(record.kwargs), target=record.target
+        )
     except PegboxError as error:
         raise RecordError(
             f"{source!r}: the records are of {call(record.workload)} from a space with the fingerprint "

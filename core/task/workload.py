@@ -98,8 +98,8 @@ class SpaceGenerator(Protocol):
 class _Generated:
     """The function of a template that a generator makes: it derives the space of each workload once."""
 
-    def __init__(self, workload: Workload, generator: SpaceGenerator) -> None:
-        self.workload, self.generator = workload, generator
+    def __init__(self, workload: Workload, generator: SpaceGenerator, space_given: object) -> None:
+        self.workload, self.generator, self.space_given = workload, generator, space_given
         self._spaces: dict[str, Space] = {}
         parameters = list(workload.signature.parameters.values())
         cfg = inspect.Parameter("cfg", inspect.Parameter.POSITIONAL_ONLY)
@@ -132,7 +132,8 @@ class GeneratedTemplate(Template):
         return str(space.schedule_code(cfg))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return generated_template, (self.function.workload, self.name.rpartition(_AT)[2])  # type: ignore[attr-defined]
+        generated: _Generated = self.function  # type: ignore[assignment]
+        return generated_template, (generated.workload, generated.space_given)
 
 
 def generated_template(workload: object, space: object) -> GeneratedTemplate:
@@ -150,8 +151,10 @@ def generated_template(workload: object, space: object) -> GeneratedTemplate:
     generator = registry.resolve("space_generator", space)
     if not callable(generator):
         raise TemplateError(f"space={space!r} is {generator!r}; give the name of a space generator, such as 'sketch'")
+    if isinstance(space, str):
+        generator = generator()
     label = space if isinstance(space, str) else getattr(space, "__name__", type(space).__name__)
-    return GeneratedTemplate(f"{found.name}{_AT}{label}", _Generated(found, generator))
+    return GeneratedTemplate(f"{found.name}{_AT}{label}", _Generated(found, generator, space))
 
 
 def template_of(ref: object, *, registered: bool = False) -> Template:

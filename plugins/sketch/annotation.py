@@ -15,13 +15,17 @@ ROOT = "root"
 _MOST_PLACES = 4  # loops of a consumer that a stage may be computed in
 
 
-def annotate(state: State, target: Target) -> State:
-    """The sketch with everything that is said after its loops are there, left to knobs."""
+def annotate(state: State, target: Target, *, packing: bool = True) -> State:
+    """The sketch with everything that is said after its loops are there, left to knobs.
+
+    Args:
+        packing: what Ansor lacks, too: copies of operands, and tiles that fit the registers.
+    """
     new = state.copy()
     stages = [name for name in new.stages if not new.is_inlined(name)]
     for place in [place for name in stages if (place := _place(new, name)) is not None]:
         new.place(place, ROOT, [])
-    for name in new.tiles:
+    for name in new.tiles if packing else ():
         pack_operands(new, name)
         _keep_in_registers(new, name, target)
     for name in reversed(stages):

@@ -8,7 +8,7 @@ from pathlib import Path
 from pegbox.codegen.targets.target import Target
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import read_args
-from pegbox.plugins.sketch.generator import sketch_space
+from pegbox.plugins.sketch.generator import SketchGenerator
 from pegbox.plugins.sketch.module import template_module
 from pegbox.task.workload import find_workload
 
@@ -39,7 +39,7 @@ def run(namespace: argparse.Namespace) -> int:
     args, kwargs = read_args(namespace.args)
     workload = find_workload(namespace.workload)
     bound = workload.bind(args, kwargs)
-    space = sketch_space(workload.tensors(*args, **kwargs), Target(namespace.target))
+    space = SketchGenerator()(workload.tensors(*args, **kwargs), Target(namespace.target))
     if namespace.out is None:
         for sketch in space.sketches.values():
             print(f"{sketch.name}: {', '.join(knob.name for knob in sketch.knobs) or 'no knobs'}")

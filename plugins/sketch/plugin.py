@@ -7,4 +7,4 @@ from pegbox.hooks import hookimpl
 
 @hookimpl
 def pegbox_register_space_generators() -> dict[str, str]:
-    return {"sketch": "pegbox.plugins.sketch.generator:sketch_space"}
+    return {"sketch": "pegbox.plugins.sketch.generator:SketchGenerator"}

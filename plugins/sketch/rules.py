@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol, TypeAlias
 
+from pegbox.errors import ScheduleError, TemplateError
 from pegbox.plugins.sketch.analysis import is_strictly_inlineable, needs_multi_level_tiling
 from pegbox.plugins.sketch.state import State, Tiles, follow, spatial_and_reduce
+from pegbox.plugins.sketch.steps import Name
+
+CONST_INDICES = "auto_scheduler_simplify_const_tensor_indices"
 
 Derived: TypeAlias = tuple[State, int]
 
@@ -76,6 +80,28 @@ class AddRfactor:
             new.reorder(partial, [*loops, lanes])
         new.applied.append(f"rfactor({'lanes' if inner else 'parts'})")
         return new, new.stages.index(partial) - 1
+
+
+class SimplifyConstTensor:
+    """Loops over a small constant matrix (of winograd's transforms) are written out, so that its zeros and ones vanish.
+
+    An operation asks for it by its attribute `auto_scheduler_simplify_const_tensor_indices`, the names of those axes.
+    """
+
+    def match(self, state: State, stage: int) -> Match:
+        return Match.ONLY if CONST_INDICES in state.op(state.stages[stage]).attrs else Match.NO
+
+    def apply(self, state: State, stage: int) -> list[Derived]:
+        new = state.copy()
+        name = new.stages[stage]
+        op = new.op(name)
+        axes = dict(zip(new.loops(name), (*op.axis, *op.reduce_axis), strict=True))
+        constant = [loop for loop, axis in axes.items() if axis.name in op.attrs[CONST_INDICES]]
+        tiled = [new.tile(name, loop, 2)[1] for loop in axes if loop not in constant]
+        new.reorder(name, [*(t[0] for t in tiled), *(t[1] for t in tiled), *constant])
+        for loop in constant:
+            new.call(name, "unroll", Name(loop))
+        return [(new, stage - 1)]
 
 
 class AddCacheWrite:
@@ -168,9 +194,11 @@ def is_cache(stage: str) -> bool:
     return stage.endswith("_local")
 
 
-def ansor_rules() -> list[Rule]:
-    """The rules of Ansor on a CPU, in its order."""
-    return [AlwaysInline(), AddRfactor(), AddCacheWrite(), MultiLevelTilingWithFusion(), MultiLevelTiling(), Skip()]
+def ansor_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64) -> list[Rule]:
+    """The rules of Ansor on a CPU, in its order; see `MultiLevelTiling` for the arguments."""
+    tiling = structure, max_innermost_factor
+    first: list[Rule] = [AlwaysInline(), SimplifyConstTensor(), AddRfactor(), AddCacheWrite()]
+    return [*first, MultiLevelTilingWithFusion(*tiling), MultiLevelTiling(*tiling), Skip()]
 
 
 def derive(state: State, rules: Sequence[Rule]) -> list[State]:
@@ -182,9 +210,24 @@ def derive(state: State, rules: Sequence[Rule]) -> list[State]:
             done.append(current)
             continue
         for rule in rules:
-            match = rule.match(current, stage)
-            if match is not Match.NO:
-                pending += rule.apply(current, stage)
+            match, derived = _asked(rule, current, stage)
+            pending += derived
             if match is Match.ONLY:
                 break
     return done
+
+
+def _asked(rule: Rule, state: State, stage: int) -> tuple[Match, list[Derived]]:
+    """What a rule says. Raises TemplateError that names it where it does what is not legal."""
+    name = state.stages[stage]
+    try:
+        match = rule.match(state, stage)
+        derived = [] if match is Match.NO else rule.apply(state, stage)
+    except ScheduleError as error:
+        raise TemplateError(f"rule {type(rule).__name__} at stage {name}: {error}") from error
+    for each in derived:
+        if not (isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], State) and each[1] <= stage + 1):
+            raise TemplateError(
+                f"rule {type(rule).__name__} at stage {name} gave {each!r}; give (state.copy() with steps, next stage)"
+            )
+    return match, derived

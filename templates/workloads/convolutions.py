@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pegbox as pb
 from pegbox import te
 
 
-def _tensor(shape: Sequence[int], body: Callable[..., object], name: str) -> te.Tensor:
-    made = te.compute(tuple(shape), body, name=name)
+def _tensor(
+    shape: Sequence[int], body: Callable[..., object], name: str, attrs: Mapping[str, object] | None = None
+) -> te.Tensor:
+    made = te.compute(tuple(shape), body, name=name, attrs=attrs)
     assert isinstance(made, te.Tensor)
     return made
 
@@ -193,6 +195,11 @@ def avg_pool2d(
     return [data, _tensor(shape, lambda b, f, i, j: pooled[b, f, i, j] * te.const(1 / k**2, dtype), "mean")]
 
 
+def _constant(*axes: str) -> dict[str, object]:
+    """The attribute of an operation whose small constant matrices these axes index: see the rules of sketches."""
+    return {"auto_scheduler_simplify_const_tensor_indices": list(axes)}
+
+
 @pb.workload("conv2d_winograd")
 def conv2d_winograd(
     n: int, c: int, y: int, x: int, o: int, padding: int = 1, dtype: str = "float32"
@@ -224,11 +231,13 @@ def conv2d_winograd(
         (4, 4, c, o),
         lambda i, j, f, g: te.sum(filters[g, f, a1, a2] * entry(kernel, i, a1) * entry(kernel, j, a2), axis=[a1, a2]),
         "transformed_filters",
+        _constant("i", "j", "a1", "a2"),
     )
     packed_x = _tensor(
         (4, 4, c, tiles),
         lambda i, j, f, p: te.sum(tile[f, p, a3, a4] * entry(left, i, a3) * entry(left, j, a4), axis=[a3, a4]),
         "transformed_data",
+        _constant("i", "j", "a3", "a4"),
     )
     rc = te.reduce_axis((0, c), name="rc")
     product = _tensor(
@@ -239,6 +248,7 @@ def conv2d_winograd(
         (o, tiles, 2, 2),
         lambda g, p, i, j: te.sum(product[b1, b2, g, p] * entry(right, i, b1) * entry(right, j, b2), axis=[b1, b2]),
         "inverse",
+        _constant("i", "j", "b1", "b2"),
     )
     out = _tensor(
         (n, o, ty * 2, tx * 2),
