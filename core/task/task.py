@@ -126,7 +126,7 @@ class Task:
         return f"{sch.trace}\n\n{sch.func}"
 
     def schedule_code(self, config: Config) -> str:
-        """The computation and one configuration's schedule as te code, where the space was generated.
+        """The computation and one configuration's schedule as te code, where a generator made the space.
 
         Raises:
             TemplateError: a person wrote the template: its code is there; or the generator writes none.

@@ -73,10 +73,8 @@ class SketchGenerator:
         if not isinstance(self.rules, str):
             return self.rules
         others = registry.names("sketch_rule") if self.rules == "default" else []
-        return [
-            *(registry.get("sketch_rule", n)() for n in others),
-            *ansor_rules(self.structure, self.max_innermost_factor),
-        ]
+        added: list[Rule] = [registry.get("sketch_rule", name)() for name in others]
+        return [*added, *ansor_rules(self.structure, self.max_innermost_factor)]
 
 
 def generate_sketches(
