@@ -166,8 +166,8 @@ class Task:
             and isinstance(made[1], Sequence)
         ):
             raise TemplateError(
-                f"template {self.name} returned {made!r}; return (s, [A, B, C]): the schedule and the arguments; or add "
-                "space='sketch' where the function says only what is computed"
+                f"template {self.name} returned {made!r}; return (s, [A, B, C]): the schedule and the arguments; or "
+                "add space='sketch' where the function says only what is computed"
             )
         tensors = tuple(made[1])
         for tensor in tensors:

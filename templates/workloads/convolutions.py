@@ -9,11 +9,9 @@ from pegbox import te
 
 
 def _tensor(
-    shape: Sequence[int], body: Callable[..., object], name: str, attrs: Mapping[str, object] | None = None
+    shape: Sequence[int], body: Callable[..., te.Expr], name: str, attrs: Mapping[str, object] | None = None
 ) -> te.Tensor:
-    made = te.compute(tuple(shape), body, name=name, attrs=attrs)
-    assert isinstance(made, te.Tensor)
-    return made
+    return te.compute(tuple(shape), body, name=name, attrs=attrs)
 
 
 def _padded(x: te.Tensor, pads: Sequence[int], value: float = 0.0) -> te.Tensor:
@@ -209,9 +207,9 @@ def conv2d_winograd(
     padded = _padded(data, (0, 0, padding, padding))
     ty, tx = (y + 2 * padding - 2) // 2, (x + 2 * padding - 2) // 2
     tiles = n * ty * tx
-    left = [[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]]
-    kernel = [[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]]
-    right = [[1, 1, 1, 0], [0, 1, -1, -1]]
+    left: list[list[float]] = [[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]]
+    kernel: list[list[float]] = [[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]]
+    right: list[list[float]] = [[1, 1, 1, 0], [0, 1, -1, -1]]
 
     def entry(matrix: Sequence[Sequence[float]], i: te.Expr, j: te.Expr) -> te.Expr:
         found: te.Expr = te.const(0, dtype)

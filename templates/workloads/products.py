@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pegbox as pb
 from pegbox import te
@@ -18,15 +19,12 @@ def _product(a: te.Tensor, b: te.Tensor, name: str, accumulate: str | None = Non
         *batch, i, j = at
         return te.sum(te.cast(dtype, a(*batch, i, k)) * te.cast(dtype, b(*batch, k, j)), axis=k)
 
-    made = te.compute((*lead, m, b.shape[-1]), term, name=name)
-    assert isinstance(made, te.Tensor)
-    return made
+    return te.compute((*lead, m, b.shape[-1]), term, name=name)
 
 
-def _map(x: te.Tensor, value: object, name: str) -> te.Tensor:
+def _map(x: te.Tensor, value: Callable[..., te.Expr], name: str) -> te.Tensor:
     """Another tensor of the same shape: `value(element, *indices)`."""
-    made = te.compute(x.shape, lambda *at: value(x(*at), *at), name=name)  # type: ignore[operator]
-    assert isinstance(made, te.Tensor)
+    made = te.compute(x.shape, lambda *at: value(x(*at), *at), name=name)
     return made
 
 
@@ -85,7 +83,6 @@ def matmul_transposed(n: int, k: int, m: int, dtype: str = "float32") -> list[te
     b = te.placeholder((m, k), name="B", dtype=dtype)
     r = te.reduce_axis((0, k), name="k")
     c = te.compute((n, m), lambda i, j: te.sum(a[r, i] * b[j, r], axis=r), name="C")
-    assert isinstance(c, te.Tensor)
     return [a, b, c]
 
 
@@ -103,13 +100,10 @@ def attention(batch: int, n: int, d: int, dtype: str = "float32") -> list[te.Ten
     q, k, v = (te.placeholder((batch, n, d), name=name, dtype=dtype) for name in "QKV")
     r, scale = te.reduce_axis((0, d), name="r"), te.const(1 / math.sqrt(d), dtype)
     s = te.compute((batch, n, n), lambda b, i, j: te.sum(q[b, i, r] * k[b, j, r], axis=r), name="S")
-    assert isinstance(s, te.Tensor)
     scaled = _map(s, lambda x, *_: x * scale, "scaled")
     j1, j2 = (te.reduce_axis((0, n), name=name) for name in ("j1", "j2"))
     top = te.compute((batch, n), lambda b, i: te.max(scaled[b, i, j1], axis=j1), name="top")
-    assert isinstance(top, te.Tensor)
     weight = _map(scaled, lambda x, b, i, j: te.exp(x - top[b, i]), "weight")
     total = te.compute((batch, n), lambda b, i: te.sum(weight[b, i, j2], axis=j2), name="total")
-    assert isinstance(total, te.Tensor)
     share = _map(weight, lambda x, b, i, j: x / total[b, i], "share")
     return [q, k, v, _product(share, v, "O")]

@@ -6,23 +6,18 @@ import pegbox as pb
 from pegbox import te
 
 
-def _computed(made: object) -> te.Tensor:
-    assert isinstance(made, te.Tensor)
-    return made
-
-
 @pb.workload("row_sum")
 def row_sum(n: int, m: int, dtype: str = "float32") -> list[te.Tensor]:
     """The sum of each row of X[n, m]"""
     x, k = te.placeholder((n, m), name="X", dtype=dtype), te.reduce_axis((0, m), name="k")
-    return [x, _computed(te.compute((n,), lambda i: te.sum(x[i, k], axis=k), name="S"))]
+    return [x, te.compute((n,), lambda i: te.sum(x[i, k], axis=k), name="S")]
 
 
 @pb.workload("row_min")
 def row_min(n: int, m: int, dtype: str = "float32") -> list[te.Tensor]:
     """The smallest value of each row of X[n, m]"""
     x, k = te.placeholder((n, m), name="X", dtype=dtype), te.reduce_axis((0, m), name="k")
-    return [x, _computed(te.compute((n,), lambda i: te.min(x[i, k], axis=k), name="M"))]
+    return [x, te.compute((n,), lambda i: te.min(x[i, k], axis=k), name="M")]
 
 
 @pb.workload("row_argmax")
@@ -37,9 +32,13 @@ def row_argmax(n: int, m: int, dtype: str = "float32") -> list[te.Tensor]:
         lambda index, value: (te.max_value(index), te.min_value(value)),
         name="argmax",
     )
-    made = te.compute((n,), lambda i: argmax((te.cast("int32", k), x[i, k]), axis=k), name="A")
-    assert isinstance(made, tuple)
-    return [x, *made]
+
+    def largest(i: te.Expr) -> tuple[te.Expr, ...]:
+        found = argmax((te.cast("int32", k), x[i, k]), axis=k)
+        assert isinstance(found, tuple)  # as many values as are reduced
+        return found
+
+    return [x, *te.compute((n,), largest, name="A")]
 
 
 @pb.workload("norm")
@@ -47,8 +46,8 @@ def norm(n: int, m: int, dtype: str = "float32") -> list[te.Tensor]:
     """The Euclidean norm of all of X[n, m]: an output without axes"""
     x = te.placeholder((n, m), name="X", dtype=dtype)
     i, j = te.reduce_axis((0, n), name="i"), te.reduce_axis((0, m), name="j")
-    squares = _computed(te.compute((), lambda: te.sum(x[i, j] * x[i, j], axis=[i, j]), name="squares"))
-    return [x, _computed(te.compute((), lambda: te.sqrt(squares()), name="norm"))]
+    squares = te.compute((), lambda: te.sum(x[i, j] * x[i, j], axis=[i, j]), name="squares")
+    return [x, te.compute((), lambda: te.sqrt(squares()), name="norm")]
 
 
 @pb.workload("softmax")
@@ -56,10 +55,10 @@ def softmax(n: int, m: int, dtype: str = "float32") -> list[te.Tensor]:
     """exp(X - max) / sum(exp(X - max)) for each row of X[n, m]"""
     x = te.placeholder((n, m), name="X", dtype=dtype)
     k1, k2 = te.reduce_axis((0, m), name="k1"), te.reduce_axis((0, m), name="k2")
-    top = _computed(te.compute((n,), lambda i: te.max(x[i, k1], axis=k1), name="top"))
-    power = _computed(te.compute((n, m), lambda i, j: te.exp(x[i, j] - top[i]), name="power"))
-    total = _computed(te.compute((n,), lambda i: te.sum(power[i, k2], axis=k2), name="total"))
-    return [x, _computed(te.compute((n, m), lambda i, j: power[i, j] / total[i], name="softmax"))]
+    top = te.compute((n,), lambda i: te.max(x[i, k1], axis=k1), name="top")
+    power = te.compute((n, m), lambda i, j: te.exp(x[i, j] - top[i]), name="power")
+    total = te.compute((n,), lambda i: te.sum(power[i, k2], axis=k2), name="total")
+    return [x, te.compute((n, m), lambda i, j: power[i, j] / total[i], name="softmax")]
 
 
 @pb.workload("layer_norm")
@@ -69,23 +68,23 @@ def layer_norm(n: int, m: int, epsilon: float = 1e-5, dtype: str = "float32") ->
     gamma, beta = te.placeholder((m,), name="gamma", dtype=dtype), te.placeholder((m,), name="beta", dtype=dtype)
     k1, k2 = te.reduce_axis((0, m), name="k1"), te.reduce_axis((0, m), name="k2")
     share, eps = te.const(1 / m, dtype), te.const(epsilon, dtype)
-    total = _computed(te.compute((n,), lambda i: te.sum(x[i, k1], axis=k1), name="total"))
-    mean = _computed(te.compute((n,), lambda i: total[i] * share, name="mean"))
-    off = _computed(te.compute((n, m), lambda i, j: x[i, j] - mean[i], name="off"))
-    squares = _computed(te.compute((n,), lambda i: te.sum(off[i, k2] * off[i, k2], axis=k2), name="squares"))
-    scale = _computed(te.compute((n,), lambda i: te.rsqrt(squares[i] * share + eps), name="scale"))
+    total = te.compute((n,), lambda i: te.sum(x[i, k1], axis=k1), name="total")
+    mean = te.compute((n,), lambda i: total[i] * share, name="mean")
+    off = te.compute((n, m), lambda i, j: x[i, j] - mean[i], name="off")
+    squares = te.compute((n,), lambda i: te.sum(off[i, k2] * off[i, k2], axis=k2), name="squares")
+    scale = te.compute((n,), lambda i: te.rsqrt(squares[i] * share + eps), name="scale")
     out = te.compute((n, m), lambda i, j: off[i, j] * scale[i] * gamma[j] + beta[j], name="layer_norm")
-    return [x, gamma, beta, _computed(out)]
+    return [x, gamma, beta, out]
 
 
 @pb.workload("elementwise_chain")
 def elementwise_chain(n: int, m: int, dtype: str = "float32") -> list[te.Tensor]:
     """sigmoid(X * 2 + Y) * X, in four steps"""
     x, y = te.placeholder((n, m), name="X", dtype=dtype), te.placeholder((n, m), name="Y", dtype=dtype)
-    twice = _computed(te.compute((n, m), lambda i, j: x[i, j] * te.const(2, dtype), name="twice"))
-    both = _computed(te.compute((n, m), lambda i, j: twice[i, j] + y[i, j], name="both"))
-    gate = _computed(te.compute((n, m), lambda i, j: te.sigmoid(both[i, j]), name="gate"))
-    return [x, y, _computed(te.compute((n, m), lambda i, j: gate[i, j] * x[i, j], name="gated"))]
+    twice = te.compute((n, m), lambda i, j: x[i, j] * te.const(2, dtype), name="twice")
+    both = te.compute((n, m), lambda i, j: twice[i, j] + y[i, j], name="both")
+    gate = te.compute((n, m), lambda i, j: te.sigmoid(both[i, j]), name="gate")
+    return [x, y, te.compute((n, m), lambda i, j: gate[i, j] * x[i, j], name="gated")]
 
 
 @pb.workload("sum_and_max")
@@ -93,5 +92,5 @@ def sum_and_max(n: int, m: int, dtype: str = "float32") -> list[te.Tensor]:
     """The sum and the largest value of each row of X[n, m]: two operations, two outputs"""
     x = te.placeholder((n, m), name="X", dtype=dtype)
     k1, k2 = te.reduce_axis((0, m), name="k1"), te.reduce_axis((0, m), name="k2")
-    total = _computed(te.compute((n,), lambda i: te.sum(x[i, k1], axis=k1), name="total"))
-    return [x, total, _computed(te.compute((n,), lambda i: te.max(x[i, k2], axis=k2), name="top"))]
+    total = te.compute((n,), lambda i: te.sum(x[i, k1], axis=k1), name="total")
+    return [x, total, te.compute((n,), lambda i: te.max(x[i, k2], axis=k2), name="top")]
