@@ -74,7 +74,7 @@ class SketchGenerator:
             return self.rules
         others = registry.names("sketch_rule") if self.rules == "default" else []
         added: list[Rule] = [registry.get("sketch_rule", name)() for name in others]
-        return [*added, *ansor_rules(self.structure, self.max_innermost_factor)]
+        return [*added, *ansor_rules(self.structure, self.max_innermost_factor, tails=self.rules == "default")]
 
 
 def generate_sketches(

@@ -124,10 +124,12 @@ class MultiLevelTiling:
 
     Args:
         structure: a letter a level, S for the spatial loops and R for the reduce ones.
+        max_innermost_factor: the most iterations of the innermost loop of a split.
+        tails: also splits that do not divide, where an extent has few divisors.
     """
 
-    def __init__(self, structure: str = "SSRSRS", max_innermost_factor: int = 64) -> None:
-        self.structure, self.max_innermost_factor = structure, max_innermost_factor
+    def __init__(self, structure: str = "SSRSRS", max_innermost_factor: int = 64, tails: bool = False) -> None:
+        self.structure, self.max_innermost_factor, self.tails = structure, max_innermost_factor, tails
 
     def match(self, state: State, stage: int) -> Match:
         return Match.ONLY if needs_multi_level_tiling(state.op(state.stages[stage])) else Match.NO
@@ -145,7 +147,7 @@ class MultiLevelTiling:
         for loop in state.loops(stage):
             letter = "R" if state.is_reduce(loop) else "S"
             count = self.structure.count(letter)
-            knob, parts = state.tile(stage, loop, count, innermost=self.max_innermost_factor)
+            knob, parts = state.tile(stage, loop, count, innermost=self.max_innermost_factor, tails=self.tails)
             if letter == "S":
                 knobs.append(knob)
             for level, part in zip(levels[letter], parts, strict=False):
@@ -194,9 +196,9 @@ def is_cache(stage: str) -> bool:
     return stage.endswith("_local")
 
 
-def ansor_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64) -> list[Rule]:
+def ansor_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64, tails: bool = False) -> list[Rule]:
     """The rules of Ansor on a CPU, in its order; see `MultiLevelTiling` for the arguments."""
-    tiling = structure, max_innermost_factor
+    tiling = structure, max_innermost_factor, tails
     first: list[Rule] = [AlwaysInline(), SimplifyConstTensor(), AddRfactor(), AddCacheWrite()]
     return [*first, MultiLevelTilingWithFusion(*tiling), MultiLevelTiling(*tiling), Skip()]
 

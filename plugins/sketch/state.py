@@ -181,10 +181,17 @@ class State:
         return unique
 
     def tile(
-        self, stage: str, loop: str, levels: int, *, innermost: int | None = None, policy: str = "factors"
+        self, stage: str, loop: str, levels: int, *, innermost: int | None = None, tails: bool = False
     ) -> tuple[str, list[str]]:
-        """Split a loop into `levels` loops by a knob; gives the knob's name and the loops."""
-        knob = self.knob(Knob(loop, self.extent(loop), levels, innermost, policy))
+        """Split a loop into `levels` loops by a knob; gives the knob's name and the loops.
+
+        Args:
+            innermost: the most iterations of the last loop.
+            tails: where the extent has few divisors, also splits that do not divide it.
+        """
+        extent = self.extent(loop)
+        policy = "verbose" if tails and _has_few_divisors(extent) else "factors"
+        knob = self.knob(Knob(loop, extent, levels, innermost, policy))
         loops = self._unused([f"{loop}_{n}" for n in range(levels)])
         self.do(Tile(stage, loop, knob, tuple(loops)))
         return knob, loops
@@ -251,6 +258,11 @@ class State:
             found.append(unused_name(name, taken))
             taken.add(found[-1])
         return found
+
+
+def _has_few_divisors(extent: int) -> bool:
+    """Has a number fewer divisors than there are powers of two up to it, as primes have?"""
+    return sum(extent % n == 0 for n in range(1, extent + 1)) < extent.bit_length() - 1
 
 
 def spatial_and_reduce(op: ComputeOp) -> tuple[int, int]:
