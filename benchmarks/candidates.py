@@ -1,9 +1,9 @@
-"""What one candidate costs before it runs: apply and replay the schedule, lower, emit (Python), compile (LLVM).
+"""The time of one candidate before it runs: apply and replay the schedule, lower, emit (Python), compile (LLVM).
 
     python3 benchmarks/candidates.py                   # 1024x1024x1024, 60 random configurations
     python3 benchmarks/candidates.py 1000x999x1001     # with tails on every side
 
-The Python stages bound the tuner once LLVM is fast; the whole of them is to stay below 15 ms at the median.
+The Python stages limit the speed of a search once LLVM is fast. Their sum should stay below 15 ms at the median.
 """
 
 from __future__ import annotations

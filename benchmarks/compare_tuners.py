@@ -1,4 +1,4 @@
-"""The built-in tuners on matrix products, measured here and compared honestly; docs/compare.md explains the report.
+"""Compare the built-in tuners on matrix products, measured on this machine; docs/compare.md explains the report.
 
 python3 benchmarks/compare_tuners.py                           # about ten minutes
 python3 benchmarks/compare_tuners.py --trials 128 --seeds 8 512x512x512 --html report.html

@@ -1,23 +1,29 @@
-"""Convolutions: tune, then time our kernels against other libraries', side by side in one process.
+"""Convolutions: tune, then time our kernels and those of other libraries side by side in one process.
 
-    python3 benchmarks/conv2d.py                               # the layers of a ResNet and odd ones, both layouts
+    python3 benchmarks/conv2d.py                               # layers of a ResNet and other shapes, both layouts
     python3 benchmarks/conv2d.py 64x56x56-128x3x3-p1           # CxHxW-OxKHxKW, -s stride, -p padding, -d dilation
-    python3 benchmarks/conv2d.py --layout NHWC --records convs.jsonl    # go on where an earlier run was stopped
+    python3 benchmarks/conv2d.py --layout NHWC --records convs.jsonl    # continue an earlier run
     ONEDNN_MAX_CPU_ISA=AVX2 python3 benchmarks/conv2d.py --target "llvm -mcpu=x86-64-v3 -num-cores 1"
 
-There are two groups. "plain": weights come as the user has them, and packing them counts for all, at each call. The
-rivals are torch (oneDNN) and ONNX Runtime with the weights as an input. "packed": they were packed before: ours by
-`pegbox.templates.pack_weights`, oneDNN's by torch's `mkldnn_reorder_conv2d_weight`, ONNX Runtime's as an initializer.
+There are two groups:
+
+- "plain": the weights are as the user has them, and packing them counts for all, at each call. The rivals are torch
+  (oneDNN) and ONNX Runtime with the weights as an input.
+- "packed": the weights were packed before: ours by `pegbox.templates.pack_weights`, oneDNN's by torch's
+  `mkldnn_reorder_conv2d_weight`, ONNX Runtime's as an initializer.
+
 A rival that is not installed is left out (`pip install torch onnxruntime onnx`). Each shape is tuned with `--trials`
-trials, then timed pinned to one core in rounds in which ours, the rivals and the multiply-add peak take turns; medians
-are quoted, and the ratio is to the best rival of the group. Data and results are in the user's layout: torch gets
-contiguous tensors for NCHW, and tensors in `channels_last` for NHWC, whose memory is our NHWC and OHWI; ONNX Runtime
-knows NCHW only. Ours is timed inside machine code, as the tuner does, and once more as a Python call ("as a call");
-the rivals are Python calls that also make their result's array. Results are compared before anything is timed.
-GFLOP/s count what the convolution asks for, zeros of the border among it; "of peak" leaves those out, as a kernel may.
+trials. Then our kernel, the rivals and the multiply-add peak are timed in turns, pinned to one core. The output shows
+medians and the ratio to the best rival of the group. Results are compared before anything is timed.
+
+Data and results are in the user's layout: torch gets contiguous tensors for NCHW, and tensors in `channels_last` for
+NHWC, whose memory is our NHWC and OHWI; ONNX Runtime takes NCHW only. Our kernel is timed inside machine code, as in a
+search, and once more as a Python call ("as a call"). The rivals are Python calls that also allocate their result.
+GFLOP/s count all operations of the convolution, including those on the zeros of the border; "of peak" excludes these,
+because a kernel may skip them.
 
 For a `--target` with narrower vectors than the machine's, limit oneDNN to the same instructions, as above. ONNX Runtime
-cannot be limited, and is left out there.
+cannot be limited and is left out.
 """
 
 from __future__ import annotations
@@ -33,7 +39,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-# As in matmul.py: one thread, and no settings that slow other libraries down.
+# As in matmul.py: use one thread, and no settings that slow other libraries down.
 _TRAPS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 if any(name in os.environ for name in _TRAPS) or os.environ.get("OMP_NUM_THREADS") != "1":
     env = {k: v for k, v in os.environ.items() if k not in _TRAPS} | {"OMP_NUM_THREADS": "1"}
@@ -89,10 +95,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("shapes", nargs="*", default=SHAPES, help="as 64x56x56-128x3x3-p1 (-s2: stride, -d2: dilation)")
     parser.add_argument("--layout", nargs="+", default=("NCHW", "NHWC"), choices=("NCHW", "NHWC"))
     parser.add_argument("--weights", nargs="+", default=("plain", "packed"), choices=("plain", "packed"))
-    parser.add_argument("--target", default="llvm -num-cores 1", help="of one core; default: this machine")
+    parser.add_argument("--target", default="llvm -num-cores 1", help="a target of one core; default: this machine")
     parser.add_argument("--trials", type=int, default=200)
-    parser.add_argument("--tuner", default=None, help="pb.tune's default where it is not given")
-    parser.add_argument("--records", help="keep the trials in this file, and go on from those that are in it")
+    parser.add_argument("--tuner", default=None, help="default: that of pb.tune")
+    parser.add_argument("--records", help="keep the trials in this file, and continue after those that it holds")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--core", type=int, default=min(os.sched_getaffinity(0)))
@@ -150,7 +156,7 @@ def one_case(case: Case, options: argparse.Namespace) -> dict[str, str]:
 
 
 def inside(task: pb.Task) -> float:
-    """Share of the operations that multiply elements of the image; a kernel may leave out those of the border."""
+    """Share of the operations that multiply elements of the image; a kernel may skip those of the border."""
     a = task.workload[1]
     data, filters = tuple(a[name] for name in "NCHW"), (a["O"], a["KH"], a["KW"])
     window = Window(a["stride"], a["padding"], a["dilation"])
@@ -159,14 +165,14 @@ def inside(task: pb.Task) -> float:
 
 
 def arrays_of(case: Case) -> list[np.ndarray]:
-    """Data, weights as the user has them, and room for the result."""
+    """Data, weights as the user has them, and an empty result."""
     task = replace(case, group="plain").task()
     rng = np.random.default_rng(0)
     return [rng.uniform(-1, 1, spec.shape).astype(spec.dtype) for spec in task.arguments()]
 
 
 def found_at(result: Any) -> str:
-    """The trial that found the best; one of an earlier run is not among those of this one."""
+    """The number of the trial that found the best, or "earlier" if an earlier run found it."""
     found = (i for i, trial in enumerate(result.trials, 1) if trial.config == result.best.config)
     return str(next(found, "earlier"))
 
@@ -174,7 +180,7 @@ def found_at(result: Any) -> str:
 def timed(
     ours: Any, arrays: list[np.ndarray], others: dict[str, Any], target: pb.Target, options: argparse.Namespace
 ) -> dict[str, float]:
-    """Nanoseconds of a call (for the peak: of one operation): medians of rounds in which all take turns."""
+    """Nanoseconds per call (for the peak: per operation): medians of rounds in which all take turns."""
     peak, peak_flop = peak_kernel("float32", target)
     x = np.zeros(peak.args[0].shape, np.float32)
     affinity = os.sched_getaffinity(0)

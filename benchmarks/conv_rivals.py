@@ -1,10 +1,10 @@
-"""Other libraries' convolutions on the arrays that ours gets, each optional, in two groups.
+"""Convolutions of other libraries on the same arrays as ours, each optional, in two groups.
 
-"plain": the weights as the user has them, so that a library packs them at each call. "packed": the library has packed
-them beforehand. A rival is a call without arguments that gives the result in the layout of the input.
+"plain": the weights are as the user has them, so a library packs them at each call. "packed": the library has packed
+them before. A rival is a function without arguments that returns the result in the layout of the input.
 
 `ONEDNN_MAX_CPU_ISA` limits torch (oneDNN) to a narrower instruction set than the machine's; ONNX Runtime takes the
-widest whatever is asked of it.
+widest one in any case.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Call = Callable[[], np.ndarray]
 
 
 def rivals(group: str, data: np.ndarray, weight: np.ndarray, layout: str, options: dict[str, int]) -> dict[str, Call]:
-    """Name and call of each rival that is installed and does what the group does; weights are OIHW or OHWI."""
+    """Name and call of each installed rival of the group; weights are OIHW or OHWI."""
     return dict([*_torch(group, data, weight, layout, options), *_onnxruntime(group, data, weight, layout, options)])
 
 

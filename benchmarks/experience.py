@@ -1,19 +1,19 @@
-"""Makes what `bayes` knows before its first trial: measurements of many workloads, with their programs' features.
+"""Make the experience of `bayes`: measurements of many workloads, with the features of their programs.
 
-    python3 benchmarks/experience.py --sweep             # measure what is missing for this machine (half an hour)
+    python3 benchmarks/experience.py --sweep             # measure the missing workloads on this machine (half an hour)
     python3 benchmarks/experience.py --sweep --target 'llvm -mcpu=x86-64-v3 -num-cores 1'
     python3 benchmarks/experience.py                     # write core/records/shipped/experience.npz
-    python3 benchmarks/experience.py --check             # how well the others foretell each workload
-    python3 benchmarks/experience.py --check --across    # and how well other kinds of machines do
+    python3 benchmarks/experience.py --check             # predict each workload from the others
+    python3 benchmarks/experience.py --check --across    # and from other kinds of machines
 
-Workloads are shapes that none of the recorded spaces has, and a part of the recorded spaces themselves. Whatever is
-searched, its own shape is left out of what is known of it.
+Workloads are shapes that none of the recorded spaces has, and a part of the recorded spaces themselves. A search never
+uses the measurements of its own shape.
 
-`benchmarks/experience/` has a folder for each processor: records (`*.jsonl.xz`) of spaces as they are now, and
-`numbers.npz.xz`, which the second command brings up to date: the numbers from which features are computed
-(`ProgramFeatures.numbers`). They stay when a template's space changes, so that no measurement on a machine that nobody
-has any more is lost; then the records that no longer fit can go. After a change of the features' formulas the second
-command makes the file anew.
+`benchmarks/experience/` has a folder for each processor. It holds records (`*.jsonl.xz`) of the current spaces, and
+`numbers.npz.xz`, the numbers from which features are computed (`ProgramFeatures.numbers`). The command without options
+updates the numbers. They stay when a template's space changes, so that measurements on a machine that is no longer
+available are not lost; delete the records that no longer fit. Run the command again after a change of the features'
+formulas.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from pegbox.features import program_features
 from pegbox.features.formulas import Machine
 from pegbox.features.program import ProgramFeatures, finished
 from pegbox.records.library import recorded_spaces
-from pegbox.records.recorded import RecordedSpace
+from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.models.experience import (
     FILE,
     Experience,
@@ -86,12 +86,12 @@ WORKLOADS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
 CONFIGS, PASSES = 500, 2
 
 ROWS = 1000
-"""Configurations taken of a recorded space."""
+"""Number of configurations that are taken from a recorded space."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Numbers of programs, (WIDTH, n), which of them the template refuses, and what they cost in seconds, (n,)."""
+    """Numbers of programs, (WIDTH, n); which of them the template refuses, (n,); their costs in seconds, (n,)."""
 
     shape: str
     target: str
@@ -124,12 +124,12 @@ def main() -> int:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sweep", action="store_true", help="measure the workloads that have no file yet")
-    parser.add_argument("--target", default="llvm -num-cores 1", help="what --sweep measures for")
-    parser.add_argument("--configs", type=int, default=CONFIGS, help="of each workload")
+    parser.add_argument("--target", default="llvm -num-cores 1", help="target of --sweep")
+    parser.add_argument("--configs", type=int, default=CONFIGS, help="number of configurations of each workload")
     parser.add_argument("--passes", type=int, default=PASSES)
     parser.add_argument("--only", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
-    parser.add_argument("--check", action="store_true", help="foretell each workload from the others; write nothing")
-    parser.add_argument("--across", action="store_true", help="with --check: also from other kinds of machines alone")
+    parser.add_argument("--check", action="store_true", help="predict each workload from the others; write nothing")
+    parser.add_argument("--across", action="store_true", help="with --check: also from other kinds of machines only")
     return parser.parse_args()
 
 
@@ -150,7 +150,7 @@ def measure(options: argparse.Namespace) -> None:
 
 
 def recorded() -> Iterator[Kept]:
-    """What was measured of spaces as they are now."""
+    """Measurements of the current spaces."""
     for file in sorted(HERE.glob("*/*.jsonl.xz")):
         try:
             space = pb.recorded_space(file)
@@ -163,7 +163,7 @@ def recorded() -> Iterator[Kept]:
 
 
 def numbers_of(space: RecordedSpace, rows: int) -> Kept:
-    """A fair part of a space: not the first, which are the least in the order of the indices."""
+    """Numbers of a uniform sample of a recorded space. (Its first rows have the lowest indices.)"""
     assert isinstance(space.task, Task)
     configs = list(space.results)
     chosen = [configs[place] for place in np.random.default_rng(0).permutation(len(configs))[:rows]]
@@ -173,7 +173,7 @@ def numbers_of(space: RecordedSpace, rows: int) -> Kept:
 
 
 def keep(sources: Sequence[Kept]) -> None:
-    """Write the numbers of each processor."""
+    """Write the file of numbers of each processor."""
     for cpu in sorted({Target(one.target).cpu for one in sources}):
         of_cpu = [one for one in sources if Target(one.target).cpu == cpu]
         buffer = io.BytesIO()
@@ -203,10 +203,10 @@ def kept() -> Iterator[Kept]:
 
 
 def check(sources: Sequence[ShippedSource], *, across: bool) -> None:
-    """How well each workload is foretold by others: by all, by other templates alone, by other machines alone.
+    """Print how well each workload is predicted from others: from all, other templates only, other machines only.
 
-    The rank correlation with the costs; and the speed of the program with the best score, and of the fastest of the
-    first eight, beside the fastest. Medians of each processor stand below.
+    A cell has the rank correlation of scores and costs, the speed of the program with the best score relative to the
+    fastest, and that of the fastest of the first eight. The last lines are medians for each processor.
     """
     columns = list(judged(sources[0], sources, across))
     print(f"{'target and workload':78} " + " ".join(f"{name:>22}" for name in columns))

@@ -1,12 +1,12 @@
-"""How many candidates a second a cost model can score, by features of their programs.
+"""The number of candidates per second that a cost model can score by features of their programs.
 
     python3 benchmarks/features.py                          # matmul 512 512 512
     python3 benchmarks/features.py 128 3072 768 --rows 4000
     python3 benchmarks/features.py 1 64 56 56 128 3 3 --template conv2d
 
-Rates are the best of a few rounds, in processor time of one thread. At least 20,000 a second are wanted for matmul,
-features and model together. For contrast: the features of a run for each candidate alone, lowering each one (what
-features of lowered programs would cost at least), and the encoding of the knobs.
+Rates are the best of a few rounds, in processor time of one thread. Features and model together should reach at least
+20,000 per second for matmul. For comparison the script also measures a run of the template for each candidate, lowering
+each one (the least that features of lowered programs would cost), and the encoding of the knobs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pegbox.tuners.cost_models.xgboost import XGBoostCostModel
 
 
 def rate(work: Callable[[], object], count: int, *, rounds: int = 5) -> float:
-    """Candidates a second, in the fastest round."""
+    """Candidates per second, in the fastest round."""
     best = float("inf")
     for _ in range(rounds):
         start = time.process_time()
@@ -34,7 +34,7 @@ def rate(work: Callable[[], object], count: int, *, rounds: int = 5) -> float:
 
 
 def trained(features: Any) -> XGBoostCostModel:
-    """A model after 200 trials, with costs out of thin air: how fast it predicts does not depend on them."""
+    """A model after 200 trials with random costs: the speed of its predictions does not depend on them."""
     model = XGBoostCostModel(seed=0)
     model.fit(features, np.random.default_rng(0).uniform(1e-3, 1e-2, len(features)))
     return model

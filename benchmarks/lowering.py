@@ -1,9 +1,9 @@
-"""What a schedule of many stages costs in Python: ten stages, forty primitives, applied and lowered.
+"""The Python time of a schedule of many stages: ten stages, forty primitives, applied and lowered.
 
     python3 benchmarks/lowering.py               # the median of 20 rounds, TE and tir.Schedule
     python3 benchmarks/lowering.py --rounds 100
 
-The whole of it is to stay below 50 ms of processor time. Nothing is compiled: see candidates.py for that.
+The total should stay below 50 ms of processor time. Nothing is compiled: see candidates.py for that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ N = 256
 
 
 def computation() -> list[Any]:
-    """Elementwise stages, two stencils and two matmuls: ten stages from two inputs."""
+    """A graph of ten stages with two inputs: elementwise stages, two stencils and two matmuls."""
     a, b = te.placeholder((N, N), name="A"), te.placeholder((N, N), name="B")
     k1, k2 = te.reduce_axis((0, N), name="k1"), te.reduce_axis((0, N - 1), name="k2")
     scaled = te.compute((N, N), lambda i, j: a[i, j] * 2.0, name="scaled")
@@ -38,7 +38,7 @@ def computation() -> list[Any]:
 
 
 def with_tir(stages: list[Any]) -> Any:
-    """Forty primitives of tir.Schedule."""
+    """Apply forty primitives of tir.Schedule."""
     sch = tir.Schedule([stages[0], stages[1], stages[-1]])
     for name in ("second", "first"):
         i, j, k = sch.get_loops(name)
@@ -68,7 +68,7 @@ def with_tir(stages: list[Any]) -> Any:
 
 
 def with_te(stages: list[Any]) -> Any:
-    """The same in TE."""
+    """Apply the same primitives in TE."""
     by_name = {t.op.name: t for t in stages}
     s = te.create_schedule(by_name["out"].op)
     for name in ("second", "first"):

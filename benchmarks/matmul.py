@@ -1,19 +1,19 @@
-"""Matrix products: tune, then time our kernels against other libraries, side by side in one process.
+"""Matrix products: tune, then time our kernels and those of other libraries side by side in one process.
 
     python3 benchmarks/matmul.py                          # the default shapes
     python3 benchmarks/matmul.py 512x512x512 77x300x1000  # M x K x N of your own
     python3 benchmarks/matmul.py --target "llvm -mcpu=x86-64-v3"   # as on a machine without AVX-512
     python3 benchmarks/matmul.py --threads 2 1024x1024x1024
 
-Each shape is tuned twice: with B as it is ("plain"), beside rivals that get it so, too; and with weights="packed",
-beside rivals that have packed B before they are called. NumPy is always there; ONNX Runtime (`pip install onnxruntime
-onnx`) and torch, by way of which oneDNN is called, where they are installed. Kernels are timed pinned to one core, in
-rounds of (ours, every rival, the multiply-add peak), and medians are quoted; "ratio" is the best rival's time over
-ours. Ours is timed inside machine code, as the tuner does, and once more as a Python call ("as a call"), which all
-others are. With --threads N, our kernel for N threads is compared with our kernel for one.
+Each shape is tuned twice. "plain": B is as it is, also for the rivals. "packed": weights="packed", and the rivals have
+packed B before they are called. The rivals are NumPy, and, if installed, ONNX Runtime (`pip install onnxruntime onnx`)
+and torch, through which oneDNN is called. Our kernel, every rival and the multiply-add peak are timed in turns, pinned
+to one core, and the output shows medians. "ratio" is the best rival's time divided by ours. Our kernel is timed inside
+machine code, as in a search, and once more as a Python call ("as a call"), as the rivals are. With --threads N, our
+kernel for N threads is compared with our kernel for one.
 
-With a --target whose vectors are narrower than the machine's, NumPy's OpenBLAS and oneDNN are kept to those vectors by
-environment variables; ONNX Runtime cannot be, and is left out.
+If the vectors of --target are narrower than the machine's, environment variables limit NumPy's OpenBLAS and oneDNN to
+those vectors. ONNX Runtime cannot be limited and is left out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pegbox.search.loop.outcome import TuneResult
 from pegbox.templates import pack_weights
 
 SHAPES = ("1024x1024x1024", "1000x999x1001", "128x128x128", "64x1024x1024", "96x2048x512", "1x4096x4096")
-# Settings that slow OpenBLAS down: they are for whoever limits it on purpose.
+# These settings slow OpenBLAS down. They count only where a run limits it on purpose.
 _TRAPS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "ONEDNN_MAX_CPU_ISA")
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 _RIVALS = ("NumPy", "ORT", "oneDNN")
@@ -57,7 +57,7 @@ def main() -> int:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shapes", nargs="*", default=SHAPES, help="M x K x N, as 1024x1024x1024")
-    parser.add_argument("--target", default="llvm", help='"llvm -mcpu=x86-64-v3"; the number of cores is ours')
+    parser.add_argument("--target", default="llvm", help='"llvm -mcpu=x86-64-v3"; --threads sets the number of cores')
     parser.add_argument("--weights", nargs="+", default=("plain", "packed"), choices=("plain", "packed"))
     parser.add_argument("--trials", type=int, default=128)
     parser.add_argument("--tuner", default="bayes")
@@ -70,12 +70,12 @@ def parse() -> argparse.Namespace:
 
 
 def is_limited(options: argparse.Namespace) -> bool:
-    """Has the machine wider vectors than the target?"""
+    """Whether the machine has wider vectors than the target."""
     return Target(options.target).vector_bits < Target.host().vector_bits
 
 
 def settle_environment(options: argparse.Namespace) -> None:
-    """Start anew with the variables that other libraries read when they are loaded, where they are not set so."""
+    """Restart this script with the variables that other libraries read when they are loaded, unless they are set so."""
     settings = _ONE_THREAD | (limits(Target(options.target).vector_bits) if is_limited(options) else {})
     wanted = {name: value for name, value in os.environ.items() if name not in _TRAPS} | settings
     if wanted != dict(os.environ):
@@ -85,7 +85,7 @@ def settle_environment(options: argparse.Namespace) -> None:
 def tuned(
     shape: tuple[int, ...], weights: str, threads: int, options: argparse.Namespace
 ) -> tuple[pb.Task, TuneResult, Any]:
-    """The task, what its search found, and the best kernel."""
+    """The task, the result of its search, and the best kernel."""
     target = f"{options.target} -num-cores {threads}"
     task = pb.create_task("matmul", args=shape, kwargs={"dtype": options.dtype, "weights": weights}, target=target)
     result = pb.tune(task, tuner=options.tuner, trials=options.trials, seed=options.seed, progress=False)
@@ -95,7 +95,7 @@ def tuned(
 
 
 def compare_rivals(shape: tuple[int, ...], options: argparse.Namespace) -> list[dict[str, str]]:
-    """A row for B as it is, and one for B packed ahead."""
+    """One row for B as it is, and one for packed B."""
     return [one_group(shape, group, options) for group in options.weights]
 
 
@@ -134,7 +134,7 @@ def operands(shape: tuple[int, ...], dtype: str) -> tuple[np.ndarray, np.ndarray
 def timed(
     ours: Any, arrays: list[np.ndarray], calls: dict[str, Callable[[], Any]], options: argparse.Namespace
 ) -> dict[str, float]:
-    """Nanoseconds of each, medians of rounds of about 2 ms; "peak" is in operations a nanosecond."""
+    """Nanoseconds per call, medians of rounds of about 2 ms; "peak" is in operations per nanosecond."""
     peak, peak_flop = peak_kernel(options.dtype, Target(f"{options.target} -num-cores 1"))
     x = np.zeros(peak.args[0].shape, options.dtype)
     affinity = os.sched_getaffinity(0)
@@ -159,7 +159,7 @@ def _python_ns(call: Callable[[], Any], number: int) -> float:
 
 
 def compare_threads(shape: tuple[int, ...], options: argparse.Namespace) -> list[dict[str, str]]:
-    """A row for several threads beside one."""
+    """One row, which compares several threads with one."""
     _, _, one = tuned(shape, "plain", 1, options)
     _, result, many = tuned(shape, "plain", options.threads, options)
     arrays = list(operands(shape, options.dtype))

@@ -1,7 +1,7 @@
-"""Other libraries' matrix products on the arrays that ours gets, each optional, in two groups.
+"""Matrix products of other libraries on the same arrays as ours, each optional, in two groups.
 
-"plain": B as the user has it, so that a library packs it at each call. "packed": the library has packed it beforehand.
-A rival is a call without arguments that gives the result.
+"plain": B is as the user has it, so a library packs it at each call. "packed": the library has packed it before. A
+rival is a function without arguments that returns the result.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ Call = Callable[[], np.ndarray]
 
 
 def limits(vector_bits: int) -> dict[str, str]:
-    """Environment variables that keep libraries to vectors of so many bits; to be set before they are loaded."""
+    """Environment variables that limit libraries to such vectors; set them before the libraries are loaded."""
     if vector_bits == 256:
         return {"OPENBLAS_CORETYPE": "Haswell", "ONEDNN_MAX_CPU_ISA": "AVX2"}
     return {"OPENBLAS_CORETYPE": "Nehalem", "ONEDNN_MAX_CPU_ISA": "SSE41"}
 
 
 def rivals(group: str, a: np.ndarray, b: np.ndarray, *, limited: bool) -> dict[str, Call]:
-    """Name and call of each rival that is installed and does what the group does.
+    """Name and call of each installed rival of the group.
 
     limited: only those that the variables of `limits` restrict. ONNX Runtime takes the widest vectors that there are.
     """
@@ -36,7 +36,7 @@ def _numpy(a: np.ndarray, b: np.ndarray) -> Iterator[tuple[str, Call]]:
 
 
 def _onednn(a: np.ndarray, b: np.ndarray) -> Iterator[tuple[str, Call]]:
-    """oneDNN by way of torch; its plain products go to another library, so it has no part in the other group."""
+    """oneDNN through torch, for "packed" only: torch computes plain products with another library."""
     try:
         import torch
     except ImportError:

@@ -1,11 +1,11 @@
-"""Eight primitives against a tuner: mm_relu scheduled by hand with tir.Schedule, beside the tuned matmul template.
+"""mm_relu scheduled by hand with eight primitives of tir.Schedule, compared with the tuned matmul template.
 
     python3 benchmarks/mm_relu.py                 # 128 x 128 x 128
     python3 benchmarks/mm_relu.py 256 --trials 64
 
-The plain program has two stages, Y = A @ B and C = max(Y, 0), written as a script. The schedule keeps a register tile
-of Y and applies the relu to it there. Both kernels run pinned to one core, in turns, with NumPy (`maximum(A @ B, 0)`)
-beside them; medians are quoted. The template computes no relu: the comparison is in its favour.
+The plain program has two stages, Y = A @ B and C = max(Y, 0), written as a script. The schedule keeps a tile of Y in
+registers and applies the relu there. Both kernels and NumPy (`maximum(A @ B, 0)`) run in turns, pinned to one core; the
+output shows medians. The template computes no relu, so the comparison favours it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pegbox.tir.script import tir as T  # noqa: E402
 
 
 def plain(n: int) -> tir.IRModule:
-    """The program as a person writes it."""
+    """The unscheduled program as a script."""
 
     @I.ir_module
     class Module:
@@ -53,7 +53,7 @@ def plain(n: int) -> tir.IRModule:
 
 
 def scheduled(module: tir.IRModule, rows: int = 8, columns: int = 32) -> tir.Schedule:
-    """Eight primitives: a tile of `rows` x `columns` in registers, the relu at its end."""
+    """Apply eight primitives: a tile of `rows` x `columns` in registers, with the relu at its end."""
     sch = tir.Schedule(module)
     i, j, k = sch.get_loops("Y")
     i_0, i_1 = sch.split(i, factors=[None, rows])

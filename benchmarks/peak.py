@@ -1,10 +1,10 @@
-"""The multiply-add peak of one core, measured: the ceiling that kernels are compared with.
+"""Measure the multiply-add peak of one core, the upper limit for the speed of kernels.
 
     taskset -c 0 python3 benchmarks/peak.py
     taskset -c 0 python3 benchmarks/peak.py --target "llvm -mcpu=x86-64-v3"
 
-Independent accumulators of the target's widest vectors, each fed by fused multiply-adds only: no loads, no stores,
-enough of them to hide the latency, and few enough that they and their operand stay in registers.
+The kernel updates independent accumulators, as wide as the target's vectors, by fused multiply-adds, without loads and
+stores. There are enough accumulators to hide the latency, and few enough to stay in registers with their operand.
 """
 
 from __future__ import annotations

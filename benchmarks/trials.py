@@ -1,13 +1,13 @@
-"""How many trials a second a search gets through, and what it waits for before the first.
+"""The number of trials per second of a search, and the time before the first one.
 
     python3 benchmarks/trials.py                                 # the convolution and two matmuls below
     python3 benchmarks/trials.py conv2d --target "llvm -mcpu=x86-64-v3 -num-cores 1"
     python3 benchmarks/trials.py --python ../before/.venv/bin/python --rounds 3
 
-Each search runs in a process of its own, with the default tuner, 64 trials and another seed each round. With `--python`
-the pegbox of another interpreter (an older checkout's) takes turns with this one's, and the ratio of the medians is
-printed: above 1 this one is faster. CPU is that of the tuning process and of its builders and runners together: on a
-machine with other work it says more than the clock.
+Each search runs in a process of its own, with the default tuner, 64 trials and a new seed each round. With `--python`
+the pegbox of another interpreter (of an older checkout) takes turns with this one, and the ratio of the medians is
+printed: above 1 this one is faster. CPU is the processor time of the tuning process, its builders and runners together:
+on a machine with other work it is more reliable than the clock.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COLUMNS = {
     "llvm": ("LLVM ms each", -1.0),
     "cpu": ("CPU s", -1.0),
 }
-"""Of each figure its title, and whether more or less of it is better."""
+"""The title of each figure, and whether more or less is better."""
 
 
 def main() -> int:
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def search(workload: str, target: str, trials: int, seed: int) -> dict[str, float]:
-    """One search in this process."""
+    """Run one search in this process."""
     import pegbox as pb
 
     template, args, kwargs = WORKLOADS[workload]

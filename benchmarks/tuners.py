@@ -1,18 +1,18 @@
-"""What the default tuner promises, on recorded spaces: a table with a verdict for each line.
+"""Check the default tuner on recorded spaces: a table with pass or FAIL for each line.
 
     python3 benchmarks/tuners.py                               # every recorded space that comes with pegbox
     python3 benchmarks/tuners.py space.jsonl --seeds 40 --tuner bayes:batch_size=4
 
-Nothing is compiled or measured; answers come from the records. One thread: what takes time here is the tuners' own.
+Nothing is compiled or measured: costs come from the records. One thread is used, so the time is that of the tuners.
 
-- Trials to 95% of the best recorded: medians over the seeds; a run that does not get there counts as infinitely long.
-- Model: the cost model of `xgb` learns from random trials, and scores all configurations of the space that it has not
-  seen. Of a million random pairs of these, the share that the scores put in the order of the recorded costs. Pairs
-  that are closer to each other than two halves of the measurements of one configuration have no order that could be
-  known; the second line leaves them out. For comparison: the share of pairs on which these halves agree, and the same
-  of the tuner's own model after its own trials, without a verdict, because it has seen above all the fast ones.
-- Overhead: processor time of ask and tell per trial, the median over the batches; in an artificial space of 2.9 million
-  configurations (knobs alone), and in the whole space of a matmul task of a million (knobs and program features).
+- Trials to 95% of the best recorded: medians over the seeds. A run that does not get there counts as infinitely long.
+- Model: the cost model of `xgb` learns from random trials and scores all other configurations of the space. The figure
+  is the share of a million random pairs that the scores order as the recorded costs do. Pairs that are closer together
+  than two halves of the measurements of one configuration have no known order; the second line leaves them out. For
+  comparison the script prints the share of pairs on which these halves agree, and the share for the tuner's own model
+  after its own trials. The latter has no verdict, because that model has seen mostly fast configurations.
+- Overhead: processor time of ask and tell per trial, the median over the batches. It is measured in an artificial space
+  of 2.9 million configurations (knobs only), and in a matmul space of a million (knobs and program features).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-# One thread, and equal sums in all processes.
+# Use one thread, so that sums are equal in all processes.
 if os.environ.get("OPENBLAS_NUM_THREADS") != "1":
     os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "OPENBLAS_NUM_THREADS": "1"})
 
@@ -35,8 +35,8 @@ import numpy as np
 import pegbox as pb
 from pegbox.measure.result import Ok
 from pegbox.records.library import recorded_spaces
-from pegbox.records.recorded import RecordedSpace
-from pegbox.records.simulated import SimulatedMeasurer
+from pegbox.records.recorded_space import RecordedSpace
+from pegbox.records.simulation import SimulatedMeasurer
 from pegbox.search import make_tuner, run
 from pegbox.search.models.inputs import tuner_inputs
 from pegbox.search.protocols import Floats
@@ -44,7 +44,7 @@ from pegbox.search.testing import matmul_cost, matmul_space, result_of
 from pegbox.space import Config
 
 Line = tuple[str, str, str, bool]
-"""What, the value, what is asked for, whether it is that."""
+"""The name of a figure, its value, the required value, and whether it is met."""
 
 PAIRS = 1_000_000
 
@@ -53,7 +53,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("spaces", nargs="*", help="names or files of recorded spaces (default: those of pegbox)")
     parser.add_argument("--tuner", default="bayes")
-    parser.add_argument("--model", default="xgb", help="a tuner whose cost model is judged")
+    parser.add_argument("--model", default="xgb", help="the tuner whose cost model is checked")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--trials", type=int, default=200)
     parser.add_argument("--proposals", type=int, metavar="SEED", help=argparse.SUPPRESS)
@@ -87,7 +87,7 @@ def searching(space: RecordedSpace, tuner: str, seeds: int, trials: int) -> Iter
     """Medians of the trials to 95%, against random search and the genetic algorithm."""
     goal = space.best_cost / 0.95
     found = {}
-    # The others are slow to get there: a thousand trials cost them little.
+    # The other tuners need more trials, which cost them little time.
     for names, budget in (([tuner], trials), (["ga", "random"], max(trials, 1000))):
         report = pb.compare(space, names, trials=budget, seeds=seeds, start=0, progress=False)
         found |= {name: [one.trials_to(goal) for one in runs] for name, runs in report.runs_of(space.name).items()}
@@ -101,7 +101,7 @@ def searching(space: RecordedSpace, tuner: str, seeds: int, trials: int) -> Iter
 
 
 def accuracy(space: RecordedSpace, model: str, seeds: int, trials: int) -> Iterator[Line]:
-    """The cost model of a tuner that was told of random trials."""
+    """Check the cost model of a tuner that was told random trials."""
     shares = [told_at_random(space, model, seed, trials) for seed in range(seeds)]
     every, clear = (statistics.median(column) for column in zip(*shares, strict=True))
     what = f"pairs in order, unseen, {model} after {trials} random"
@@ -112,7 +112,7 @@ def accuracy(space: RecordedSpace, model: str, seeds: int, trials: int) -> Itera
 
 
 def own_accuracy(space: RecordedSpace, tuner: str, seeds: int, trials: int) -> str:
-    """What the tuner knows of the whole space when it has searched."""
+    """How well the tuner's model orders the whole space after a search."""
     shares = [unseen_pairs(space, *searched(space, tuner, seed, trials)) for seed in range(seeds)]
     every, clear = (statistics.median(column) for column in zip(*shares, strict=True))
     return f"        pairs in order, unseen, {tuner} after {trials} of its own: {every:.3f} ({clear:.3f})"
@@ -142,7 +142,7 @@ def made(tuner: str, space: RecordedSpace, seed: int) -> Any:
 
 
 def unseen_pairs(space: RecordedSpace, learner: Any, told: Sequence[Config]) -> tuple[float, float]:
-    """The share of pairs in order, of all and of those that are further apart than the noise."""
+    """The share of pairs in the right order: of all, and of those further apart than the noise."""
     seen = set(told)
     unseen = [config for config in space.results if config not in seen]
     costs = np.array([space.results[config].cost for config in unseen])
@@ -150,7 +150,7 @@ def unseen_pairs(space: RecordedSpace, learner: Any, told: Sequence[Config]) -> 
 
 
 def in_order(scores: Floats, costs: Floats, noise: float = 0.0) -> tuple[float, float]:
-    """Of a million pairs, the share in which the higher score has the lower cost: of all, and beyond the noise."""
+    """Of a million pairs, the share whose higher score has the lower cost: of all, and of those beyond the noise."""
     one, other = np.random.default_rng(0).integers(0, len(costs), (2, PAIRS))
     apart = np.abs(np.log(costs[one] / costs[other]))
     right = np.sign(scores[one] - scores[other]) * np.sign(costs[other] - costs[one]) * 0.5 + 0.5
@@ -158,14 +158,14 @@ def in_order(scores: Floats, costs: Floats, noise: float = 0.0) -> tuple[float, 
 
 
 def halves(space: RecordedSpace) -> tuple[Floats, Floats]:
-    """Two measurements of each configuration: the medians of the first and of the second half of its costs."""
+    """Two costs of each configuration: the medians of the first and of the second half of its measurements."""
     costs = [result.costs for result in space.results.values() if isinstance(result, Ok) and len(result.costs) > 1]
     first = np.array([statistics.median(held[: len(held) // 2]) for held in costs])
     return first, np.array([statistics.median(held[len(held) // 2 :]) for held in costs])
 
 
 def noise_of(space: RecordedSpace) -> float:
-    """How far the two are apart, in the median."""
+    """The median difference between the two halves."""
     first, second = halves(space)
     return float(np.median(np.abs(np.log(first / second)))) if len(first) else 0.0
 
@@ -180,7 +180,7 @@ def overheads(tuner: str, trials: int) -> Iterator[Line]:
 
 
 def overhead(what: str, tuner: Any, trials: int) -> Line:
-    """Costs are made up: what matters is what the tuner does with them."""
+    """Measure the overhead of a tuner; the costs are artificial."""
     spent = []
     told = 0
     luck = np.random.default_rng(0)
@@ -206,13 +206,13 @@ def simulating(space: RecordedSpace, tuner: str) -> Line:
 
 
 def proposals(space: RecordedSpace, tuner: str, seed: int, trials: int) -> str:
-    """The configurations of a run, in their order."""
+    """The configurations of a run, in order."""
     result = run(made(tuner, space, seed), SimulatedMeasurer(space), trials=trials, finalists=0)
     return " ".join(str(trial.config.index) for trial in result.trials)
 
 
 def reproducing(name: str, tuner: str, trials: int) -> Line:
-    """Three seeds in two processes each, with another order of hashes."""
+    """Run three seeds in two processes each, with different hash seeds."""
     same = True
     for seed in range(3):
         outputs = {

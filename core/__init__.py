@@ -43,12 +43,12 @@ _HOME = {
     "lower": "pegbox.api",
     "export": "pegbox.api",
     "compare": "pegbox.api",
-    "apply_history_best": "pegbox.records.apply",
+    "apply_history_best": "pegbox.records.history",
     "Journal": "pegbox.records.journal",
-    "RecordedSpace": "pegbox.records.recorded",
+    "RecordedSpace": "pegbox.records.recorded_space",
     "recorded_space": "pegbox.records.library",
     "recorded_spaces": "pegbox.records.library",
-    "SimulatedRunner": "pegbox.records.simulated",
+    "SimulatedRunner": "pegbox.records.simulation",
     "pack_space": "pegbox.records.pack",
     "sweep": "pegbox.search.sweep.sweep",
     "BaseTuner": "pegbox.search.factory.base",
@@ -97,12 +97,12 @@ if TYPE_CHECKING:
     from pegbox.comparison import Comparison
     from pegbox.features import program_features
     from pegbox.hooks import hookimpl
-    from pegbox.records.apply import apply_history_best
+    from pegbox.records.history import apply_history_best
     from pegbox.records.journal import Journal
     from pegbox.records.library import recorded_space, recorded_spaces
     from pegbox.records.pack import pack_space
-    from pegbox.records.recorded import RecordedSpace
-    from pegbox.records.simulated import SimulatedRunner
+    from pegbox.records.recorded_space import RecordedSpace
+    from pegbox.records.simulation import SimulatedRunner
     from pegbox.search.asktell import create_tuner
     from pegbox.search.factory.base import BaseTuner
     from pegbox.search.sweep.sweep import sweep

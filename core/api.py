@@ -14,9 +14,9 @@ from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import BlockRealize, Function
 from pegbox.loops.passes import lower_function
 from pegbox.loops.visit import walk
-from pegbox.records.apply import current_history
-from pegbox.records.recorded import RecordedSpace
-from pegbox.records.simulated import SimulatedRunner
+from pegbox.records.history import current_history
+from pegbox.records.recorded_space import RecordedSpace
+from pegbox.records.simulation import SimulatedRunner
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.replay import replay
 from pegbox.schedule.te.schedule import TESchedule
@@ -242,7 +242,7 @@ def compare(
         ComparisonInterrupted: Ctrl-C; it is a `KeyboardInterrupt`, and likewise has a `result`.
     """
     from pegbox.comparison import compare as compare_tuners  # a search, which is what most want, needs none
-    from pegbox.comparison.progress import run_printer
+    from pegbox.comparison.runs import print_run
 
     measurer = local_measurer(measure_options, timeout=timeout, runner=runner)
     if callbacks is not None:
@@ -258,6 +258,6 @@ def compare(
         batch_size=batch_size,
         callbacks=callbacks,
         program=program_features,
-        on_run=run_printer() if progress else None,
+        on_run=print_run if progress else None,
         save=save,
     )

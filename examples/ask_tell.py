@@ -1,4 +1,4 @@
-"""Tune something of your own: the block size of a softmax in NumPy. Any tuner, your own measurements, ten lines.
+"""Tune your own code with any tuner and your own measurements: the block size of a softmax in NumPy.
 
 python examples/ask_tell.py --tuner ga --trials 30
 """
@@ -12,7 +12,7 @@ import pegbox as pb
 
 
 def softmax(x: np.ndarray, rows: int, in_place: bool) -> np.ndarray:
-    """Row by row softmax, some rows at a time: too few cost calls, too many do not stay in the cache."""
+    """Softmax of each row, some rows at a time. With few rows calls dominate; many rows do not fit the cache."""
     result = np.empty_like(x)
     for start in range(0, len(x), rows):
         block, out = x[start : start + rows], result[start : start + rows]
@@ -38,7 +38,7 @@ def seconds(x: np.ndarray, rows: int, in_place: bool, repeats: int = 3) -> float
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tuner", default="ga", help="any tuner of `pegbox plugins`, with options if any")
+    parser.add_argument("--tuner", default="ga", help="any tuner that `pegbox plugins` lists, with options")
     parser.add_argument("--trials", type=int, default=30)
     parser.add_argument("--rows", type=int, default=4096)
     options = parser.parse_args()

@@ -1,8 +1,8 @@
-"""A matmul template of one's own: written, tuned, built, checked and called.
+"""Write a matmul template of your own, tune it, build the best kernel, check it and call it.
 
     python3 examples/my_matmul.py --size 512 --trials 64
 
-The template alone is also what the command line takes:
+The command line can tune the same template:
 
     pegbox tune examples/my_matmul.py:my_matmul 512 512 512 --trials 64
 """
@@ -19,14 +19,14 @@ from pegbox import te
 
 @pb.template("my_matmul")
 def my_matmul(cfg, N, L, M, dtype="float32"):
-    """C[N, M] = A[N, L] · B[L, M], in tiles that are added up in registers."""
-    # What is computed.
+    """C[N, M] = A[N, L] · B[L, M], in tiles that are accumulated in registers."""
+    # The computation.
     A = te.placeholder((N, L), name="A", dtype=dtype)
     B = te.placeholder((L, M), name="B", dtype=dtype)
     k = te.reduce_axis((0, L), name="k")
     C = te.compute((N, M), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
 
-    # Which choices are open. This function runs once to declare them, and once for each candidate.
+    # The knobs. This function runs once to declare them, and once for each candidate.
     s = te.create_schedule(C.op)
     y, x = s[C].op.axis
     cfg.define_split("tile_y", y, num_outputs=2, max_factor=16)
@@ -36,7 +36,7 @@ def my_matmul(cfg, N, L, M, dtype="float32"):
     cfg.define_annotate("tile", ["yi", "xi"], policy="try_unroll_vec")
     cfg.define_knob("unroll", [0, 64, 512])
 
-    # What a choice means: the tile of C is computed in a buffer of its own, and written once it is whole.
+    # The schedule. A tile of C is computed in a buffer of its own, and written when it is complete.
     CC = s.cache_write(C, "local")
     yo, yi = cfg["tile_y"].apply(s, C, y)
     xo, xi = cfg["tile_x"].apply(s, C, x)
@@ -68,17 +68,17 @@ def main(size: int, trials: int, records: Path) -> None:
     np.testing.assert_allclose(c, a @ b, rtol=1e-4)
     print("the same as NumPy")
 
-    # In another process, another day: the best of what the file holds.
+    # Later, also in another process: build the best configuration of the records file.
     with pb.apply_history_best(records):
         again = pb.build(task)
     again(a, b, c)
     np.testing.assert_allclose(c, a @ b, rtol=1e-4)
 
-    # What it looks like inside.
+    # The loop program and the machine code.
     print(task.show_ir(result.best.config))
     print(func.source("asm")[:400], "...")
 
-    # A schedule needs no template.
+    # You can schedule and print a program without a template.
     A = te.placeholder((4, 4), name="A")
     B = te.compute((4, 4), lambda i, j: A[j, i] * 2, name="B")
     s = te.create_schedule(B.op)

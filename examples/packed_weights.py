@@ -1,8 +1,8 @@
-"""A layer whose weights stay the same over many calls: pack them once, then call the kernel with the packed ones.
+"""Pack the weights of a layer once, then call the kernel with the packed weights many times.
 
     python3 examples/packed_weights.py --rows 64 --trials 64
 
-A matmul kernel that gets B as it is copies it into panels at each call. With weights="packed" it gets the panels.
+By default a matmul kernel copies B into panels at each call. With weights="packed" it takes the panels as its argument.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pegbox.templates import pack_weights
 
 
 def tuned(shape, weights, trials):
-    """The task and its best kernel."""
+    """Tune and build: the task and its best kernel."""
     task = pb.create_task("matmul", args=shape, kwargs={"weights": weights}, target="llvm -num-cores 1")
     result = pb.tune(task, trials=trials, progress=False)
     return task, pb.build(task, config=result.best.config)
@@ -23,7 +23,7 @@ def tuned(shape, weights, trials):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=64)
-    parser.add_argument("--size", type=int, default=1024, help="of the weights: size x size")
+    parser.add_argument("--size", type=int, default=1024, help="the weights have size x size elements")
     parser.add_argument("--trials", type=int, default=64)
     options = parser.parse_args()
 

@@ -36,6 +36,7 @@ SPACE = pb.ConfigSpace()
 SPACE.define_knob("a", [1, 2, 3])
 CONFIG = SPACE.get(0)
 RECORDED = pb.RecordedSpace("r", SPACE, {c: Ok((1e-3 * (1 + c.index),)) for c in SPACE.iterate()})
+SIMULATED = pb.SimulatedRunner(RECORDED)
 RNG = np.random.default_rng(0)
 
 
@@ -112,6 +113,20 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
     ("target", lambda: pb.create_task("matmul", args=(1, 2, 3), target=5), TargetError, "target=5"),
     ("reference", lambda: task().reference([]), ArgumentError, "inputs: 0 arrays; give one array for each of A, B"),
     # tuning
+    ("tune a name", lambda: pb.tune("matmul"), ArgumentError, "'matmul' is not a task; .*create_task.'matmul', args"),
+    ("simulate a name", lambda: pb.tune("matmul", runner=SIMULATED), ArgumentError, "'matmul' is not a task; make one"),
+    ("tune a space", lambda: pb.tune(SPACE), ArgumentError, "not a task.*space alone.*pegbox.create_tuner"),
+    ("tune a configuration", lambda: pb.tune(CONFIG), ArgumentError, "not a task; make one with pegbox"),
+    ("simulate a configuration", lambda: pb.tune(CONFIG, runner=SIMULATED), ArgumentError, "not a task; make one"),
+    ("tune several", lambda: pb.tune([task()]), ArgumentError, "not a task; make one with pegbox"),
+    ("ask over a name", lambda: pb.create_tuner("ga", "matmul"), ArgumentError, "'matmul'.*neither a space nor"),
+    ("ask over a configuration", lambda: pb.create_tuner("ga", CONFIG), ArgumentError, "neither a space nor a task"),
+    ("sweep a name", lambda: pb.sweep("matmul", records="x"), ArgumentError, "'matmul' is not a task; make one"),
+    ("sweep records", lambda: pb.sweep(RECORDED, records="x"), ArgumentError, "recorded already.*pegbox.create_task"),
+    ("compare on a name", lambda: compare(tasks="matmul"), ArgumentError, "'matmul' is not a task; make one"),
+    ("compare on names", lambda: compare(tasks=["matmul"], runner=SIMULATED), ArgumentError, "'matmul' is not a task"),
+    ("compare on a space", lambda: compare(tasks=SPACE), ArgumentError, "not a task.*space alone"),
+    ("compare on a mapping", lambda: compare(tasks={"a": task()}), ArgumentError, "not a task; make one"),
     ("seed", lambda: tune(seed=-1), ArgumentError, "seed=-1 is out of range; give an integer >= 0"),
     ("seed of text", lambda: tune(seed="x"), ArgumentError, "seed='x' is not an integer"),
     ("timeout", lambda: tune(timeout="x"), ArgumentError, "timeout='x' is not a time; give seconds.*1m30s"),
@@ -146,6 +161,8 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
     ("load a number", lambda: pb.Comparison.load(5), RecordError, "report=5 is not a path"),
     # records
     ("recorded_space", lambda: pb.recorded_space(5), RecordError, "recorded space=5 is not a path"),
+    ("recorded of a name", lambda: pb.recorded_space("x", "matmul"), RecordError, "task='matmul'.*create_task"),
+    ("simulated of a name", lambda: SIMULATED.recorded("matmul"), RecordError, "task='matmul'.*pegbox.create_task"),
     ("args to choose", lambda: pb.recorded_space("x", args=5), RecordError, "args=5 is not a list"),
     ("history", lambda: pb.apply_history_best(5).__enter__(), RecordError, "source=5.*a file of records"),
     ("SimulatedRunner", lambda: pb.SimulatedRunner(5), ArgumentError, "source=5 is not a path"),

@@ -19,16 +19,16 @@ from pegbox.search.models.experience import MODEL
 from pegbox.search.models.report import ModelReport
 from pegbox.search.protocols import FeatureSource, Floats, Prior, Transfer
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.acquisition import optimistic_batch
+from pegbox.tuners.batches import optimistic_batch
 from pegbox.tuners.candidates import CandidatePool
+from pegbox.tuners.cost_models.training import standardised_logs
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learner import experience_of
 from pegbox.tuners.surrogates.blas import one_thread
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
 from pegbox.tuners.surrogates.inputs import Inputs
-from pegbox.tuners.surrogates.targets import targets
 from pegbox.tuners.trial_history import TrialHistory
-from pegbox.tuners.visited import Digits, rows_of
+from pegbox.tuners.visited_set import Digits, rows_of
 
 UNTESTED = 0.2
 """The random share of the first `num_warmup` where experience takes their place: it may be wrong here."""
@@ -138,7 +138,7 @@ class BayesTuner(BaseTuner):
 
     @property
     def _differ(self) -> bool:
-        return bool(np.ptp(targets(self._history.costs)) > 0) if len(self._history) else False
+        return bool(np.ptp(standardised_logs(self._history.costs)) > 0) if len(self._history) else False
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
         self._pending.difference_update(configs)
@@ -197,7 +197,9 @@ class BayesTuner(BaseTuner):
         kept = np.sort(np.concatenate([best, others[-(self._memory - len(best)) :]]))
         due = self._differ and len(self._history) >= 1.1 * self._tuned
         self._process.fit(
-            inputs(self._history.rows[kept]), targets(self._history.costs[kept]), steps=TUNING_STEPS if due else 0
+            inputs(self._history.rows[kept]),
+            standardised_logs(self._history.costs[kept]),
+            steps=TUNING_STEPS if due else 0,
         )
         self._tuned = len(self._history) if due else self._tuned
         return self._process

@@ -22,7 +22,7 @@ from pegbox.search.factory.base import BaseTuner
 from pegbox.search.protocols import Floats
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.steps import Steps
-from pegbox.tuners.visited import Digits, VisitedSet, rows_of
+from pegbox.tuners.visited_set import Digits, VisitedSet, rows_of
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,10 @@ class DropletTuner(BaseTuner):
         return self._visited.configs(asked)
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
-        if not configs:
-            return
-        rows = rows_of(configs)
-        self._visited.add(rows)
+        self._visited.mark(configs)
         self._arrived += [
             Measurement(row, result.cost, result.costs if isinstance(result, Ok) else ())
-            for row, result in zip(rows, results, strict=True)
+            for row, result in zip(rows_of(configs), results, strict=True)
         ]
 
     def _move(self) -> None:

@@ -18,7 +18,7 @@ from pegbox.measure.result import Result
 from pegbox.search.factory.base import BaseTuner
 from pegbox.search.protocols import Floats
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.visited import Digits, Places, VisitedSet, rows_of
+from pegbox.tuners.visited_set import Digits, Places, VisitedSet, rows_of
 
 BREEDING_ROUNDS = 8
 """How often to breed again for children that were known already, before random ones take their places."""
@@ -69,9 +69,7 @@ class GATuner(BaseTuner):
         return self._visited.configs(children)
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
-        if not configs:
-            return
-        self._visited.add(rows_of(configs))
+        self._visited.mark(configs)
         measured = [(result.cost, config) for config, result in zip(configs, results, strict=True)]
         self._recent.extend(measured)
         alive = [(cost, config) for cost, config in measured if np.isfinite(cost)]

@@ -8,7 +8,7 @@ from itertools import islice
 from pegbox.measure.result import Result
 from pegbox.search.factory.base import BaseTuner
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.visited import VisitedSet, rows_of
+from pegbox.tuners.visited_set import VisitedSet
 
 
 class GridTuner(BaseTuner):
@@ -26,5 +26,4 @@ class GridTuner(BaseTuner):
         return list(islice(fresh, n))
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
-        if configs:
-            self._visited.add(rows_of(configs))
+        self._visited.mark(configs)

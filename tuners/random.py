@@ -12,7 +12,7 @@ import numpy as np
 from pegbox.measure.result import Result
 from pegbox.search.factory.base import BaseTuner
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.visited import VisitedSet, rows_of
+from pegbox.tuners.visited_set import VisitedSet
 
 
 class RandomTuner(BaseTuner):
@@ -26,5 +26,4 @@ class RandomTuner(BaseTuner):
         return self._visited.configs(self._visited.sample(n, self._rng))
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
-        if configs:
-            self._visited.add(rows_of(configs))
+        self._visited.mark(configs)

@@ -1,16 +1,66 @@
-"""The trials that a tuner with a model was told of."""
+"""The trials that a tuner with a model was told of, and what the model had said of them before."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from pegbox.measure.result import Result
+from pegbox.search.models.report import ModelJudge, ModelReport
 from pegbox.search.protocols import Floats
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.prediction_log import PredictionLog
-from pegbox.tuners.visited import Digits, VisitedSet, rows_of
+from pegbox.tuners.visited_set import Digits, VisitedSet, rows_of
+
+OPEN = 2
+"""So many states of a model are waited for: a tuner may be asked while a batch is on its way."""
+
+
+@dataclass
+class _State:
+    """The scores that one state of a model gave, and what was measured of them."""
+
+    expected: dict[Config, float]
+    scores: list[float] = field(default_factory=list)
+    costs: list[float] = field(default_factory=list)
+
+
+class PredictionLog:
+    """The scores of what is about to be measured, compared with the costs, for each state of the model apart."""
+
+    def __init__(self) -> None:
+        self._judge = ModelJudge()
+        self._states: list[_State] = []
+
+    def expect(self, configs: Sequence[Config], scores: Floats) -> None:
+        """A new state of the model scored these (the higher, the faster); what was expected long before is closed."""
+        self._states.append(_State(dict(zip(configs, scores.tolist(), strict=True))))
+        for state in self._states[:-OPEN]:
+            _add(self._judge, state)
+        self._states = self._states[-OPEN:]
+
+    def learn(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
+        """What became of them. Configurations that nobody scored are passed over."""
+        for config, result in zip(configs, results, strict=True):
+            for state in self._states:
+                score = state.expected.pop(config, None)
+                if score is not None:
+                    state.scores.append(score)
+                    state.costs.append(result.cost)
+
+    def report(self) -> ModelReport | None:
+        """None while nothing that was scored has been measured."""
+        judge = copy.copy(self._judge)
+        for state in self._states:
+            _add(judge, state)
+        return judge.report()
+
+
+def _add(judge: ModelJudge, state: _State) -> None:
+    if state.scores:
+        judge.add(state.scores, state.costs)
 
 
 class TrialHistory:

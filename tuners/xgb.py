@@ -22,7 +22,7 @@ from pegbox.tuners.batches import pick_diverse
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learner import Learner
 from pegbox.tuners.trial_history import TrialHistory
-from pegbox.tuners.visited import Digits, rows_of, whole
+from pegbox.tuners.visited_set import Digits, rows_of, whole
 
 SHORTLIST = 8
 """The batch is picked from this many times as many of the best-scored candidates."""

@@ -27,10 +27,22 @@ def columns(summaries: Sequence[Summary], *, trials: int) -> list[Column]:
         Column("best [95% interval]", "median over seeds of the best cost, and its bootstrap interval", _cost),
         Column("of best", "median speed as a share of the best known", lambda s: _percent(s.share)),
         *(_reach_column(place, share, trials) for place, share in enumerate(SHARES)),
-        Column("area", "mean over the trials of the share of the best known speed; median over seeds", _area),
+        Column(
+            "area",
+            "mean over the trials of the share of the best known speed; median over seeds",
+            lambda s: f"{s.area:.3f}",
+        ),
         Column("invalid", "share of trials that failed", lambda s: _percent(s.invalid)),
-        Column("overhead/trial", "the tuner's own time per trial; median over seeds", lambda s: _milliseconds(s)),
-        Column("virtual" if simulated else "wall clock", f"seconds {clock} of a run; median", _clock),
+        Column(
+            "overhead/trial",
+            "the tuner's own time per trial; median over seeds",
+            lambda s: f"{s.overhead * 1e3:.2f} ms",
+        ),
+        Column(
+            "virtual" if simulated else "wall clock",
+            f"seconds {clock} of a run; median",
+            lambda s: f"{s.seconds:.1f} s",
+        ),
     ]
     if any(summary.gflops for summary in summaries):
         found.insert(2, Column("GFLOP/s", "of the median", lambda s: f"{s.gflops:.1f}" if s.gflops else "-"))
@@ -67,18 +79,6 @@ def _reach_column(place: int, share: float, trials: int) -> Column:
 def _reach(reach: Reach, trials: int) -> str:
     count = f"{reach.trials:g}" if reach.trials < math.inf else f">{trials}"
     return count if reach.reached == reach.runs else f"{count} ({reach.reached}/{reach.runs})"
-
-
-def _area(summary: Summary) -> str:
-    return f"{summary.area:.3f}"
-
-
-def _milliseconds(summary: Summary) -> str:
-    return f"{summary.overhead * 1e3:.2f} ms"
-
-
-def _clock(summary: Summary) -> str:
-    return f"{summary.seconds:.1f} s"
 
 
 def _not_recorded(summary: Summary) -> str:

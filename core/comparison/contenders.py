@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 
 from pegbox.checks import check_int, check_list
 from pegbox.errors import ArgumentError
-from pegbox.search.factory.base import BoundTuner
-from pegbox.search.factory.create import tuner_label
+from pegbox.records.record import call
+from pegbox.search.factory.create import check_factory, tuner_label
 from pegbox.search.factory.spec import Spec
-from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
+from pegbox.search.problem import check_task
+from pegbox.search.protocols import SearchTask, TunerFactory
 
 TunerLike: TypeAlias = str | Spec | TunerFactory
 Tuners: TypeAlias = Sequence[TunerLike] | Mapping[str, TunerLike]
@@ -68,8 +69,7 @@ def read_tasks(tasks: SearchTask | Sequence[SearchTask]) -> dict[str, SearchTask
     if not listed:
         raise ArgumentError("tasks=[]: give at least one task")
     for task in listed:
-        if not hasattr(task, "space"):
-            raise ArgumentError(f"{task!r} is not a task; make one with pegbox.create_task({task!r}, args=...)")
+        check_task(task)
     names = [_label(task) for task in listed]
     if len(set(names)) != len(names):
         names = [f"{name} on {getattr(task, 'target', '?')}" for name, task in zip(names, listed, strict=True)]
@@ -78,7 +78,7 @@ def read_tasks(tasks: SearchTask | Sequence[SearchTask]) -> dict[str, SearchTask
     return dict(zip(names, listed, strict=True))
 
 
-def interleaved(contenders: Sequence[Contender], seeds: Sequence[int]) -> Iterator[tuple[Contender, int]]:
+def interleaving(contenders: Sequence[Contender], seeds: Sequence[int]) -> Iterator[tuple[Contender, int]]:
     """All tuners of one seed, then of the next; who goes first changes with the seed."""
     for turn, seed in enumerate(seeds):
         first = turn % len(contenders)
@@ -87,20 +87,9 @@ def interleaved(contenders: Sequence[Contender], seeds: Sequence[int]) -> Iterat
 
 
 def _checked(tuner: Any) -> TunerLike:
-    if isinstance(tuner, (str, Spec, BoundTuner)):
-        return tuner
-    if isinstance(tuner, Tuner) and not isinstance(tuner, type):
-        raise ArgumentError(
-            f"{tuner!r} is a tuner made for one space and one seed; every run needs a fresh one: give its class, its "
-            "name, or derive it from pegbox.BaseTuner and give MyTuner.with_options(option=...)"
-        )
-    if not callable(tuner):
-        raise ArgumentError(f"{tuner!r} is neither the name of a tuner nor a factory of one")
-    factory: TunerFactory = tuner
-    return factory
+    return tuner if isinstance(tuner, str | Spec) else check_factory(tuner)
 
 
 def _label(task: SearchTask) -> str:
-    arguments = [*map(repr, getattr(task, "args", ()))]
-    arguments += [f"{name}={value!r}" for name, value in getattr(task, "kwargs", {}).items()]
-    return f"{task.name}({', '.join(arguments)})" if arguments else task.name
+    args, kwargs = getattr(task, "args", ()), getattr(task, "kwargs", {})
+    return call(task.name, kwargs, args) if args or kwargs else task.name

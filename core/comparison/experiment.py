@@ -16,15 +16,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pegbox
 from pegbox.checks import check_int
-from pegbox.comparison.common_start import CommonStartTuner, draw_start
 from pegbox.comparison.contenders import (
     Contender,
     Tuners,
-    interleaved,
+    interleaving,
     read_seeds,
     read_tasks,
     read_tuners,
@@ -32,17 +31,16 @@ from pegbox.comparison.contenders import (
 from pegbox.comparison.jsonform import check_writable
 from pegbox.comparison.report import Comparison
 from pegbox.comparison.runs import Run, Setup, TaskInfo
-from pegbox.comparison.testbed import Testbed, open_testbed
+from pegbox.comparison.testbed import CommonStartTuner, Testbed, draw_start, open_testbed
 from pegbox.errors import ComparisonError, TuningError
-from pegbox.hooks import registry
-from pegbox.search.factory.create import declared, make_tuner
+from pegbox.search.factory.base import TunerInputs
+from pegbox.search.factory.create import declared_inputs, make_tuner
 from pegbox.search.loop.callbacks import CallbackLike
-from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.loop.outcome import TuneResult, validated
 from pegbox.search.loop.tuning import run as search
-from pegbox.search.loop.validation import validated
 from pegbox.search.models.experience import shipped_experience
 from pegbox.search.problem import MeasurerFactory
-from pegbox.search.protocols import FeatureSource, Lookup, SearchTask, Tuner
+from pegbox.search.protocols import FeatureSource, SearchTask, Tuner
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -59,22 +57,37 @@ class ComparisonInterrupted(KeyboardInterrupt):
         self.result = result
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What all runs of a comparison have in common: each of the `contenders` gets each of the `seeds`.
+
+    `start` is how many random configurations each run begins with, the same for all tuners with one seed; they are told
+    to the tuner and count among its `trials`. `callbacks(task name, tuner, seed)` makes the callbacks of one run,
+    `program` the program features of a task, for tuners that declare them.
+    """
+
+    contenders: Sequence[Contender]
+    seeds: tuple[int, ...]
+    trials: int = 200
+    start: int = 1
+    batch_size: int | None = None
+    callbacks: Callable[[str, str, int], Sequence[CallbackLike]] | None = None
+    program: Callable[[SearchTask], FeatureSource | None] | None = None
+
+    def __post_init__(self) -> None:
+        check_int("start", self.start, minimum=0, maximum=check_int("trials", self.trials))
+
+
 def compare(
     tasks: SearchTask | Sequence[SearchTask],
     tuners: Tuners,
     *,
     measurer: MeasurerFactory | None = None,
     runner: object = "local",
-    trials: int = 200,
     seeds: int | Sequence[int] = 10,
-    start: int = 1,
-    batch_size: int | None = None,
-    callbacks: Callable[[str, str, int], Sequence[CallbackLike]] | None = None,
-    program: Callable[[SearchTask], FeatureSource | None] | None = None,
     on_run: RunListener | None = None,
     save: str | os.PathLike[str] | None = None,
-    lookup: Lookup = registry.resolve,
-    clock: Callable[[], float] | None = None,
+    **options: Any,
 ) -> Comparison:
     """Run every tuner on every task with every seed.
 
@@ -84,12 +97,9 @@ def compare(
         measurer: opens a measurer for a task; each run gets a fresh one. Where all is recorded none is needed.
         runner: a `SimulatedRunner` simulates every task; any other one is the measurer's affair.
         seeds: a count (0, 1, ...) or the seeds themselves.
-        start: how many random configurations each run begins with, the same for all tuners with one seed. They are
-            told to the tuner and count as trials.
-        callbacks: `callbacks(task name, tuner, seed)` makes the callbacks of one run.
-        program: the program features of a task, for tuners that declare `program`.
         on_run: hears of each finished run.
         save: a file to which the report so far is written after every run.
+        options: the other fields of the `Plan`.
 
     Raises:
         ArgumentError, UnknownName: no tuner, two of one name, an option out of its domain; before anything is measured.
@@ -98,42 +108,17 @@ def compare(
         ComparisonError: a run broke; the report of the finished ones is in its `result`.
         ComparisonInterrupted: Ctrl-C (a `KeyboardInterrupt`); likewise.
     """
-    plan = _Plan(
-        contenders=read_tuners(tuners),
-        seeds=read_seeds(seeds),
-        trials=check_int("trials", trials),
-        start=check_int("start", start, minimum=0, maximum=trials),
-        batch_size=batch_size,
-        callbacks=callbacks,
-        program=program,
-        lookup=lookup,
-        clock=clock,
-    )
+    plan = Plan(read_tuners(tuners), read_seeds(seeds), **options)
     check_writable(save)
     testbeds = [open_testbed(name, task, measurer=measurer, runner=runner) for name, task in read_tasks(tasks).items()]
     return _Experiment(plan, testbeds, on_run, save).run()
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What all runs have in common."""
-
-    contenders: Sequence[Contender]
-    seeds: tuple[int, ...]
-    trials: int
-    start: int
-    batch_size: int | None
-    callbacks: Callable[[str, str, int], Sequence[CallbackLike]] | None
-    program: Callable[[SearchTask], FeatureSource | None] | None
-    lookup: Lookup
-    clock: Callable[[], float] | None
 
 
 class _Experiment:
     """A comparison in progress."""
 
     def __init__(
-        self, plan: _Plan, testbeds: Sequence[Testbed], on_run: RunListener | None, save: str | os.PathLike[str] | None
+        self, plan: Plan, testbeds: Sequence[Testbed], on_run: RunListener | None, save: str | os.PathLike[str] | None
     ) -> None:
         self.plan = plan
         self.testbeds = testbeds
@@ -166,7 +151,7 @@ class _Experiment:
 
     def _task(self, testbed: Testbed) -> None:
         try:
-            for contender, seed in interleaved(self.plan.contenders, self.plan.seeds):
+            for contender, seed in interleaving(self.plan.contenders, self.plan.seeds):
                 self._run(testbed, contender, seed)
         except Exception:
             with suppress(Exception):  # the first error is the one to tell of
@@ -190,7 +175,6 @@ class _Experiment:
                 bytes_moved=testbed.problem.bytes_moved,
                 name=contender.name,
                 finalists=0 if testbed.problem.simulated else 1,
-                clock=plan.clock,
             )
         if result.stopped_because == "interrupted":
             raise KeyboardInterrupt
@@ -198,12 +182,11 @@ class _Experiment:
 
     def _tuner(self, testbed: Testbed, contender: Contender, seed: int) -> Tuner:
         given = contender.tuner
-        takes = declared(given, lookup=self.plan.lookup)
+        takes = declared_inputs(given)
         program = self._program(testbed) if "program" in takes else None
         experience = shipped_experience(testbed.problem.task) if "experience" in takes else None
-        return make_tuner(
-            given, testbed.problem.space, seed=seed, program=program, experience=experience, lookup=self.plan.lookup
-        )
+        inputs: TunerInputs = {"program": program, "experience": experience}
+        return make_tuner(given, testbed.problem.space, seed=seed, **inputs)
 
     def _program(self, testbed: Testbed) -> FeatureSource | None:
         """The program features of the task, made when the first tuner declares that it wants them."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pegbox.errors import ArgumentError
-from pegbox.measure.result import Failed
-from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.loop.outcome import TuneResult, failure_counts, format_counts, format_seconds
 from pegbox.search.models.report import ModelReport
 from pegbox.task.work import format_speed
 
@@ -43,7 +42,6 @@ class Run:
     @classmethod
     def of(cls, task: str, tuner: str, seed: int, result: TuneResult) -> Run:
         """The run of a tuning result; its final cost is the one that it found itself."""
-        failures = Counter(str(trial.result.kind) for trial in result.trials if isinstance(trial.result, Failed))
         return cls(
             task=task,
             tuner=tuner,
@@ -51,7 +49,7 @@ class Run:
             curve=tuple(result.best_costs()),
             final_cost=math.inf if result.best is None else result.best.cost,
             config=None if result.best is None else result.best.config.to_json(),
-            failures=dict(failures.most_common()),
+            failures=failure_counts(trial.result for trial in result.trials),
             seconds=result.elapsed,
             tuner_seconds=sum(result.phases.get(phase, 0.0) for phase in ("propose", "learn")),
             stopped_because=result.stopped_because,
@@ -141,3 +139,21 @@ class Setup:
                 return task
         known = ", ".join(repr(task.name) for task in self.tasks)
         raise ArgumentError(f"no task is called {name!r} in this comparison; its tasks are {known}")
+
+
+def print_run(run: Run, task: TaskInfo, number: int, planned: int) -> None:
+    """Print to standard error."""
+    print(run_line(run, task, number, planned), file=sys.stderr, flush=True)
+
+
+def run_line(run: Run, task: TaskInfo, number: int, planned: int) -> str:
+    """Which run it was, what it found and what it took."""
+    place = f"[{number:>{len(str(planned))}}/{planned}]"
+    best = run.curve[-1] if run.curve else math.inf
+    found = format_seconds(best) if best < math.inf else "nothing valid"
+    speed = f" ({told})" if (told := task.speed(best)) else ""
+    failed = f", {format_counts(run.failures)}" if run.failures else ""
+    early = f", {run.stopped_because}" if run.stopped_because != "trials" else ""
+    clock = "virtual s" if task.simulated else "s"
+    spent = f"{len(run.curve)} trials, {run.seconds:.1f} {clock}{failed}{early}"
+    return f"{place} {task.name}, seed {run.seed}, {run.tuner}: {found}{speed}; {spent}"

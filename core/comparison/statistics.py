@@ -34,14 +34,14 @@ def median(values: Sequence[float]) -> float:
     return low if low == high else (low + high) / 2
 
 
-def median_interval(values: Sequence[float], *, level: float = 0.95) -> tuple[float, float]:
-    """The bootstrap interval of the median. Always the same for the same values."""
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """The bootstrap interval of the median, 95%. Always the same for the same values."""
     sample = np.sort(np.asarray(values, dtype=np.float64))
     drawn = np.random.default_rng(0).integers(len(sample), size=(RESAMPLES, len(sample)))
     drawn.sort(axis=1)  # places in the sorted sample: a median of places is a median of values
     low, high = drawn[:, (len(sample) - 1) // 2], drawn[:, len(sample) // 2]
     medians = np.sort((sample[low] + sample[high]) / 2)
-    tail = int((1 - level) / 2 * RESAMPLES)
+    tail = int(0.025 * RESAMPLES)
     return float(medians[tail]), float(medians[-1 - tail])
 
 

@@ -154,7 +154,7 @@ class ProgramFeatures:
         """Find the class of a row. Pin the knobs whose values cannot be traced, or got through untraced."""
         numbers, recorder = self._traced(row)
         if numbers is None and self._refuses_traces(row):
-            self._pin(range(len(row)))
+            self._pin(self._untraceable(row))
             return
         nodes = None if numbers is None else tuple(map(self._numbers.graph.node_of, numbers))
         try:
@@ -181,6 +181,12 @@ class ProgramFeatures:
     def _refuses_traces(self, row: Digits) -> bool:
         """Is it only the traced run that fails? Some code takes an int and nothing like it, such as `json.dumps`."""
         return len(self._pinned) < len(row) and self._plain(self.task.space.config(row.tolist())) is not None
+
+    def _untraceable(self, row: Digits) -> Sequence[int]:
+        """The knobs that fail a run when they alone are traced; all where it takes several."""
+        knobs = range(len(row))
+        left = frozenset(knobs) - self._pinned
+        return [knob for knob in left if self._traced(row, frozenset(knobs) - {knob})[0] is None] or knobs
 
     def _pin(self, knobs: Iterable[int]) -> None:
         """From now on the values of these knobs are no numbers to trace: each makes a class of its own."""
@@ -236,11 +242,12 @@ class ProgramFeatures:
         """The questions of the traced run of a row, with the answers."""
         return list(self._traced(row)[1].guards.items())
 
-    def _traced(self, row: Digits) -> tuple[list[Quantity] | None, Recorder]:
-        """The numbers of a traced run; None where the template refuses."""
+    def _traced(self, row: Digits, pinned: frozenset[int] | None = None) -> tuple[list[Quantity] | None, Recorder]:
+        """The numbers of a traced run; None where the template refuses. `pinned` are the knobs that are, by default."""
         recorder = Recorder(self._numbers.graph, RowValues(self._numbers.graph, row))
         config = self.task.space.config(row.tolist())
-        view = traced_view(config, self.task.target, self._numbers, recorder, self._pinned)
+        pinned = self._pinned if pinned is None else pinned
+        view = traced_view(config, self.task.target, self._numbers, recorder, pinned)
         try:
             return self._described(view, recorder.holds, self._footprints), recorder
         finally:

@@ -58,10 +58,10 @@ class Recorder:
 class TracedInt(Arithmetic):
     """See the module."""
 
-    __slots__ = ("node", "recorder", "value")
+    __slots__ = ("_node", "_recorder", "_value")
 
     def __init__(self, value: int, node: int, recorder: Recorder) -> None:
-        self.value, self.node, self.recorder = value, node, recorder
+        self._value, self._node, self._recorder = value, node, recorder
 
     @property  # type: ignore[misc]
     def __class__(self) -> type[int]:  # type: ignore[override]
@@ -69,8 +69,8 @@ class TracedInt(Arithmetic):
 
     def pinned(self) -> int:
         """The value, for use outside of arithmetic: the trace holds only where it is the same."""
-        self.recorder.guard(self.node, self.value)
-        return self.value
+        self._recorder.guard(self._node, self._value)
+        return self._value
 
     __index__ = __int__ = __trunc__ = __floor__ = __ceil__ = pinned
 
@@ -173,12 +173,12 @@ def combined(op: str, a: Any, b: Any) -> int:
     if op in ("floordiv", "mod") and type(b) is TracedInt and b == 0:
         raise ZeroDivisionError("integer division or modulo by zero")
     recorder, x, y, plain = None, -1, -1, 0
-    if type(a) is TracedInt and a.recorder.open:
-        recorder, x, a = a.recorder, a.node, a.value
+    if type(a) is TracedInt and a._recorder.open:
+        recorder, x, a = a._recorder, a._node, a._value
     else:
         plain = a = int(a)
-    if type(b) is TracedInt and b.recorder.open and (recorder is None or recorder is b.recorder):
-        recorder, y, b = b.recorder, b.node, b.value
+    if type(b) is TracedInt and b._recorder.open and (recorder is None or recorder is b._recorder):
+        recorder, y, b = b._recorder, b._node, b._value
     else:
         plain = b = int(b)
     if recorder is None:
@@ -196,6 +196,6 @@ def combined(op: str, a: Any, b: Any) -> int:
 
 def quantity(number: Any) -> Quantity:
     """A number of a template as it is in all configurations."""
-    if type(number) is TracedInt and number.recorder.open:
-        return number.recorder.graph.symbol(number.node)
+    if type(number) is TracedInt and number._recorder.open:
+        return number._recorder.graph.symbol(number._node)
     return int(number)

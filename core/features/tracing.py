@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Set
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,26 @@ def integers(entity: Entity) -> tuple[int, ...] | None:
             return None
 
 
+class TracedOption(OtherEntity):
+    """A value whose text, by which values are compared, is a question about the knob."""
+
+    __slots__ = ("_ask", "_text")
+    _ask: Callable[[], None]
+    _text: str
+
+    def __init__(self, text: str, raw: Any, ask: Callable[[], None]) -> None:
+        for name, value in {"_text": text, "raw": raw, "_ask": ask}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def key(self) -> str:
+        self._ask()
+        return self._text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OtherEntity, (self.key, self.raw)
+
+
 class TracedConfig(Config):
     """Gives traced values; what is not a number, or belongs to a pinned knob, becomes a guard on the knob's digit."""
 
@@ -72,7 +93,7 @@ class TracedConfig(Config):
         if isinstance(entity, SplitEntity):
             return SplitEntity(tuple(traced))
         raw = type(entity.raw)(traced) if isinstance(entity.raw, list | tuple) else traced[0]
-        return OtherEntity(entity.key, raw)
+        return TracedOption(entity.key, raw, partial(self._guard, position))
 
     def _guard(self, position: int) -> None:
         self._recorder.guard(self._recorder.graph.digit(position), self._config.digits[position])

@@ -21,8 +21,20 @@ import pluggy
 
 from pegbox.errors import PluginError
 from pegbox.hooks import specs
-from pegbox.hooks.defaults import BUILTIN_PLUGINS, GROUP
 from pegbox.hooks.names import NameTable, label
+
+GROUP = "pegbox"
+
+# Name of the plugin (what PEGBOX_DISABLE_PLUGINS takes) -> the module that answers its hooks. They are ordinary plugins
+# that need no entry point; as text, because this room imports none of the folders above it.
+BUILTIN_PLUGINS: dict[str, str] = {
+    "pegbox.tuners": "pegbox.tuners.plugin",
+    "pegbox.templates": "pegbox.templates.plugin",
+    "pegbox.runners": "pegbox.plugins.runners.plugin",
+    "pegbox.kernel_tuner": "pegbox.plugins.kernel_tuner.plugin",
+    "pegbox.sketch": "pegbox.plugins.sketch.plugin",
+    "pegbox.cli": "pegbox.plugins.cli.plugin",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,14 @@
 """Records: what was measured, kept as one JSON object a line, and used again."""
 
-from pegbox.records.apply import History, apply_history_best, current_history
-from pegbox.records.best import best, best_of_each
-from pegbox.records.history import load_history, matching
+from pegbox.records.history import (
+    History,
+    apply_history_best,
+    best,
+    best_of_each,
+    current_history,
+    load_history,
+    matching,
+)
 from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.record import FAILED_COST, VERSION, Record, describe_host
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pegbox.checks import check_list, check_path
+from pegbox.checks import check_instance, check_list, check_path
 from pegbox.errors import PegboxError, RecordError, SpaceError
 from pegbox.records.journal import Journal
 from pegbox.records.reader import ResultsReader, reader_of
-from pegbox.records.record import Record, plain
-from pegbox.records.recorded import RecordedSpace, latest_results
+from pegbox.records.record import Record, call, plain
+from pegbox.records.recorded_space import RecordedSpace, latest_results
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
 from pegbox.task.workload import template_of
@@ -51,6 +51,8 @@ def recorded_space(
         RecordError: there is no such file, it is damaged, it does not hold one workload on one machine, its records
             are from another space than the task's, or no configuration ran.
     """
+    if task is not None:
+        _check_task(task)
     if args is not None:
         args = check_list("args", args, "the template's arguments as a list or tuple", error=RecordError)
     path = find_source(source)
@@ -88,7 +90,7 @@ def _other_tool(
     """Results of another tool: one space, of no template, measured in one place."""
     if task is not None:
         raise RecordError(
-            f"{str(path)!r} holds results of another tool, not of {call(plain(task.workload))}: give the recorded "
+            f"{str(path)!r} holds results of another tool, not of {call(*plain(task.workload))}: give the recorded "
             "space in place of the task, as in pb.tune(pb.recorded_space(path)), and name no template"
         )
     if given := {name: value for name, value in chosen.items() if value is not None}:
@@ -135,11 +137,16 @@ def find_source(source: str | os.PathLike[str]) -> Path:
 
 def check_of_task(recorded: RecordedSpace, task: Task) -> None:
     """Raise `RecordError` unless the space was recorded of this task."""
+    _check_task(task)
     source = recorded.source or recorded.name
     if recorded.task is None or plain(recorded.task.workload) != plain(task.workload):
-        held = recorded.name if recorded.task is None else call(plain(recorded.task.workload))
-        raise RecordError(f"{source}: recorded of {held}, but the task is {call(plain(task.workload))}")
+        held = recorded.name if recorded.task is None else call(*plain(recorded.task.workload))
+        raise RecordError(f"{source}: recorded of {held}, but the task is {call(*plain(task.workload))}")
     _compare_fingerprints(recorded.whole.fingerprint, task, source)
+
+
+def _check_task(task: object) -> None:
+    check_instance("task", task, Task, "what pegbox.create_task makes", error=RecordError)
 
 
 def label(record: Record) -> str:
@@ -147,12 +154,6 @@ def label(record: Record) -> str:
     parts = [record.name, "x".join(map(str, record.args))]
     parts += [f"{name}={value}" for name, value in sorted(record.kwargs.items())]
     return "-".join(re.sub(r"[^\w.=+,]+", "_", part).strip("_") for part in parts if part)
-
-
-def call(workload: Sequence[Any]) -> str:
-    """The workload as one would write it: matmul(M=64, K=64, N=64)."""
-    name, arguments = workload
-    return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
 
 
 def _of_one_workload(
@@ -167,7 +168,7 @@ def _of_one_workload(
         wanted = plain(tuple(args))
         kept = [record for record in kept if record.args == wanted]
     if not kept:
-        asked = f"args={tuple(args or ())!r}" if task is None else call(plain(task.workload))
+        asked = f"args={tuple(args or ())!r}" if task is None else call(*plain(task.workload))
         raise RecordError(f"{source!r} holds no record of {asked}; it holds {_listed(records, _workload)}")
     if len(_distinct(kept, _workload)) > 1:
         example = kept[0].args
@@ -216,7 +217,7 @@ def _task_of(record: Record, source: str) -> Task:
         )
     except PegboxError as error:
         raise RecordError(
-            f"{source!r}: the records are of {call(record.workload)} from a space with the fingerprint "
+            f"{source!r}: the records are of {call(*record.workload)} from a space with the fingerprint "
             f"{record.space[:12]}, which cannot be made here: {error}; import the template first, or give "
             "task=pegbox.create_task('file.py:name', ...)"
         ) from error
@@ -227,18 +228,18 @@ def _compare_fingerprints(recorded: str, task: Task, source: str) -> None:
     if recorded != own:
         raise RecordError(
             f"{source!r}: recorded from a space with the fingerprint {recorded[:12]}, but the space of "
-            f"{call(plain(task.workload))} has {own[:12]}: the template or its knobs have changed since; record again"
+            f"{call(*plain(task.workload))} has {own[:12]}: the template or its knobs have changed since; record again"
         )
 
 
 def _workload(record: Record) -> str:
-    return call(record.workload)
+    return call(*record.workload)
 
 
 def _distinct(records: Sequence[Record], key: Callable[[Record], Any]) -> dict[Any, None]:
     return dict.fromkeys(map(key, records))
 
 
-def _listed(records: Sequence[Record], key: Callable[[Record], Any], *, most: int = 6) -> str:
+def _listed(records: Sequence[Record], key: Callable[[Record], Any]) -> str:
     found = [str(value) or "(not said)" for value in _distinct(records, key)]
-    return ", ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")
+    return ", ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")

@@ -19,7 +19,7 @@ from pegbox.measure.result import Ok, Result
 from pegbox.records.journal import Journal
 from pegbox.records.library import choose_records, find_source
 from pegbox.records.record import Record
-from pegbox.records.recorded import latest_results, seconds_of
+from pegbox.records.recorded_space import latest_results, seconds_of
 
 _PACKERS: dict[str, Callable[[bytes], bytes]] = {
     ".jsonl": bytes,

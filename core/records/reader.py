@@ -11,7 +11,7 @@ from pegbox.hooks import registry
 from pegbox.records.journal import RecordWarning
 
 if TYPE_CHECKING:
-    from pegbox.records.recorded import RecordedSpace
+    from pegbox.records.recorded_space import RecordedSpace
 
 
 class ResultsReader(Protocol):

@@ -6,7 +6,7 @@ import functools
 import json
 import operator
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -179,6 +179,11 @@ def _result(form: Mapping[str, Any]) -> Result:
             raise ValueError(f"error number {number}: failures have numbers above 0")
         return Failed(FailureKind(number), field(form, "message", str, ""), spent, when, phases)
     return Ok(costs(checked("costs", listed, list)), spent, when, phases, field(form, "partial", bool, False))
+
+
+def call(name: str, kwargs: Mapping[str, Any], args: Sequence[Any] = ()) -> str:
+    """A template with its arguments as one would write it: matmul(M=64, K=64, N=64)."""
+    return f"{name}({', '.join([*map(repr, args), *(f'{key}={value!r}' for key, value in kwargs.items())])})"
 
 
 def plain(value: Any) -> Any:

@@ -58,44 +58,29 @@ __all__ = [
     "run",
 ]
 
-__getattr__ = on_demand(
-    __name__,
-    {
-        "BaseTuner": "pegbox.search.factory.base",
-        "BestTrial": "pegbox.search.loop.outcome",
-        "BoundTuner": "pegbox.search.factory.base",
-        "Callback": "pegbox.search.loop.callbacks",
-        "CallbackLike": "pegbox.search.loop.callbacks",
-        "Comparison": "pegbox.comparison",
-        "ComparisonInterrupted": "pegbox.comparison",
-        "CostModel": "pegbox.search.protocols",
-        "FeatureSource": "pegbox.search.protocols",
-        "Limits": "pegbox.search.loop.state",
-        "LineProgress": "pegbox.search.loop.display",
-        "LiveProgress": "pegbox.search.loop.display",
-        "Measurer": "pegbox.search.protocols",
-        "ModelJudge": "pegbox.search.models.report",
-        "ModelReport": "pegbox.search.models.report",
-        "Run": "pegbox.comparison",
-        "SearchState": "pegbox.search.loop.state",
-        "SearchTask": "pegbox.search.protocols",
-        "SelfReporting": "pegbox.search.protocols",
-        "Spec": "pegbox.search.factory.spec",
-        "StopReason": "pegbox.search.loop.outcome",
-        "StopSearch": "pegbox.search.loop.callbacks",
-        "Summary": "pegbox.comparison",
-        "Transfer": "pegbox.search.protocols",
-        "Trial": "pegbox.search.loop.outcome",
-        "TuneResult": "pegbox.search.loop.outcome",
-        "Tuner": "pegbox.search.protocols",
-        "compare": "pegbox.comparison",
-        "make_cost_model": "pegbox.search.factory.create",
-        "make_tuner": "pegbox.search.factory.create",
-        "parse_spec": "pegbox.search.factory.spec",
-        "progress": "pegbox.search.loop.display",
-        "run": "pegbox.search.loop.tuning",
-    },
-)
+_NAMES = {
+    "pegbox.comparison": ["Comparison", "ComparisonInterrupted", "Run", "Summary", "compare"],
+    "pegbox.search.factory.base": ["BaseTuner", "BoundTuner"],
+    "pegbox.search.factory.create": ["make_cost_model", "make_tuner"],
+    "pegbox.search.factory.spec": ["Spec", "parse_spec"],
+    "pegbox.search.loop.callbacks": ["Callback", "CallbackLike", "StopSearch"],
+    "pegbox.search.loop.display": ["LineProgress", "LiveProgress", "progress"],
+    "pegbox.search.loop.outcome": ["BestTrial", "StopReason", "Trial", "TuneResult"],
+    "pegbox.search.loop.state": ["Limits", "SearchState"],
+    "pegbox.search.loop.tuning": ["run"],
+    "pegbox.search.models.report": ["ModelJudge", "ModelReport"],
+    "pegbox.search.protocols": [
+        "CostModel",
+        "FeatureSource",
+        "Measurer",
+        "SearchTask",
+        "SelfReporting",
+        "Transfer",
+        "Tuner",
+    ],
+}
+
+__getattr__ = on_demand(__name__, {name: home for home, names in _NAMES.items() for name in names})
 
 
 def __dir__() -> list[str]:

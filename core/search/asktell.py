@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from pegbox.search.loop.outcome import BestTrial, Trial, TuneResult, gflops_of
 from pegbox.search.loop.proposals import Proposer, SearchFailure, first_fault
 from pegbox.search.models.inputs import tuner_inputs
 from pegbox.search.models.report import ModelReport
+from pegbox.search.problem import is_task
 from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
 from pegbox.space import Config, ConfigSpace
 from pegbox.task.work import format_speed
@@ -38,16 +40,16 @@ def create_tuner(
         options: of the tuner.
 
     Raises:
-        ArgumentError: an option outside its domain, or `over` neither is nor has a space.
+        ArgumentError: an option outside its domain, or `over` is neither a space nor a task.
         UnknownName, PluginError: no such tuner, or it makes none.
         SpaceError: no configuration of the space is valid.
     """
-    space = over if isinstance(over, ConfigSpace) else getattr(over, "space", None)
-    if not isinstance(space, ConfigSpace):
+    if not isinstance(over, ConfigSpace) and not is_task(over):
         raise ArgumentError(
             f"create_tuner(..., {over!r}): neither a space nor a task; make one with pegbox.ConfigSpace() or "
             "pegbox.create_task(...)"
         )
+    space = over if isinstance(over, ConfigSpace) else over.space
     check_int("seed", seed, minimum=0)
     space.sample(1, np.random.default_rng(0))
     given = tuner_inputs(tuner, over, transfer)
@@ -92,9 +94,8 @@ class AskTell:
             raise ArgumentError(f"{self.name}: knobs were added to the space since the tuner was made; make it anew")
         before = set(self._proposer.dropped)
         try:
-            return self._proposer.ask(n)
-        except SearchFailure as error:
-            raise self._broken(error) from (error.__cause__ or error)
+            with self._answerable():
+                return self._proposer.ask(n)
         finally:
             for reason in sorted(set(self._proposer.dropped) - before):
                 warnings.warn(f"tuner {self.name!r}: proposals left out: {reason}", RuntimeWarning, stacklevel=2)
@@ -118,10 +119,8 @@ class AskTell:
             number, speed = len(self.trials), gflops_of(result, self.flop)
             self.trials.append(Trial(number, config, result, speed, time.monotonic() - self._started))
         latest = dict(zip(told, results, strict=True))
-        try:
+        with self._answerable():
             self._proposer.tell(list(latest), list(latest.values()))
-        except SearchFailure as error:
-            raise self._broken(error) from (error.__cause__ or error)
 
     @property
     def best(self) -> tuple[Config, float] | None:
@@ -132,10 +131,8 @@ class AskTell:
     @property
     def model(self) -> ModelReport | None:
         """How good the tuner's model was on what it had not seen; None where there is none, or no test of it yet."""
-        try:
+        with self._answerable():
             return self._proposer.model_report()
-        except SearchFailure as error:
-            raise self._broken(error) from (error.__cause__ or error)
 
     def __repr__(self) -> str:
         best = self.best
@@ -147,16 +144,17 @@ class AskTell:
         latest = {trial.config: trial for trial in self.trials}
         return min((trial for trial in latest.values() if trial.ok), key=lambda trial: trial.cost, default=None)
 
-    def _broken(self, error: SearchFailure) -> TuningError:
-        best = self._best()
-        winner = None
-        if best is not None and isinstance(best.result, Ok):
-            winner = BestTrial(
-                best.config, best.cost, best.gflops, best.result, best.number, bytes_moved=self.bytes_moved
-            )
-        elapsed = time.monotonic() - self._started
-        result = TuneResult(winner, tuple(self.trials), elapsed, {}, "error", self.name, self.flop)
-        return TuningError(f"{error}; the {len(self.trials)} trials told so far are kept in .trials", result)
+    @contextmanager
+    def _answerable(self) -> Iterator[None]:
+        """Where the tuner breaks, `TuningError` with what was told so far."""
+        try:
+            yield
+        except SearchFailure as error:
+            winner = BestTrial.of(self._best(), bytes_moved=self.bytes_moved)
+            elapsed = time.monotonic() - self._started
+            result = TuneResult(winner, tuple(self.trials), elapsed, {}, "error", self.name, self.flop)
+            message = f"{error}; the {len(self.trials)} trials told so far are kept in .trials"
+            raise TuningError(message, result) from (error.__cause__ or error)
 
 
 def _listed(told: Sequence[Config], costs: Any) -> list[Any]:

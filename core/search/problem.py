@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -13,7 +13,7 @@ import numpy as np
 from pegbox.checks import check_mapping, check_seconds
 from pegbox.errors import ArgumentError
 from pegbox.measure.local import LocalMeasurer
-from pegbox.records.simulated import SimulatedMeasurer, simulated
+from pegbox.records.simulation import SimulatedMeasurer, recorded_space_for
 from pegbox.search.factory.options import bind_options
 from pegbox.search.protocols import Measurer, SearchTask
 from pegbox.space import ConfigSpace
@@ -66,7 +66,7 @@ class Problem:
 
 
 def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> Problem:
-    """The problem that `task` and `runner` mean, simulated where either of them answers from records (`simulated`).
+    """The problem that `task` and `runner` mean, simulated where either answers from records (`recorded_space_for`).
 
     Args:
         measurer: opens a measurer for a task that is not simulated; None where there is none.
@@ -75,14 +75,31 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
         ArgumentError: not a task, a task that nothing can measure, or a recorded space together with a runner.
         RecordError: the runner's records are of something else.
     """
-    recorded = simulated(task, runner)
+    check_task(task)
+    recorded = recorded_space_for(task, runner)
     if recorded is not None:
-        return Problem(recorded, recorded.space, recorded.whole, lambda **_: SimulatedMeasurer(recorded), True)
-    if not hasattr(task, "space"):
-        raise ArgumentError(f"{task!r} is not a task; make one with pegbox.create_task({task!r}, args=...)")
+        return Problem(
+            recorded, recorded.space, recorded.whole, lambda **_: nullcontext(SimulatedMeasurer(recorded)), True
+        )
     if measurer is None:
         raise ArgumentError(f"{task.name}: nothing is recorded of it, and no measurer was given")
     return Problem(task, task.space, task.space, partial(measurer, task), False)
+
+
+def is_task(task: object) -> bool:
+    """Whether it can be searched: a task, or a recorded space. A configuration has a space, too."""
+    return isinstance(getattr(task, "space", None), ConfigSpace) and hasattr(task, "flop")
+
+
+def check_task(task: object) -> None:
+    """Raise `ArgumentError` for what is not a task: a name, a space, a configuration, a list of tasks."""
+    if is_task(task):
+        return
+    name = task if isinstance(task, str) else "matmul"
+    alone = (
+        " (a tuner is asked over a space alone by hand: pegbox.create_tuner)" if isinstance(task, ConfigSpace) else ""
+    )
+    raise ArgumentError(f"{task!r} is not a task; make one with pegbox.create_task({name!r}, args=...){alone}")
 
 
 def local_measurer(

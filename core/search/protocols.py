@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -120,5 +120,3 @@ class SearchTask(Protocol):
 
 
 TunerFactory: TypeAlias = Callable[..., Tuner]
-Lookup: TypeAlias = Callable[[str, str], Callable[..., Any]]
-"""Finds the factory of a plugin from its kind ("tuner", "cost_model") and its name."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_int, check_seconds
 from pegbox.records.journal import Journal
-from pegbox.records.recorded import RecordedSpace
-from pegbox.records.simulated import SimulatedRunner
+from pegbox.records.recorded_space import RecordedSpace
+from pegbox.records.simulation import SimulatedRunner
 from pegbox.search.factory.create import make_tuner, tuner_label
 from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.display import progress as progress_callback

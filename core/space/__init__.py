@@ -5,7 +5,7 @@ from pegbox.space.config import Config
 from pegbox.space.digits import Digits
 from pegbox.space.entities import AnnotateEntity, Entity, OtherEntity, ReorderEntity, SplitEntity
 from pegbox.space.knob import Condition, Knob
-from pegbox.space.listed import ListedSpace
+from pegbox.space.listed_space import ListedSpace
 from pegbox.space.option import OptionKnob
 from pegbox.space.reorder import ReorderKnob
 from pegbox.space.space import ConfigSpace

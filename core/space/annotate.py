@@ -13,8 +13,17 @@ import numpy as np
 from pegbox.checks import check_int, check_list, check_text
 from pegbox.errors import SpaceError
 from pegbox.space.entities import AnnotateEntity
-from pegbox.space.knob import Condition, Floats, Knob, near_names, one_hot, preview, refuse_too_many, require_values
-from pegbox.space.reorder import checked_axes
+from pegbox.space.knob import (
+    AxesKnob,
+    Condition,
+    Floats,
+    checked_axes,
+    near_names,
+    one_hot,
+    preview,
+    refuse_too_many,
+    require_values,
+)
 
 Marks: TypeAlias = tuple[str, ...] | tuple[int, ...]
 
@@ -38,34 +47,24 @@ POLICIES = (
 
 
 @dataclass(frozen=True, eq=False)
-class AnnotateKnob(Knob):
-    """Annotations of the named axes, outermost first."""
+class AnnotateKnob(AxesKnob):
+    """Annotations of the axes."""
 
     kind: ClassVar[str] = "annotate"
     tag: ClassVar[str] = "an"
-    axes: tuple[str, ...]
-    choices: tuple[AnnotateEntity, ...] = field(repr=False)
-    policy: str = "none"
-
-    @property
-    def entities(self) -> tuple[AnnotateEntity, ...]:
-        return self.choices
-
-    @property
-    def num_outputs(self) -> int:
-        return len(self.axes)
+    entities: tuple[AnnotateEntity, ...] = field(repr=False)
 
     def content(self) -> list[Any]:
-        return [list(self.axes), [list(choice.marks) for choice in self.choices]]
+        return [list(self.axes), [list(choice.marks) for choice in self.entities]]
 
     def features(self) -> tuple[list[str], Floats]:
         """One-hot per axis over the annotations that occur on it; under `locate_cache` one flag per axis."""
         if self.policy == "locate_cache":
-            flags = [[float(i in choice.marks) for i in range(len(self.axes))] for choice in self.choices]
+            flags = [[float(i in choice.marks) for i in range(len(self.axes))] for choice in self.entities]
             return [f"{self.name}.at[{axis}]" for axis in self.axes], np.array(flags)
         names: list[str] = []
         tables: list[Floats] = []
-        for axis, column in zip(self.axes, zip(*(c.marks for c in self.choices), strict=True), strict=True):
+        for axis, column in zip(self.axes, zip(*(c.marks for c in self.entities), strict=True), strict=True):
             seen = list(dict.fromkeys(column))
             names += [f"{self.name}[{axis}]={mark}" for mark in seen]
             tables.append(one_hot([seen.index(mark) for mark in column], len(seen)))
@@ -74,11 +73,8 @@ class AnnotateKnob(Knob):
     def coordinates(self) -> Floats:
         return self.features()[1]
 
-    def lookup_key(self, value: Any) -> Marks:
-        return tuple(value)
-
     def detail(self) -> str:
-        shown = preview([" ".join(map(str, choice.marks)) for choice in self.choices], limit=3)
+        shown = preview([" ".join(map(str, choice.marks)) for choice in self.entities], limit=3)
         return f"{self.policy}: {shown}"
 
 
@@ -120,7 +116,7 @@ def annotate_knob(
             rows = _combinations(name, len(names), policy)
     choices = tuple(AnnotateEntity(row) for row in dict.fromkeys(rows))
     require_values(name, choices, "candidate= is empty")
-    return AnnotateKnob(name, names, choices, policy, when=when)
+    return AnnotateKnob(name, choices, names, policy, when=when)
 
 
 def _combinations(name: str, count: int, policy: str) -> list[tuple[str, ...]]:

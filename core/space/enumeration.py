@@ -119,7 +119,7 @@ def search_order(structure: Structure, component: Component) -> list[int]:
     return order + [column for column in component.columns if column not in order]
 
 
-def enumerated(structure: Structure, component: Component, budget: int) -> Digits | None:
+def component_rows(structure: Structure, component: Component, budget: int) -> Digits | None:
     """All valid canonical rows of a component, of full width with zeros elsewhere; None past the budget."""
     key = (*component.columns, budget)
     if key not in structure.tables:
@@ -144,7 +144,7 @@ def in_index_order(structure: Structure) -> Iterator[Digits]:
     return Search(structure, range(len(structure.knobs))[::-1], checks, base).blocks()
 
 
-def soonest(structure: Structure) -> tuple[list[int], list[Check]]:
+def earliest_order(structure: Structure) -> tuple[list[int], list[Check]]:
     """All columns in the order in which the checks become due soonest, those that nothing asks for last; the checks."""
     tied = [component for component in structure.components if not component.free]
     free = [column for component in structure.components if component.free for column in component.columns]
@@ -152,10 +152,10 @@ def soonest(structure: Structure) -> tuple[list[int], list[Check]]:
     return order, [check for component in tied for check in component.checks]
 
 
-def listed(structure: Structure) -> Digits:
+def valid_rows(structure: Structure) -> Digits:
     """What `in_index_order` gives, all at once: searched in the order that drops most, then sorted."""
     base = np.zeros(len(structure.knobs), dtype=np.int64)
-    rows = _collect(Search(structure, *soonest(structure), base))
+    rows = _collect(Search(structure, *earliest_order(structure), base))
     assert rows is not None  # without a budget
     return rows[np.lexsort(rows.T)]
 
@@ -174,7 +174,7 @@ def count_valid(structure: Structure, budget: int) -> int | None:
 def _count(structure: Structure, component: Component, budget: int) -> int | None:
     if component.free:
         return math.prod(structure.lengths[column] for column in component.columns)
-    rows = enumerated(structure, component, budget)
+    rows = component_rows(structure, component, budget)
     if rows is not None:
         return len(rows)
     return _count_by_gates(structure, component, budget) if component.gates else None

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from pegbox.checks import check_list
 from pegbox.errors import SpaceError
 from pegbox.space.entities import Entity
 
@@ -40,12 +41,9 @@ class Knob(ABC):
     tag: ClassVar[str]
 
     name: str
+    entities: tuple[Entity, ...] = field(repr=False)
+    """The values, by digit."""
     when: Condition | None = field(default=None, kw_only=True)
-
-    @property
-    @abstractmethod
-    def entities(self) -> tuple[Entity, ...]:
-        """The values, by digit."""
 
     @property
     def num_outputs(self) -> int:
@@ -107,6 +105,31 @@ class Knob(ABC):
     def __str__(self) -> str:
         when = f", when {self.when}" if self.when else ""
         return f"{self.kind} {self.name!r} ({len(self)}: {self.detail()}{when})"
+
+
+@dataclass(frozen=True, eq=False)
+class AxesKnob(Knob):
+    """A knob about the named `axes`, outermost first."""
+
+    axes: tuple[str, ...]
+    policy: str
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.axes)
+
+    def lookup_key(self, value: Any) -> tuple[Any, ...]:
+        return tuple(value)
+
+
+def checked_axes(family: str, name: str, axes: Sequence[str]) -> tuple[str, ...]:
+    """The axes as a tuple of distinct names."""
+    names = tuple(check_list(f"{family} knob {name!r}: axes", axes, "a list of names", error=SpaceError))
+    if not names or not all(isinstance(axis, str) for axis in names):
+        raise SpaceError(f"{family} knob {name!r}: axes must be a list of one or more names, got {axes!r}")
+    if len(set(names)) != len(names):
+        raise SpaceError(f"{family} knob {name!r}: an axis is listed twice in {list(names)}")
+    return names
 
 
 def preview(items: Sequence[object], *, limit: int = 6) -> str:

@@ -24,14 +24,10 @@ class OptionKnob(Knob):
 
     kind: ClassVar[str] = "option"
     tag: ClassVar[str] = "ot"
-    choices: tuple[OtherEntity, ...] = field(repr=False)
-
-    @property
-    def entities(self) -> tuple[OtherEntity, ...]:
-        return self.choices
+    entities: tuple[OtherEntity, ...] = field(repr=False)
 
     def content(self) -> list[Any]:
-        return [choice.key for choice in self.choices]
+        return [choice.key for choice in self.entities]
 
     def features(self) -> tuple[list[str], Floats]:
         numbers = self._numbers()
@@ -57,7 +53,7 @@ class OptionKnob(Knob):
 
     def _numbers(self) -> Floats | None:
         """Values as a table when all are numbers, or tuples of numbers of one length."""
-        rows = [c.raw if isinstance(c.raw, (list, tuple)) else (c.raw,) for c in self.choices]
+        rows = [c.raw if isinstance(c.raw, (list, tuple)) else (c.raw,) for c in self.entities]
         if len({len(row) for row in rows}) != 1 or not rows[0]:
             return None
         if not all(isinstance(value, (bool, int, float)) for row in rows for value in row):
@@ -65,19 +61,19 @@ class OptionKnob(Knob):
         return np.array([[_as_float(value) for value in row] for row in rows])
 
     def _positive_ints(self, column: Floats) -> bool:
-        return all(type(c.raw) is not bool for c in self.choices) and bool(
+        return all(type(c.raw) is not bool for c in self.entities) and bool(
             np.all((column > 0) & (column == np.floor(column)))
         )
 
     def _categories(self) -> tuple[list[str], Floats]:
-        names = [f"{self.name}={choice}" for choice in self.choices]
+        names = [f"{self.name}={choice}" for choice in self.entities]
         return names, one_hot(range(len(self)), len(self))
 
     def lookup_key(self, value: Any) -> object:
         return value_key(value)
 
     def detail(self) -> str:
-        return preview(self.choices)
+        return preview(self.entities)
 
 
 def _as_float(value: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
@@ -13,7 +13,16 @@ import numpy as np
 from pegbox.checks import check_int, check_list
 from pegbox.errors import SpaceError
 from pegbox.space.entities import ReorderEntity
-from pegbox.space.knob import Condition, Floats, Knob, near_names, preview, refuse_too_many, require_values
+from pegbox.space.knob import (
+    AxesKnob,
+    Condition,
+    Floats,
+    checked_axes,
+    near_names,
+    preview,
+    refuse_too_many,
+    require_values,
+)
 
 POLICIES = ("identity", "all", "interval_all", "interval", "interleave", "interleave_cuda", "candidate")
 
@@ -22,25 +31,15 @@ Order: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class ReorderKnob(Knob):
-    """Orders of the named axes, outermost first."""
+class ReorderKnob(AxesKnob):
+    """Orders of the axes."""
 
     kind: ClassVar[str] = "reorder"
     tag: ClassVar[str] = "re"
-    axes: tuple[str, ...]
-    choices: tuple[ReorderEntity, ...] = field(repr=False)
-    policy: str = "all"
-
-    @property
-    def entities(self) -> tuple[ReorderEntity, ...]:
-        return self.choices
-
-    @property
-    def num_outputs(self) -> int:
-        return len(self.axes)
+    entities: tuple[ReorderEntity, ...] = field(repr=False)
 
     def content(self) -> list[Any]:
-        return [list(self.axes), [list(choice.order) for choice in self.choices]]
+        return [list(self.axes), [list(choice.order) for choice in self.entities]]
 
     def features(self) -> tuple[list[str], Floats]:
         return [f"{self.name}.rank[{axis}]" for axis in self.axes], self._ranks()
@@ -50,70 +49,59 @@ class ReorderKnob(Knob):
         return self._ranks()
 
     def _ranks(self) -> Floats:
-        return np.argsort(np.array([choice.order for choice in self.choices]), axis=1).astype(np.float64)
-
-    def lookup_key(self, value: Any) -> Order:
-        return tuple(value)
+        return np.argsort(np.array([choice.order for choice in self.entities]), axis=1).astype(np.float64)
 
     def detail(self) -> str:
-        shown = preview([" ".join(self.axes[i] for i in choice.order) for choice in self.choices], limit=3)
+        shown = preview([" ".join(self.axes[i] for i in choice.order) for choice in self.entities], limit=3)
         return f"{self.policy}: {shown}"
 
 
+@dataclass(frozen=True)
+class ReorderOptions:
+    """Which orders there are; see `ConfigSpace.define_reorder`."""
+
+    policy: str
+    candidate: Sequence[Sequence[str | int]] | None = None
+    interval: tuple[int, int] | None = None
+    spatial: Chains | None = None
+    reduce: Chains | None = None
+
+
 def reorder_knob(
-    name: str,
-    axes: Sequence[str],
-    policy: str,
-    *,
-    candidate: Sequence[Sequence[str | int]] | None = None,
-    interval: tuple[int, int] | None = None,
-    spatial: Chains | None = None,
-    reduce: Chains | None = None,
-    when: Condition | None = None,
+    name: str, axes: Sequence[str], options: ReorderOptions, *, when: Condition | None = None
 ) -> ReorderKnob:
-    """Make a reorder knob; see `ConfigSpace.define_reorder` for the arguments.
+    """Make a reorder knob.
 
     Raises:
         SpaceError: an unknown policy or axis, an argument the policy does not take, or too many orders.
     """
-    names = checked_axes("reorder", name, axes)
+    names, policy = checked_axes("reorder", name, axes), options.policy
     if not isinstance(policy, str) or policy not in POLICIES:
         raise SpaceError(f"reorder knob {name!r}: unknown policy {policy!r}{near_names(policy, POLICIES)}")
-    _check_arguments(name, policy, {"candidate": candidate, "interval": interval, "spatial": spatial, "reduce": reduce})
-    orders: Iterator[Order]
-    match policy:
-        case "identity":
-            orders = iter([tuple(range(len(names)))])
-        case "all":
-            orders = _interval_orders(name, len(names), (0, len(names)))
-        case "interval" | "interval_all":
-            assert interval is not None
-            orders = _interval_orders(name, len(names), interval)
-        case "interleave" | "interleave_cuda":
-            assert spatial is not None
-            chains = _chains(name, names, "spatial", spatial)
-            reduces = _chains(name, names, "reduce", () if reduce is None else reduce)
-            orders = _interleaved(name, len(names), chains, reduces, policy == "interleave_cuda")
-        case "candidate":
-            assert candidate is not None
-            wanted = "a list of orders, each a list of all axes"
-            listed = check_list(f"reorder knob {name!r}: candidate", candidate, wanted, error=SpaceError)
-            orders = iter([_candidate(name, names, row) for row in listed])
-        case _:
-            raise AssertionError(policy)
-    choices = tuple(ReorderEntity(order) for order in dict.fromkeys(orders))
+    _check_arguments(name, options)
+    choices = tuple(ReorderEntity(order) for order in dict.fromkeys(_orders(name, names, options)))
     require_values(name, choices, "candidate= is empty")
-    return ReorderKnob(name, names, choices, policy, when=when)
+    return ReorderKnob(name, choices, names, policy, when=when)
 
 
-def checked_axes(family: str, name: str, axes: Sequence[str]) -> tuple[str, ...]:
-    """The axes as a tuple of distinct names."""
-    names = tuple(check_list(f"{family} knob {name!r}: axes", axes, "a list of names", error=SpaceError))
-    if not names or not all(isinstance(axis, str) for axis in names):
-        raise SpaceError(f"{family} knob {name!r}: axes must be a list of one or more names, got {axes!r}")
-    if len(set(names)) != len(names):
-        raise SpaceError(f"{family} knob {name!r}: an axis is listed twice in {list(names)}")
-    return names
+def _orders(name: str, axes: tuple[str, ...], options: ReorderOptions) -> Iterable[Order]:
+    match options.policy:
+        case "identity":
+            return [tuple(range(len(axes)))]
+        case "all":
+            return _interval_orders(name, len(axes), (0, len(axes)))
+        case "interval" | "interval_all":
+            return _interval_orders(name, len(axes), options.interval)
+        case "interleave" | "interleave_cuda":
+            spatial = _chains(name, axes, "spatial", options.spatial)
+            reduce = _chains(name, axes, "reduce", () if options.reduce is None else options.reduce)
+            return _interleaved(name, len(axes), spatial, reduce, options.policy == "interleave_cuda")
+        case "candidate":
+            wanted = "a list of orders, each a list of all axes"
+            listed = check_list(f"reorder knob {name!r}: candidate", options.candidate, wanted, error=SpaceError)
+            return [_candidate(name, axes, row) for row in listed]
+        case _:
+            raise AssertionError(options.policy)
 
 
 _TAKES = {
@@ -125,10 +113,10 @@ _TAKES = {
 }
 
 
-def _check_arguments(name: str, policy: str, given: dict[str, object]) -> None:
-    takes = _TAKES.get(policy, set())
+def _check_arguments(name: str, options: ReorderOptions) -> None:
+    policy, takes, given = options.policy, _TAKES.get(options.policy, set()), vars(options)
     for argument, value in given.items():
-        if value is not None and argument not in takes:
+        if value is not None and argument not in takes | {"policy"}:
             raise SpaceError(f"reorder knob {name!r}: policy {policy!r} takes no argument {argument}={value!r}")
     for argument in sorted(takes - {"reduce"}):
         if given[argument] is None:
@@ -158,7 +146,7 @@ def _candidate(name: str, axes: tuple[str, ...], row: Sequence[str | int]) -> Or
     return order
 
 
-def _interval_orders(name: str, count: int, interval: tuple[int, int]) -> Iterator[Order]:
+def _interval_orders(name: str, count: int, interval: object) -> Iterator[Order]:
     """All orders of the axes begin..end-1, the others staying where they are."""
     what = f"reorder knob {name!r}: interval"
     bounds = check_list(what, interval, "(begin, end), places among the axes", error=SpaceError)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pegbox.errors import SpaceError
 from pegbox.space.constraint import BoundConstraint
 from pegbox.space.digits import Digits, first_of_each
-from pegbox.space.enumeration import OutOfBudget, Search, enumerated, search_order, soonest
+from pegbox.space.enumeration import OutOfBudget, Search, component_rows, earliest_order, search_order
 from pegbox.space.structure import Component, Structure
 from pegbox.space.walk import walk
 
@@ -69,7 +69,7 @@ def _listed(structure: Structure, n: int, rng: np.random.Generator) -> tuple[Dig
 
     It stops where it is far longer than `n`, and is left out where nothing but a part of it could be looked at.
     """
-    order, checks = soonest(structure)
+    order, checks = earliest_order(structure)
     base = np.zeros(len(structure.lengths), dtype=np.int64)
     blocks, found, complete = [base.reshape(1, -1)[:0]], 0, True
     try:
@@ -132,7 +132,7 @@ def _sources(
         drawn, kept = drawn + batch, kept + len(good)
         valid.append(good)
         yield good
-    everything = enumerated(structure, component, LIST_BUDGET)
+    everything = component_rows(structure, component, LIST_BUDGET)
     if everything is None:
         yield from _beyond_listing(structure, component, n, rng, np.concatenate(valid))
     elif not len(everything):

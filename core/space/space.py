@@ -26,8 +26,8 @@ from pegbox.space.jsonform import config_from_json, rows_from_json
 from pegbox.space.knob import Condition, Knob, near_names
 from pegbox.space.option import option_knob
 from pegbox.space.printing import space_text
-from pegbox.space.reorder import Chains, reorder_knob
-from pegbox.space.split import split_knob
+from pegbox.space.reorder import Chains, ReorderOptions, reorder_knob
+from pegbox.space.split import SplitOptions, split_knob
 from pegbox.space.structure import Structure
 
 COUNT_BUDGET = 1 << 20
@@ -81,19 +81,8 @@ class ConfigSpace:
         Raises:
             SpaceError: an argument is out of its domain, no split is left, or the name is taken by another knob.
         """
-        knob = split_knob(
-            name,
-            axis,
-            policy,
-            num_outputs=num_outputs,
-            max_factor=max_factor,
-            filter=filter,
-            no_tail=no_tail,
-            candidate=candidate,
-            when=self._condition(name, when),
-        )
-        self._add(knob)
-        return knob.outputs
+        options = SplitOptions(policy, num_outputs, max_factor, filter, no_tail, candidate)
+        return self._add(split_knob(name, axis, options, when=self._condition(name, when)))
 
     def define_knob(self, name: str, candidates: Iterable[Any], *, when: Mapping[str, Any] | None = None) -> None:
         """Declare a choice of one value out of `candidates`: numbers, text, booleans, None, or lists of them.
@@ -132,18 +121,8 @@ class ConfigSpace:
         Raises:
             SpaceError: an argument is out of its domain, or the name is taken by another knob.
         """
-        knob = reorder_knob(
-            name,
-            axes,
-            policy,
-            candidate=candidate,
-            interval=interval,
-            spatial=spatial,
-            reduce=reduce,
-            when=self._condition(name, when),
-        )
-        self._add(knob)
-        return knob.outputs
+        options = ReorderOptions(policy, candidate, interval, spatial, reduce)
+        return self._add(reorder_knob(name, axes, options, when=self._condition(name, when)))
 
     def define_annotate(
         self,
@@ -170,10 +149,8 @@ class ConfigSpace:
         Raises:
             SpaceError: an argument is out of its domain, or the name is taken by another knob.
         """
-        when_ = self._condition(name, when)
-        knob = annotate_knob(name, axes, policy, candidate=candidate, num_anchor=num_anchor, when=when_)
-        self._add(knob)
-        return knob.outputs
+        condition = self._condition(name, when)
+        return self._add(annotate_knob(name, axes, policy, candidate=candidate, num_anchor=num_anchor, when=condition))
 
     def add_constraint(self, predicate: Callable[[Config], bool], *, reads: Sequence[str], message: str) -> None:
         """Demand that `predicate(config)` is true; it may use only the knobs named in `reads`.
@@ -204,7 +181,8 @@ class ConfigSpace:
             self.constraints.append(Constraint(predicate, names, message))
             self._structure = None
 
-    def _add(self, knob: Knob) -> None:
+    def _add(self, knob: Knob) -> tuple[str, ...]:
+        """Declare a knob; gives the names of its outputs."""
         if not isinstance(knob.name, str) or not knob.name:
             raise SpaceError(f"a knob's name is a text that is not empty, got {knob.name!r}")
         known = self.knobs.get(knob.name)
@@ -214,6 +192,7 @@ class ConfigSpace:
             self._structure = self._encoder = self._fingerprint = None
         elif known != knob:
             raise SpaceError(f"knob {knob.name!r} is declared twice with different content:\n  {known}\n  {knob}")
+        return knob.outputs
 
     def _condition(self, name: str, when: Mapping[str, Any] | None) -> Condition | None:
         if when is None:

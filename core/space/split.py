@@ -27,20 +27,16 @@ class SplitKnob(Knob):
 
     kind: ClassVar[str] = "split"
     tag: ClassVar[str] = "sp"
+    entities: tuple[SplitEntity, ...] = field(repr=False)
     extent: int
-    choices: tuple[SplitEntity, ...] = field(repr=False)
-    policy: str = "factors"
-
-    @property
-    def entities(self) -> tuple[SplitEntity, ...]:
-        return self.choices
+    policy: str
 
     @property
     def num_outputs(self) -> int:
-        return len(self.choices[0].sizes)
+        return len(self.entities[0].sizes)
 
     def content(self) -> list[Any]:
-        return [self.extent, [list(choice.sizes) for choice in self.choices]]
+        return [self.extent, [list(choice.sizes) for choice in self.entities]]
 
     def features(self) -> tuple[list[str], Floats]:
         return [f"{self.name}.log2[{i}]" for i in range(self.num_outputs)], self._log_sizes()
@@ -49,7 +45,7 @@ class SplitKnob(Knob):
         return self._log_sizes()
 
     def _log_sizes(self) -> Floats:
-        inner = np.array([choice.sizes[1:] for choice in self.choices], dtype=np.float64).reshape(len(self), -1)
+        inner = np.array([choice.sizes[1:] for choice in self.entities], dtype=np.float64).reshape(len(self), -1)
         outer = np.ceil(self.extent / inner.prod(axis=1))
         return np.asarray(np.log2(np.column_stack([outer, inner])))
 
@@ -64,7 +60,7 @@ class SplitKnob(Knob):
         return inner
 
     def detail(self) -> str:
-        return f"{self.extent} into {self.num_outputs}, {self.policy}: {preview(self.choices, limit=4)}"
+        return f"{self.extent} into {self.num_outputs}, {self.policy}: {preview(self.entities, limit=4)}"
 
 
 def inferred_outer(extent: int, inner: Sequence[int]) -> int:
@@ -72,36 +68,38 @@ def inferred_outer(extent: int, inner: Sequence[int]) -> int:
     return -(-extent // math.prod(inner))
 
 
-def split_knob(
-    name: str,
-    axis: int,
-    policy: str,
-    *,
-    num_outputs: int | None = None,
-    max_factor: int | None = None,
-    filter: Callable[[SplitEntity], bool] | None = None,
-    no_tail: bool | None = None,
-    candidate: Sequence[Sequence[int]] | None = None,
-    when: Condition | None = None,
-) -> SplitKnob:
-    """Make a split knob; see `ConfigSpace.define_split` for the arguments.
+@dataclass(frozen=True)
+class SplitOptions:
+    """Which splits there are; see `ConfigSpace.define_split`."""
+
+    policy: str
+    num_outputs: int | None = None
+    max_factor: int | None = None
+    filter: Callable[[SplitEntity], bool] | None = None
+    no_tail: bool | None = None
+    candidate: Sequence[Sequence[int]] | None = None
+
+
+def split_knob(name: str, axis: int, options: SplitOptions, *, when: Condition | None = None) -> SplitKnob:
+    """Make a split knob.
 
     Raises:
         SpaceError: an argument is out of its domain, or nothing is left to choose from.
     """
     extent = _checked_extent(name, axis)
-    _check_arguments(name, policy, num_outputs, max_factor, candidate)
-    if candidate is not None:
-        choices = _candidates(name, extent, candidate, num_outputs, max_factor, bool(no_tail))
+    _check_arguments(name, options)
+    policy, filter = options.policy, options.filter
+    if options.candidate is not None:
+        choices = _candidates(name, extent, options.candidate, options)
     else:
-        tails = policy != "factors" if no_tail is None else not no_tail
-        outputs = 2 if num_outputs is None else num_outputs
-        choices = generated(extent, policy, outputs, min(extent, max_factor or extent), tails)
+        tails = policy != "factors" if options.no_tail is None else not options.no_tail
+        outputs = 2 if options.num_outputs is None else options.num_outputs
+        choices = policy_splits(extent, policy, outputs, min(extent, options.max_factor or extent), tails)
     if filter is not None:
         check_callable(f"split knob {name!r}: filter", filter, "a function of a split, lambda e: ...", error=SpaceError)
         choices = tuple(choice for choice in choices if filter(choice))
     require_values(name, choices, f"no split of {extent} is left under policy {policy!r}; loosen filter or no_tail")
-    return SplitKnob(name, extent, choices, policy, when=when)
+    return SplitKnob(name, choices, extent, policy, when=when)
 
 
 def _checked_extent(name: str, axis: object) -> int:
@@ -112,21 +110,20 @@ def _checked_extent(name: str, axis: object) -> int:
     return int(axis)
 
 
-def _check_arguments(
-    name: str, policy: str, num_outputs: int | None, max_factor: int | None, candidate: object | None
-) -> None:
+def _check_arguments(name: str, options: SplitOptions) -> None:
+    policy = options.policy
     if not isinstance(policy, str) or policy not in POLICIES:
         raise SpaceError(f"split knob {name!r}: unknown policy {policy!r}{near_names(policy, POLICIES)}")
-    if (policy == "candidate") != (candidate is not None):
+    if (policy == "candidate") != (options.candidate is not None):
         raise SpaceError(f"split knob {name!r}: policy 'candidate' and the argument candidate= go together")
-    if num_outputs is not None:
-        check_int(f"split knob {name!r}: num_outputs", num_outputs, maximum=MAX_OUTPUTS, error=SpaceError)
-    if max_factor is not None:
-        check_int(f"split knob {name!r}: max_factor", max_factor, error=SpaceError)
+    if options.num_outputs is not None:
+        check_int(f"split knob {name!r}: num_outputs", options.num_outputs, maximum=MAX_OUTPUTS, error=SpaceError)
+    if options.max_factor is not None:
+        check_int(f"split knob {name!r}: max_factor", options.max_factor, error=SpaceError)
 
 
 @lru_cache(maxsize=512)
-def generated(extent: int, policy: str, num_outputs: int, max_factor: int, tails: bool) -> tuple[SplitEntity, ...]:
+def policy_splits(extent: int, policy: str, num_outputs: int, max_factor: int, tails: bool) -> tuple[SplitEntity, ...]:
     """All splits under a policy, in AutoTVM's order (the factor next to the inferred one varies fastest).
 
     Cached because a template declares the same space again for every candidate that it builds.
@@ -190,24 +187,18 @@ def powers_of_two(n: int) -> list[int]:
 
 
 def _candidates(
-    name: str,
-    extent: int,
-    candidate: Sequence[Sequence[int]],
-    num_outputs: int | None,
-    max_factor: int | None,
-    no_tail: bool,
+    name: str, extent: int, candidate: Sequence[Sequence[int]], options: SplitOptions
 ) -> tuple[SplitEntity, ...]:
     """The listed splits, checked, each meaning once."""
     listed = check_list(f"split knob {name!r}: candidate", candidate, "a list of lists of extents", error=SpaceError)
     rows = [_checked_candidate(name, extent, row) for row in listed]
-    outputs = num_outputs if num_outputs is not None else len(rows[0].sizes) if rows else 0
+    outputs, largest = options.num_outputs or (len(rows[0].sizes) if rows else 0), options.max_factor or math.inf
     by_inner: dict[tuple[int, ...], SplitEntity] = {}
     for row in rows:
         if len(row.sizes) != outputs:
             raise SpaceError(f"split knob {name!r}: candidate {row} has {len(row.sizes)} extents, expected {outputs}")
         inner = row.sizes[1:]
-        fits = max_factor is None or max(inner, default=1) <= max_factor
-        if fits and not (no_tail and extent % math.prod(inner)):
+        if max(inner, default=1) <= largest and not (options.no_tail and extent % math.prod(inner)):
             by_inner.setdefault(inner, row)
     return tuple(by_inner.values())
 

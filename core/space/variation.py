@@ -10,7 +10,7 @@ from pegbox.space.digits import Digits, Mask
 from pegbox.space.knob import Floats
 from pegbox.space.sampling import draw, redraw
 from pegbox.space.structure import Structure
-from pegbox.space.walk import awakened
+from pegbox.space.walk import revive
 
 NEAREST = 8
 NEAR_SHARE = 0.75
@@ -47,7 +47,7 @@ def _moved(structure: Structure, rows: Digits, movable: Mask, rng: np.random.Gen
     for column in np.unique(chosen).tolist():
         group = np.flatnonzero(chosen == column)
         moved[group, column] = _step(structure, column, rows[group, column], rng)
-    return awakened(structure, rows, moved, rng)
+    return revive(structure, rows, moved, rng)
 
 
 def _step(structure: Structure, column: int, digits: Digits, rng: np.random.Generator) -> Digits:
@@ -107,7 +107,7 @@ def _any_move(structure: Structure, row: Digits, rng: np.random.Generator) -> Di
     moves = np.repeat(row.reshape(1, -1), len(columns), axis=0)
     moves[np.arange(len(moves)), columns] = digits
     moves = moves[(moves != row).any(axis=1)]
-    moves = awakened(structure, np.repeat(row.reshape(1, -1), len(moves), axis=0), moves, rng)
+    moves = revive(structure, np.repeat(row.reshape(1, -1), len(moves), axis=0), moves, rng)
     moves = moves[structure.holds(moves)]
     return moves[rng.integers(0, len(moves))] if len(moves) else _redrawn(structure, row, rng)
 

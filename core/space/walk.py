@@ -19,7 +19,7 @@ def walk(structure: Structure, component: Component, rows: Digits, rng: np.rando
     A walk tries `sweeps` moves for each column of the component.
     """
     for _ in range(sweeps * len(component.columns)):
-        moved = awakened(structure, rows, _moved(structure, component, rows, rng), rng)
+        moved = revive(structure, rows, _moved(structure, component, rows, rng), rng)
         valid = structure.holds(moved, component.constraints)
         rows = np.where(valid[:, None], moved, rows)
     return rows
@@ -38,7 +38,7 @@ def _moved(structure: Structure, component: Component, rows: Digits, rng: np.ran
     return structure.canonical(moved)
 
 
-def awakened(structure: Structure, before: Digits, after: Digits, rng: np.random.Generator) -> Digits:
+def revive(structure: Structure, before: Digits, after: Digits, rng: np.random.Generator) -> Digits:
     """`after` with the knobs that did not exist `before` at random values: always the first would be a bias."""
     if not structure.conditions:
         return after

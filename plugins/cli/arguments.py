@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pegbox as pb
 from pegbox.checks import DURATIONS, read_seconds
 from pegbox.errors import ArgumentError
+from pegbox.plugins.cli import exits
 
 if TYPE_CHECKING:
+    from pegbox.records.recorded_space import RecordedSpace
+    from pegbox.space import Config
     from pegbox.task.task import Task
 
 
@@ -46,6 +49,65 @@ def make_task(namespace: argparse.Namespace) -> Task:
     """The task that TEMPLATE, ARGS and --target name."""
     args, kwargs = read_args(namespace.args)
     return pb.create_task(namespace.template, args=args, kwargs=kwargs, target=namespace.target, space=namespace.space)
+
+
+def add_config_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:
+    """--config and --records, which exclude each other; `default` says what happens without them."""
+    parser.add_argument("--config", type=natural, metavar="N", help=f"a configuration by its index ({default})")
+    parser.add_argument("--records", type=Path, metavar="FILE", help="the best configuration in a records file")
+    parser.set_defaults(usage_error=parser.error)
+
+
+def choose_config(namespace: argparse.Namespace, task: Task) -> Config:
+    """The configuration that the arguments name. Raises SpaceError, RecordError or NothingFound."""
+    if namespace.config is not None and namespace.records is not None:
+        namespace.usage_error("--config and --records exclude each other")
+    if namespace.config is not None:
+        return task.space.get(namespace.config)
+    if namespace.records is not None:
+        from pegbox.plugins.cli.history import best_config  # loads NumPy, which 'pegbox --help' should not wait for
+
+        return best_config(namespace.records, task)
+    first = next(iter(task.space.iterate()), None)
+    if first is None:
+        raise exits.NothingFound(f"the space of {task.name} has no valid configuration")
+    return first
+
+
+def add_simulate_arguments(parser: argparse._ArgumentGroup, *, several: bool = False) -> None:
+    """What `recorded_task` reads; the task's own arguments may be left out then. `several`: it may be given again."""
+    parser.add_argument(
+        "--simulate",
+        action="append" if several else "store",
+        metavar="FILE|NAME",
+        help="answer from records: a file, or the name of a recorded space that ships with pegbox",
+    )
+    parser.add_argument("--host", metavar="NAME", help="whose records, where the file holds those of several machines")
+    parser.add_argument(
+        "--objective", metavar="NAME", help="what to minimise in results of another tool (default: the time)"
+    )
+
+
+def check_simulate(namespace: argparse.Namespace, *excluded: str) -> None:
+    """Usage errors: neither a task nor records of one, or options that a simulation has no use for."""
+    if not namespace.simulate:
+        if namespace.template is None:
+            namespace.usage_error("name a TEMPLATE with its arguments, or the records to simulate it with --simulate")
+        for name in ("host", "objective"):
+            if getattr(namespace, name):
+                namespace.usage_error(f"--{name} chooses among records: it needs --simulate")
+        return
+    if given := [f"--{name.replace('_', '-')}" for name in excluded if getattr(namespace, name)]:
+        namespace.usage_error(f"--simulate measures nothing: it excludes {', '.join(given)}")
+
+
+def recorded_task(namespace: argparse.Namespace) -> RecordedSpace:
+    """What is recorded of the task that was named, or whatever the records are of."""
+    task = None if namespace.template is None else make_task(namespace)
+    options: dict[str, Any] = {"task": task, "host": namespace.host, "objective": namespace.objective}
+    if namespace.target != "llvm":
+        options["target"] = None if task is not None else namespace.target
+    return pb.recorded_space(namespace.simulate, **options)
 
 
 def read_args(words: list[str]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pegbox as pb
 from pegbox.errors import ArgumentError, ComparisonError, SpaceError
 from pegbox.plugins.cli import exits
-from pegbox.plugins.cli.arguments import add_task_arguments, duration, make_task, natural, positive
-from pegbox.plugins.cli.simulate import add_simulate_arguments, check_simulate, recorded_task
+from pegbox.plugins.cli.arguments import (
+    add_simulate_arguments,
+    add_task_arguments,
+    check_simulate,
+    duration,
+    make_task,
+    natural,
+    positive,
+    recorded_task,
+)
 
 if TYPE_CHECKING:
     from pegbox.comparison import Comparison

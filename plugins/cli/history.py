@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pegbox.plugins.cli.exits import NothingFound
 from pegbox.records import History, Journal, Record
 from pegbox.records import best as best_of
+from pegbox.records.history import by_task
+from pegbox.records.record import call
 from pegbox.search.loop.outcome import format_seconds
 
 if TYPE_CHECKING:
@@ -45,10 +47,7 @@ def summaries(path: Path) -> list[Summary]:
 
     Raises RecordError when the file cannot be read.
     """
-    groups: dict[tuple[Any, ...], list[Record]] = {}
-    for record in Journal(path).read():
-        groups.setdefault((repr(record.workload), record.target, record.space), []).append(record)
-    return [_summary(group) for group in groups.values()]
+    return [_summary(group) for group in by_task(Journal(path).read())]
 
 
 def as_json(found: Sequence[Summary]) -> str:
@@ -88,8 +87,8 @@ def _summary_json(summary: Summary) -> dict[str, Any]:
 
 def _summary_text(summary: Summary) -> str:
     first, best = summary.first, summary.best
-    arguments = ", ".join([*map(repr, first.args), *(f"{name}={value!r}" for name, value in first.kwargs.items())])
-    lines = [f"{first.name}({arguments}) on {first.target}: {summary.trials} trials, {summary.failed} failed"]
+    what = call(first.name, first.kwargs, first.args)
+    lines = [f"{what} on {first.target}: {summary.trials} trials, {summary.failed} failed"]
     if best is None:
         return f"{lines[0]}\n  nothing valid"
     by = f" ({best.tuner}, on {best.host})" if best.tuner else ""

@@ -6,8 +6,7 @@ import argparse
 
 import pegbox as pb
 from pegbox.plugins.cli import exits
-from pegbox.plugins.cli.arguments import add_task_arguments, make_task
-from pegbox.plugins.cli.configs import add_config_arguments, choose_config
+from pegbox.plugins.cli.arguments import add_config_arguments, add_task_arguments, choose_config, make_task
 
 _EPILOG = f"""\
 what --emit prints:

@@ -10,8 +10,17 @@ from typing import Any
 import pegbox as pb
 from pegbox.errors import SpaceError, TuningError
 from pegbox.plugins.cli import exits
-from pegbox.plugins.cli.arguments import add_task_arguments, default_records, duration, make_task, natural, positive
-from pegbox.plugins.cli.simulate import add_simulate_arguments, check_simulate, recorded_task
+from pegbox.plugins.cli.arguments import (
+    add_simulate_arguments,
+    add_task_arguments,
+    check_simulate,
+    default_records,
+    duration,
+    make_task,
+    natural,
+    positive,
+    recorded_task,
+)
 
 _EPILOG = f"""\
 examples:

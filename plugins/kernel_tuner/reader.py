@@ -17,7 +17,7 @@ from pegbox.plugins.kernel_tuner.files import device_beside, is_json_document, r
 from pegbox.plugins.kernel_tuner.forms import Sheet, read_sheet
 from pegbox.plugins.kernel_tuner.results import Results
 from pegbox.plugins.kernel_tuner.values import plain_column
-from pegbox.records.recorded import RecordedSpace
+from pegbox.records.recorded_space import RecordedSpace
 from pegbox.space import Config, ConfigSpace
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from comparisons import FakeTask, InOrder, by_index, compared
 
-from pegbox.comparison.progress import run_line
+from pegbox.comparison.runs import run_line
 from pegbox.errors import ArgumentError, ComparisonError, SpaceError, UnknownName
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
-from pegbox.records.recorded import RecordedSpace
+from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search import BaseTuner, Comparison, ComparisonInterrupted
 from pegbox.search.testing import ArtificialMeasurer, result_of, small_space
 from pegbox.space import Config, ConfigSpace
@@ -161,7 +161,7 @@ def test_tasks_are_named_with_their_arguments() -> None:
         ({"tuners": "walk"}, "is one tuner; give a list"),
         ({"tuners": InOrder}, "is one tuner; give a list"),
         ({"tuners": [3]}, "3 is neither the name of a tuner nor a factory"),
-        ({"tuners": [InOrder(small_space())]}, "made for one space and one seed; every run needs a fresh one"),
+        ({"tuners": [InOrder(small_space())]}, "for one space and one seed; every run needs a fresh one"),
         ({"tuners": ["walk:backwards=perhaps"]}, "cannot read backwards='perhaps' as .*; write yes or no"),
         ({"tuners": ["walk:speed=9"]}, "no option 'speed'"),
         ({"seeds": 0}, "seeds=0"),
@@ -184,10 +184,8 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_measured(wrong: d
 
 
 def test_an_unknown_tuner_at_the_end_of_the_list_is_found_before_the_first_run() -> None:
-    from pegbox.hooks import registry
-
     with pytest.raises(UnknownName, match="no_such_tuner"):
-        compared(["random", "no_such_tuner"], lookup=registry.resolve, measurer=lambda task: 1 / 0)
+        compared(["random", "no_such_tuner"], measurer=lambda task: 1 / 0)
 
 
 def test_a_space_without_a_valid_configuration_is_named() -> None:

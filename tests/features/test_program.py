@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import pickle
@@ -138,10 +139,61 @@ def test_a_template_that_remembers_its_runs_costs_a_pinned_knob() -> None:
     assert len(right_classes(written_with(text)).pinned) == 1
 
 
-def test_what_takes_nothing_but_an_int_gets_one() -> None:
+def test_what_takes_nothing_but_an_int_gets_one_of_the_knob_it_is_made_of() -> None:
     features = right_classes(written_with(json.dumps))
-    assert features.pinned == {0, 1}
+    assert features.pinned == {0}
     assert not features.of([features.task.space.get(0)])[0, 0]
+
+
+def compared(question: Callable[[Any], bool]) -> Task:
+    """A template that asks something of its configuration."""
+
+    def template(cfg: Any, n: int) -> Any:
+        cfg.define_knob("f", [1, 2, 4])
+        cfg.define_knob("g", [1, 2, 4])
+        cfg.define_knob("h", [1, 2, 4])
+        a = te.placeholder((n,), name="A")
+        b = te.compute((n,), lambda i: a[i] * 2, name="B")
+        s = te.create_schedule(b.op)
+        _, inner = s[b].split(s[b].op.axis[0], factor=cfg["f"].val * cfg["g"].val * cfg["h"].val)
+        if question(cfg):
+            s[b].vectorize(inner)
+        return s, [a, b]
+
+    return Task(Template("compared", template), (64,), {}, Target("llvm -mcpu=znver4 -num-cores 2"))
+
+
+@pytest.mark.parametrize("question", [lambda cfg: json.dumps([cfg["f"].val, cfg["g"].val]) == "[1, 2]"], ids=["text"])
+def test_what_takes_nothing_but_ints_gets_those_of_several_knobs(question: Callable[[Any], bool]) -> None:
+    assert right_classes(compared(question)).pinned == {0, 1}
+
+
+def test_what_fails_only_together_pins_all() -> None:
+    def either(cfg: Any) -> bool:
+        if type(cfg["g"].val) is not int and type(cfg["h"].val) is not int:
+            raise TypeError("one of them has to be an int")
+        return bool(json.dumps(cfg["f"].val) == "1")
+
+    assert right_classes(compared(either)).pinned == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        lambda cfg: cfg["f"] == cfg["g"],
+        lambda cfg: cfg["f"] != cfg["g"],
+        lambda cfg: len({cfg["f"], cfg["g"]}) == 2,
+        lambda cfg: cfg["f"].key == "2",
+        lambda cfg: copy.deepcopy(cfg["f"]) == cfg["g"],
+    ],
+)
+def test_comparing_the_values_of_two_knobs_is_a_question_about_them(question: Callable[[Any], bool]) -> None:
+    features = ProgramFeatures(compared(question))
+    right = [features.direct(config) for config in features.task.space.iterate()]
+    found = features.of(list(features.task.space.iterate()))
+    np.testing.assert_array_equal(found, right)
+    assert not features.pinned
+    assert features.num_classes <= 9
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_what_leaves_arithmetic_pins_the_value(leave: Callable[[int], Any]) -> N
     got, wanted = leave(a), leave(4)
     assert type(got) is type(wanted)
     assert np.array_equal(got, wanted) if isinstance(got, np.ndarray) else got == wanted
-    assert next(iter(recorder.guards.items())) == (a.node, 4)  # type: ignore[attr-defined]
+    assert next(iter(recorder.guards.items())) == (a._node, 4)  # type: ignore[attr-defined]
 
 
 def test_every_operator_of_int_is_there() -> None:

@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
 from pegbox.comparison import Comparison, Run, Setup, TaskInfo, compare
+from pegbox.hooks import registry
 from pegbox.measure.result import Result
 from pegbox.search.models.report import ModelReport
 from pegbox.search.testing import ArtificialMeasurer, small_space
@@ -73,10 +75,6 @@ class InOrder:
         self.told += configs
 
 
-def lookup(kind: str, name: str) -> Any:
-    return {"walk": InOrder}[name]
-
-
 def by_index(config: Config) -> float:
     return 1.0 / (1 + config.index)
 
@@ -86,7 +84,8 @@ def compared(tuners: Any = ("walk", "walk:backwards=yes"), tasks: Any = None, **
     settings: dict[str, Any] = {
         "trials": 5,
         "seeds": 2,
-        "lookup": lookup,
         "measurer": lambda task: ArtificialMeasurer(by_index),
     }
-    return compare(tasks or FakeTask(), tuners, **{**settings, **options})
+    resolve = registry.resolve
+    with patch.object(registry, "resolve", lambda kind, name: InOrder if name == "walk" else resolve(kind, name)):
+        return compare(tasks or FakeTask(), tuners, **{**settings, **options})

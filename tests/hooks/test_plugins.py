@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from pegbox.errors import PluginError, UnknownName
-from pegbox.hooks.defaults import BUILTIN_PLUGINS
-from pegbox.hooks.manager import PluginLoader
+from pegbox.hooks.manager import BUILTIN_PLUGINS, PluginLoader
 from pegbox.hooks.names import NameTable
 from pegbox.hooks.registry import Registry
 from pegbox.hooks.specs import HOOK_OF_KIND

@@ -12,7 +12,7 @@ import pegbox as pb
 from pegbox.errors import ArgumentError, RecordError
 from pegbox.measure import Failed, FailureKind, Ok
 from pegbox.records import Journal, Record, best
-from pegbox.records.recorded import seconds_of
+from pegbox.records.recorded_space import seconds_of
 
 TEMPLATES = str(Path(__file__).parents[1] / "helpers" / "task_templates.py")
 

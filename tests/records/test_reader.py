@@ -14,7 +14,7 @@ from pegbox.hooks import registry
 from pegbox.measure import Ok
 from pegbox.records.journal import RecordWarning
 from pegbox.records.reader import reader_of
-from pegbox.records.recorded import RecordedSpace
+from pegbox.records.recorded_space import RecordedSpace
 
 
 class LogReader:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pegbox.errors import ArgumentError, PluginError
+from pegbox.hooks import registry
 from pegbox.search import BaseTuner, BoundTuner, Spec, make_tuner
 from pegbox.search.factory.create import tuner_label
 from pegbox.search.factory.options import options_of
@@ -150,10 +151,10 @@ def test_options_that_do_not_exist_are_refused_with_the_ones_that_do() -> None:
         make_tuner(bound(Leap, alhpa=2), small_space())
 
 
-def test_options_given_by_place_in_the_class_can_be_bound_and_written() -> None:
+def test_options_given_by_place_in_the_class_can_be_bound_and_written(monkeypatch: pytest.MonkeyPatch) -> None:
     assert make_tuner(bound(Greedy, alpha=5), small_space()).alpha == 5  # type: ignore[attr-defined]
-    lookup = {"greedy": Greedy}
-    made: Any = make_tuner("greedy:alpha=6", small_space(), seed=1, lookup=lambda kind, name: lookup[name])
+    monkeypatch.setattr(registry, "resolve", lambda kind, name: {"greedy": Greedy}[name])
+    made: Any = make_tuner("greedy:alpha=6", small_space(), seed=1)
     assert (made.alpha, made.seed) == (6, 1)
 
 

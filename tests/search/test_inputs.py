@@ -16,7 +16,7 @@ from pegbox.features import ProgramFeatures
 from pegbox.measure import Failed, FailureKind, Ok, Result
 from pegbox.records import Journal, Record
 from pegbox.records.journal import RecordWarning
-from pegbox.records.recorded import RecordedSpace
+from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.models.inputs import load_transfer, program_features
 from pegbox.space import Config
 

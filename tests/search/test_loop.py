@@ -95,8 +95,9 @@ def test_early_stopping_counts_trials_without_improvement() -> None:
 
 
 def test_the_time_budget_ends_the_run_in_the_middle_of_a_batch() -> None:
-    clock = Ticking()
-    result = run(ListTuner(small_space()), ArtificialMeasurer(by_index), budget_seconds=60, batch_size=16, clock=clock)
+    measurer: Any = ArtificialMeasurer(by_index)
+    measurer.clock = Ticking()
+    result = run(ListTuner(small_space()), measurer, budget_seconds=60, batch_size=16)
     assert result.stopped_because == "budget"
     assert 1 <= len(result.trials) < 16
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pegbox.errors import ArgumentError, PluginError, UnknownName
+from pegbox.hooks import registry
 from pegbox.search import Spec, make_cost_model, make_tuner, parse_spec
 from pegbox.search.factory.options import bind_options, options_of
 from pegbox.search.testing import small_space
@@ -34,8 +35,10 @@ class Plain:
         pass
 
 
-def lookup(kind: str, name: str) -> Any:
-    return {"plain": Plain, "list": lambda space, *, seed: []}[name]
+@pytest.fixture(autouse=True)
+def known_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve, known = registry.resolve, {"plain": Plain, "list": lambda space, *, seed: []}
+    monkeypatch.setattr(registry, "resolve", lambda kind, name: known.get(name) or resolve(kind, name))
 
 
 @pytest.mark.parametrize(
@@ -70,21 +73,21 @@ def test_refuses_what_it_cannot_read(text: str, part: str) -> None:
 
 
 def test_text_becomes_what_the_factory_declares() -> None:
-    tuner = make_tuner("plain:count=7,share=1,flag=yes,mode=5,limit=none", small_space(), seed=9, lookup=lookup)
+    tuner = make_tuner("plain:count=7,share=1,flag=yes,mode=5,limit=none", small_space(), seed=9)
     assert isinstance(tuner, Plain)
     assert tuner.seed == 9
     assert tuner.options == {"count": 7, "share": 1.0, "flag": True, "mode": "5", "limit": None}
 
 
 def test_options_given_apart_win_over_the_spec() -> None:
-    tuner = make_tuner("plain:count=7,limit=2", small_space(), options={"count": 1}, lookup=lookup)
+    tuner = make_tuner("plain:count=7,limit=2", small_space(), options={"count": 1})
     assert isinstance(tuner, Plain)
     assert (tuner.options["count"], tuner.options["limit"]) == (1, 2)
 
 
 def test_an_unknown_option_is_answered_with_the_list_and_the_near_name() -> None:
     with pytest.raises(ArgumentError) as caught:
-        make_tuner("plain:cuont=7", small_space(), lookup=lookup)
+        make_tuner("plain:cuont=7", small_space())
     message = str(caught.value)
     assert "tuner 'plain'" in message
     assert "cuont='7'" in message
@@ -97,13 +100,13 @@ def test_an_unknown_option_is_answered_with_the_list_and_the_near_name() -> None
 def test_a_value_of_the_wrong_type_is_shown(text: str) -> None:
     option, _, value = text.partition("=")
     with pytest.raises(ArgumentError, match=f"plain.*{option}='{value}'"):
-        make_tuner(f"plain:{text}", small_space(), lookup=lookup)
+        make_tuner(f"plain:{text}", small_space())
 
 
 def test_the_seed_is_no_option() -> None:
     assert "seed" not in options_of(Plain)
     with pytest.raises(ArgumentError, match="no option 'seed'"):
-        make_tuner("plain:seed=3", small_space(), lookup=lookup)
+        make_tuner("plain:seed=3", small_space())
 
 
 def test_a_factory_that_takes_anything_gets_numbers_where_they_read_as_such() -> None:
@@ -118,7 +121,7 @@ def test_a_factory_can_be_given_itself() -> None:
 
 def test_what_is_no_tuner_is_named() -> None:
     with pytest.raises(PluginError, match="tuner 'list' made a list"):
-        make_tuner("list", small_space(), lookup=lookup)
+        make_tuner("list", small_space())
 
 
 def test_built_in_names_are_found_and_near_names_are_told() -> None:

@@ -16,10 +16,10 @@ from pegbox.measure import Failed, FailureKind, Ok, Result
 from pegbox.records import Journal
 from pegbox.search import problem
 from pegbox.search.loop.display import LineProgress
-from pegbox.search.sweep import remeasure
+from pegbox.search.sweep import remeasurement
 from pegbox.search.sweep import sweep as sweep_module
 from pegbox.search.sweep.progress import Sweep
-from pegbox.search.sweep.remeasure import Convergence, Remeasurement, repeat
+from pegbox.search.sweep.remeasurement import Convergence, Remeasurement, repeat
 from pegbox.space import Config
 
 TEMPLATES = str(Path(__file__).parents[1] / "helpers" / "task_templates.py")
@@ -109,12 +109,12 @@ def test_the_best_recorded_is_not_the_luckiest(task: Any, tmp_path: Path, machin
 
 def test_those_measured_again_take_turns_in_changing_company(task: Any, tmp_path: Path, machine: Noisy) -> None:
     pb.sweep(task, records=tmp_path / "s.jsonl", configs=200, progress=False)
-    assert all(len(group) <= remeasure.GROUP for group in machine.groups)
+    assert all(len(group) <= remeasurement.GROUP for group in machine.groups)
     company: dict[Config, set[frozenset[Config]]] = {}
     for group in machine.groups:
         for config in group:
             company.setdefault(config, set()).add(frozenset(group))
-    assert max(len(groups) for groups in company.values()) >= remeasure.LEAST_PASSES
+    assert max(len(groups) for groups in company.values()) >= remeasurement.LEAST_PASSES
 
 
 def test_a_sweep_goes_on_where_it_was_stopped(task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,7 +312,7 @@ def test_timings_of_all_passes_count_together(task: Any) -> None:
 def test_the_unsteady_near_the_best_are_timed_more_often_but_not_for_ever(task: Any) -> None:
     _, heard = settled({0: 1.0, 1: 1.1}, lambda index, time: Ok((1.0 + 0.1 * index + 0.02 * (time % 2),)), task)
     counts = [sum(1 for index, _ in heard if index == which) for which in (0, 1)]
-    assert counts == [remeasure.MOST_PASSES, remeasure.LEAST_PASSES]
+    assert counts == [remeasurement.MOST_PASSES, remeasurement.LEAST_PASSES]
 
 
 def test_passes_of_an_earlier_sweep_count(task: Any) -> None:
@@ -328,8 +328,9 @@ def test_one_that_fails_when_measured_again_is_out(task: Any) -> None:
     assert results[task.space.get(0)] is crash
 
 
-def test_no_more_than_the_most(task: Any) -> None:
-    _, heard = settled(dict.fromkeys(range(20), 1.0), lambda index, time: Ok((1.0,)), task, most=5)
+def test_no_more_than_the_most(task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remeasurement, "MOST", 5)
+    _, heard = settled(dict.fromkeys(range(20), 1.0), lambda index, time: Ok((1.0,)), task)
     assert len({index for index, _ in heard}) == 5
 
 
@@ -339,14 +340,14 @@ def test_no_more_than_the_most(task: Any) -> None:
 def test_passes_over_all_count_for_all_but_settle_nothing(task: Any) -> None:
     results, heard = settled({0: 1.0, 1: 5.0}, lambda index, time: Ok((1.0 + index + time / 1000,)), task, common=3)
     timings = {config.index: len(result.costs) for config, result in results.items() if isinstance(result, Ok)}
-    assert timings == {0: 3 + remeasure.LEAST_PASSES, 1: 3}
+    assert timings == {0: 3 + remeasurement.LEAST_PASSES, 1: 3}
     assert sorted(index for index, _ in heard[:6]) == [0, 0, 0, 1, 1, 1]
 
 
 def test_passes_go_on_where_they_were_stopped(task: Any) -> None:
     known = {task.space.get(0): 2, task.space.get(1): 1}
     _, heard = settled({0: 1.0, 1: 5.0}, lambda index, time: Ok((1.0 + index,)), task, common=2, known=known)
-    assert [index for index, _ in heard] == [1] + [0] * remeasure.LEAST_PASSES
+    assert [index for index, _ in heard] == [1] + [0] * remeasurement.LEAST_PASSES
 
 
 def test_every_pass_is_in_other_company(task: Any, tmp_path: Path, machine: Noisy) -> None:

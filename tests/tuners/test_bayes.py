@@ -25,11 +25,11 @@ from pegbox.search.testing import (
     small_space,
 )
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.acquisition import optimistic_batch
+from pegbox.tuners.batches import optimistic_batch
 from pegbox.tuners.bayes import BayesTuner
 from pegbox.tuners.candidates import CandidatePool
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
-from pegbox.tuners.visited import Digits, VisitedSet
+from pegbox.tuners.visited_set import Digits, VisitedSet
 
 
 class TestBayes(TunerContract):

@@ -14,7 +14,7 @@ from pegbox.tuners.cost_models.training import rank_share
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.ga import GATuner
 from pegbox.tuners.learner import Learner, agreement
-from pegbox.tuners.prediction_log import PredictionLog
+from pegbox.tuners.trial_history import PredictionLog
 from pegbox.tuners.xgb import XGBTuner
 
 

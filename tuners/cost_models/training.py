@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -86,6 +88,19 @@ def rank_and_speed(costs: Floats) -> Floats:
     """
     logs = np.log(np.maximum(relative_speed(costs), 1.0 / SLOW))
     return _standardised(logs) + _standardised(rank_share(costs))
+
+
+def standardised_logs(costs: Floats) -> Floats:
+    """Logarithms of the costs (seconds, infinite for a failure), standardised: the lower, the better; shape (n,).
+
+    A failure counts as the slowest that ran, so that it need not stand out where everything around it is slow.
+    """
+    ran = np.isfinite(costs)
+    if not ran.any():
+        return np.zeros(len(costs))
+    # A cost of zero can only be a clock that did not move.
+    logs = np.log(np.maximum(np.where(ran, costs, costs[ran].max()), 1e-9))
+    return _standardised(np.minimum(logs, logs.min() + math.log(SLOW)))
 
 
 def _standardised(values: Floats) -> Floats:

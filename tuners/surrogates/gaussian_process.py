@@ -65,8 +65,8 @@ class Posterior:
         """
         own = self._root[:, place]
         chosen = self._points.only(place)
-        alike = chosen.alike(self._points)[0]
-        left = math.sqrt(max(float(chosen.own()[0]) + self.noise / self._signal - float(own @ own), 1e-9))
+        alike = chosen.covariance(self._points)[0]
+        left = math.sqrt(max(float(chosen.variance()[0]) + self.noise / self._signal - float(own @ own), 1e-9))
         root = np.concatenate([self._root, ((alike - own @ self._root) / left)[None, :]])
         shrunk = self.variance - self._signal * root[-1] ** 2
         return Posterior(self.mean, np.maximum(shrunk, 1e-12), self.noise, self._signal, self._points, root)
@@ -122,7 +122,7 @@ class GaussianProcess:
 
     def mean(self, x: Floats) -> Floats:
         """The means alone of the rows `x` (m, columns), to the digits that do not depend on the order of sums."""
-        alike = self._points(self._x).alike(self._points(x))
+        alike = self._points(self._x).covariance(self._points(x))
         means: Floats = np.round(self._mean + self._drift(x) + self._weights @ alike, DIGITS)
         return means
 
@@ -131,9 +131,9 @@ class GaussianProcess:
         from scipy.linalg import solve_triangular
 
         points = self._points(x)
-        alike = self._points(self._x).alike(points)
+        alike = self._points(self._x).covariance(points)
         root = solve_triangular(self._factor, alike, lower=True, check_finite=False)
-        variance = self._signal * np.maximum(points.own() - (root * root).sum(axis=0), 1e-12)
+        variance = self._signal * np.maximum(points.variance() - (root * root).sum(axis=0), 1e-12)
         noise = self._signal * math.exp(self.parameters[-1])
         return Posterior(
             self._mean + self._drift(x) + self._weights @ alike, variance, noise, self._signal, points, root

@@ -11,7 +11,7 @@ from pegbox.space import ConfigSpace, OptionKnob
 from pegbox.space.knob import Knob
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.surrogates.kernel import Groups
-from pegbox.tuners.visited import Digits
+from pegbox.tuners.visited_set import Digits
 
 
 class KnobInputs:
@@ -52,7 +52,7 @@ def _tables(knob: Knob) -> Iterator[tuple[Floats, int]]:
     coordinates = coordinates - coordinates.min(axis=0)
     moving = coordinates[:, coordinates.any(axis=0)]
     yield moving / moving.max(), moving.shape[1]
-    values = [choice.raw for choice in knob.choices] if isinstance(knob, OptionKnob) else []
+    values = [choice.raw for choice in knob.entities] if isinstance(knob, OptionKnob) else []
     if len(values) > 2 and 0 in values:
         yield np.array([[float(value == 0)] for value in values]), 1
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pegbox.search.protocols import Floats
-from pegbox.tuners.visited import Places
+from pegbox.tuners.visited_set import Places
 
 Groups: TypeAlias = Places
 """Of each column, the number of the length scale that it shares with others."""
@@ -34,7 +34,7 @@ def matern(squared: Floats) -> tuple[Floats, Floats]:
     return (1.0 + root + root * root / 3.0) * decay, (-5.0 / 6.0) * (1.0 + root) * decay
 
 
-def between(a: Floats, b: Floats) -> Floats:
+def covariances(a: Floats, b: Floats) -> Floats:
     """The kernel between rows of `a` and of `b`, divided by their length scales: shape (len(a), len(b))."""
     squared = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :] - 2.0 * (a @ b.T)
     return matern(np.maximum(squared, 0.0))[0]
@@ -52,12 +52,12 @@ class Points:
     coordinates: Floats
     trends: Floats
 
-    def alike(self, others: Points) -> Floats:
+    def covariance(self, others: Points) -> Floats:
         """The covariance with `others`, shape (m, len(others)), relative to the variance of the process."""
-        covariance: Floats = between(self.coordinates, others.coordinates) + self.trends @ others.trends.T
-        return covariance
+        found: Floats = covariances(self.coordinates, others.coordinates) + self.trends @ others.trends.T
+        return found
 
-    def own(self) -> Floats:
+    def variance(self) -> Floats:
         """The variance of each, shape (m,)."""
         variance: Floats = 1.0 + (self.trends * self.trends).sum(axis=1)
         return variance

@@ -8,21 +8,33 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from abc import ABCMeta
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
+from pegbox.records.record import call
+from pegbox.search.protocols import FeatureSource, Prior, Transfer
+from pegbox.space import ConfigSpace
 
 if TYPE_CHECKING:
-    from pegbox.space import Config, ConfigSpace
+    from typing_extensions import Self
 
-TUNER_INPUTS = frozenset({"program", "transfer", "experience"})
-"""What a tuner is given where its factory declares it."""
+    from pegbox.space import Config
 
-RESERVED = TUNER_INPUTS | {"seed"}
+
+class TunerInputs(TypedDict, total=False):
+    """What a tuner is given where its factory declares it, and what it is given where there is none."""
+
+    program: FeatureSource | None
+    transfer: Sequence[Transfer]
+    experience: Prior | None
+
+
+NO_INPUTS: TunerInputs = {"program": None, "transfer": (), "experience": None}
+
+RESERVED = frozenset({*NO_INPUTS, "seed"})
 """What a tuner is given without being told so by the user."""
 
 
@@ -54,45 +66,45 @@ class BoundTuner:
         return hash((self.factory, frozenset(self.options)))  # the values may be lists
 
     def __str__(self) -> str:
-        written = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
-        return f"{getattr(self.factory, '__name__', self.factory)}({written})"
+        return call(str(getattr(self.factory, "__name__", self.factory)), self.options)
 
     __repr__ = __str__
 
 
-class _Callable(ABCMeta):
-    """For the deprecated `MyTuner(alpha=2)`, which names no space; goes when that goes.
+class _InitSignature:
+    """The signature of a class is that of its `__init__`, which `inspect` would not ask where there is a `__new__`."""
 
-    A `__new__` of `BaseTuner` could not do it: pickling calls it without a space, and `inspect` would show its
-    signature in place of that of an inherited `__init__`.
+    def __get__(self, instance: object, kind: type) -> inspect.Signature:
+        return inspect.Signature(list(inspect.signature(kind.__init__).parameters.values())[1:])  # type: ignore[misc]
+
+
+class BaseTuner:
+    """Derive from it, or don't: a tuner is any class with `ask` and `tell` (see `pegbox.search.Tuner`).
+
+    What it adds: `with_options`.
     """
 
-    def __call__(cls, *args: Any, **options: Any) -> Any:
-        space = next(iter(cls.__signature__.parameters), "")
+    __signature__ = _InitSignature()
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Checks the space. Without one, as in the deprecated `MyTuner(alpha=2)`, it gives a `BoundTuner`."""
+        space = next(iter(inspect.signature(cls).parameters), "")
         if not args and space not in options:
             bound = BoundTuner(cls, options)
             written = str(bound).removeprefix(cls.__name__)
             message = f"{bound} without a space is called {cls.__name__}.with_options{written} now"
             warnings.warn(message, DeprecationWarning, stacklevel=2)
-            return bound
+            return bound  # type: ignore[return-value]
         if args and not hasattr(args[0], "sample"):
             raise ArgumentError(
                 f"{cls.__name__}({args[0]!r}): the first argument is the space to search; write options by name, "
                 f"as in {cls.__name__}.with_options(option={args[0]!r})"
             )
-        return super().__call__(*args, **options)
+        return super().__new__(cls)
 
-    @property
-    def __signature__(cls) -> inspect.Signature:
-        # That of __init__; without this, inspect would show that of __call__ above.
-        return inspect.Signature(list(inspect.signature(cls.__init__).parameters.values())[1:])  # type: ignore[misc]
-
-
-class BaseTuner(metaclass=_Callable):
-    """Derive from it, or don't: a tuner is any class with `ask` and `tell` (see `pegbox.search.Tuner`).
-
-    What it adds: `with_options`.
-    """
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        # Unpickling calls `__new__`, which wants a space; the tuner's own comes with its state.
+        return (ConfigSpace,)
 
     @classmethod
     def with_options(cls, **options: Any) -> BoundTuner:

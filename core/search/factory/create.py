@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError, PluginError
 from pegbox.hooks import registry
-from pegbox.search.factory.base import TUNER_INPUTS, BoundTuner
+from pegbox.search.factory.base import NO_INPUTS, BoundTuner, TunerInputs
 from pegbox.search.factory.options import bind_options
 from pegbox.search.factory.spec import Spec, parse_nested, parse_spec
-from pegbox.search.protocols import CostModel, FeatureSource, Lookup, Prior, Transfer, Tuner, TunerFactory
+from pegbox.search.protocols import CostModel, Tuner, TunerFactory
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from pegbox.space import ConfigSpace
 
 
@@ -24,25 +26,19 @@ def make_tuner(
     *,
     seed: int = 0,
     options: Mapping[str, object] | None = None,
-    program: FeatureSource | None = None,
-    transfer: Sequence[Transfer] = (),
-    experience: Prior | None = None,
-    lookup: Lookup = registry.resolve,
+    **inputs: Unpack[TunerInputs],
 ) -> Tuner:
     """Make the tuner that `spec` ("xgb:plan_size=32", "file.py:MyTuner", or a factory) means, over `space`.
 
-    `options` come on top of those in the spec and win over them. `program`, `transfer` and `experience` are given to
-    factories that declare them. `lookup` turns a kind and a name into a factory.
+    `options` come on top of those in the spec and win over them. The `inputs` are given to factories that declare them.
     Raises `UnknownName` for an unknown tuner, `ArgumentError` for a bad option, `PluginError` if it makes no tuner.
     """
-    factory, name, written = _resolve("tuner", spec, lookup)
+    factory, name, written = _resolve("tuner", spec)
     owner = f"tuner {name!r}"
     bound = bind_options(owner, factory, {**written, **(options or {})})
-    given = {"program": program, "transfer": transfer, "experience": experience}
-    declared = inspect.signature(factory).parameters
-    inputs = {name: given[name] for name in given if name in declared}
+    declared, given = inspect.signature(factory).parameters, {**NO_INPUTS, **inputs}
     _check_takes_seed(owner, factory)
-    tuner = factory(space, seed=seed, **inputs, **bound)
+    tuner = factory(space, seed=seed, **{name: given[name] for name in given if name in declared}, **bound)
     if not isinstance(tuner, Tuner):
         raise PluginError(f"{owner} made a {type(tuner).__name__}, which has no ask(n) and tell(configs, results)")
     return tuner
@@ -59,10 +55,10 @@ def _check_takes_seed(owner: str, factory: Callable[..., Any]) -> None:
         ) from None
 
 
-def declared(spec: str | Spec | TunerFactory, lookup: Lookup = registry.resolve) -> frozenset[str]:
+def declared_inputs(spec: str | Spec | TunerFactory) -> frozenset[str]:
     """Which of `program`, `transfer` and `experience` the tuner's factory takes: none is made for nothing."""
-    factory, _, _ = _resolve("tuner", spec, lookup)
-    return TUNER_INPUTS & set(inspect.signature(factory).parameters)
+    factory, _, _ = _resolve("tuner", spec)
+    return frozenset(NO_INPUTS) & set(inspect.signature(factory).parameters)
 
 
 def make_cost_model(
@@ -70,7 +66,6 @@ def make_cost_model(
     *,
     seed: int = 0,
     options: Mapping[str, object] | None = None,
-    lookup: Lookup = registry.resolve,
 ) -> CostModel:
     """Make the cost model that `spec` names; an object that is one already is returned.
 
@@ -78,7 +73,7 @@ def make_cost_model(
     """
     if not isinstance(spec, str):
         return _given_model(spec, options)
-    factory, name, written = _resolve("cost_model", parse_nested(spec), lookup)
+    factory, name, written = _resolve("cost_model", parse_nested(spec))
     owner = f"cost model {name!r}"
     model = factory(seed=seed, **bind_options(owner, factory, {**written, **(options or {})}))
     if not isinstance(model, CostModel):
@@ -94,25 +89,28 @@ def _given_model(model: object, options: Mapping[str, object] | None) -> CostMod
     return model
 
 
-def _resolve(
-    kind: str, spec: str | Spec | Callable[..., Any], lookup: Lookup
-) -> tuple[Callable[..., Any], str, Mapping[str, object]]:
+def _resolve(kind: str, spec: str | Spec | Callable[..., Any]) -> tuple[Callable[..., Any], str, Mapping[str, object]]:
     """The factory, the name for messages, and the options given with it, as text where they were written as text."""
     if isinstance(spec, str):
         spec = parse_spec(spec)
     if isinstance(spec, Spec):
-        return lookup(kind, spec.name), spec.name, spec.options
+        return registry.resolve(kind, spec.name), spec.name, spec.options
     if isinstance(spec, BoundTuner):
         return spec.factory, str(spec), spec.options
-    what = kind.replace("_", " ")
-    if isinstance(spec, Tuner) and not isinstance(spec, type):
-        name = type(spec).__name__
+    return check_factory(spec), tuner_label(spec), {}
+
+
+def check_factory(tuner: Any) -> TunerFactory:
+    """The tuner's factory. Raises `ArgumentError` for what is none, a tuner for instance."""
+    if isinstance(tuner, Tuner) and not isinstance(tuner, type):
         raise ArgumentError(
-            f"{spec!r} is a tuner made already, for one space and one run; give its class ({name}) or a factory"
+            f"{tuner!r} is a tuner made already, for one space and one seed; every run needs a fresh one: give its "
+            f"class ({type(tuner).__name__}), its name, or a factory such as MyTuner.with_options(option=...)"
         )
-    if not callable(spec):
-        raise ArgumentError(f"{spec!r} is neither the name of a {what} nor a factory of one")
-    return spec, tuner_label(spec), {}
+    if not callable(tuner):
+        raise ArgumentError(f"{tuner!r} is neither the name of a tuner nor a factory of one")
+    factory: TunerFactory = tuner
+    return factory
 
 
 def tuner_label(spec: str | Spec | TunerFactory) -> str:

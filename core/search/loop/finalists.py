@@ -17,12 +17,10 @@ NOISE_MARGIN = 0.12
 MAX_ROUNDS = 3
 
 
-def pick_finalists(
-    trials: Iterable[Trial], limit: int, *, known: Sequence[Trial] = (), margin: float = NOISE_MARGIN
-) -> list[Trial]:
+def pick_finalists(trials: Iterable[Trial], limit: int, *, known: Sequence[Trial] = ()) -> list[Trial]:
     """The fastest `limit` trials that noise alone may have kept from being the best, the fastest first.
 
-    `known` are finalists measured already. Without any, a trial has to come within `margin` (a fraction) of the best,
+    `known` are finalists measured already. Without any, a trial has to come within `NOISE_MARGIN` of the best,
     be it with its fastest repeat only; with some, it has to have been faster than the best of them is now. A trial
     dropped after its first run is not a finalist.
     """
@@ -35,7 +33,7 @@ def pick_finalists(
         winner = winner_of(known)
         bound = math.inf if winner is None else winner.cost
         return [trial for trial in ranked if trial.cost < bound][:limit]
-    bound = ranked[0].cost * (1.0 + margin)
+    bound = ranked[0].cost * (1.0 + NOISE_MARGIN)
     return [trial for trial in ranked if _fastest(trial) <= bound][:limit]
 
 

@@ -10,13 +10,13 @@ from types import FrameType
 
 
 @contextmanager
-def shielded() -> Iterator[None]:
+def defer_interrupt() -> Iterator[None]:
     """Hold Ctrl-C back until the block is done; then `KeyboardInterrupt` is raised as usual.
 
     Only the main thread receives signals, and a handler that is not Python's own belongs to somebody else:
     in both cases nothing is changed.
     """
-    if not _may_shield():
+    if not _may_defer():
         yield
         return
     pending: list[int] = []
@@ -33,7 +33,7 @@ def shielded() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def answered() -> None:
+def clear_interrupt() -> None:
     """Make CPython forget a `KeyboardInterrupt` that was caught and dealt with.
 
     One that left an `exec` of text, as dataclasses and named tuples use when a module is imported, is kept in mind
@@ -42,7 +42,7 @@ def answered() -> None:
     exec("")
 
 
-def _may_shield() -> bool:
+def _may_defer() -> bool:
     if threading.current_thread() is not threading.main_thread():
         return False
     return signal.getsignal(signal.SIGINT) is signal.default_int_handler

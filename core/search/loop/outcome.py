@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -68,6 +68,16 @@ class BestTrial:
     phases: Mapping[str, float] = field(default_factory=dict)
     bytes_moved: float = 0.0
 
+    @classmethod
+    def of(
+        cls, trial: Trial | None, *, phases: Mapping[str, float] | None = None, bytes_moved: float = 0.0
+    ) -> BestTrial | None:
+        """The trial as the winner; None where there is none that succeeded."""
+        if trial is None or not isinstance(trial.result, Ok):
+            return None
+        found = (trial.config, trial.cost, trial.gflops, trial.result, trial.number, trial.remeasured)
+        return cls(*found, phases=phases or {}, bytes_moved=bytes_moved)
+
     def __str__(self) -> str:
         told = format_speed(self.cost, flop=self.gflops * 1e9 * self.cost, bytes_moved=self.bytes_moved)
         speed = f", {told}" if told else ""
@@ -106,9 +116,7 @@ class TuneResult:
     @property
     def failures(self) -> dict[str, int]:
         """How many trials failed, by kind, the most frequent first; those not recorded are not failures."""
-        failed = [trial.result for trial in self.trials if not trial.not_recorded]
-        kinds = Counter(str(result.kind) for result in failed if isinstance(result, Failed))
-        return dict(kinds.most_common())
+        return failure_counts(trial.result for trial in self.trials if not trial.not_recorded)
 
     @property
     def not_recorded(self) -> int:
@@ -159,6 +167,11 @@ class TuneResult:
         return f"; the first: {message}"
 
 
+def failure_counts(results: Iterable[Result]) -> dict[str, int]:
+    """How many of the results are failures, by kind, the most frequent first."""
+    return dict(Counter(str(result.kind) for result in results if isinstance(result, Failed)).most_common())
+
+
 def best_so_far(costs: Sequence[float]) -> list[float]:
     """The running minimum of `costs`."""
     curve: list[float] = []
@@ -167,6 +180,17 @@ def best_so_far(costs: Sequence[float]) -> list[float]:
         best = min(best, cost)
         curve.append(best)
     return curve
+
+
+def validated(result: Result) -> Result:
+    """What a measurer gave, or a failure where it succeeded with NaN, infinitely many or no seconds as its cost.
+
+    NaN compares with nothing: as the first trial it would stay the best, and a cost model would learn it.
+    """
+    if not isinstance(result, Ok) or 0.0 < result.cost < math.inf:
+        return result
+    message = f"the measurer gave {result.cost!r} seconds as the cost; a cost is finite and above 0"
+    return Failed(FailureKind.RUN_ERROR, message, result.total_seconds, result.timestamp, result.phases)
 
 
 def gflops_of(result: Result, flop: float) -> float:

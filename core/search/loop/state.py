@@ -1,18 +1,18 @@
-"""Where a running search stands, and when it has to stop."""
+"""Where a running search stands, where its time goes, and when it has to stop."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
-from pegbox.measure.result import Failed
-from pegbox.records.simulated import VirtualClock
-from pegbox.search.loop.outcome import StopReason, Trial
+from pegbox.records.simulation import VirtualClock
+from pegbox.search.loop.outcome import StopReason, Trial, failure_counts
 from pegbox.search.models.report import ModelReport
 
 
@@ -62,14 +62,20 @@ class SearchState:
     clock: Callable[[], float] = time.monotonic
     trials: list[Trial] = field(default_factory=list)
     best: Trial | None = None
-    failures: Counter[str] = field(default_factory=Counter)
-    not_recorded: int = 0
     since_improvement: int = 0
     model: ModelReport | None = None
     started: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.started = self.clock()
+
+    @property
+    def failures(self) -> Counter[str]:
+        return Counter(failure_counts(trial.result for trial in self.trials if not trial.not_recorded))
+
+    @property
+    def not_recorded(self) -> int:
+        return sum(trial.not_recorded for trial in self.trials)
 
     @property
     def elapsed(self) -> float:
@@ -94,10 +100,6 @@ class SearchState:
     def add(self, trial: Trial) -> None:
         """Take in a new trial."""
         self.trials.append(trial)
-        if trial.not_recorded:
-            self.not_recorded += 1
-        elif isinstance(trial.result, Failed):
-            self.failures[str(trial.result.kind)] += 1
         self.since_improvement += 1
         if self.consider(trial):
             self.since_improvement = 0
@@ -108,3 +110,20 @@ class SearchState:
         if better:
             self.best = trial
         return better
+
+
+class PhaseClock:
+    """Wall-clock seconds by phase. Phases do not nest: they are what the loop waits on, one after the other."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the block's time towards `name`, whatever way it is left."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + self._clock() - began

@@ -12,19 +12,18 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pegbox.checks import check_int
 from pegbox.errors import TuningError
-from pegbox.measure.result import Ok, Result
+from pegbox.measure.result import Result
 from pegbox.search.loop.callbacks import CallbackFailure, CallbackLike, CallbackList
 from pegbox.search.loop.finalists import MAX_ROUNDS, pick_finalists, winner_of
-from pegbox.search.loop.interrupt import answered, shielded
-from pegbox.search.loop.outcome import BestTrial, StopReason, Trial, TuneResult, gflops_of
-from pegbox.search.loop.phases import PhaseClock
+from pegbox.search.loop.interrupt import clear_interrupt, defer_interrupt
+from pegbox.search.loop.outcome import BestTrial, StopReason, Trial, TuneResult, gflops_of, validated
 from pegbox.search.loop.proposals import Proposer, SearchFailure
-from pegbox.search.loop.state import Limits, SearchState
-from pegbox.search.loop.validation import validated
+from pegbox.search.loop.state import Limits, PhaseClock, SearchState
 from pegbox.search.protocols import Measurer, Tuner
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ def run(
     bytes_moved: float = 0.0,
     name: str | None = None,
     finalists: int = DEFAULT_FINALISTS,
-    clock: Callable[[], float] | None = None,
 ) -> TuneResult:
     """Search until a limit is reached, the space is exhausted, a callback says stop, or Ctrl-C.
 
@@ -59,14 +57,14 @@ def run(
     `batch_size`, else 16. Given `space`, a configuration from elsewhere is an error; `searched` is the part of it that
     the tuner was given, where that is less. `flop` (per call) turns seconds into GFLOP/s, `bytes_moved` into GB/s where
     there is no arithmetic. `name` stands for the tuner in messages. The `finalists` fastest within noise are measured
-    again at the end and the winner is picked from them; 0 leaves that out. `clock` gives seconds; by default it is the
-    measurer's attribute `clock`, as a simulation has one, else the real time.
+    again at the end and the winner is picked from them; 0 leaves that out. Time is that of the measurer's `clock` if
+    it has one, as a simulation has.
 
     Raises `ArgumentError` for limits that make no sense and `TuningError`, with everything measured in its `result`,
     when the tuner, an essential callback or the measurer breaks.
     """
     name = name or type(tuner).__name__
-    clock = clock or getattr(measurer, "clock", None) or time.monotonic
+    clock: Callable[[], float] = getattr(measurer, "clock", time.monotonic)
     wanted = batch_size if batch_size is not None else getattr(tuner, "batch_size", DEFAULT_BATCH)
     loop = _Loop(
         Proposer(tuner, name, space=space, searched=searched),
@@ -79,29 +77,22 @@ def run(
     return loop.run(list(history))
 
 
+@dataclass
 class _Loop:
     """One run in progress."""
 
-    def __init__(
-        self,
-        proposer: Proposer,
-        measurer: Measurer,
-        state: SearchState,
-        callbacks: CallbackList,
-        *,
-        batch_size: int,
-        finalists: int,
-    ) -> None:
-        self.proposer = proposer
-        self.measurer = measurer
-        self.state = state
-        self.callbacks = callbacks
-        self.batch_size = batch_size
-        self.finalists = finalists
-        self.clock = PhaseClock(state.clock)
-        self.history: list[Trial] = []
-        self.remeasured: list[Trial] = []
-        self.ahead: list[Config] = []
+    proposer: Proposer
+    measurer: Measurer
+    state: SearchState
+    callbacks: CallbackList
+    batch_size: int
+    finalists: int
+    history: list[Trial] = field(default_factory=list)
+    remeasured: list[Trial] = field(default_factory=list)
+    ahead: list[Config] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.clock = PhaseClock(self.state.clock)
 
     def run(self, history: Sequence[tuple[Config, Result]]) -> TuneResult:
         broken: Exception | None = None
@@ -110,7 +101,7 @@ class _Loop:
             reason = self._search()
             self._measure_finalists()
         except KeyboardInterrupt:
-            answered()
+            clear_interrupt()
             reason = "interrupted"
         except (CallbackFailure, SearchFailure) as error:
             reason, broken = "error", error
@@ -227,7 +218,7 @@ class _Loop:
     def _commit(self, config: Config, result: Result) -> None:
         state = self.state
         trial = Trial(len(state.trials), config, result, gflops_of(result, state.flop), state.elapsed)
-        with shielded(), self.clock.phase("callbacks"):
+        with defer_interrupt(), self.clock.phase("callbacks"):
             state.add(trial)
             self.callbacks.trial(trial, state)
 
@@ -245,7 +236,7 @@ class _Loop:
             if not chosen:
                 return
             results = self._remeasured([trial.config for trial in chosen])
-            with shielded(), self.clock.phase("callbacks"):
+            with defer_interrupt(), self.clock.phase("callbacks"):
                 for trial, result in zip(chosen, results, strict=True):
                     self._commit_remeasured(trial, result)
 
@@ -292,19 +283,7 @@ class _Loop:
         if winner is None and self.remeasured:
             messages = "; ".join(str(getattr(trial.result, "message", "")) for trial in self.remeasured)
             warnings.warn(f"none of the best ran when measured again: {messages}", RuntimeWarning, stacklevel=2)
-        winner = winner or self.state.best
-        if winner is None or not isinstance(winner.result, Ok):
-            return None
-        return BestTrial(
-            winner.config,
-            winner.cost,
-            winner.gflops,
-            winner.result,
-            winner.number,
-            winner.remeasured,
-            phases,
-            bytes_moved=self.state.bytes_moved,
-        )
+        return BestTrial.of(winner or self.state.best, phases=phases, bytes_moved=self.state.bytes_moved)
 
 
 def _measured(result: TuneResult) -> str:

@@ -14,8 +14,8 @@ import math
 import threading
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, PluginError, RecordError
 from pegbox.records.library import SHIPPED
 from pegbox.records.record import plain
-from pegbox.records.recorded import RecordedSpace
+from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.factory.create import make_cost_model
 from pegbox.search.protocols import CostModel, Features, Floats, SearchTask, Transfer
 from pegbox.task.task import Task
@@ -99,8 +99,7 @@ class Experience:
     def _begun(self) -> Future[tuple[CostModel, float]]:
         with _STARTING:
             if self._learning is None:
-                self._learning = Future()
-                threading.Thread(target=_fill, args=(self._learning, self._learned), name="pegbox-experience").start()
+                self._learning = ThreadPoolExecutor(1, "pegbox-experience").submit(self._learned)
             return self._learning
 
     def _learned(self) -> tuple[CostModel, float]:
@@ -115,13 +114,6 @@ class Experience:
         except PluginError as error:
             raise PluginError(f"{error}; to search without experience, give the tuner use_experience=no") from error
         return model, spread(model.predict(features))
-
-
-def _fill(future: Future[tuple[CostModel, float]], learn: Callable[[], tuple[CostModel, float]]) -> None:
-    try:
-        future.set_result(learn())
-    except BaseException as error:
-        future.set_exception(error)
 
 
 def _taken(source: Transfer) -> npt.NDArray[np.intp]:
@@ -163,10 +155,14 @@ def shipped_experience(task: SearchTask) -> Experience | None:
     Without its own, so that a search of something that was recorded shows what one of anything else would be like. What
     was measured for targets like the task's counts more (`affinity`).
     """
+    own = template_task(task)
+    return None if own is None else _without(shape_key(own.workload), own.target)
+
+
+def template_task(task: SearchTask) -> Task | None:
+    """The task, or the one that was recorded; None where there is no template (results of other tools)."""
     own = task.task if isinstance(task, RecordedSpace) else task
-    if not isinstance(own, Task):
-        return None
-    return _without(shape_key(own.workload), own.target)
+    return own if isinstance(own, Task) else None
 
 
 def affinity(one: Target, other: Target) -> float:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from pegbox.checks import check_list
 from pegbox.errors import ArgumentError, PegboxError, SpaceError
 from pegbox.features import program_features as features_of
+from pegbox.records.history import by_task
 from pegbox.records.journal import Journal, RecordWarning
-from pegbox.records.library import call, find_source
-from pegbox.records.record import Record, plain
-from pegbox.records.recorded import RecordedSpace, latest_results
-from pegbox.search.factory.create import declared, tuner_label
-from pegbox.search.models.experience import shipped_experience
+from pegbox.records.library import find_source
+from pegbox.records.record import Record, call, plain
+from pegbox.records.recorded_space import latest_results
+from pegbox.search.factory.base import TunerInputs
+from pegbox.search.factory.create import declared_inputs, tuner_label
+from pegbox.search.models.experience import shipped_experience, template_task
 from pegbox.search.protocols import FeatureSource, Transfer, TunerFactory
 from pegbox.space import ConfigSpace
 from pegbox.task.task import Task, create_task
@@ -32,12 +34,12 @@ def tuner_inputs(
     tuner: str | TunerFactory,
     task: SearchTask | ConfigSpace,
     transfer: TransferSource | Sequence[TransferSource] | None = None,
-) -> dict[str, Any]:
+) -> TunerInputs:
     """What the tuner is given beside the space and the seed, as far as it takes it. A space alone has no programs.
 
     Raises `ArgumentError` for `transfer` that the tuner does not take or that holds nothing of use.
     """
-    takes = declared(tuner)
+    takes = declared_inputs(tuner)
     if transfer is not None and "transfer" not in takes:
         raise ArgumentError(
             f"transfer={transfer!r}: the tuner {tuner_label(tuner)} learns nothing from other shapes (it declares no "
@@ -47,7 +49,7 @@ def tuner_inputs(
         if transfer is not None:
             raise ArgumentError(f"transfer={transfer!r}: a space has no template whose other shapes could help")
         return {}
-    given: dict[str, Any] = {"program": program_features(task)} if takes else {}
+    given: TunerInputs = {"program": program_features(task)} if takes else {}
     if "experience" in takes:
         given["experience"] = shipped_experience(task)
     if transfer is not None:
@@ -57,8 +59,8 @@ def tuner_inputs(
 
 def program_features(task: SearchTask) -> FeatureSource | None:
     """The features of the task's programs; None where there is no template (results of other tools)."""
-    known = task.task if isinstance(task, RecordedSpace) else task
-    return _features(known) if isinstance(known, Task) else None
+    own = template_task(task)
+    return None if own is None else features_of(own)
 
 
 def load_transfer(sources: TransferSource | Sequence[TransferSource], task: SearchTask) -> tuple[Transfer, ...]:
@@ -71,8 +73,8 @@ def load_transfer(sources: TransferSource | Sequence[TransferSource], task: Sear
         ArgumentError: the task has no template, or nothing that can be used was found.
         RecordError: a file cannot be read.
     """
-    own = task.task if isinstance(task, RecordedSpace) else task
-    if not isinstance(own, Task):
+    own = template_task(task)
+    if own is None:
         raise ArgumentError(f"transfer={sources!r}: {task.name} has no template whose other shapes could help")
     several = [sources] if isinstance(sources, str | os.PathLike | Journal) else sources
     listed = check_list("transfer", several, "a file of records, the name of a recorded space, or a list of these")
@@ -80,7 +82,7 @@ def load_transfer(sources: TransferSource | Sequence[TransferSource], task: Sear
     skipped: list[str] = []
     for source in listed:
         journal = source if isinstance(source, Journal) else Journal(find_source(source))
-        for records in _by_task(journal.read()).values():
+        for records in by_task(journal.read()):
             made = _transfer(records, own)
             if isinstance(made, Transfer):
                 found.append(made)
@@ -88,17 +90,10 @@ def load_transfer(sources: TransferSource | Sequence[TransferSource], task: Sear
                 skipped.append(f"{len(records):,} records in {str(journal.path)!r}: {made}")
     if not found:
         why = "; ".join(skipped) or "no records"
-        raise ArgumentError(f"transfer: nothing helps with {call(plain(own.workload))} on {own.target}: {why}")
+        raise ArgumentError(f"transfer: nothing helps with {call(*plain(own.workload))} on {own.target}: {why}")
     for message in skipped:
         warnings.warn(f"transfer: skipped {message}", RecordWarning, stacklevel=3)
     return tuple(found)
-
-
-def _by_task(records: Iterable[Record]) -> dict[Any, list[Record]]:
-    groups: dict[Any, list[Record]] = {}
-    for record in records:
-        groups.setdefault((record.target, repr(record.workload), record.space), []).append(record)
-    return groups
 
 
 def _transfer(records: Sequence[Record], task: Task) -> Transfer | str:
@@ -111,22 +106,15 @@ def _transfer(records: Sequence[Record], task: Task) -> Transfer | str:
             f"of the target {first.target!r}, the task is for {str(task.target)!r}: make it for target={first.target!r}"
         )
     if first.is_of(task):
-        return f"of {call(first.workload)}, which is the task itself: give them as records=, with resume=True"
+        return f"of {call(*first.workload)}, which is the task itself: give them as records=, with resume=True"
     try:
         other = create_task(task.template, first.args, dict(first.kwargs), target=task.target)
         if other.space.fingerprint != first.space:
-            return f"of {call(first.workload)}, whose space has changed since"
+            return f"of {call(*first.workload)}, whose space has changed since"
         rows = other.space.rows_from_json([record.config for record in records])
     except (PegboxError, SpaceError) as error:
-        return f"of {call(first.workload)}: {error}"
+        return f"of {call(*first.workload)}: {error}"
     results = latest_results(records, [row.tobytes() for row in rows])
     digits = np.array([np.frombuffer(key, dtype=np.int64) for key in results])
-    features = _features(other)
-    if features is None:
-        return f"of {call(first.workload)}, whose programs have no features"
     costs = np.array([result.cost for result in results.values()])
-    return Transfer(call(first.workload), features(digits), costs)
-
-
-def _features(task: Task) -> FeatureSource | None:
-    return features_of(task)
+    return Transfer(call(*first.workload), features_of(other)(digits), costs)

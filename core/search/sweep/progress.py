@@ -1,14 +1,13 @@
 """A sweep in progress: measuring a whole space or a uniform sample of it, so that searches can be simulated on it.
 
 Configurations are measured in random order, so that a machine that warms up or slows down has nothing to do with any
-knob. At the end the fastest are measured again (`pegbox.search.sweep.remeasure`). Both go on where an earlier sweep was
-stopped.
+knob. At the end the fastest are measured again (`pegbox.search.sweep.remeasurement`). Both go on where an earlier sweep
+was stopped.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,15 +15,17 @@ from typing import TYPE_CHECKING
 
 from pegbox.checks import check_int
 from pegbox.errors import ArgumentError, SpaceError
-from pegbox.measure.result import Failed, Result
-from pegbox.records.recorded import RecordedSpace
+from pegbox.measure.result import Result
+from pegbox.records.record import describe_host
+from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.loop.callbacks import CallbackLike
-from pegbox.search.loop.interrupt import answered
-from pegbox.search.loop.outcome import format_counts, format_seconds
+from pegbox.search.loop.interrupt import clear_interrupt
+from pegbox.search.loop.outcome import failure_counts, format_counts, format_seconds
+from pegbox.search.loop.recorder import Recorder
 from pegbox.search.loop.tuning import run
 from pegbox.search.protocols import Measurer
-from pegbox.search.sweep.remeasure import Convergence, Listener, Remeasurement, repeat
-from pegbox.space.uniform import LISTED, uniform_order
+from pegbox.search.sweep.remeasurement import Convergence, Remeasurement, repeat
+from pegbox.space.uniform_sample import LISTED, uniform_order
 from pegbox.task.work import format_speed
 
 if TYPE_CHECKING:
@@ -61,8 +62,7 @@ class SweepResult:
     @property
     def failures(self) -> dict[str, int]:
         """How many configurations failed, by kind."""
-        kinds = Counter(str(result.kind) for result in self.results.values() if isinstance(result, Failed))
-        return dict(kinds.most_common())
+        return failure_counts(self.results.values())
 
     def __str__(self) -> str:
         lines = [
@@ -86,7 +86,7 @@ class Sweep:
     """A sweep of `task`.
 
     `passes` go over everything before those over the fastest. `known` are earlier results, `before` how often each
-    configuration was measured again before. `listener` gets what is measured again, `callbacks` the rest.
+    configuration was measured again before. `recorder` writes all that is measured; `say` shows a line to a person.
     """
 
     task: Task
@@ -96,11 +96,9 @@ class Sweep:
     budget_seconds: float | None = None
     known: Mapping[Config, Result] = field(default_factory=dict)
     before: Mapping[Config, int] = field(default_factory=dict)
+    recorder: Recorder | None = None
     callbacks: Sequence[CallbackLike] = ()
-    listener: Listener = lambda config, result: None
     say: Callable[[str], object] = lambda line: None
-    source: str = ""
-    host: str = ""
 
     def __post_init__(self) -> None:
         if self.configs is not None:
@@ -108,6 +106,7 @@ class Sweep:
         check_int("passes", self.passes, minimum=0)
         self._repeated: set[Config] = {config for config, count in self.before.items() if count}
         self._wanted = 0
+        self._source = str(self.recorder.journal.path) if self.recorder else ""
 
     def run(self, measurer: Measurer) -> SweepResult:
         """Measure what is missing, then the fastest again. Raises what `pegbox.search.run` raises."""
@@ -119,7 +118,7 @@ class Sweep:
             trials=len(missing),
             budget_seconds=self.budget_seconds,
             batch_size=_BATCH,
-            callbacks=self.callbacks,
+            callbacks=[*([self.recorder] if self.recorder else []), *self.callbacks],
             history=self.known.items(),
             space=self.task.space,
             flop=self.task.flop,
@@ -142,13 +141,14 @@ class Sweep:
             convergence = Convergence(remeasurement, say=self.say, common=self.passes, time_left=time_left)
             finished = repeat(remeasurement, self.passes, say=self.say, time_left=time_left) and convergence.run()
         except KeyboardInterrupt:
-            answered()
+            clear_interrupt()
             return "interrupted"
         return "done" if finished else "budget"
 
     def _note(self, config: Config, result: Result) -> None:
         self._repeated.add(config)
-        self.listener(config, result)
+        if self.recorder is not None:
+            self.recorder.append(config, result, remeasured=True)
 
     def _missing(self) -> list[Config]:
         """What is left to be measured, in random order."""
@@ -183,8 +183,8 @@ class Sweep:
                 results,
                 flop=task.flop,
                 task=task,
-                source=self.source,
-                host=self.host,
+                source=self._source,
+                host=describe_host() if self.recorder else "",
                 target=str(task.target),
             )
         return SweepResult(
@@ -196,7 +196,7 @@ class Sweep:
             elapsed=elapsed,
             stopped_because=reason,
             flop=task.flop,
-            source=self.source,
+            source=self._source,
         )
 
 

@@ -16,9 +16,9 @@ from pegbox.records.record import Record, describe_host
 from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.display import progress as progress_callback
 from pegbox.search.loop.recorder import Recorder
-from pegbox.search.problem import local_measurer
+from pegbox.search.problem import check_task, local_measurer
 from pegbox.search.sweep.progress import Sweep, SweepResult
-from pegbox.search.sweep.remeasure import MOST
+from pegbox.search.sweep.remeasurement import MOST
 from pegbox.task.task import Task
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def sweep(
         TuningError: the records or the measuring broke.
     """
     if not isinstance(task, Task):
-        raise ArgumentError(f"{task!r} is not a task that can be measured; make one with pegbox.create_task")
+        check_task(task)
+        raise ArgumentError(f"{task!r} is recorded already; to measure it, give the task: pegbox.create_task(...)")
     check_int("seed", seed, minimum=0)
     budget_seconds = None if budget is None else check_seconds("budget", budget)
     defaults = {"kept_builds": _KEPT, "rounds": _ROUNDS} if passes else {"kept_builds": MOST}
@@ -82,7 +83,6 @@ def sweep(
     listeners = check_callbacks(callbacks)
     journal = records if isinstance(records, Journal) else Journal(records)
     known, before = _known(journal, task, whole=configs is None)
-    recorder = Recorder(journal, task, "sweep", seed)
     plan = Sweep(
         task,
         configs,
@@ -91,11 +91,9 @@ def sweep(
         budget_seconds=budget_seconds,
         known=known,
         before=before,
-        callbacks=[recorder, *([progress_callback()] if progress else []), *listeners],
-        listener=lambda config, result: recorder.append(config, result, remeasured=True),
+        recorder=Recorder(journal, task, "sweep", seed),
+        callbacks=[*([progress_callback()] if progress else []), *listeners],
         say=_print if progress else lambda line: None,
-        source=str(journal.path),
-        host=describe_host(),
     )
     journal.check_writable()
     best = min((result.cost for result in known.values() if result.ok), default=float("inf"))

@@ -7,7 +7,7 @@ import pytest
 
 from pegbox.search.protocols import Floats
 from pegbox.tuners.surrogates.gaussian_process import LENGTH, LENGTH_SPREAD, NOISE, SIGNAL, SLOPE, GaussianProcess
-from pegbox.tuners.surrogates.kernel import Points, between, matern, squared_distances
+from pegbox.tuners.surrogates.kernel import Points, covariances, matern, squared_distances
 
 GROUPS = np.array([0, 0, 1])
 X = np.random.default_rng(0).random((12, 3))
@@ -149,7 +149,7 @@ def test_the_kernel_and_its_slope() -> None:
     numeric = (matern(squared + 1e-6)[0] - value) / 1e-6
     assert slope == pytest.approx(numeric, rel=1e-2)
     inverse = np.array([2.0, 2.0, 0.5])
-    assert between(X * inverse, NEW * inverse) == pytest.approx(covariance(X, NEW, np.array([0.5, 2.0])))
+    assert covariances(X * inverse, NEW * inverse) == pytest.approx(covariance(X, NEW, np.array([0.5, 2.0])))
 
 
 # --- trends -----------------------------------------------------------------------------------------------------------
@@ -221,5 +221,5 @@ def test_two_trends_that_agree_say_no_more_than_one() -> None:
 
 def test_points_alone_are_as_among_others() -> None:
     points = Points(X, TREND)
-    assert points.alike(points)[3] == pytest.approx(points.only(3).alike(points)[0])
-    assert points.own() == pytest.approx(np.diag(points.alike(points)), abs=1e-6)
+    assert points.covariance(points)[3] == pytest.approx(points.only(3).covariance(points)[0])
+    assert points.variance() == pytest.approx(np.diag(points.covariance(points)), abs=1e-6)

@@ -8,10 +8,10 @@ import pytest
 from pegbox.search.protocols import Features, Floats
 from pegbox.search.testing import small_space
 from pegbox.space import ConfigSpace
+from pegbox.tuners.cost_models.training import SLOW, standardised_logs
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.surrogates.inputs import Inputs, KnobInputs
-from pegbox.tuners.surrogates.targets import SLOW, targets
-from pegbox.tuners.visited import Digits
+from pegbox.tuners.visited_set import Digits
 
 
 def far(inputs: KnobInputs, a: list[int], b: list[int]) -> float:
@@ -130,22 +130,22 @@ def test_without_programs_there_are_the_knobs() -> None:
 
 
 def test_costs_become_standardised_logarithms() -> None:
-    y = targets(np.array([1.0, 2.0, 4.0]))
+    y = standardised_logs(np.array([1.0, 2.0, 4.0]))
     assert np.allclose(y, [-math.sqrt(1.5), 0.0, math.sqrt(1.5)])
 
 
 def test_failures_are_as_bad_as_the_slowest() -> None:
-    y = targets(np.array([1.0, 3.0, math.inf]))
+    y = standardised_logs(np.array([1.0, 3.0, math.inf]))
     assert y[1] == y[2] > y[0]
 
 
 def test_what_is_hopeless_does_not_set_the_scale() -> None:
     costs: Floats = np.array([1.0, 1.5, SLOW, 1e6])
-    y = targets(costs)
+    y = standardised_logs(costs)
     assert y[2] == y[3]
 
 
 def test_nothing_to_learn_is_all_zero() -> None:
-    assert targets(np.array([math.inf, math.inf])).tolist() == [0.0, 0.0]
-    assert targets(np.array([2.0, 2.0])).tolist() == [0.0, 0.0]
-    assert np.isfinite(targets(np.array([0.0, 1e-3]))).all()
+    assert standardised_logs(np.array([math.inf, math.inf])).tolist() == [0.0, 0.0]
+    assert standardised_logs(np.array([2.0, 2.0])).tolist() == [0.0, 0.0]
+    assert np.isfinite(standardised_logs(np.array([0.0, 1e-3]))).all()

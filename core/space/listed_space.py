@@ -98,7 +98,7 @@ class ListedSpace(ConfigSpace):
             children[child] = self.rows[self._distances(children[child]).argmin()]
         return children
 
-    def _add(self, knob: Knob) -> None:
+    def _add(self, knob: Knob) -> tuple[str, ...]:
         raise SpaceError(f"knob {knob.name!r} cannot be added to a list of {len(self.rows):,} configs: {_REMEDY}")
 
     def add_constraint(self, predicate: Callable[[Config], bool], *, reads: Sequence[str], message: str) -> None:

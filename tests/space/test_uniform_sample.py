@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pegbox.search.testing import constrained_space, small_space
-from pegbox.space import ConfigSpace, uniform
-from pegbox.space.uniform import uniform_order
+from pegbox.space import ConfigSpace, uniform_sample
+from pegbox.space.uniform_sample import uniform_order
 
 
 def conditional_space() -> ConfigSpace:
@@ -29,26 +29,26 @@ def test_a_space_that_can_be_listed_comes_whole_and_in_random_order() -> None:
     assert rows.tolist() != sorted(rows.tolist())
 
 
-@pytest.mark.parametrize("listed", [uniform.LISTED, 0])
+@pytest.mark.parametrize("listed", [uniform_sample.LISTED, 0])
 def test_the_seed_decides(listed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uniform, "LISTED", listed)
+    monkeypatch.setattr(uniform_sample, "LISTED", listed)
     once, again, other = (next(uniform_order(conditional_space(), seed)).tolist()[:50] for seed in (1, 1, 2))
     assert once == again
     assert once != other
 
 
 def test_what_is_drawn_is_valid_and_distinct(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uniform, "LISTED", 0)
+    monkeypatch.setattr(uniform_sample, "LISTED", 0)
     space = constrained_space()
     rows = np.concatenate(list(islice(uniform_order(space, seed=0), 3)))
     assert space.is_valid(rows).all()
     assert len({tuple(row) for row in rows.tolist()}) == len(rows)
 
 
-@pytest.mark.parametrize("listed", [uniform.LISTED, 0])
+@pytest.mark.parametrize("listed", [uniform_sample.LISTED, 0])
 def test_knobs_that_do_not_exist_make_nothing_likelier(listed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 1,010 configurations ten are plain; by digits every second draw is one of them."""
-    monkeypatch.setattr(uniform, "LISTED", listed)
+    monkeypatch.setattr(uniform_sample, "LISTED", listed)
     space = conditional_space()
     firsts = [next(uniform_order(space, seed))[:10] for seed in range(60)]
     plain = sum(int((rows[:, 0] == 0).sum()) for rows in firsts)

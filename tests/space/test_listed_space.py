@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pegbox.errors import SpaceError
 from pegbox.space import ConfigSpace, ListedSpace
-from pegbox.space.listed import NEAREST
+from pegbox.space.listed_space import NEAREST
 
 
 def layered_space():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from pegbox.measure.result import Ok, Result
-from pegbox.search.loop.interrupt import shielded
+from pegbox.search.loop.interrupt import defer_interrupt
 from pegbox.search.protocols import Measurer
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Remeasurement:
         for start in range(0, len(order), GROUP):
             group = order[start : start + GROUP]
             again = self._measurer.remeasure(group)
-            with shielded():
+            with defer_interrupt():
                 for config, result in zip(group, again, strict=True):
                     self._take(config, result)
             yield start + len(group)
@@ -121,10 +121,9 @@ class Convergence:
         *,
         say: Callable[[str], object],
         common: int = 0,
-        most: int = MOST,
         time_left: Callable[[], bool] = in_time,
     ) -> None:
-        self._remeasurement, self._say, self._most, self._time_left = remeasurement, say, most, time_left
+        self._remeasurement, self._say, self._time_left = remeasurement, say, time_left
         self._medians = {
             config: [remeasurement.results[config].cost] * (count - common)
             for config, count in remeasurement.passes.items()
@@ -148,7 +147,7 @@ class Convergence:
     def unconverged(self) -> list[Config]:
         """What has to be measured again, the fastest first."""
         good = {c: r for c, r in self._remeasurement.results.items() if isinstance(r, Ok) and not r.partial}
-        ranked = sorted(good, key=lambda config: good[config].cost)[: self._most]
+        ranked = sorted(good, key=lambda config: good[config].cost)[:MOST]
         best = good[ranked[0]].cost if ranked else 0.0
         near = [config for config in ranked if good[config].cost <= best * (1.0 + MARGIN)]
         wanted = [config for config in near if self._wanted(config, close=good[config].cost <= best * (1.0 + CLOSE))]

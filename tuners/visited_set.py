@@ -36,6 +36,11 @@ class VisitedSet:
         """Mark the rows as no longer new."""
         self._keys.update(keys_of(rows))
 
+    def mark(self, configs: Sequence[Config]) -> None:
+        """Mark the configurations as no longer new."""
+        if configs:
+            self.add(rows_of(configs))
+
     def fresh(self, rows: Digits, *, limit: int | None = None) -> Places:
         """Places of the rows that are new, each once, in their order; the first `limit` of them if it is given."""
         seen: set[bytes] = set()

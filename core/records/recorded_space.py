@@ -1,7 +1,7 @@
 """A space that has been measured: a task's configurations with what each of them cost.
 
 Tuners are searched over `space`, which holds what was recorded and nothing else. Answers come from `results`, one for
-each configuration; see `pegbox.records.simulated`.
+each configuration; see `pegbox.records.simulation`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pegbox.errors import RecordError
 from pegbox.measure import Failed, FailureKind, Ok
 from pegbox.records import Journal, Record
 from pegbox.records import library as records_library
-from pegbox.records.recorded import RecordedSpace, seconds_of
+from pegbox.records.recorded_space import RecordedSpace, seconds_of
 from pegbox.space import ListedSpace
 
 TEMPLATES = str(Path(__file__).parents[1] / "helpers" / "task_templates.py")

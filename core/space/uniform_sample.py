@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pegbox.space import ConfigSpace, Digits
-from pegbox.space.enumeration import listed
+from pegbox.space.enumeration import valid_rows
 from pegbox.space.knob import Floats
 from pegbox.space.sampling import draw
 
@@ -34,7 +34,7 @@ def uniform_order(space: ConfigSpace, seed: int) -> Iterator[Digits]:
     count = space.num_valid()
     if count is not None and count <= LISTED:
         if count:
-            yield rng.permutation(listed(space.structure))
+            yield rng.permutation(valid_rows(space.structure))
         return
     yield from _drawn(space, rng)
 

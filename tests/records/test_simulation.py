@@ -13,8 +13,8 @@ import pegbox as pb
 from pegbox.errors import ArgumentError, RecordError, TuningError
 from pegbox.measure import Failed, FailureKind, Ok, Result
 from pegbox.records import Journal
-from pegbox.records.recorded import RecordedSpace
-from pegbox.records.simulated import SimulatedMeasurer, VirtualClock, simulated
+from pegbox.records.recorded_space import RecordedSpace
+from pegbox.records.simulation import SimulatedMeasurer, VirtualClock, recorded_space_for
 from pegbox.search.loop.display import status_line
 from pegbox.space import Config
 
@@ -160,7 +160,7 @@ def test_options_of_measuring_and_other_runners_are_refused(recorded: RecordedSp
 
 
 def test_a_live_search_is_left_alone(task: Any) -> None:
-    assert simulated(task, "local") is None
+    assert recorded_space_for(task, "local") is None
 
 
 def test_chosen_spaces_take_no_second_choice(recorded: RecordedSpace) -> None:

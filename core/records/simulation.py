@@ -16,13 +16,9 @@ from pegbox.checks import check_path
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.records.library import check_of_task, recorded_space
-from pegbox.records.recorded import RecordedSpace, seconds_of
+from pegbox.records.recorded_space import RecordedSpace, seconds_of
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from typing_extensions import Self
-
     from pegbox.space import Config
     from pegbox.task.task import Task
 
@@ -60,14 +56,6 @@ class SimulatedMeasurer:
         results = [self._result(config) for config in configs]
         self.clock.charge(sum(seconds_of(result)[1] for result in results))
         return results
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
 
     def _result(self, config: Config) -> Result:
         found = self.recorded.results.get(config)
@@ -113,7 +101,7 @@ class SimulatedRunner:
         return f"SimulatedRunner({str(self.source)!r})"
 
 
-def simulated(task: Any, runner: Any) -> RecordedSpace | None:
+def recorded_space_for(task: Any, runner: Any) -> RecordedSpace | None:
     """The recorded space that stands for `task` where the search is to be simulated; None for a live one.
 
     It is simulated where a `RecordedSpace` was given for the task, or a `SimulatedRunner` for the runner. Then:
