@@ -167,7 +167,11 @@ class TemplateContract:
                 for name, other in self.moved(task, config):
                     tried[name] += 1
                     same[name] += str(lowered(task, other)) == program
-            dead = {name: f"{same[name]} of {tried[name]}" for name in tried if same[name] > tried[name] * self.unchanged and tried[name] >= 4}
+            dead = {
+                name: f"{same[name]} of {tried[name]}"
+                for name in tried
+                if same[name] > tried[name] * self.unchanged and tried[name] >= 4
+            }
             assert not dead, f"{task!r}: changes of these knobs leave the program as it is: {dead}"
 
     def test_every_value_of_every_knob_changes_the_program(self) -> None:

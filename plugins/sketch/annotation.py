@@ -67,7 +67,7 @@ def _outer_spatial(state: State, name: str) -> list[str]:
     """A stage's loops before the first one that reduces, without the innermost."""
     loops = state.loops(name)
     first = next((n for n, loop in enumerate(loops) if state.is_reduce(loop)), len(loops) - 1)
-    return loops[:first]
+    return [loop for loop in loops[:first] if state.longest(loop) > 1]
 
 
 def _share(state: State, name: str, loops: Sequence[str]) -> None:
@@ -80,13 +80,14 @@ def _share(state: State, name: str, loops: Sequence[str]) -> None:
         outer.append(loop)
         if loop in fixed:  # what stands further inside would have to move
             break
-    if not outer:
+    if all(state.longest(loop) == 1 for loop in outer):
         return
     places = [place for place in state.places if place.consumer == name]
-    branches = [(n, _shared(name, outer[:n], fixed, places)) for n in range(1, len(outer) + 1)]
+    counts = [n for n, loop in enumerate(outer, start=1) if state.longest(loop) > 1]
+    branches = [(n, _shared(name, outer[:n], fixed, places)) for n in counts]
     own = next((place.knob for place in state.places if place.stage == name), None)
     when = None if own is None else (own, (ROOT,))
-    knob = state.knob(Knob(f"{name}_parallel", candidates=tuple(range(len(outer) + 1)), when=when))
+    knob = state.knob(Knob(f"{name}_parallel", candidates=(0, *counts), when=when))
     if own is None:
         state.choose(knob, branches)
     else:

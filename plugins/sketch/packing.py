@@ -17,7 +17,7 @@ AS_IT_LIES = "no"
 def pack_operands(state: State, name: str) -> None:
     """For each input that several tiles of a stage share: a knob says in which of its loops it is copied, if at all."""
     levels = state.tiles[name].levels
-    places = [level[-1] for level in levels[1:-2] if level]
+    places = [level[-1] for level in levels[1:-2] if any(state.longest(loop) > 1 for loop in level)]
     for operand in shared_inputs(state, name):
         copy = f"{operand}_packed"
         read = Call(None, "cache_read", (Name(operand), "global", (Name(name),)), (copy,))

@@ -71,13 +71,14 @@ class State:
         self.limits: list[Limit] = []
         self.tiles: dict[str, Tiles] = {}
         self.places: list[Place] = []
+        self._longest: dict[str, int] = {}
         self._run = Run(create_schedule([t.op for t in outputs]), dict(names))
 
     def copy(self) -> State:
         """The same sketch, to be continued on its own."""
         other = State(self.outputs, self.names, self.num_cores)
         other.steps, other.knobs, other.applied = list(self.steps), dict(self.knobs), list(self.applied)
-        other.places = list(self.places)
+        other.places, other._longest = list(self.places), dict(self._longest)
         other.tiles, other.limits = dict(self.tiles), list(self.limits)
         other._run.do(other.steps)
         return other
@@ -154,6 +155,10 @@ class State:
         """The iterations of an axis."""
         return int(self._run.values[loop].extent)
 
+    def longest(self, loop: str) -> int:
+        """The most iterations that a loop may have, whatever the knobs say."""
+        return self._longest.get(loop) or self.extent(loop)
+
     def is_reduce(self, loop: str) -> bool:
         """Does a loop run over values that are combined?"""
         return bool(self._run.values[loop].kind == "reduce")
@@ -193,6 +198,7 @@ class State:
         policy = "verbose" if tails and _has_few_divisors(extent) else "factors"
         knob = self.knob(Knob(loop, extent, levels, innermost, policy))
         loops = self._unused([f"{loop}_{n}" for n in range(levels)])
+        self._longest.update(dict.fromkeys(loops, extent))
         self.do(Tile(stage, loop, knob, tuple(loops)))
         return knob, loops
 
@@ -211,7 +217,9 @@ class State:
         )
 
     def split(self, stage: str, loop: str, factor: Argument, results: tuple[str, str]) -> list[str]:
-        return self.call(stage, "split", Name(loop), factor, results=list(results))
+        parts = self.call(stage, "split", Name(loop), factor, results=list(results))
+        self._longest.update(dict.fromkeys(parts, self.longest(loop)))
+        return parts
 
     def cache_write(self, stage: str, scope: str = "local") -> str:
         """A stage of its own that computes; what was the stage copies out of it."""

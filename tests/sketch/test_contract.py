@@ -11,6 +11,8 @@ class SketchContract(TemplateContract):
     """The levels of tiles overlap: a tile of one iteration in this level or in that one is the same program."""
 
     unchanged = 0.6
+    values = 3
+    configs = 4
 
 
 class TestSketchesOfMatmul(SketchContract):
@@ -32,7 +34,6 @@ class TestSketchesOfReductions(SketchContract):
 class TestSketchesOfAConvolution(SketchContract):
     template = generated_template("conv2d_bn_relu", "sketch")
     cases = ((1, 4, 6, 6, 4, 3, 1, 1),)
-    configs = 4
 
 
 class TestSketchesByAnsorsRules(SketchContract):
