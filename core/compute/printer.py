@@ -71,7 +71,7 @@ def _compute(op: ComputeOp, names: Mapping[Buffer, str], taken: set[str], reduce
     axes = _names([*op.axis, *op.reduce_axis], taken)
     for axis in op.reduce_axis:
         taken.add(axes[axis])
-        yield f'{axes[axis]} = te.reduce_axis((0, {axis.extent}), name="{axis.name}")'
+        yield f'{axes[axis]} = te.reduce_axis(({axis.dom.min}, {axis.dom.min + axis.extent}), name="{axis.name}")'
     printer = _Printer(_STYLE, lambda what: axes[what] if isinstance(what, Var) else names[what])
     if op.reduce is not None and id(op.reduce.reducer) not in {**_REDUCERS, **reducers}:
         reducers[id(op.reduce.reducer)] = name = unused_name(op.reduce.reducer.name, taken)

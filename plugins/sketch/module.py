@@ -74,7 +74,7 @@ def _template(
         word = "elif"
     lines.append(f"return s, [{given}]")
     signature = f"{identifier(name)}(cfg: pb.TemplateConfig{parameters})"
-    return f'@pb.template("{name}")\n{_function(signature, "tuple[te.TESchedule, list[te.Tensor]]", f"{name}.", lines)}'
+    return _function(signature, "tuple[te.TESchedule, list[te.Tensor]]", f"{name}: what `pegbox tune` takes.", lines)
 
 
 def _check(arguments: Mapping[str, Any]) -> list[str]:
