@@ -48,7 +48,8 @@ def add_task_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
 def make_task(namespace: argparse.Namespace) -> Task:
     """The task that TEMPLATE, ARGS and --target name."""
     args, kwargs = read_args(namespace.args)
-    return pb.create_task(namespace.template, args=args, kwargs=kwargs, target=namespace.target, space=namespace.space)
+    generated = {"space": namespace.space} if namespace.space else {}
+    return pb.create_task(namespace.template, args=args, kwargs=kwargs, target=namespace.target, **generated)
 
 
 def add_config_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:
