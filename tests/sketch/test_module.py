@@ -17,7 +17,12 @@ from pegbox.plugins.cli.app import main
 from pegbox.schedule.te.replay import replay
 from pegbox.task.task import Task
 
-CASES = [("matmul_bias_relu", (12, 16, 32)), ("softmax", (6, 32)), ("conv2d", (1, 3, 5, 7, 4, 3, 1, 1)), ("norm", (4, 8))]
+CASES = [
+    ("matmul_bias_relu", (12, 16, 32)),
+    ("softmax", (6, 32)),
+    ("conv2d", (1, 3, 5, 7, 4, 3, 1, 1)),
+    ("norm", (4, 8)),
+]
 
 
 def sampled(task: Task, count: int) -> list[Any]:

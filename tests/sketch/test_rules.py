@@ -85,7 +85,9 @@ def test_an_elementwise_producer_is_inlined_unless_it_is_expensive() -> None:
 def test_the_structure_of_tiles_is_an_option() -> None:
     tensors = find_workload("matmul").tensors(64, 64, 64)
     made = SketchGenerator(rules="ansor", structure="SSRS").sketches(tensors, pb.Target("llvm -num-cores 1"))
-    assert "s[C].reorder(C_i0_0, C_i1_0, C_i0_1, C_i1_1, C_C_k, C_i0_2, C_i1_2)" in code(made[0]).replace("C_k_0", "C_k")
+    assert "s[C].reorder(C_i0_0, C_i1_0, C_i0_1, C_i1_1, C_C_k, C_i0_2, C_i1_2)" in code(made[0]).replace(
+        "C_k_0", "C_k"
+    )
 
 
 @pytest.mark.parametrize("structure", ["", "RS", "SR", "SXS"])
