@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pegbox.checks import check_choice, check_int
 from pegbox.codegen.targets.target import Target
-from pegbox.compute.graph import post_order
+from pegbox.compute.graph import placeholders, post_order
 from pegbox.compute.printer import identifier
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.errors import ArgumentError, TemplateError
@@ -50,7 +50,8 @@ class SketchGenerator:
         """The sketches of a computation.
 
         Args:
-            tensors: the kernel's arguments in call order, inputs and outputs.
+            tensors: the kernel's arguments in call order, inputs and outputs; of outputs alone, the inputs come first
+                in the order of their use.
 
         Raises:
             TemplateError: nothing is computed, two stages have one name, or a rule does what is not legal.
@@ -59,6 +60,7 @@ class SketchGenerator:
         if not outputs:
             raise TemplateError(f"there is nothing to schedule: {[t.name for t in tensors]} are inputs; add outputs")
         names = _names(outputs)
+        given = tuple(tensors) if len(outputs) < len(tensors) else (*placeholders(outputs), *outputs)
         own = self.rules != "ansor"
         labels: list[str] = []
         sketches = []
@@ -66,7 +68,7 @@ class SketchGenerator:
             labels.append(unused_name("+".join(state.applied) or "plain", labels))
             done = annotate(state, target, packing=own)
             parts = tuple(done.knobs.values()), tuple(done.limits), tuple(done.steps)
-            sketches.append(Sketch(labels[-1], tuple(tensors), names, *parts))
+            sketches.append(Sketch(labels[-1], given, names, *parts))
         return sketches
 
     def _all_rules(self) -> Sequence[Rule]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegbox.compute.printer import identifier
 from pegbox.plugins.sketch.code import compute_lines, knob_line, schedule_lines
-from pegbox.plugins.sketch.space import CHOICE, Sketch, SketchSpace
+from pegbox.plugins.sketch.steps import CHOICE
+
+if TYPE_CHECKING:
+    from pegbox.plugins.sketch.space import Sketch, SketchSpace
 
 _WIDTH = 120
 

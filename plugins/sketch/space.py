@@ -9,10 +9,9 @@ from typing import Any
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.expr.printer import unused_name
 from pegbox.plugins.sketch.code import compute_lines, schedule_lines
-from pegbox.plugins.sketch.steps import Choices, Knob, Limit, Run, Step
+from pegbox.plugins.sketch.module import template_module
+from pegbox.plugins.sketch.steps import CHOICE, Choices, Knob, Limit, Run, Step
 from pegbox.schedule.te.schedule import TESchedule, create_schedule
-
-CHOICE = "sketch"
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,10 @@ class Sketch:
     @property
     def outputs(self) -> list[Tensor]:
         return [t for t in self.arguments if isinstance(t.op, ComputeOp)]
+
+    def to_template(self, name: str = "kernel") -> str:
+        """The text of a template module with this sketch alone."""
+        return template_module(SketchSpace([self]), name, {})
 
     def schedule(self, cfg: Any) -> TESchedule:
         """The schedule that the values of the knobs make.

@@ -14,6 +14,8 @@ from typing import Any, Protocol, TypeAlias
 
 from pegbox.schedule.te.schedule import TESchedule
 
+CHOICE = "sketch"  # the knob that chooses one of several sketches
+
 
 @dataclass(frozen=True)
 class Name:

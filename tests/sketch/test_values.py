@@ -17,7 +17,8 @@ CASES: dict[str, tuple[object, ...]] = {
     "depthwise_conv2d": (1, 8, 8, 8, 3, 1, 1), "conv2d_transposed": (1, 4, 4, 5, 3, 4, 2, 1),
     "conv2d_bn_relu": (1, 4, 6, 6, 4, 3, 1, 1), "conv2d_winograd": (1, 4, 6, 6, 5), "max_pool2d": (1, 4, 9, 9, 3, 2, 1),
     "avg_pool2d": (1, 4, 9, 9, 3, 2, 1), "row_sum": (7, 31, "float64"), "row_min": (12, 65), "row_argmax": (9, 33),
-    "norm": (13, 31), "softmax": (17, 33), "layer_norm": (9, 40), "elementwise_chain": (33, 17), "sum_and_max": (14, 37),
+    "norm": (13, 31), "softmax": (17, 33), "layer_norm": (9, 40), "elementwise_chain": (33, 17),
+    "sum_and_max": (14, 37),
 }  # fmt: skip
 OTHERS = [
     ("conv2d", (1, 8, 7, 7, 8, 3, 1, 1, 2, 1)),  # dilated
