@@ -110,19 +110,19 @@ def _lay_out(factor: Factor, grid: Grid, arrays: Arrays) -> Array:
 def _contract(a: Operand, b: Operand, out: Grid, dtype: str) -> Array:
     """Sum of a * b over the variables that `out` lacks, with the dimensions of `out`."""
     a, b = _sum_own(a, b, out, dtype), _sum_own(b, a, out, dtype)
-    in_a, in_b, kept = set(a.variables), set(b.variables), out.variables
-    batch = tuple(v for v in kept if v in in_a and v in in_b)
-    rows = tuple(v for v in kept if v in in_a and v not in in_b)
-    columns = tuple(v for v in kept if v in in_b and v not in in_a)
-    inner = tuple(v for v in a.variables if v not in kept)
+    in_a, in_b, spatial = set(a.variables), set(b.variables), out.variables
+    batch = tuple(v for v in spatial if v in in_a and v in in_b)
+    rows = tuple(v for v in spatial if v in in_a and v not in in_b)
+    columns = tuple(v for v in spatial if v in in_b and v not in in_a)
+    inner = tuple(v for v in a.variables if v not in spatial)
     extent = dict(zip(a.variables + b.variables, a.array.shape + b.array.shape, strict=True))
     extent.update(zip(out.variables, out.shape, strict=True))
     left = _matrix(a, (batch, rows, inner), extent)
     right = _matrix(b, (batch, inner, columns), extent)
     result = _matmul(left, right, dtype).reshape([extent[v] for v in (*batch, *rows, *columns)])
     present = (*batch, *rows, *columns)
-    result = result.transpose([present.index(v) for v in kept if v in present])
-    return np.asarray(result.reshape([extent[v] if v in present else 1 for v in kept]))
+    result = result.transpose([present.index(v) for v in spatial if v in present])
+    return np.asarray(result.reshape([extent[v] if v in present else 1 for v in spatial]))
 
 
 def _sum_own(operand: Operand, other: Operand, out: Grid, dtype: str) -> Operand:

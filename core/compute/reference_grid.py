@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pegbox.compute.reference_math import BINARY, COMPARE, call, cast
 from pegbox.errors import ComputeError
+from pegbox.expr.affine import linear
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 
 Array = NDArray[Any]
@@ -41,8 +42,8 @@ class Grid:
 
     def only(self, variables: Sequence[Var]) -> Grid:
         """The grid of some of the variables, in this grid's order."""
-        kept = [(v, r) for v, r in zip(self.variables, self.ranges, strict=True) if v in set(variables)]
-        return Grid(tuple(v for v, _ in kept), tuple(r for _, r in kept))
+        pairs = [(v, r) for v, r in zip(self.variables, self.ranges, strict=True) if v in set(variables)]
+        return Grid(tuple(v for v, _ in pairs), tuple(r for _, r in pairs))
 
     def values(self, variable: Var) -> Array:
         """The variable's values along its dimension."""
@@ -116,17 +117,16 @@ class Evaluator:
         None where the indices are not affine in the grid's variables or leave the buffer (a mask may allow that).
         """
         array = self.arrays[load.buffer]
-        position = dict(zip(self.grid.variables, range(len(self.grid.variables)), strict=True))
+        position: dict[Expr, int] = dict(zip(self.grid.variables, range(len(self.grid.variables)), strict=True))
         steps = [0] * len(position)
         depends = [False] * len(position)
         origin = []
         for index, extent, stride in zip(load.indices, array.shape, array.strides, strict=True):
-            form = affine(index)
-            if form is None or not form[0].keys() <= position.keys():
+            form = linear(index)
+            if not form.terms.keys() <= position.keys():
                 return None
-            coefficients, first = form
-            lowest = highest = 0
-            for variable, factor in coefficients.items():
+            first, lowest, highest = form.const, 0, 0
+            for variable, factor in form.terms.items():
                 dim = position[variable]
                 start, stop = self.grid.ranges[dim]
                 first += factor * start
@@ -162,30 +162,3 @@ def both(a: Mask, b: Mask) -> Mask:
     if a is None or b is None:
         return b if a is None else a
     return a & b
-
-
-def affine(expr: Expr) -> tuple[dict[Var, int], int] | None:
-    """(coefficient per variable, constant) of a sum of integer multiples of variables, or None."""
-    match expr:
-        case Const():
-            return {}, int(expr.value)
-        case Var():
-            return {expr: 1}, 0
-        case Binary("add" | "sub" as op, a, b):
-            left, right = affine(a), affine(b)
-            if left is None or right is None:
-                return None
-            sign = 1 if op == "add" else -1
-            coefficients = dict(left[0])
-            for variable, factor in right[0].items():
-                coefficients[variable] = coefficients.get(variable, 0) + sign * factor
-            return coefficients, left[1] + sign * right[1]
-        case Binary("mul", a, b):
-            left, right = affine(a), affine(b)
-            if left is None or right is None:
-                return None
-            if left[0]:
-                left, right = right, left
-            return None if left[0] else ({v: c * left[1] for v, c in right[0].items()}, right[1] * left[1])
-        case _:
-            return None

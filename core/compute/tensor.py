@@ -22,11 +22,10 @@ class Tensor:
 
     __slots__ = ("buffer", "op", "value_index")
 
-    def __init__(self, op: Operation, value_index: int, buffer: Buffer) -> None:
+    def __init__(self, op: Operation, value_index: int, name: str, shape: tuple[int, ...], dtype: str) -> None:
         self.op = op
         self.value_index = value_index
-        self.buffer = buffer
-        buffer.owner = self
+        self.buffer: Buffer = TensorBuffer(self, name, shape, dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -70,6 +69,19 @@ class Tensor:
         return f"Tensor({self.name}: {self.dtype}{list(self.shape)})"
 
 
+class TensorBuffer(Buffer):
+    """The buffer of a tensor, which it leads back to."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Tensor, name: str, shape: tuple[int, ...], dtype: str, scope: str = "global") -> None:
+        super().__init__(name, shape, dtype, scope)
+        self.tensor = tensor
+
+    def in_scope(self, scope: str) -> TensorBuffer:
+        return TensorBuffer(self.tensor, self.name, self.shape, self.dtype, scope)
+
+
 class Operation:
     """Base of operations. `axis` and `reduce_axis` are the iteration variables, `inputs` the tensors read."""
 
@@ -103,7 +115,7 @@ class PlaceholderOp(Operation):
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: str) -> None:
         self.name = name
-        self.outputs = (Tensor(self, 0, Buffer(name, shape, dtype)),)
+        self.outputs = (Tensor(self, 0, name, shape, dtype),)
 
 
 class ComputeOp(Operation):
@@ -127,8 +139,7 @@ class ComputeOp(Operation):
         shape = tuple(iv.extent for iv in axis)
         names = [name] if len(body) == 1 else [f"{name}_{i}" for i in range(len(body))]
         self.outputs = tuple(
-            Tensor(self, i, Buffer(label, shape, expr.dtype))
-            for i, (label, expr) in enumerate(zip(names, body, strict=True))
+            Tensor(self, i, label, shape, expr.dtype) for i, (label, expr) in enumerate(zip(names, body, strict=True))
         )
         self._inputs = tuple(owner(b) for b in dict.fromkeys(read_buffers(body)))
 
@@ -166,9 +177,9 @@ def owner(buffer: Buffer) -> Tensor:
     Raises:
         ComputeError: the buffer was not made by placeholder or compute.
     """
-    if not isinstance(buffer.owner, Tensor):
+    if not isinstance(buffer, TensorBuffer):
         raise ComputeError(f"{buffer} belongs to no tensor; index tensors made by te.placeholder or te.compute")
-    return buffer.owner
+    return buffer.tensor
 
 
 def read_buffers(body: tuple[Expr, ...]) -> list[Buffer]:

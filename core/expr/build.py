@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 from pegbox.errors import ExprError
 from pegbox.expr import dtypes
 from pegbox.expr.equal import same
-from pegbox.expr.low_level import broadcast, cast_lanes
-from pegbox.expr.nodes import (
-    OPERATORS,
-    Binary,
-    Cast,
-    Compare,
-    Const,
-    Expr,
-    Logic,
-    Not,
-    Select,
-    Var,
-)
+from pegbox.expr.low_level import broadcast
+from pegbox.expr.nodes import OPERATORS, Binary, Cast, Compare, Const, Expr, Logic, Not, Select, Var
 from pegbox.expr.operators import COMPARE
 
 TRUE = Const(True, "bool")
@@ -136,11 +126,8 @@ def cast(dtype: str, value: object) -> Expr:
     dtypes.check(dtype)
     if isinstance(expr, Const):
         if dtypes.is_float(dtype) and expr.dtype != "bool" and dtypes.BITS[dtype] > 16:
-            return (
-                Const(float(expr.value), dtype)
-                if dtype == "float64" or dtypes.is_int(expr.dtype)
-                else Cast(dtype, expr)
-            )
+            exact = dtype == "float64" or dtypes.is_int(expr.dtype)
+            return Const(float(expr.value), dtype) if exact else Cast(dtype, expr)
         if dtype != "bool" and not dtypes.is_float(expr.dtype) and not dtypes.is_float(dtype):
             return Const(dtypes.wrap(int(expr.value), dtype), dtype)
     return Cast(dtype, expr)
@@ -149,9 +136,8 @@ def cast(dtype: str, value: object) -> Expr:
 def _cast_lanes(dtype: str, expr: Expr) -> Expr:
     if not dtypes.lanes(dtype):
         raise ExprError(f"{expr} is {expr.dtype}: a vector does not become a single {dtype}; name the lanes too")
-    if not dtypes.lanes(expr.dtype):
-        expr = cast(dtypes.element(dtype), expr)
-    return cast_lanes(dtype, expr)
+    whole = broadcast(expr if dtypes.lanes(expr.dtype) else cast(dtypes.element(dtype), expr), dtypes.lanes(dtype))
+    return whole if whole.dtype == dtype else Cast(dtype, whole)
 
 
 def add(a: object, b: object) -> Expr:
@@ -347,18 +333,14 @@ def _bool(value: object) -> Expr:
 
 def all_of(conditions: Sequence[object]) -> Expr:
     """Conjunction; true when empty."""
-    result: Expr = TRUE
-    for condition in conditions:
-        result = logical_and(result, condition)
-    return result
+    start: Expr = TRUE
+    return reduce(logical_and, conditions, start)
 
 
 def any_of(conditions: Sequence[object]) -> Expr:
     """Disjunction; false when empty."""
-    result: Expr = FALSE
-    for condition in conditions:
-        result = logical_or(result, condition)
-    return result
+    start: Expr = FALSE
+    return reduce(logical_or, conditions, start)
 
 
 def select(cond: object, a: object, b: object) -> Expr:

@@ -108,8 +108,7 @@ def covers(maps: Sequence[tuple[IndexMap, tuple[int, ...]]], shape: tuple[int, .
     for index_map, extents in maps:
         if prod(extents) > MAX_ELEMENTS:
             return False
-        grid = np.indices(extents, np.int64).reshape(len(extents), prod(extents))
-        env = dict(zip(index_map.initial_indices, grid, strict=True))
+        env = dict(zip(index_map.initial_indices, _grid(extents), strict=True))
         values = [np.broadcast_to(_evaluate(e, env), (prod(extents),)) for e in index_map.final_indices]
         inside = np.all([(v >= 0) & (v < n) for v, n in zip(values, shape, strict=True)], axis=0)
         reached[tuple(v[inside] for v in values)] = True
@@ -153,7 +152,7 @@ def _group(
             f"{index_map} mixes {prod(extents)} elements of the shape {list(shape)}, of which at most {MAX_ELEMENTS} "
             "can be checked"
         )
-    grid = np.indices(extents, np.int64).reshape(len(extents), prod(extents)) if extents else np.zeros((0, 1), np.int64)
+    grid = _grid(extents)
     env = dict(zip(variables, grid, strict=True))
     values = [np.broadcast_to(_evaluate(e, env), (grid.shape[1],)) for e in exprs]
     new = _new_shape(index_map, values)
@@ -166,6 +165,11 @@ def _group(
     if back is not None and not onto and not _tells_gaps(back, [places[n] for n in outputs], new, extents, taken):
         back = None
     return _Group(inputs, outputs, new, onto, back)
+
+
+def _grid(extents: Sequence[int]) -> _Ints:
+    """The values of each index at all elements of a shape."""
+    return np.indices(extents, np.int64).reshape(len(extents), prod(extents))
 
 
 def _new_shape(index_map: IndexMap, values: Sequence[_Ints]) -> tuple[int, ...]:
@@ -210,20 +214,23 @@ def _inverse(
     env = dict(zip(places, values, strict=True))
     bases = [(linear(v), v) for v in variables] + [(linear(e), e) for e in _sums(exprs)]
     found: dict[Var, Expr] = {}
+
+    def take(var: Var, digit: Expr) -> None:
+        """Believe in a digit that gives the variable back everywhere."""
+        row = grid[list(variables).index(var)]
+        if var not in found and np.array_equal(np.broadcast_to(_evaluate(digit, env), row.shape), row):
+            found[var] = digit
+
     for form, expr in bases:
         if not set(form.terms) <= set(variables) or set(form.terms) <= set(found):
             continue
         target = np.broadcast_to(_evaluate(expr, dict(zip(variables, grid, strict=True))), (grid.shape[1],))
         total = _combination(values, places, target)
         for var, digit in _digits(form, total) if total is not None else ():
-            row = grid[list(variables).index(var)]
-            if var not in found and np.array_equal(np.broadcast_to(_evaluate(digit, env), row.shape), row):
-                found[var] = digit
+            take(var, digit)
     for var, digit in _from_parts(exprs, places):
-        if var in variables and var not in found:
-            row = grid[list(variables).index(var)]
-            if np.array_equal(np.broadcast_to(_evaluate(digit, env), row.shape), row):
-                found[var] = digit
+        if var in variables:
+            take(var, digit)
     for var, extent in zip(variables, extents, strict=True):
         if extent == 1:
             found.setdefault(var, index(0))
@@ -291,8 +298,7 @@ def _tells_gaps(
     back: Sequence[Expr], places: Sequence[Var], new: tuple[int, ...], extents: Sequence[int], taken: _Ints
 ) -> bool:
     """Does the inverse leave the old shape exactly at those places that hold no element?"""
-    grid = np.indices(new, np.int64).reshape(len(new), prod(new))
-    env = dict(zip(places, grid, strict=True))
+    env = dict(zip(places, _grid(new), strict=True))
     inside = np.ones(prod(new), bool)
     for expr, extent in zip(back, extents, strict=True):
         value = _evaluate(expr, env)

@@ -80,9 +80,9 @@ class IndexMap:
         if not isinstance(tree, ast.Lambda):
             raise ExprError(f"{text!r} is not an index map; write lambda i, j: (i // 16, j, i % 16)")
         names = [a.arg for a in tree.args.args]
-        known = {name: Var(name) for name in names}
+        variables = {name: Var(name) for name in names}
         body = tree.body.elts if isinstance(tree.body, ast.Tuple | ast.List) else [tree.body]
-        return IndexMap([known[n] for n in names], [*map(_Indices(text, known).value, body)])
+        return IndexMap([variables[n] for n in names], [*map(_Indices(text, variables).value, body)])
 
     @property
     def ndim(self) -> int:
@@ -98,8 +98,8 @@ class IndexMap:
         if len(indices) != self.ndim:
             raise ExprError(f"{self} takes {self.ndim} indices, got {len(indices)}")
         mapping = dict(zip(self.initial_indices, map(build.as_expr, indices), strict=True))
-        known = {var: _ADDRESSABLE for expr in mapping.values() for var in free_vars(expr)} | dict(ranges or {})
-        return [simplify(substitute(e, mapping), known) for e in self.final_indices]
+        within = {var: _ADDRESSABLE for expr in mapping.values() for var in free_vars(expr)} | dict(ranges or {})
+        return [simplify(substitute(e, mapping), within) for e in self.final_indices]
 
     def map_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape that holds all elements of a buffer of the given shape.

@@ -28,29 +28,29 @@ def determined(values: Iterable[Expr], fixed: Set[Var], ranges: Ranges, caps: Ca
         caps: sums of coefficient × variable, with the most that they come to in iterations that count.
     """
     pinned: set[Expr] = set(fixed)
-    known: list[Linear] = []
+    forms: list[Linear] = []
     for value in values:
         if isinstance(value, Var):
             pinned.add(value)
         elif fits(form := linear(value), ranges):
-            known.append(form)
+            forms.append(form)
     while True:
         before = len(pinned)
-        for form in known:
+        for form in forms:
             _read_digits(form, pinned, ranges, caps)
         if len(pinned) == before:
             return {term for term in pinned if isinstance(term, Var)} - set(fixed)
         joined = [_joined(term, pinned, ranges) for term in pinned]
-        known += [form for form in joined if form is not None]
+        forms += [form for form in joined if form is not None]
 
 
-def _is_known(term: Expr, pinned: Set[Expr]) -> bool:
+def _is_determined(term: Expr, pinned: Set[Expr]) -> bool:
     return term in pinned or (not isinstance(term, Var) and all(v in pinned for v in free_vars(term)))
 
 
 def _read_digits(form: Linear, pinned: set[Expr], ranges: Ranges, caps: Caps) -> None:
     """Pin each term whose coefficient exceeds all that the smaller ones can sum up to."""
-    terms = sorted(((abs(c), t) for t, c in form.terms.items() if not _is_known(t, pinned)), key=lambda p: -p[0])
+    terms = sorted(((abs(c), t) for t, c in form.terms.items() if not _is_determined(t, pinned)), key=lambda p: -p[0])
     spans: list[int] = []
     for coefficient, term in terms:
         between = bounds(term, ranges)
@@ -73,7 +73,7 @@ def _capped(form: Linear, terms: Sequence[tuple[int, Expr]], spans: Sequence[int
         if len(ratios) == 1 and sum(inside) == len(capped):
             factor, remainder = ratios.pop()
             if factor > 0 and remainder == 0:
-                yield factor * last + sum(s for s, known in zip(spans, inside, strict=True) if not known)
+                yield factor * last + sum(s for s, is_capped in zip(spans, inside, strict=True) if not is_capped)
 
 
 def _joined(term: Expr, pinned: Set[Expr], ranges: Ranges) -> Linear | None:
@@ -81,6 +81,6 @@ def _joined(term: Expr, pinned: Set[Expr], ranges: Ranges) -> Linear | None:
     if not (isinstance(term, Binary) and term.op == "floormod" and isinstance(term.b, Const)):
         return None
     quotient = simplified_linear(floordiv(term.a, term.b), ranges)
-    if all(_is_known(t, pinned) for t in quotient.terms):
+    if all(_is_determined(t, pinned) for t in quotient.terms):
         return linear(term.a)
     return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pegbox.errors import ExprError
 from pegbox.expr import dtypes
 from pegbox.expr.build import as_expr, cast
@@ -25,14 +27,8 @@ def call(name: str, *args: object) -> Expr:
     if len(args) != ARITY[name]:
         raise ExprError(f"{name} takes {ARITY[name]} argument(s), got {len(args)}")
     exprs = [as_expr(a) for a in args]
-    dtype = next((e.dtype for e, raw in zip(exprs, args, strict=True) if isinstance(raw, Expr)), exprs[0].dtype)
-    for other in exprs:
-        if not isinstance(other, Expr):
-            raise ExprError(f"{name}: {other!r} is not an expression")
-    if len(exprs) > 1:
-        for expr, raw in zip(exprs, args, strict=True):
-            if isinstance(raw, Expr):
-                dtype = dtypes.promote(dtype, expr.dtype)
+    # Python's numbers take the type of the expressions beside them.
+    dtype = reduce(dtypes.promote, [raw.dtype for raw in args if isinstance(raw, Expr)] or [exprs[0].dtype])
     if not dtypes.is_float(dtype) and not (name == "abs" and dtypes.is_int(dtype)):
         raise ExprError(f"{name}({exprs[0]}): needs a float, got {dtype}; use te.cast('float32', ...) first")
     return Call(name, tuple(cast(dtype, e) for e in exprs), dtype)

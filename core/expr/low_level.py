@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from pegbox.errors import ExprError
 from pegbox.expr import dtypes
-from pegbox.expr.nodes import Buffer, Call, Cast, Expr, Load
+from pegbox.expr.nodes import Buffer, Call, Expr, Load
 
 ACCESS = ("r", "w", "rw")
 EXTERN = "extern:"
@@ -190,12 +190,3 @@ def broadcast(a: Expr, lanes: int) -> Expr:
     if have and have != lanes:
         raise ExprError(f"{a} has {have} lanes, not {lanes}")
     return a if have else Broadcast(a, lanes)
-
-
-def cast_lanes(dtype: str, a: Expr) -> Expr:
-    """A value converted to a vector type: scalars go to every lane."""
-    element = dtypes.element(dtype)
-    if not dtypes.lanes(a.dtype):
-        return Broadcast(a if a.dtype == element else Cast(element, a), dtypes.lanes(dtype))
-    whole = broadcast(a, dtypes.lanes(dtype))
-    return whole if whole.dtype == dtype else Cast(dtype, whole)

@@ -37,18 +37,20 @@ OPERATORS: dict[str, Callable[..., Expr]] = {}
 class Buffer:
     """A dense row-major array that programs read and write. Identity counts: two buffers are never equal.
 
-    `shape` holds Python ints (shapes are static), `scope` is "global" or "local" (a hint where to place it),
-    `owner` is the tensor of the compute graph that the buffer holds, if any.
+    `shape` holds Python ints (shapes are static), `scope` is "global" or "local" (a hint where to place it).
     """
 
-    __slots__ = ("dtype", "name", "owner", "scope", "shape")
+    __slots__ = ("dtype", "name", "scope", "shape")
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: str = "float32", scope: str = "global") -> None:
         self.name = name
         self.shape = shape
         self.dtype = dtypes.check(dtype)
         self.scope = scope
-        self.owner: object = None
+
+    def in_scope(self, scope: str) -> Buffer:
+        """A buffer of another scope, for what this one holds."""
+        return Buffer(self.name, self.shape, self.dtype, scope)
 
     @property
     def size(self) -> int:

@@ -73,9 +73,9 @@ def _collect(expr: Expr, scale: int, terms: dict[Expr, int], ranges: Ranges) -> 
     if isinstance(expr, Const):
         return scale * expr.whole
     if isinstance(expr, Var):
-        known = ranges.get(expr)
-        if known is not None and known[0] == known[1]:
-            return scale * known[0]
+        between = ranges.get(expr)
+        if between is not None and between[0] == between[1]:
+            return scale * between[0]
         add_term(terms, expr, scale)
         return 0
     if isinstance(expr, Binary) and expr.op in ("add", "sub"):
@@ -96,17 +96,13 @@ def _simplified(expr: Expr, ranges: Ranges) -> Linear:
                 return la.times(lb.const)
             if la.is_const:
                 return lb.times(la.const)
-            return _term(build.mul(la.to_expr(), lb.to_expr()))
+            return linear(build.mul(la.to_expr(), lb.to_expr()))
         case Binary("floordiv" | "floormod" as op, a, b):
             return _divide(op, _linear(a, ranges), simplify(b, ranges), ranges)
         case Binary("min" | "max" as op, a, b):
             return _extremum(op, _linear(a, ranges), _linear(b, ranges), ranges)
         case _:
-            return _term(simplify(expr, ranges))
-
-
-def _term(expr: Expr) -> Linear:
-    return linear(expr)
+            return linear(simplify(expr, ranges))
 
 
 def _divide(op: str, a: Linear, b: Expr, ranges: Ranges) -> Linear:
@@ -125,7 +121,7 @@ def _divide(op: str, a: Linear, b: Expr, ranges: Ranges) -> Linear:
 
 
 def _undivided(op: str, a: Linear, b: Expr) -> Linear:
-    return _term((build.quotient if op == "floordiv" else build.remainder)(a.to_expr(), b))
+    return linear((build.quotient if op == "floordiv" else build.remainder)(a.to_expr(), b))
 
 
 def _reduced(op: str, rest: Linear, c: int) -> Linear:
@@ -134,8 +130,8 @@ def _reduced(op: str, rest: Linear, c: int) -> Linear:
     inner = Linear({t: k // g for t, k in rest.terms.items()}, rest.const // g).to_expr()
     divisor = build.index(c // g)
     if op == "floordiv":
-        return _term(build.quotient(inner, divisor))
-    return _term(build.remainder(inner, divisor)).times(g).add(Linear({}, rest.const % g))
+        return linear(build.quotient(inner, divisor))
+    return linear(build.remainder(inner, divisor)).times(g).add(Linear({}, rest.const % g))
 
 
 def _nested(op: str, rest: Linear, c: int, ranges: Ranges) -> Linear | None:
@@ -161,7 +157,7 @@ def _extremum(op: str, a: Linear, b: Linear, ranges: Ranges) -> Linear:
         if between[0] >= 0:
             return b if op == "min" else a
     combine = build.minimum if op == "min" else build.maximum
-    return _term(combine(a.to_expr(), b.to_expr()))
+    return linear(combine(a.to_expr(), b.to_expr()))
 
 
 def _compare(expr: Compare, ranges: Ranges) -> Expr:
@@ -184,15 +180,16 @@ def _compare(expr: Compare, ranges: Ranges) -> Expr:
 def decide(op: str, between: Interval) -> bool | None:
     """Truth of `x op 0` for every x of an interval; None where it is not the same for all."""
     lo, hi = between
+    opposite = {"ge": "lt", "gt": "le", "ne": "eq"}.get(op)
+    if opposite is not None:
+        truth = decide(opposite, between)
+        return None if truth is None else not truth
     match op:
-        case "lt" | "ge":
-            known = True if hi < 0 else False if lo >= 0 else None
-            return known if op == "lt" or known is None else not known
-        case "le" | "gt":
-            known = True if hi <= 0 else False if lo > 0 else None
-            return known if op == "le" or known is None else not known
-        case "eq" | "ne":
-            known = True if lo == hi == 0 else False if lo > 0 or hi < 0 else None
-            return known if op == "eq" or known is None else not known
+        case "lt":
+            return True if hi < 0 else False if lo >= 0 else None
+        case "le":
+            return True if hi <= 0 else False if lo > 0 else None
+        case "eq":
+            return True if lo == hi == 0 else False if lo > 0 or hi < 0 else None
         case _:
             raise TypeError(f"unknown comparison {op!r}")

@@ -14,45 +14,45 @@ _TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne
 Found = Mapping[Var, Expr]
 
 
-def unify(patterns: Sequence[Expr], exprs: Sequence[Expr], known: Found, free: Set[Var]) -> Iterator[Found]:
+def unify(patterns: Sequence[Expr], exprs: Sequence[Expr], values: Found, free: Set[Var]) -> Iterator[Found]:
     """Every way to choose the `free` variables such that each pattern becomes its expression.
 
     Args:
-        known: variables of the patterns that stand for given expressions.
+        values: variables of the patterns that stand for given expressions.
 
     Operands of sums, products, min and max may be exchanged, and comparisons turned around.
     """
     if not patterns:
-        yield known
+        yield values
         return
-    for found in _one(patterns[0], exprs[0], known, free):
+    for found in _one(patterns[0], exprs[0], values, free):
         yield from unify(patterns[1:], exprs[1:], found, free)
 
 
-def _one(pattern: Expr, expr: Expr, known: Found, free: Set[Var]) -> Iterator[Found]:
+def _one(pattern: Expr, expr: Expr, values: Found, free: Set[Var]) -> Iterator[Found]:
     if isinstance(pattern, Var):
-        value = known.get(pattern)
+        value = values.get(pattern)
         if value is not None:
             if same(value, expr):
-                yield known
+                yield values
         elif pattern in free and pattern.dtype == expr.dtype:
-            yield {**known, pattern: expr}
+            yield {**values, pattern: expr}
         return
     if type(pattern) is not type(expr) or pattern.dtype != expr.dtype:
         return
     parts, given = children(pattern), children(expr)
     if not parts:
         if same(pattern, expr):
-            yield known
+            yield values
         return
     if len(parts) != len(given):
         return
     op = getattr(expr, "op", None)
     if _head(pattern) == _head(expr):
-        yield from unify(parts, given, known, free)
+        yield from unify(parts, given, values, free)
     turns = (isinstance(expr, Binary) and op in _COMMUTATIVE) or isinstance(expr, Compare)
     if turns and getattr(pattern, "op", None) == _TURNED.get(str(op), op):
-        yield from unify(parts, given[::-1], known, free)
+        yield from unify(parts, given[::-1], values, free)
 
 
 def _head(expr: Expr) -> tuple[object, ...]:

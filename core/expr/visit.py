@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
 from pegbox.expr import build
 from pegbox.expr.low_level import Broadcast, Reinterpret, Stride
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
+
+Targets: TypeAlias = Mapping[Buffer, tuple[Buffer, tuple[Expr, ...]]]
+"""What to use in place of a buffer: another one, and the indices in front of those of an access."""
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -125,12 +129,18 @@ def substitute(expr: Expr, mapping: Mapping[Var, Expr]) -> Expr:
 
 def replace_buffers(expr: Expr, mapping: Mapping[Buffer, Buffer]) -> Expr:
     """Read from other buffers at the same indices."""
+    return redirect_loads(expr, {old: (new, ()) for old, new in mapping.items()})
+
+
+def redirect_loads(expr: Expr, targets: Targets) -> Expr:
+    """Read from other buffers."""
 
     def leaf(e: Expr) -> Expr | None:
-        if isinstance(e, Load) and e.buffer in mapping:
-            return e.at(mapping[e.buffer], tuple(rewrite(i, leaf) for i in e.indices))
-        if isinstance(e, Stride) and e.buffer in mapping:
-            return Stride(mapping[e.buffer], e.dim)
-        return None
+        if not isinstance(e, Load | Stride) or e.buffer not in targets:
+            return None
+        buffer, front = targets[e.buffer]
+        if isinstance(e, Stride):
+            return Stride(buffer, e.dim + len(front))
+        return e.at(buffer, (*front, *(rewrite(i, leaf) for i in e.indices)))
 
     return rewrite(expr, leaf)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pegbox.checks import check_list
-from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import post_order
 from pegbox.compute.reducer import Reduce
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
@@ -91,7 +90,7 @@ def _nest(op: ComputeOp, name: str) -> Stmt:
 def block_of(op: ComputeOp, name: str) -> Block:
     """The block that computes one point of the operation."""
     axes = (*op.axis, *op.reduce_axis)
-    iters = tuple(BlockIter(Var(f"v{iv.name}"), iv.extent, _kind(iv)) for iv in axes)
+    iters = tuple(BlockIter(Var(f"v{iv.name}"), iv.extent, IterKind(iv.kind)) for iv in axes)
     # Block variables count from zero; a reduce axis may not.
     values: dict[Var, Expr] = {iv: add(it.var, index(iv.dom.min)) for iv, it in zip(axes, iters, strict=True)}
     point = tuple(it.var for it in iters[: len(op.axis)])
@@ -110,10 +109,6 @@ def block_of(op: ComputeOp, name: str) -> Block:
     reads, writes = reads_and_writes(update)
     notes = reducer_notes(reduce.reducer, tuple(s.dtype for s in sources))
     return Block(name, iters, reads, _outputs_only(op, writes), update, init, notes)
-
-
-def _kind(iv: IterVar) -> IterKind:
-    return IterKind.REDUCE if iv.kind == "reduce" else IterKind.SPATIAL
 
 
 def _update(op: ComputeOp, reduce: Reduce, sources: tuple[Expr, ...], point: tuple[Expr, ...]) -> Stmt:

@@ -176,10 +176,8 @@ class Function:
     """`params` in call order; `outputs` are the parameters that the function writes.
 
     `allocs` are the intermediate buffers of a scheduled program (a lowered program has Alloc nodes instead).
-    `origins` of a lowered program: each block that was there, with the names of the buffers that it writes.
-    What is inside of a block, looked at as a program, has a `domain`, the variables of the blocks around with their
-    extents, and `taken`, the names of the blocks outside.
-    `notes` while a program is lowered: what its blocks said of the buffers that they write, as (buffer, key, value).
+    `origins` of a lowered program: each block that was there, with the names of the buffers that it writes. They are
+    its symbol table: `loops` finds the statements of a stage by it.
     """
 
     name: str
@@ -189,9 +187,6 @@ class Function:
     allocs: tuple[Buffer, ...] = ()
     attrs: dict[str, Any] = field(default_factory=dict)
     origins: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    domain: tuple[tuple[Var, int], ...] = ()
-    taken: frozenset[str] = frozenset()
-    notes: tuple[tuple[Buffer, str, Any], ...] = ()
 
     @property
     def allocations(self) -> dict[str, tuple[tuple[int, ...], str, str]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pegbox.errors import LoweringError
 from pegbox.expr.printer import unused_name
 from pegbox.loops.access.region import read, written
-from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, Stmt, Store
-from pegbox.loops.visit import children, realizes, walk
+from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, Stmt
+from pegbox.loops.visit import paths, realizes, walk
 
 Loop = tuple[str, int, str]
 
@@ -32,23 +32,23 @@ def origins_of(func: Function) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 def loops_around(func: Function, name: str, *, init: bool = False) -> list[Loop]:
     """See `Function.loops`."""
-    known = dict(func.origins)
-    blocks = {p[-1].block.name: p for p in _paths(func.body, ()) if isinstance(p[-1], BlockRealize)}
+    origins = dict(func.origins)
+    blocks = {p[-1].block.name: p for p in paths(func.body) if isinstance(p[-1], BlockRealize)}
     base = name.removesuffix("_init")
-    if name not in known and name not in blocks and (base in known or base in blocks):
+    if name not in origins and name not in blocks and (base in origins or base in blocks):
         name, init = base, init or base != name
     if name in blocks:
         return _loops(blocks[name]) if not init else _refuse_init(func, name, "before lowering, its init has no loops")
-    buffers = known.get(name, (name,))
-    stores = [p for p in _paths(func.body, ()) if _writes(p[-1], buffers)]
+    buffers = origins.get(name, (name,))
+    stores = [p for p in paths(func.body) if _writes(p[-1], buffers)]
     if not stores:
-        raise _unknown(func, name, [*known, *blocks])
+        raise _unknown(func, name, [*origins, *blocks])
     # Of a reduction, its update counts, unless its init is asked for; a block NAME_init has nothing else.
     starts = [p for p in stores if not _updates(p[-1])]
     updates = [p for p in stores if _updates(p[-1])]
     if init and not (starts and updates):
         _refuse_init(func, name, "it is not a reduction")
-    own_init = init or (name.endswith("_init") and name in known)
+    own_init = init or (name.endswith("_init") and name in origins)
     return _loops((starts if own_init else updates or stores)[0])
 
 
@@ -73,14 +73,6 @@ def _writes(stmt: Stmt, names: Sequence[str]) -> bool:
 def _updates(stmt: Stmt) -> bool:
     own = {region.buffer for region in written(stmt)}
     return any(region.buffer in own for region in read(stmt))
-
-
-def _paths(stmt: Stmt, above: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
-    here = (*above, stmt)
-    if isinstance(stmt, Store | Evaluate | BlockRealize):
-        yield here
-    for child in children(stmt):
-        yield from _paths(child, here)
 
 
 def _loops(path: tuple[Stmt, ...]) -> list[Loop]:

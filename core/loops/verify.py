@@ -27,14 +27,14 @@ def verify(func: Function) -> None:
 
 
 class _Verifier:
-    """`known` are the variables that may be used here, with their ranges; `sure`: no condition stands around."""
+    """`ranges` of the variables that may be used here; `sure`: no condition stands around."""
 
     def __init__(self, func: Function) -> None:
         self.func = func
         self.bound: set[Var] = set()
         self.names: set[str] = set()
         self.buffers: set[Buffer] = {*func.params, *func.allocs}
-        self.ranges: dict[Var, Interval] = {var: (0, extent - 1) for var, extent in func.domain}
+        self.ranges: dict[Var, Interval] = {}
 
     def run(self) -> None:
         func = self.func
@@ -115,9 +115,8 @@ class _Verifier:
             self.domain(value, it.extent, f"block {block.name}: {it.var.name} = {value}", sure and always)
         if block.init is not None and not block.is_reduction:
             raise self.fault(f"block {block.name} has an init but no reduce variable")
-        outer = dict(self.ranges)
-        if not in_block:
-            self.ranges = {var: known for var, known in self.ranges.items() if (var, known[1] + 1) in self.func.domain}
+        outer = self.ranges
+        self.ranges = dict(outer) if in_block else {}
         for it in block.iters:
             self.bind(it.var, it.extent, "block")
         for region in (*block.reads, *block.writes):

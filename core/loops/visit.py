@@ -8,15 +8,15 @@ from typing import TypeVar
 
 from pegbox.expr.bounds import Interval
 from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.expr.visit import replace_buffers, substitute
+from pegbox.expr.visit import Targets, free_vars, redirect_loads, substitute
 from pegbox.loops.nodes import (
     Alloc,
-    Block,
     BlockIter,
     BlockRealize,
     Evaluate,
     For,
     If,
+    IterKind,
     Region,
     Seq,
     Stmt,
@@ -80,6 +80,12 @@ def iter_ranges(iters: Iterable[BlockIter]) -> dict[Var, Interval]:
     return {it.var: (0, it.extent - 1) for it in iters}
 
 
+def bound_vars(realize: BlockRealize, kind: IterKind) -> set[Var]:
+    """The variables of loops that a block's iterations of a kind are bound to."""
+    pairs = zip(realize.block.iters, realize.values, strict=True)
+    return {var for it, value in pairs if it.kind is kind for var in free_vars(value)}
+
+
 def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
     """The same statement over changed direct sub-statements (shared when nothing changes)."""
     match stmt:
@@ -106,12 +112,37 @@ def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
             raise TypeError(f"unknown statement {type(stmt).__name__}")
 
 
+def map_present(stmt: Stmt, change: Callable[[Stmt], Stmt | None]) -> Stmt | None:
+    """The same statement of a lowered program over changed direct sub-statements; None where nothing is left of it."""
+    match stmt:
+        case For():
+            body = change(stmt.body)
+            return None if body is None else stmt.with_body(body)
+        case Seq(stmts):
+            parts = [new for s in stmts if (new := change(s)) is not None]
+            return seq(*parts) if parts else None
+        case If(condition, then, guard):
+            inner = change(then)
+            return None if inner is None else If(condition, inner, guard)
+        case Alloc(buffer, body):
+            inner = change(body)
+            return None if inner is None else Alloc(buffer, inner)
+        case Store() | Evaluate():
+            return stmt
+        case _:
+            raise TypeError(f"unknown statement {type(stmt).__name__}")
+
+
 def map_exprs(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
     """Apply `change` to every whole expression of a statement tree (regions included)."""
-    inner = map_children(stmt, lambda s: map_exprs(s, change))
-    match inner:
+    return map_own_exprs(map_children(stmt, lambda s: map_exprs(s, change)), change)
+
+
+def map_own_exprs(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
+    """Apply `change` to the whole expressions of a statement itself."""
+    match stmt:
         case If():
-            return If(change(inner.condition), inner.then, inner.guard)
+            return If(change(stmt.condition), stmt.then, stmt.guard)
         case Store(buffer, indices, value):
             return Store(buffer, tuple(map(change, indices)), change(value))
         case Evaluate(expr):
@@ -124,7 +155,7 @@ def map_exprs(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
             )
             return BlockRealize(tuple(map(change, values)), changed, change(predicate))
         case _:
-            return inner
+            return stmt
 
 
 def _map_region(region: Region, change: Callable[[Expr], Expr]) -> Region:
@@ -137,28 +168,34 @@ def substitute_vars(stmt: Stmt, mapping: Mapping[Var, Expr]) -> Stmt:
 
 
 def replace_buffer(stmt: Stmt, mapping: Mapping[Buffer, Buffer]) -> Stmt:
-    """Read and write other buffers at the same indices (regions included)."""
+    """Read and write other buffers at the same indices (regions and allocations included)."""
+    return redirect(stmt, {old: (new, ()) for old, new in mapping.items()})
+
+
+def redirect(stmt: Stmt, targets: Targets) -> Stmt:
+    """Read and write other buffers (regions and allocations included)."""
+
+    def swap(region: Region) -> Region:
+        if region.buffer not in targets:
+            return region
+        buffer, front = targets[region.buffer]
+        return Region(buffer, (*((index, 1) for index in front), *region.box))
 
     def go(s: Stmt) -> Stmt:
         inner = map_children(s, go)
         match inner:
-            case Store(buffer, indices, value):
-                return Store(mapping.get(buffer, buffer), indices, value)
+            case Store(old, indices, value) if old in targets:
+                buffer, front = targets[old]
+                return Store(buffer, (*front, *indices), value)
             case BlockRealize(values, block, predicate):
-                return BlockRealize(values, _block_buffers(block, mapping), predicate)
-            case Alloc(buffer, body):
-                return Alloc(mapping.get(buffer, buffer), body)
+                reads, writes = tuple(map(swap, block.reads)), tuple(map(swap, block.writes))
+                return BlockRealize(values, replace(block, reads=reads, writes=writes), predicate)
+            case Alloc(old, body) if old in targets:
+                return Alloc(targets[old][0], body)
             case _:
                 return inner
 
-    return go(map_exprs(stmt, lambda e: replace_buffers(e, mapping)))
-
-
-def _block_buffers(block: Block, mapping: Mapping[Buffer, Buffer]) -> Block:
-    def swap(region: Region) -> Region:
-        return Region(mapping.get(region.buffer, region.buffer), region.box)
-
-    return replace(block, reads=tuple(map(swap, block.reads)), writes=tuple(map(swap, block.writes)))
+    return go(map_exprs(stmt, lambda e: redirect_loads(e, targets)))
 
 
 def realizes(stmt: Stmt) -> Iterator[BlockRealize]:
@@ -197,6 +234,15 @@ def common_path(paths: Sequence[Sequence[_Node]]) -> list[_Node]:
         depth = next((n for n, (a, b) in enumerate(zip(common, path, strict=False)) if a is not b), len(path))
         del common[depth:]
     return common
+
+
+def paths(stmt: Stmt, above: tuple[Stmt, ...] = ()) -> Iterator[tuple[Stmt, ...]]:
+    """The ways down to all stores, calls and blocks, those inside of blocks too; what each leads to comes last."""
+    here = (*above, stmt)
+    if isinstance(stmt, Store | Evaluate | BlockRealize):
+        yield here
+    for child in children(stmt):
+        yield from paths(child, here)
 
 
 def path_to(body: Stmt, target: Stmt) -> list[Stmt]:

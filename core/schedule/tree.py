@@ -7,7 +7,7 @@ to move it. Building a tree costs microseconds, so that each edit just makes the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.bounds import Interval
@@ -16,6 +16,17 @@ from pegbox.loops.nodes import Alloc, BlockRealize, For, Function, If, Seq, Stmt
 from pegbox.loops.visit import blocks_below as blocks_below
 from pegbox.loops.visit import map_blocks as map_blocks
 from pegbox.loops.visit import realizes, walk_nest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockBody(Function):
+    """What is inside of a block, looked at as a program.
+
+    `domain` are the variables of the blocks around with their extents, `taken` the names of the blocks outside.
+    """
+
+    domain: tuple[tuple[Var, int], ...] = ()
+    taken: frozenset[str] = frozenset()
 
 
 class Tree:
@@ -28,7 +39,7 @@ class Tree:
         self.loops: dict[Var, For] = {}
         self.blocks: dict[str, BlockRealize] = {}
         self.parents: dict[int, Stmt] = {}
-        self.ranges: dict[Var, Interval] = {var: (0, extent - 1) for var, extent in func.domain}
+        self.ranges: dict[Var, Interval] = {var: (0, extent - 1) for var, extent in self.domain}
         self._index()
 
     def _index(self) -> None:
@@ -59,9 +70,15 @@ class Tree:
                 )
 
     @property
+    def domain(self) -> tuple[tuple[Var, int], ...]:
+        """The variables of blocks around, with their extents."""
+        return self.func.domain if isinstance(self.func, BlockBody) else ()
+
+    @property
     def names(self) -> frozenset[str]:
         """The names of all blocks, those inside of blocks and those around the program too."""
-        return self.func.taken | {realize.block.name for realize in realizes(self.func.body)}
+        own = frozenset(realize.block.name for realize in realizes(self.func.body))
+        return own | self.func.taken if isinstance(self.func, BlockBody) else own
 
     def ancestors(self, node: Stmt) -> list[For]:
         """The loops around a node, outermost first."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_list, check_mapping
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.targets.target import Target
-from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
+from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, TensorBuffer
 from pegbox.errors import ArgumentError, PegboxError, TemplateError
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
@@ -158,7 +158,7 @@ class Task:
                 f"template {self.name} with {self.workload[1]} raised {type(error).__name__}: {error}"
             ) from error
         if isinstance(made, Schedule):
-            made = (made, [buffer.owner for buffer in made.func.params])
+            made = (made, [b.tensor if isinstance(b, TensorBuffer) else b for b in made.func.params])
         if not (
             isinstance(made, tuple)
             and len(made) == 2

@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterable
 
 from pegbox.compute.tensor import Tensor
-from pegbox.expr.dtypes import BITS
 
 
 def bytes_of(arguments: Iterable[Tensor]) -> float:
     """The bytes that a kernel has to move at least once: of each input that it reads and each output that it writes."""
-    return float(sum(math.prod(t.shape) * max(1, BITS[t.dtype] // 8) for t in arguments))
+    return float(sum(t.buffer.nbytes for t in arguments))
 
 
 def format_speed(seconds: float, *, flop: float = 0.0, bytes_moved: float = 0.0) -> str:

@@ -23,9 +23,10 @@ from pegbox.compute.ops import prod as te_prod
 from pegbox.compute.ops import sum as te_sum
 from pegbox.compute.reducer import Reduce, comm_reducer
 from pegbox.compute.reference import evaluate
-from pegbox.compute.reference_grid import Grid, affine
+from pegbox.compute.reference_grid import Grid
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.errors import ArgumentError, ComputeError
+from pegbox.expr.affine import linear
 from pegbox.expr.build import as_expr, cast, const, logical_and, maximum, minimum, select
 from pegbox.expr.evaluate import Number
 from pegbox.expr.evaluate import evaluate as scalar
@@ -408,10 +409,9 @@ def test_affine_forms_equal_what_they_stand_for(tree: Any, x: int, y: int) -> No
         return variables[node] if isinstance(node, str) else const(node)
 
     expr = build(tree)
-    form = affine(expr)
+    form = linear(expr)
     values: dict[Var, Number] = {variables["i"]: x, variables["j"]: y}
-    if form is not None:
-        assert form[1] + sum(c * values[v] for v, c in form[0].items()) == scalar(expr, values)
+    assert form.const + sum(c * scalar(t, values) for t, c in form.terms.items()) == scalar(expr, values)
 
 
 @st.composite

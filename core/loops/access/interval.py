@@ -41,9 +41,13 @@ class SymbolicInterval:
             self.capped | other.capped,
         )
 
+    def of(self, lo: Linear, width: int, *, exact: bool = False) -> SymbolicInterval:
+        """Other values that depend on the same loops and caps."""
+        return SymbolicInterval(lo, width, exact, self.moved_by, self.capped)
+
     def widened(self, by: int) -> SymbolicInterval:
         """So many values more behind the last one."""
-        return SymbolicInterval(self.lo, self.width + by, False, self.moved_by, self.capped)
+        return self.of(self.lo, self.width + by)
 
     def hull(self, other: SymbolicInterval) -> SymbolicInterval | None:
         """The smallest interval around both, None when their distance is not constant."""
@@ -173,7 +177,7 @@ def _contiguous(spans: Sequence[tuple[int, int]]) -> bool:
 def _scaled(part: SymbolicInterval, factor: int) -> SymbolicInterval:
     lo = part.lo if factor >= 0 else part.lo.add(constant(part.width))
     exact = part.exact and (abs(factor) == 1 or part.width == 0)
-    return SymbolicInterval(lo.times(factor), part.width * abs(factor), exact, part.moved_by, part.capped)
+    return part.of(lo.times(factor), part.width * abs(factor), exact=exact)
 
 
 def _term(term: Expr, relax: Relaxation) -> SymbolicInterval | None:
@@ -210,30 +214,29 @@ def _clamped(op: str, inner: SymbolicInterval, expr: Expr, limit: int, relax: Re
         return None
     reach = max(0, limit - between[0] if op == "max" else between[1] - limit)
     lo = inner.lo if op == "max" else inner.lo.add(constant(-reach))
-    return SymbolicInterval(lo, inner.width + reach, False, inner.moved_by, inner.capped)
+    return inner.of(lo, inner.width + reach)
 
 
 def _divided(op: str, inner: SymbolicInterval, divisor: int, relax: Relaxation) -> SymbolicInterval | None:
     """`lo .. lo + width` divided by a constant: lo is a multiple of `step`, plus `phase`."""
     if divisor <= 0:
         return None
+    anything = inner.of(constant(0), divisor - 1)
     if inner.lo.is_const:
         first, last = inner.lo.const, inner.lo.const + inner.width
         if op == "floordiv":
-            return SymbolicInterval(
-                constant(first // divisor), last // divisor - first // divisor, False, inner.moved_by, inner.capped
-            )
+            return inner.of(constant(first // divisor), last // divisor - first // divisor)
         if first // divisor == last // divisor:
-            return SymbolicInterval(constant(first % divisor), inner.width, inner.exact, inner.moved_by, inner.capped)
-        return SymbolicInterval(constant(0), divisor - 1, False, inner.moved_by, inner.capped)
+            return inner.of(constant(first % divisor), inner.width, exact=inner.exact)
+        return anything
     step = gcd(divisor, *inner.lo.terms.values())
     phase = inner.lo.const % step
     reach = divisor - step + phase + inner.width  # the largest (lo % divisor) + width
     lo = inner.lo.to_expr()
     if op == "floordiv":
         first_value = simplified_linear(floordiv(lo, index(divisor)), relax.ranges)
-        return SymbolicInterval(first_value, reach // divisor, reach < divisor, inner.moved_by, inner.capped)
+        return inner.of(first_value, reach // divisor, exact=reach < divisor)
     if reach < divisor:
         first_value = simplified_linear(floormod(lo, index(divisor)), relax.ranges)
-        return SymbolicInterval(first_value, inner.width, inner.exact, inner.moved_by, inner.capped)
-    return SymbolicInterval(constant(0), divisor - 1, False, inner.moved_by, inner.capped)
+        return inner.of(first_value, inner.width, exact=inner.exact)
+    return anything

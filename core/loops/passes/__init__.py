@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes.compact import compact_buffers
@@ -33,12 +32,12 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
         LoweringError: the program is malformed.
     """
     func = name_apart(func)
-    func = collect_notes(replace(func, origins=origins_of(func)))
+    func = replace(func, origins=origins_of(func))
+    notes = collect_notes(func)
     if not simple:
         func = lower_threads(func)
-    compact = partial(compact_buffers, grow=not simple)
-    align, double = (partial(run, strict=not simple) for run in (align_storage, double_buffers))
-    shaped = (lower_inits, flatten_blocks, compact, place_prefetches, drop_guards)
-    for run in (*shaped, align, double, hoist_tests):
-        func = run(func)
+    func = compact_buffers(flatten_blocks(lower_inits(func)), grow=not simple)
+    func = drop_guards(place_prefetches(func))
+    func = double_buffers(align_storage(func, notes, strict=not simple), notes, strict=not simple)
+    func = hoist_tests(func)
     return func if simple else partition_loops(func)

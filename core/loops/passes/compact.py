@@ -13,9 +13,9 @@ from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import rewrite
 from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import Relaxation, SymbolicInterval, interval, relaxation
-from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
+from pegbox.loops.nodes import Alloc, For, ForKind, Function, Seq, Stmt, Store
 from pegbox.loops.threads.axes import is_shared
-from pegbox.loops.visit import common_path, loop_ranges, map_exprs
+from pegbox.loops.visit import common_path, loop_ranges, map_children, map_own_exprs
 
 _SMALL = 64 * 1024  # bytes up to which a buffer may grow beyond its tensor, so that whole tiles fit
 
@@ -43,9 +43,7 @@ def compact_buffers(func: Function, *, grow: bool = True) -> Function:
         if access.buffer in uses:
             uses[access.buffer].append(access)
     placements = [_place(buffer, found, ranges, grow) for buffer, found in uses.items() if found]
-    placed = {p.old: p.new for p in placements}
-    notes = tuple((placed.get(buffer, buffer), key, value) for buffer, key, value in func.notes)
-    return replace(func, body=_apply(func.body, placements, ranges), allocs=(), notes=notes)
+    return replace(func, body=_apply(func.body, placements, ranges), allocs=())
 
 
 def _place(buffer: Buffer, uses: Sequence[Access], ranges: Ranges, grow: bool) -> _Placement:
@@ -124,31 +122,18 @@ def _apply(body: Stmt, placements: Sequence[_Placement], ranges: Ranges) -> Stmt
             return Stride(new_buffers[e.buffer][0], e.dim)
         return None
 
+    def moved(expr: Expr) -> Expr:
+        return rewrite(expr, leaf)
+
     def go(stmt: Stmt) -> Stmt:
-        match stmt:
-            case For():
-                changed: Stmt = stmt.with_body(go(stmt.body))
-            case Seq(stmts):
-                changed = seq(*map(go, stmts))
-            case If(condition, then, guard):
-                changed = If(rewrite(condition, leaf), go(then), guard)
-            case Evaluate(expr):
-                changed = Evaluate(rewrite(expr, leaf))
-            case Store():
-                changed = _store(map_exprs(stmt, lambda e: rewrite(e, leaf)))
-            case Alloc(buffer, inner):
-                changed = Alloc(buffer, go(inner))
-            case _:
-                raise TypeError(f"unknown statement {type(stmt).__name__}")
+        changed = map_children(stmt, go)
+        if not isinstance(stmt, For | Seq):
+            changed = map_own_exprs(changed, moved)
+        if isinstance(changed, Store) and changed.buffer in new_buffers:
+            new, lows = new_buffers[changed.buffer]
+            changed = Store(new, rebase(changed.indices, lows), changed.value)
         for buffer in anchors.get(id(stmt), ()):
             changed = Alloc(buffer, changed)
         return changed
-
-    def _store(stmt: Stmt) -> Stmt:
-        assert isinstance(stmt, Store)
-        if stmt.buffer not in new_buffers:
-            return stmt
-        new, lows = new_buffers[stmt.buffer]
-        return Store(new, rebase(stmt.indices, lows), stmt.value)
 
     return go(body)

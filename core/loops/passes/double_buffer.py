@@ -13,20 +13,18 @@ loop; everything else is an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pegbox.errors import LoweringError
-from pegbox.expr.bounds import Interval
 from pegbox.expr.build import ONE, add, compare, floormod, index
-from pegbox.expr.low_level import Stride
-from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
-from pegbox.expr.simplify import simplify
-from pegbox.expr.visit import replace_buffers, rewrite, substitute
+from pegbox.expr.nodes import Buffer, Expr
 from pegbox.loops.access.region import read_below, written_below
-from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
-from pegbox.loops.passes.notes import DOUBLE
-from pegbox.loops.visit import loop_ranges, map_children, map_exprs, path_to, walk
+from pegbox.loops.copy import fresh_copy
+from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Seq, Stmt, seq
+from pegbox.loops.passes.flatten import Simplifier
+from pegbox.loops.passes.notes import Notes
+from pegbox.loops.visit import loop_ranges, map_children, path_to, redirect, substitute_vars, walk
 
 _SERIAL = (ForKind.SERIAL, ForKind.UNROLLED)
 
@@ -41,7 +39,7 @@ class _Site:
     others: Sequence[Stmt]
 
 
-def double_buffers(func: Function, *, strict: bool = True) -> Function:
+def double_buffers(func: Function, notes: Notes, *, strict: bool = True) -> Function:
     """Give each buffer with a note a second half.
 
     Args:
@@ -52,25 +50,29 @@ def double_buffers(func: Function, *, strict: bool = True) -> Function:
         LoweringError: a buffer is not made anew in each iteration of a serial loop, apart from what uses it and from
             values that do not change in the loop.
     """
-    for buffer in dict.fromkeys(buffer for buffer, key, _ in func.notes if key == DOUBLE):
+    buffers = {s.buffer.name: s.buffer for s in walk(func.body) if isinstance(s, Alloc)} if notes.doubles else {}
+    for name in notes.doubles:
         try:
-            func = func.with_body(_doubled(func.body, _site(func.body, buffer)))
+            alloc = next((s for s in walk(func.body) if isinstance(s, Alloc) and s.buffer is buffers.get(name)), None)
+            if alloc is None:
+                raise _refused(name, "it is never used", "take the note off")
+            func = func.with_body(_doubled(func.body, _site(path_to(func.body, alloc), alloc)))
         except LoweringError:
             if strict:
                 raise
     return func
 
 
-def _site(body: Stmt, buffer: Buffer) -> _Site:
-    path = _path(body, buffer)
+def _site(path: Sequence[Stmt], alloc: Alloc) -> _Site:
+    """What stands around the allocation, to which the path leads from the root."""
+    buffer, inner = alloc.buffer, alloc.body
     place = len(path) - 1
     while place > 0 and isinstance(path[place - 1], Alloc | Seq):
         place -= 1
     loop = path[place - 1] if place > 0 else None
     if not isinstance(loop, For) or loop.kind not in _SERIAL:
         what = "no loop" if loop is None else "a test" if not isinstance(loop, For) else f"a {loop.kind} loop"
-        raise _refused(buffer, f"it is allocated directly inside of {what}", "compute_at a serial loop")
-    inner: Stmt = path[-1]
+        raise _refused(buffer.name, f"it is allocated directly inside of {what}", "compute_at a serial loop")
     while isinstance(inner, Alloc):
         inner = inner.body
     stmts = inner.stmts if isinstance(inner, Seq) else (inner,)
@@ -85,46 +87,38 @@ def _check(site: _Site, stmts: Sequence[Stmt]) -> None:
     last = max((n for n, s in enumerate(stmts) if any(s is m for m in site.makers)), default=-1)
     using = [n for n, s in enumerate(stmts) if not any(s is m for m in site.makers) and buffer in read_below(s)]
     if not using:
-        raise _refused(buffer, f"it is made and used by the same statement inside of {name}", "compute_at another loop")
+        raise _refused(
+            buffer.name, f"it is made and used by the same statement inside of {name}", "compute_at another loop"
+        )
     if min(using) < last:
-        raise _refused(buffer, f"it is used inside of {name} before all of it is made", "compute_at another loop")
+        raise _refused(buffer.name, f"it is used inside of {name} before all of it is made", "compute_at another loop")
     own = {s.buffer for m in site.makers for s in walk(m) if isinstance(s, Alloc)} | {buffer}
     more = [b.name for b in written_below(*site.makers) if b not in own]
     if more:
-        raise _refused(buffer, f"what makes it writes {more[0]} as well", "double_buffer stages with one output")
+        raise _refused(buffer.name, f"what makes it writes {more[0]} as well", "double_buffer stages with one output")
     changing = written_below(site.loop.body)
     inputs = [b.name for b in read_below(*site.makers) if b not in own and b in changing]
     if inputs:
         raise _refused(
-            buffer,
+            buffer.name,
             f"it is made from {inputs[0]}, which changes inside of {name}: it cannot be made an iteration early",
             f"double_buffer {inputs[0]} instead, or compute {inputs[0]} outside of {name}",
         )
 
 
-def _refused(buffer: Buffer, why: str, remedy: str) -> LoweringError:
-    return LoweringError(f"double_buffer of {buffer.name}: {why}; {remedy}")
-
-
-def _path(body: Stmt, buffer: Buffer) -> list[Stmt]:
-    """The statements from the root down to the allocation."""
-    found = next((s for s in walk(body) if isinstance(s, Alloc) and s.buffer is buffer), None)
-    if found is None:
-        raise _refused(buffer, "it is never used", "take the note off")
-    return path_to(body, found)
+def _refused(name: str, why: str, remedy: str) -> LoweringError:
+    return LoweringError(f"double_buffer of {name}: {why}; {remedy}")
 
 
 def _doubled(body: Stmt, site: _Site) -> Stmt:
     old, loop = site.buffer, site.loop
     new = Buffer(old.name, (2, *old.shape), old.dtype, old.scope)
     following = add(loop.var, ONE)
-    ranges = loop_ranges(loop)
-    first = _Moved(old, new, index(0), ranges, {loop.var: index(0)}).all(site.makers)
-    ahead = _Moved(old, new, floormod(following, index(2)), ranges, {loop.var: following}).all(site.makers)
+    first, ahead = _moved(site, new, index(0)), _moved(site, new, following)
     start = () if first is None else (first,)
     makers = () if ahead is None else (If(compare("lt", following, index(loop.extent)), ahead),)
     half = floormod(loop.var, index(2))
-    others = tuple(_in_half(s, old, new, half) for s in site.others)
+    others = tuple(redirect(s, {old: (new, (half,))}) for s in site.others)
 
     def go(stmt: Stmt) -> Stmt:
         if stmt is loop:
@@ -141,72 +135,9 @@ def _inside(stmt: Stmt, inner: Stmt) -> Stmt:
     return Alloc(stmt.buffer, _inside(stmt.body, inner)) if isinstance(stmt, Alloc) else inner
 
 
-def _in_half(stmt: Stmt, old: Buffer, new: Buffer, half: Expr) -> Stmt:
-    """The same statement on one half of the new buffer."""
-
-    def go(s: Stmt) -> Stmt:
-        inner = map_children(s, go)
-        if isinstance(inner, Store) and inner.buffer is old:
-            return Store(new, (half, *inner.indices), inner.value)
-        return inner
-
-    return go(map_exprs(stmt, lambda e: _loads_of_half(e, old, new, half)))
-
-
-def _loads_of_half(expr: Expr, old: Buffer, new: Buffer, half: Expr) -> Expr:
-    def leaf(e: Expr) -> Expr | None:
-        if isinstance(e, Stride) and e.buffer is old:
-            return Stride(new, e.dim + 1)
-        if not isinstance(e, Load) or e.buffer is not old:
-            return None
-        return e.at(new, (half, *(rewrite(i, leaf) for i in e.indices)))
-
-    return rewrite(expr, leaf)
-
-
-class _Moved:
-    """Writes statements again for another iteration, with loops and allocations of their own."""
-
-    def __init__(
-        self, old: Buffer, new: Buffer, half: Expr, ranges: Mapping[Var, Interval], mapping: Mapping[Var, Expr]
-    ) -> None:
-        self.old, self.new, self.half = old, new, half
-        self.ranges = dict(ranges)
-        self.mapping = dict(mapping)
-        self.buffers: dict[Buffer, Buffer] = {}
-
-    def all(self, stmts: Iterable[Stmt]) -> Stmt | None:
-        parts = [new for s in stmts if (new := self.stmt(s)) is not None]
-        return seq(*parts) if parts else None
-
-    def expr(self, expr: Expr) -> Expr:
-        moved = replace_buffers(substitute(expr, self.mapping), self.buffers)
-        return simplify(_loads_of_half(moved, self.old, self.new, self.half), self.ranges)
-
-    def stmt(self, stmt: Stmt) -> Stmt | None:
-        match stmt:
-            case For():
-                var = stmt.var.copy()
-                self.mapping[stmt.var], self.ranges[var] = var, (0, stmt.extent - 1)
-                body = self.stmt(stmt.body)
-                return None if body is None else For(var, stmt.extent, body, stmt.kind, stmt.annotations)
-            case Seq(stmts):
-                return self.all(stmts)
-            case If(condition, then, guard):
-                test, inner = self.expr(condition), self.stmt(then)
-                if isinstance(test, Const):
-                    return inner if test.value else None
-                return None if inner is None else If(test, inner, guard)
-            case Alloc(buffer, body):
-                self.buffers[buffer] = Buffer(buffer.name, buffer.shape, buffer.dtype, buffer.scope)
-                made = self.stmt(body)
-                return None if made is None else Alloc(self.buffers[buffer], made)
-            case Store(buffer, indices, value):
-                where, what = tuple(map(self.expr, indices)), self.expr(value)
-                if buffer is self.old:
-                    return Store(self.new, (self.half, *where), what)
-                return Store(self.buffers.get(buffer, buffer), where, what)
-            case Evaluate(expr):
-                return Evaluate(self.expr(expr))
-            case _:
-                raise TypeError(f"unknown statement {type(stmt).__name__}")
+def _moved(site: _Site, new: Buffer, iteration: Expr) -> Stmt | None:
+    """What fills the buffer, for another iteration of the loop, with loops and allocations of its own."""
+    var = site.loop.var
+    copy = substitute_vars(fresh_copy(seq(*site.makers), str), {var: iteration})
+    half = floormod(iteration, index(2))
+    return Simplifier(loop_ranges(site.loop)).stmt(redirect(copy, {site.buffer: (new, (half,))}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegbox.expr.bounds import Interval
+from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import all_of, conjuncts
 from pegbox.expr.low_level import PREFETCH
 from pegbox.expr.nodes import Call, Const, Expr, Var
@@ -10,23 +10,10 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.region import written
 from pegbox.loops.digits import overrun_is_disjoint
-from pegbox.loops.nodes import (
-    Alloc,
-    Annotation,
-    BlockRealize,
-    Evaluate,
-    For,
-    ForKind,
-    Function,
-    If,
-    Seq,
-    Stmt,
-    Store,
-    seq,
-)
+from pegbox.loops.nodes import Annotation, BlockRealize, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store
 from pegbox.loops.passes.domain import leaves_domain
 from pegbox.loops.passes.writers import written_in_parts
-from pegbox.loops.visit import map_children, walk
+from pegbox.loops.visit import map_children, map_present, walk
 
 _OF_ONE_LOOP = ("thread", "prefetch")  # notes that say nothing of the loops inside
 
@@ -36,39 +23,28 @@ def flatten_blocks(func: Function) -> Function:
     return func.with_body(_Flatten(func).stmt(func.body) or Seq(()))
 
 
-class _Flatten:
-    """One walk: `ranges` of the loops around, `binding` of the block variables in scope."""
+class Simplifier:
+    """Plain loops whose expressions are simplified with the ranges of the loops around; what never runs vanishes."""
 
-    def __init__(self, func: Function) -> None:
-        self.intermediates = set(func.allocs) - written_in_parts(func)
-        self.ranges: dict[Var, Interval] = {}
-        self.binding: dict[Var, Expr] = {}
+    def __init__(self, ranges: Ranges) -> None:
+        self.ranges = dict(ranges)
 
     def expr(self, expr: Expr) -> Expr:
-        bound = substitute(expr, self.binding) if self.binding else expr
-        return simplify(bound, self.ranges)
+        return simplify(expr, self.ranges)
 
     def stmt(self, stmt: Stmt) -> Stmt | None:
-        """The flattened statement, or None if it never runs."""
+        """The simplified statement, or None if it never runs."""
         match stmt:
             case For():
                 return self.loop(stmt)
-            case Seq(stmts):
-                parts = [new for s in stmts if (new := self.stmt(s)) is not None]
-                return seq(*parts) if parts else None
             case If(condition, then, guard):
                 return self.guarded(self.expr(condition), then, guard)
             case Store(buffer, indices, value):
                 return Store(buffer, tuple(map(self.expr, indices)), self.expr(value))
             case Evaluate(expr):
                 return Evaluate(self.expr(expr))
-            case Alloc(buffer, body):
-                new = self.stmt(body)
-                return None if new is None else Alloc(buffer, new)
-            case BlockRealize():
-                return self.realize(stmt)
             case _:
-                raise TypeError(f"unknown statement {type(stmt).__name__}")
+                return map_present(stmt, self.stmt)
 
     def loop(self, loop: For) -> Stmt | None:
         self.ranges[loop.var] = (0, loop.extent - 1)
@@ -82,6 +58,21 @@ class _Flatten:
             return self.stmt(then) if condition.value else None
         body = self.stmt(then)
         return None if body is None else If(condition, body, guard)
+
+
+class _Flatten(Simplifier):
+    """One walk: `ranges` of the loops around, `binding` of the block variables in scope."""
+
+    def __init__(self, func: Function) -> None:
+        super().__init__({})
+        self.intermediates = set(func.allocs) - written_in_parts(func)
+        self.binding: dict[Var, Expr] = {}
+
+    def expr(self, expr: Expr) -> Expr:
+        return super().expr(substitute(expr, self.binding) if self.binding else expr)
+
+    def stmt(self, stmt: Stmt) -> Stmt | None:
+        return self.realize(stmt) if isinstance(stmt, BlockRealize) else super().stmt(stmt)
 
     def is_private(self, stmt: Stmt) -> bool:
         """Does a statement itself touch nothing that is seen outside of the program? Of C functions nobody knows."""
@@ -134,5 +125,5 @@ def _inherited(stmt: Stmt, annotations: tuple[Annotation, ...]) -> Stmt:
 
 
 def _merge(outer: tuple[Annotation, ...], inner: tuple[Annotation, ...]) -> tuple[Annotation, ...]:
-    known = {key for key, _ in inner}
-    return (*inner, *((key, value) for key, value in outer if key not in known and key not in _OF_ONE_LOOP))
+    own = {key for key, _ in inner}
+    return (*inner, *((key, value) for key, value in outer if key not in own and key not in _OF_ONE_LOOP))

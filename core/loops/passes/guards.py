@@ -28,8 +28,8 @@ def drop_guards(func: Function) -> Function:
             # What it depends on is data: every condition may be what keeps it sane.
             return inner
         needed = set().union(*map(free_vars, escaping))
-        kept = all_of([c for c in conjuncts(inner.condition) if free_vars(c) & needed])
-        return inner.then if isinstance(kept, Const) else If(kept, inner.then, guard=True)
+        test = all_of([c for c in conjuncts(inner.condition) if free_vars(c) & needed])
+        return inner.then if isinstance(test, Const) else If(test, inner.then, guard=True)
 
     return func.with_body(go(func.body))
 
@@ -81,8 +81,8 @@ def _may_be_zero(divisor: Expr, ranges: Ranges) -> bool:
 
 
 def _is_free(var: Var, ranges: Ranges) -> bool:
-    known = ranges.get(var)
-    return known is not None and known[0] == known[1]
+    between = ranges.get(var)
+    return between is not None and between[0] == between[1]
 
 
 def _outside(buffer: Buffer, indices: tuple[Expr, ...], box: tuple[int, ...], ranges: Ranges) -> Iterator[Expr]:

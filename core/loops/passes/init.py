@@ -8,9 +8,9 @@ from pegbox.expr.build import ZERO, all_of, compare, conjuncts
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplify
-from pegbox.expr.visit import free_vars, substitute
+from pegbox.expr.visit import substitute
 from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, If, IterKind, Seq, Stmt, seq
-from pegbox.loops.visit import blocks_below, map_blocks, map_children, path_to, realizes, substitute_vars
+from pegbox.loops.visit import blocks_below, bound_vars, map_blocks, map_children, path_to, realizes, substitute_vars
 
 
 def lower_inits(func: Function) -> Function:
@@ -35,20 +35,11 @@ def _inside(realize: BlockRealize) -> BlockRealize:
     return BlockRealize(realize.values, replace(block, body=_lower(block.body)), realize.predicate)
 
 
-def reduce_vars(realize: BlockRealize) -> set[Var]:
-    """The loop variables that a block's reduce iterations are bound to."""
-    found: set[Var] = set()
-    for it, value in zip(realize.block.iters, realize.values, strict=True):
-        if it.is_reduce:
-            found |= free_vars(value)
-    return found
-
-
 def _split(body: Stmt, realize: BlockRealize) -> Stmt:
     path = path_to(body, realize)
     loops = [node for node in path if isinstance(node, For)]
-    reducing = reduce_vars(realize)
-    mixed = reducing & _spatial_vars(realize) or reducing - {loop.var for loop in loops}
+    reducing = bound_vars(realize, IterKind.REDUCE)
+    mixed = reducing & bound_vars(realize, IterKind.SPATIAL) or reducing - {loop.var for loop in loops}
     if mixed or not _starts_first(realize, loops, reducing):
         # One loop runs over both, or a block around decides together with the loops whether this is the first visit; or
         # the first visit is not where the reduction starts.
@@ -69,16 +60,8 @@ def _starts_first(realize: BlockRealize, loops: list[For], reducing: set[Var]) -
         if it.is_reduce and not isinstance(value, Var) and not same(simplify(substitute(value, start), {}), ZERO):
             return False
     first = next((i for i, loop in enumerate(loops) if loop.var in reducing), len(loops))
-    used = _spatial_vars(realize) | reducing
+    used = bound_vars(realize, IterKind.SPATIAL) | reducing
     return all(loop.var in used or loop.extent == 1 for loop in loops[first:])
-
-
-def _spatial_vars(realize: BlockRealize) -> set[Var]:
-    found: set[Var] = set()
-    for it, value in zip(realize.block.iters, realize.values, strict=True):
-        if not it.is_reduce:
-            found |= free_vars(value)
-    return found
 
 
 def _started_inside(block: Block) -> Block:
@@ -92,7 +75,7 @@ def init_nest(realize: BlockRealize, loops: list[For]) -> Stmt:
     """The init block under fresh copies of `loops`, once for each element."""
     block = realize.block
     assert block.init is not None
-    reducing = reduce_vars(realize)
+    reducing = bound_vars(realize, IterKind.REDUCE)
     keep = [(it, value) for it, value in zip(block.iters, realize.values, strict=True) if not it.is_reduce]
     fresh = {loop.var: loop.var.copy() for loop in loops}
     mapping: dict[Var, Expr] = {old: new for old, new in fresh.items()}  # noqa: C416  (widens the value type)

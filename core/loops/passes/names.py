@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from pegbox.expr.nodes import Buffer
 from pegbox.expr.printer import unused_name
-from pegbox.loops.nodes import Function
-from pegbox.loops.visit import replace_buffer
+from pegbox.loops.nodes import Alloc, Function
+from pegbox.loops.visit import replace_buffer, walk
 
 
 def name_apart(func: Function) -> Function:
     """Number the intermediate buffers that are called as another one, as the printer does: `T`, `T_1`."""
-    taken = {b.name for b in func.params}
+    # What is allocated inside keeps its name, and it may be used for that alone.
+    taken = {b.name for b in func.params} | {s.buffer.name for s in walk(func.body) if isinstance(s, Alloc)}
     renamed: dict[Buffer, Buffer] = {}
     for buffer in func.allocs:
         name = unused_name(buffer.name, taken)

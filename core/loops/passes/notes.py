@@ -1,47 +1,57 @@
-"""What blocks say of the buffers that they write is kept in `Function.notes` once the blocks are gone.
+"""What blocks say of the buffers that they write, collected before the blocks are gone.
 
 Block annotations: ("buffer_dim_align", ((buffer index, axis, factor, offset), ...)) and ("double_buffer_scope", buffer
-index), as in TVM. The passes `storage_align` and `double_buffer` act on the notes; passes that make other buffers hand
-them on. A note counts dimensions from the end, because some passes put others in front.
+index), as in TVM. The passes `storage_align` and `double_buffer` act on the notes. Passes between make other buffers,
+which keep their names: notes are by name. They count dimensions from the end, because some passes put others in front.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pegbox.errors import LoweringError
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import Block, BlockRealize, For, Function, Stmt
-from pegbox.loops.visit import children, common_path, realizes
+from pegbox.loops.visit import common_path, paths, realizes
 
 ALIGN = "buffer_dim_align"
 DOUBLE = "double_buffer_scope"
 
 
-def collect_notes(func: Function) -> Function:
-    """The function with the notes of its blocks.
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Buffers by name: what is asked of the strides of some, as (dimension, factor, offset); those to be doubled."""
+
+    alignments: Mapping[str, Sequence[tuple[int, int, int]]]
+    doubles: Sequence[str]
+
+
+def collect_notes(func: Function) -> Notes:
+    """What the blocks of a function, whose buffers have names of their own, say of these.
 
     Raises:
         LoweringError: an annotation is malformed, speaks of a parameter, or asks for a double buffer outside of loops.
     """
-    notes: dict[tuple[Buffer, str, Any], None] = {}
+    alignments: dict[Buffer, dict[tuple[int, int, int], None]] = {}
+    doubles: dict[Buffer, None] = {}
     for realize in realizes(func.body):
         for key, value in realize.block.annotations:
             if key == ALIGN:
-                notes |= {(b, key, rest): None for b, rest in _alignments(realize.block, value)}
+                for buffer, asked in _alignments(realize.block, value):
+                    alignments.setdefault(buffer, {})[asked] = None
             elif key == DOUBLE:
                 buffer = _buffer(realize.block, key, value)
                 if _meets(func.body, buffer):
-                    notes[buffer, key, None] = None
-    for buffer, key, _ in notes:
+                    doubles[buffer] = None
+    for key, buffer in (*((ALIGN, b) for b in alignments), *((DOUBLE, b) for b in doubles)):
         if buffer in func.params:
             raise LoweringError(
                 f"{key} of {buffer.name}: it is a parameter, whose layout the caller decides; take the note off, or "
                 "cache_read or cache_write it first"
             )
-    return replace(func, notes=tuple(notes))
+    return Notes({b.name: list(asked) for b, asked in alignments.items()}, [b.name for b in doubles])
 
 
 def has_alignment(realize: BlockRealize, buffer: Buffer) -> bool:
@@ -93,22 +103,14 @@ def _meets(body: Stmt, buffer: Buffer) -> bool:
     Raises:
         LoweringError: no loop at all does.
     """
-    paths = [loops for loops, realize in _blocks(body, ()) if _uses(realize.block, buffer)]
-    common = common_path(paths)
+    users = [p for p in paths(body) if isinstance(p[-1], BlockRealize) and _uses(p[-1].block, buffer)]
+    common = common_path([[s for s in path if isinstance(s, For)] for path in users])
     if not common:
         raise LoweringError(
             f"{DOUBLE} of {buffer.name}: there is no loop in which it is made again and again; compute_at a loop of "
             "its consumer first"
         )
     return any(x.extent > 1 for x in common)
-
-
-def _blocks(stmt: Stmt, loops: tuple[For, ...]) -> Iterator[tuple[tuple[For, ...], BlockRealize]]:
-    if isinstance(stmt, BlockRealize):
-        yield loops, stmt
-    inner = (*loops, stmt) if isinstance(stmt, For) else loops
-    for child in children(stmt):
-        yield from _blocks(child, inner)
 
 
 def _uses(block: Block, buffer: Buffer) -> bool:

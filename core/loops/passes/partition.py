@@ -19,7 +19,7 @@ from pegbox.expr.nodes import Binary, Buffer, Compare, Const, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, loads, rewrite
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
-from pegbox.loops.visit import expressions, loop_ranges, walk
+from pegbox.loops.visit import expressions, loop_ranges, map_present, walk
 
 _HOT = 8  # a test is worth peeling when it guards at least one part in this many of the loop's work
 _CHEAP = 2048  # stores that one test guards from where on it costs nothing
@@ -37,19 +37,21 @@ def _count(stmt: Stmt) -> int:
     return sum(isinstance(node, Store | Evaluate) for node in walk(stmt))
 
 
-def _work(stmt: Stmt) -> int:
-    """Stores executed, as if every condition held."""
+def _work(stmt: Stmt, under: Stmt | None = None) -> int:
+    """Stores executed (those below a statement only, if one is given), as if every condition held."""
+    if stmt is under:
+        return _work(stmt)
     match stmt:
         case For():
-            return stmt.extent * _work(stmt.body)
+            return stmt.extent * _work(stmt.body, under)
         case Seq(stmts):
-            return sum(map(_work, stmts))
+            return sum([_work(s, under) for s in stmts])
         case If():
-            return _work(stmt.then)
+            return _work(stmt.then, under)
         case Alloc():
-            return _work(stmt.body)
+            return _work(stmt.body, under)
         case Store() | Evaluate():
-            return 1
+            return int(under is None)
         case _:
             raise TypeError(f"unknown statement {type(stmt).__name__}")
 
@@ -78,9 +80,6 @@ class _Partition:
                 return self.loop(stmt)
             case If():
                 return self.test(stmt)
-            case Seq(stmts):
-                parts = [new for s in stmts if (new := self.stmt(s)) is not None]
-                return seq(*parts) if parts else None
             case Alloc():
                 return self.alloc(stmt)
             case Store(buffer, indices, value):
@@ -90,7 +89,7 @@ class _Partition:
             case Evaluate(expr):
                 return Evaluate(self.expr(expr))
             case _:
-                raise TypeError(f"unknown statement {type(stmt).__name__}")
+                return map_present(stmt, self.stmt)
 
     def expr(self, expr: Expr) -> Expr:
         """An expression in the result's variables and buffers."""
@@ -204,7 +203,7 @@ class _Partition:
             solved = None if gap is None else _solve(test.op, gap, loop.var, scope)
             if solved is None or _work(guarded.then) >= _CHEAP:
                 continue
-            if _work_of(loop.body, guarded) * _HOT >= total:
+            if _work(loop.body, guarded) * _HOT >= total:
                 always, sometimes = _common(always, solved[0]), _common(sometimes, solved[1])
         points = sorted({0, *(min(p, end) for p in (*always, *sometimes)), end})
         if len(points) == 2 or self.stores + (len(points) - 2) * _count(loop.body) > self.limit:
@@ -215,8 +214,8 @@ class _Partition:
         """Left side minus right side, None where one may wrap around; every loop around a test asks for it."""
         if id(test) not in self.differences:
             a, b = linear(test.a), linear(test.b)
-            known = fits(a, self.domain) and fits(b, self.domain)
-            self.differences[id(test)] = a.add(b, -1) if known else None
+            exact = fits(a, self.domain) and fits(b, self.domain)
+            self.differences[id(test)] = a.add(b, -1) if exact else None
         return self.differences[id(test)]
 
 
@@ -229,27 +228,6 @@ def _tests(stmt: Stmt) -> Iterator[tuple[Compare, If]]:
     for node in walk(stmt):
         if isinstance(node, If):
             yield from ((c, node) for c in conjuncts(node.condition) if isinstance(c, Compare))
-
-
-def _work_of(body: Stmt, target: Stmt) -> int:
-    """Work done under `target` in one run of `body`."""
-
-    def go(stmt: Stmt) -> int:
-        if stmt is target:
-            return _work(stmt)
-        match stmt:
-            case For():
-                return stmt.extent * go(stmt.body)
-            case Seq(stmts):
-                return sum(map(go, stmts))
-            case If():
-                return go(stmt.then)
-            case Alloc():
-                return go(stmt.body)
-            case _:
-                return 0
-
-    return go(body)
 
 
 def _solve(
@@ -300,22 +278,6 @@ def _is_read(stmt: Stmt, buffer: Buffer) -> bool:
 
 
 def _without_stores(stmt: Stmt, buffer: Buffer) -> Stmt | None:
-    match stmt:
-        case Store():
-            return None if stmt.buffer is buffer else stmt
-        case Evaluate():
-            return stmt
-        case For():
-            body = _without_stores(stmt.body, buffer)
-            return None if body is None else stmt.with_body(body)
-        case If():
-            then = _without_stores(stmt.then, buffer)
-            return None if then is None else If(stmt.condition, then, stmt.guard)
-        case Alloc():
-            inner = _without_stores(stmt.body, buffer)
-            return None if inner is None else Alloc(stmt.buffer, inner)
-        case Seq(stmts):
-            parts = [new for s in stmts if (new := _without_stores(s, buffer)) is not None]
-            return seq(*parts) if parts else None
-        case _:
-            raise TypeError(f"unknown statement {type(stmt).__name__}")
+    if isinstance(stmt, Store) and stmt.buffer is buffer:
+        return None
+    return map_present(stmt, lambda s: _without_stores(s, buffer))

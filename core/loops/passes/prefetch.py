@@ -117,7 +117,7 @@ def _lines(buffer: Buffer, box: Box, ahead: dict[Var, Expr], ranges: dict[Var, I
     """Loops over a box, with one prefetch for each cache line along the last dimension."""
     indices: list[Expr] = []
     loops: list[tuple[Var, int]] = []
-    known = dict(ranges)
+    inside = dict(ranges)
     per_line = max(1, LINE * prod(buffer.shape) // buffer.nbytes)
     for dim, part in enumerate(box):
         step = per_line if dim == len(box) - 1 else 1
@@ -126,10 +126,10 @@ def _lines(buffer: Buffer, box: Box, ahead: dict[Var, Expr], ranges: dict[Var, I
         if count > 1:
             var = Var(f"ax{dim}")
             loops.append((var, count))
-            known[var] = (0, count - 1)
+            inside[var] = (0, count - 1)
             place = add(place, mul(var, index(step)))
         clamped = maximum(minimum(place, index(buffer.shape[dim] - 1)), index(0))
-        indices.append(simplify(clamped, known))
+        indices.append(simplify(clamped, inside))
     pointer = Address(buffer, tuple(indices), (1,) * len(indices), "r")
     body: Stmt = Evaluate(Call(PREFETCH, (pointer,), "int32"))
     for var, extent in reversed(loops):

@@ -5,17 +5,17 @@ Rows whose length is a multiple of a large power of two fall on the same lines o
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from math import prod
 
 from pegbox.errors import LoweringError
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.nodes import Function
-from pegbox.loops.passes.notes import ALIGN
-from pegbox.loops.visit import replace_buffer
+from pegbox.loops.nodes import Alloc, Function
+from pegbox.loops.passes.notes import Notes
+from pegbox.loops.visit import replace_buffer, walk
 
 
-def align_storage(func: Function, *, strict: bool = True) -> Function:
+def align_storage(func: Function, notes: Notes, *, strict: bool = True) -> Function:
     """Enlarge buffers with a note: the stride of dimension `axis` becomes offset modulo factor.
 
     It runs after guards have been dropped: padding must not count as room in which elements may be computed twice.
@@ -27,18 +27,14 @@ def align_storage(func: Function, *, strict: bool = True) -> Function:
     Raises:
         LoweringError: no padding of the next dimension gives that stride.
     """
-    wanted: dict[Buffer, list[tuple[int, int, int]]] = {}
-    for buffer, key, value in func.notes:
-        if key == ALIGN:
-            wanted.setdefault(buffer, []).append(value)
-    padded = {buffer: _padded(buffer, items, strict) for buffer, items in wanted.items()}
-    if not padded:
+    wanted = notes.alignments
+    if not wanted:
         return func
-    notes = tuple((padded.get(buffer, buffer), key, value) for buffer, key, value in func.notes)
-    return replace(func, body=replace_buffer(func.body, padded), notes=notes)
+    buffers = [s.buffer for s in walk(func.body) if isinstance(s, Alloc) and s.buffer.name in wanted]
+    return func.with_body(replace_buffer(func.body, {b: _padded(b, wanted[b.name], strict) for b in buffers}))
 
 
-def _padded(buffer: Buffer, items: list[tuple[int, int, int]], strict: bool) -> Buffer:
+def _padded(buffer: Buffer, items: Sequence[tuple[int, int, int]], strict: bool) -> Buffer:
     shape = list(buffer.shape)
     for behind, factor, offset in sorted(items, reverse=True):
         axis = len(shape) + behind

@@ -20,7 +20,7 @@ from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.unify import unify
 from pegbox.expr.visit import free_vars, loads, rewrite, substitute
 from pegbox.loops.nodes import Alloc, Annotation, Block, If, Seq, Stmt, Store, seq
-from pegbox.loops.reductions.reducers import IDEMPOTENT, KNOWN, PLAIN
+from pegbox.loops.reductions.reducers import IDEMPOTENT, PLAIN, RECOGNIZED
 from pegbox.loops.reductions.text import decode, encode
 
 Values = tuple[Expr, ...]
@@ -51,9 +51,9 @@ class Combination:
 
 def combiner_of(block: Block) -> str | None:
     """The name of a reduction's combiner ("sum", "max", "argmax" ...), None if it is not known."""
-    known = next((str(value) for key, value in block.annotations if key == "combiner"), None)
-    if known is not None:
-        return known
+    noted = next((str(value) for key, value in block.annotations if key == "combiner"), None)
+    if noted is not None:
+        return noted
     found = combination_of(block)
     return None if found is None else found.name
 
@@ -63,21 +63,21 @@ def reducer_notes(reducer: Reducer, dtypes: tuple[str, ...]) -> tuple[Annotation
     name: Annotation = ("combiner", reducer.name)
     if any(reducer is plain for plain in PLAIN):
         return (name,)
-    old, new = _variables("a", dtypes), _variables("b", dtypes)
-    kept = encode(reducer.combine(old, new), {v: v.name for v in (*old, *new)})
-    if kept is None or (reducer.name, kept) in _known_texts():
+    coded = _encoded(reducer, dtypes)
+    if coded is None or (reducer.name, coded) in _recognized_texts():
         return (name,)
-    return (name, ("reducer", (reducer.name, kept)))
+    return (name, ("reducer", (reducer.name, coded)))
 
 
 @cache
-def _known_texts() -> frozenset[tuple[str, Any]]:
+def _recognized_texts() -> frozenset[tuple[str, Any]]:
     """What is recognised as it stands and need not be kept."""
-    texts = []
-    for reducer, arity in KNOWN[len(PLAIN) :]:
-        old, new = _variables("a", ["int64"] * arity), _variables("b", ["int64"] * arity)
-        texts.append((reducer.name, encode(reducer.combine(old, new), {v: v.name for v in (*old, *new)})))
-    return frozenset(texts)
+    return frozenset((r.name, _encoded(r, ["int64"] * arity)) for r, arity in RECOGNIZED[len(PLAIN) :])
+
+
+def _encoded(reducer: Reducer, dtypes: Sequence[str]) -> tuple[Any, ...] | None:
+    old, new = _variables("a", dtypes), _variables("b", dtypes)
+    return encode(reducer.combine(old, new), {v: v.name for v in (*old, *new)})
 
 
 def combination_of(block: Block) -> Combination | None:
@@ -125,14 +125,14 @@ def _candidates(
 ) -> Iterator[tuple[str, tuple[Var, ...], tuple[Var, ...], Values]]:
     """Combinations that the block may be of: the one that it keeps, else those that are known by heart."""
     old, new = _variables("a", dtypes), _variables("b", dtypes)
-    kept = next((value for key, value in block.annotations if key == "reducer"), None)
-    if kept is not None:
-        name, coded = kept
+    noted = next((value for key, value in block.annotations if key == "reducer"), None)
+    if noted is not None:
+        name, coded = noted
         results = decode(coded, {v.name: v for v in (*old, *new)})
         if results is not None and tuple(r.dtype for r in results) == dtypes:
             yield str(name), old, new, results
         return
-    for reducer, arity in KNOWN:
+    for reducer, arity in RECOGNIZED:
         if arity == len(dtypes) and "bool" not in dtypes:
             yield reducer.name, old, new, reducer.combine(old, new)
 
@@ -155,7 +155,7 @@ def _starts(name: str, identity: Values, block: Block) -> bool:
         return False
     if any(key == "reducer" for key, _ in block.annotations) or name in IDEMPOTENT:
         return True
-    reducer = next(r for r, _ in KNOWN if r.name == name)
+    reducer = next(r for r, _ in RECOGNIZED if r.name == name)
     return all(map(same, identity, reducer.identity(tuple(v.dtype for v in identity))))
 
 

@@ -29,7 +29,7 @@ def _extreme(name: str, better: str, *, strict: bool, by_index: bool, choose: bo
     return Reducer(name, combine, lambda types: ())
 
 
-KNOWN: tuple[tuple[Reducer, int], ...] = (
+RECOGNIZED: tuple[tuple[Reducer, int], ...] = (
     *((reducer, 1) for reducer in PLAIN),
     *(
         (_extreme(name, better, strict=strict, by_index=by_index, choose=choose), 2)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pegbox.expr import build
@@ -105,22 +105,19 @@ class Blocks(Expressions):
         assert domain is not None
         assert value is not None
         first, extent = self.domain(domain)
-        bound = self.outside(value)
+        bound = self.outside(value, self.index)
         return kind, (first, extent), _shifted(bound, first), value
 
-    def outside(self, node: ast.expr) -> Expr:
+    def outside(self, node: ast.expr, read: Callable[[ast.expr], Expr]) -> Expr:
         """An expression over the loops around the block."""
         frame = self.scope.frames[-1]
         frame.heading = True
-        value = self.index(node)
+        value = read(node)
         frame.heading = False
-        self.no_own(node, value, frame)
-        return value
-
-    def no_own(self, node: ast.AST, value: Expr, frame: Frame) -> None:
         own = sorted(var.name for var in free_vars(value) if var in frame.variables)
         if own:
             self.fail(node, f"the block's own {own[0]} is not known here", "bind block variables to the loops around")
+        return value
 
     def domain(self, node: ast.expr) -> tuple[int, int]:
         """First value and number of values, of `128` or `(0, 128)`."""
@@ -153,7 +150,7 @@ class Blocks(Expressions):
         return [self.remapped(_KINDS[kind], loop) for kind, loop in zip(kinds, loops.elts, strict=True)]
 
     def remapped(self, kind: IterKind, node: ast.expr) -> tuple[IterKind, tuple[int, int], Expr, ast.AST]:
-        value = self.outside(node)
+        value = self.outside(node, self.index)
         domain = self.scope.domain(node.id) if isinstance(node, ast.Name) else None
         if domain is None:
             self.fail(
@@ -166,13 +163,7 @@ class Blocks(Expressions):
     def where(self, call: ast.Call) -> None:
         draft = self.draft(call, "where")
         (node,) = arguments(self, call, "predicate")
-        assert node is not None
-        frame = self.scope.frames[-1]
-        frame.heading = True
-        condition = self.condition(node)
-        frame.heading = False
-        self.no_own(node, condition, frame)
-        draft.predicate = build.logical_and(draft.predicate, condition)
+        draft.predicate = build.logical_and(draft.predicate, self.outside(node, self.condition))
 
     def condition(self, node: ast.expr) -> Expr:
         value = self.guarded(node, build.as_expr, self.scalar(node))
@@ -192,7 +183,6 @@ class Blocks(Expressions):
     def block_attr(self, call: ast.Call) -> None:
         draft = self.draft(call, "block_attr")
         (node,) = arguments(self, call, "attrs")
-        assert node is not None
         notes = self.literal(node)
         if not isinstance(notes, dict):
             self.fail(node, "T.block_attr takes a dictionary", 'write {"key": value}')
@@ -221,9 +211,9 @@ class Blocks(Expressions):
         notes: tuple[Annotation, ...] = tuple(draft.notes.items())
         block = Block(draft.name, tuple(draft.iters), reads, writes, body, draft.init, notes)
         combination = None if "combiner" in draft.notes else combination_of(block)
-        if combination is not None:
-            notes = (("combiner", combination.name), *notes)
-        return Block(draft.name, block.iters, reads, writes, body, draft.init, notes)
+        if combination is None:
+            return block
+        return replace(block, annotations=(("combiner", combination.name), *notes))
 
     def check_regions(
         self, draft: Draft, body: Stmt, reads: Sequence[Region], writes: Sequence[Region], call: ast.Call
@@ -231,13 +221,13 @@ class Blocks(Expressions):
         missed = uncovered(draft.iters, body, draft.init, reads, writes)
         if missed is None:
             return
-        verb, word = ("writes", "writes") if missed.stores else ("reads", "reads")
+        word = "writes" if missed.stores else "reads"
         place = ", ".join(str(lo) if n == 1 else f"{lo}:{lo + n}" for lo, n in missed.region.box)
         buffer = missed.region.buffer.name
         self.fail(
             draft.nodes.get(word, call),
-            f"block {draft.name!r} {verb} {buffer}[{place}], which T.{word} does not show to be covered",
-            f"name all that it {verb}, or leave T.{word} out: it is then worked out from the body",
+            f"block {draft.name!r} {word} {buffer}[{place}], which T.{word} does not show to be covered",
+            f"name all that it {word}, or leave T.{word} out: it is then worked out from the body",
         )
 
     def check_values(self, draft: Draft, frame: Frame) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, overload
 
 from pegbox.expr import build, dtypes, intrinsics
 from pegbox.expr.low_level import ACCESS, Address, Broadcast, Reinterpret, call_extern, call_llvm
 from pegbox.expr.nodes import Call, Expr
+from pegbox.expr.operators import COMPARE
 
 if TYPE_CHECKING:
     from pegbox.loops.script.expressions import Expressions
@@ -16,7 +18,11 @@ if TYPE_CHECKING:
 Handler = Callable[["Expressions", ast.Call], Any]
 
 
-def arguments(e: Expressions, node: ast.Call, *names: str, optional: int = 0) -> list[ast.expr | None]:
+@overload
+def arguments(e: Expressions, node: ast.Call, *names: str) -> list[ast.expr]: ...
+@overload
+def arguments(e: Expressions, node: ast.Call, *names: str, optional: int) -> list[ast.expr | None]: ...
+def arguments(e: Expressions, node: ast.Call, *names: str, optional: int = 0) -> Any:
     """The syntax of a call's arguments by name; the last `optional` ones may be missing."""
     found: dict[str, ast.expr | None] = dict(zip(names, node.args, strict=False))
     word = ast.unparse(node.func)
@@ -31,7 +37,7 @@ def arguments(e: Expressions, node: ast.Call, *names: str, optional: int = 0) ->
 
 
 def _scalars(e: Expressions, node: ast.Call, *names: str) -> list[Any]:
-    return [e.scalar(a) for a in arguments(e, node, *names) if a is not None]
+    return [e.scalar(a) for a in arguments(e, node, *names)]
 
 
 def dtype_of(e: Expressions, node: ast.expr, *, vectors: bool = False) -> str:
@@ -48,7 +54,6 @@ def _convert(name: str) -> Handler:
 
     def handler(e: Expressions, node: ast.Call) -> Expr:
         (a,) = arguments(e, node, "value")
-        assert a is not None
         value = e.value(a)
         if isinstance(value, str) and dtypes.is_float(name):
             value = e.guarded(node, float, value)
@@ -68,8 +73,6 @@ def _cast(first: str, second: str) -> Handler:
     def handler(e: Expressions, node: ast.Call) -> Expr:
         found = dict(zip((first, second), arguments(e, node, first, second), strict=True))
         dtype, value = found["dtype"], found["value"]
-        assert dtype is not None
-        assert value is not None
         result: Expr = e.guarded(node, build.cast, dtype_of(e, dtype, vectors=True), e.scalar(value))
         return result
 
@@ -96,14 +99,9 @@ def _many(function: Callable[[Any, Any], Any]) -> Handler:
     return handler
 
 
-def _compare(op: str) -> Handler:
-    return _plain(lambda a, b: build.compare(op, a, b), "a", "b")
-
-
 def _limit(which: int) -> Handler:
     def handler(e: Expressions, node: ast.Call) -> Expr:
         (dtype,) = arguments(e, node, "dtype")
-        assert dtype is not None
         name = dtype_of(e, dtype)
         return build.const(dtypes.value_range(name)[which], name)
 
@@ -112,7 +110,6 @@ def _limit(which: int) -> Handler:
 
 def _infinity(e: Expressions, node: ast.Call) -> Expr:
     (dtype,) = arguments(e, node, "dtype")
-    assert dtype is not None
     name = dtype_of(e, dtype)
     if not dtypes.is_float(name):
         e.fail(dtype, f"{name} has no infinity", "use T.max_value")
@@ -122,8 +119,6 @@ def _infinity(e: Expressions, node: ast.Call) -> Expr:
 def _address(e: Expressions, node: ast.Call) -> Expr:
     """`T.address(A[i, j:j + 16], "r")`."""
     place, access = arguments(e, node, "place", "access")
-    assert place is not None
-    assert access is not None
     region, how = e.region(place), e.value(access)
     if how not in ACCESS:
         e.fail(access, f"unknown access {how!r}", f"use one of {', '.join(map(repr, ACCESS))}")
@@ -132,15 +127,11 @@ def _address(e: Expressions, node: ast.Call) -> Expr:
 
 def _broadcast(e: Expressions, node: ast.Call) -> Expr:
     value, lanes = arguments(e, node, "value", "lanes")
-    assert value is not None
-    assert lanes is not None
     return Broadcast(build.as_expr(e.scalar(value)), e.whole(lanes, "number of lanes"))
 
 
 def _reinterpret(e: Expressions, node: ast.Call) -> Expr:
     dtype, value = arguments(e, node, "dtype", "value")
-    assert dtype is not None
-    assert value is not None
     name, bits = dtype_of(e, dtype, vectors=True), build.as_expr(e.scalar(value))
     if dtypes.total_bits(name) != dtypes.total_bits(bits.dtype):
         e.fail(node, f"{bits} is {bits.dtype}, which has another size than {name}")
@@ -176,38 +167,31 @@ def _intrinsic(name: str) -> Handler:
     return _plain(lambda *args: intrinsics.call(name, *args), *names)
 
 
+# Of two operands, by all of their names.
+_BINARY: dict[str, Callable[[Any, Any], Expr]] = {
+    "Add": build.add, "Sub": build.sub, "Mul": build.mul, "Div": build.div, "Min": build.minimum, "Max": build.maximum,
+    "floordiv indexdiv FloorDiv": build.floordiv, "floormod indexmod FloorMod": build.floormod,
+}  # fmt: skip
+
 CALLS: dict[str, Handler] = {
     **{name: _convert(name) for name in dtypes.BITS},
     **{name: _intrinsic(name) for name in intrinsics.ARITY},
     "power": _intrinsic("pow"),
     "Cast": _cast("dtype", "value"),
     "cast": _cast("value", "dtype"),
+    **{name: _plain(function, "a", "b") for names, function in _BINARY.items() for name in names.split()},
     "if_then_else": _plain(build.select, "cond", "true_value", "false_value"),
     "Select": _plain(build.select, "condition", "true_value", "false_value"),
     "min": _many(build.minimum),
     "max": _many(build.maximum),
-    "And": _many(build.logical_and),
-    "Or": _many(build.logical_or),
-    "all": _many(build.logical_and),
-    "any": _many(build.logical_or),
+    **dict.fromkeys(("And", "all"), _many(build.logical_and)),
+    **dict.fromkeys(("Or", "any"), _many(build.logical_or)),
     "Not": _plain(build.logical_not, "a"),
     "likely": _likely,
-    "floordiv": _plain(build.floordiv, "a", "b"),
-    "floormod": _plain(build.floormod, "a", "b"),
-    "indexdiv": _plain(build.floordiv, "a", "b"),
-    "indexmod": _plain(build.floormod, "a", "b"),
     "min_value": _limit(0),
     "max_value": _limit(1),
     "infinity": _infinity,
-    **{name.upper(): _compare(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
-    "Add": _plain(build.add, "a", "b"),
-    "Sub": _plain(build.sub, "a", "b"),
-    "Mul": _plain(build.mul, "a", "b"),
-    "Div": _plain(build.div, "a", "b"),
-    "FloorDiv": _plain(build.floordiv, "a", "b"),
-    "FloorMod": _plain(build.floormod, "a", "b"),
-    "Min": _plain(build.minimum, "a", "b"),
-    "Max": _plain(build.maximum, "a", "b"),
+    **{name.upper(): _plain(partial(build.compare, name), "a", "b") for name in COMPARE},
     "address": _address,
     "Broadcast": _broadcast,
     "reinterpret": _reinterpret,

@@ -89,10 +89,10 @@ def _holds(
     stores: Sequence[SymbolicInterval | None], wanted: SymbolicInterval | None, extent: int, ranges: Ranges
 ) -> bool:
     """Do the stored elements, taken together, reach from the first to the last of the wanted ones?"""
-    known = [s for s in stores if s is not None]
-    if any(_is_whole(s, extent) for s in known):
+    spans = [s for s in stores if s is not None]
+    if any(_is_whole(s, extent) for s in spans):
         return True
-    around = hull(known)
+    around = hull(spans)
     if around is None or wanted is None:
         return around is not None and _is_whole(around, extent)
     between = linear_bounds(wanted.lo.minus(around.lo), ranges)

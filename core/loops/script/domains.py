@@ -60,10 +60,10 @@ class Domains(Blocks):
                 args.append(options.pop(bound))
         given = options.pop("annotations", None)
         if given is not None:
-            kept = self.literal(given)
-            if not isinstance(kept, dict | None):
+            annotations = self.literal(given)
+            if not isinstance(annotations, dict | None):
                 self.fail(given, "annotations are a dictionary")
-            notes |= kept or {}
+            notes |= annotations or {}
         if options:
             self.fail(node, f"T.{word} has no argument {next(iter(options))!r}", "it takes annotations={...}")
         return [self.interval(node, args)], _KINDS[word], tuple(notes.items())

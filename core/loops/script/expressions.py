@@ -117,9 +117,9 @@ class Expressions(Reader):
     def variable(self, node: ast.AST, name: str) -> Any:
         value = self.scope.find(name)
         if value is MISSING:
-            known = [n for frame in self.scope.frames for n in frame.names]
+            names = [n for frame in self.scope.frames for n in frame.names]
             self.fail(
-                node, unknown(repr(name), name, known), "bind it before it is used: a loop, a block variable, a buffer"
+                node, unknown(repr(name), name, names), "bind it before it is used: a loop, a block variable, a buffer"
             )
         if isinstance(value, Expr):
             self.visible(node, name, value)
@@ -158,12 +158,12 @@ class Expressions(Reader):
             self.fail(node, str(error))
 
     def of_buffer(self, node: ast.AST, buffer: Buffer, name: str) -> Any:
-        known = {"shape": buffer.shape, "dtype": buffer.dtype, "name": buffer.name}
+        attributes = {"shape": buffer.shape, "dtype": buffer.dtype, "name": buffer.name}
         if name == "strides":
             return tuple(Stride(buffer, dim) for dim in range(len(buffer.shape)))
-        if name not in known:
+        if name not in attributes:
             self.fail(node, f"the buffer {buffer.name} has no attribute {name!r}; it has shape, dtype, strides, name")
-        return known[name]
+        return attributes[name]
 
     def checked(self, node: ast.AST, value: Any) -> Any:
         """A value that may stand in arithmetic: a number or an expression."""

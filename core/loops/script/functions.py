@@ -79,11 +79,10 @@ class _Text:
         self.module: IRModule | None = None
 
     def top(self, node: ast.stmt) -> None:
-        match node:
-            case ast.ClassDef():
-                self.class_(node)
-            case _:
-                self.member(node)
+        if isinstance(node, ast.ClassDef):
+            self.class_(node)
+        else:
+            self.member(node)
 
     def member(self, node: ast.stmt) -> None:
         """What stands in the text or in a module's class."""
@@ -180,17 +179,17 @@ def _with_fresh_buffers(reader: _Function, node: ast.FunctionDef, func: Function
         ScriptError: it cannot be shown to be so.
     """
     together = thread_conflicts(func)
-    kept = loop_carried_dependence(func, but=together)
-    if kept is None and together:
+    carried = loop_carried_dependence(func, but=together)
+    if carried is None and together:
         try:
             func = cut_at_barriers(func)
         except LoweringError as error:
             place = reader.places.get(next(iter(together)), _head(node))
             raise reader.source.fault(place, *str(error).rsplit("; ", 1)) from None
-        kept = loop_carried_dependence(func)
-    if kept is not None:
-        buffer, loop = kept
-        place = next((place for known, place in reader.places.items() if known.name == buffer.name), _head(node))
+        carried = loop_carried_dependence(func)
+    if carried is not None:
+        buffer, loop = carried
+        place = next((place for other, place in reader.places.items() if other.name == buffer.name), _head(node))
         raise reader.source.fault(
             place,
             f"an iteration of {loop.var.name} reads what it cannot be shown to have written to {buffer.name}, and "
@@ -256,11 +255,11 @@ class _Function(Statements):
         if isinstance(node, ast.Call):
             return self.buffer(node, name)
         assert isinstance(node, ast.Subscript)
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        typed = len(parts) == 2 and isinstance(node.slice, ast.Tuple)
-        return self.described(
-            node, {"shape": parts[0] if typed else node.slice, "dtype": parts[1] if typed else None}, {}, name
-        )
+        match node.slice:
+            case ast.Tuple([shape, dtype]):
+                return self.described(node, {"shape": shape, "dtype": dtype}, name)
+            case shape:
+                return self.described(node, {"shape": shape}, name)
 
     def params(self, node: ast.FunctionDef) -> tuple[Buffer, ...]:
         found = []
@@ -335,11 +334,7 @@ class _Function(Statements):
             )
         if self.order[handle.id] is not None:
             self.fail(call, f"{handle.id} has a buffer already")
-        args = {
-            "shape": call.args[1] if len(call.args) > 1 else None,
-            "dtype": call.args[2] if len(call.args) > 2 else None,
-        }
-        buffer = self.described(call, args, {k.arg: k.value for k in call.keywords}, target.id)
+        buffer = self.described(call, self.parts(call.args[1:], call), target.id)
         self.order[handle.id] = self.labels[target.id] = buffer
         self.scope.bind(target.id, buffer)
         return True
@@ -349,7 +344,6 @@ class _Function(Statements):
         if found is None or found[0] != "func_attr":
             return False
         (given,) = arguments(self, found[1], "attrs")
-        assert given is not None
         attrs = self.literal(given)
         if not isinstance(attrs, dict):
             self.fail(given, "T.func_attr takes a dictionary", 'write {"global_symbol": "main"}')

@@ -50,14 +50,14 @@ class Statements(Domains):
                 buffer = self.new_buffer(node, node.targets[0], call[1])
                 found.append(Alloc(buffer, seq(*self.suite(stmts[number + 1 :]))))
                 return found
-            kept = self.kept(node)
-            if kept is not None:
-                found.append(Alloc(kept.buffer, seq(kept, *self.suite(stmts[number + 1 :]))))
+            snapshot = self.snapshot(node)
+            if snapshot is not None:
+                found.append(Alloc(snapshot.buffer, seq(snapshot, *self.suite(stmts[number + 1 :]))))
                 return found
             found += self.stmt(node)
         return found
 
-    def kept(self, node: ast.stmt) -> Store | None:
+    def snapshot(self, node: ast.stmt) -> Store | None:
         """In a block, a name for what memory holds now: a buffer of one element keeps it."""
         match node:
             case ast.Assign([ast.Name(name) as target], value) | ast.AnnAssign(ast.Name(name) as target, _, value):
@@ -169,7 +169,6 @@ class Statements(Domains):
         if self.drafts or node.orelse:
             self.fail(call, "T.guard marks tests of lowered programs", "write a plain if, or T.where(...)")
         (condition,) = arguments(self, call, "condition")
-        assert condition is not None
         return If(self.condition(condition), self.scoped(node.body), guard=True)
 
     def assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> list[Stmt]:
@@ -288,7 +287,6 @@ class Statements(Domains):
                 self.fail(call, "T.init() opens a suite", "write `with T.init():`")
             case "evaluate":
                 (inner,) = arguments(self, call, "value")
-                assert inner is not None
                 return self.evaluated(inner)
             case "call_extern" | "call_llvm_intrin" | "call_intrin":
                 return self.evaluated(value)
@@ -317,19 +315,20 @@ class Statements(Domains):
 
     def buffer(self, call: ast.Call, name: str) -> Buffer:
         """`T.alloc_buffer((128, 128), "float32", scope="shared", name="A.shared")`."""
-        args = {"shape": call.args[0] if call.args else None, "dtype": call.args[1] if len(call.args) > 1 else None}
-        return self.described(call, args, {k.arg: k.value for k in call.keywords}, name)
+        return self.described(call, self.parts(call.args, call), name)
 
-    def described(
-        self, node: ast.AST, args: dict[str, ast.expr | None], options: dict[str | None, ast.expr], name: str
-    ) -> Buffer:
-        given = {**args, **{str(key): value for key, value in options.items() if key not in _PROMISES}}
+    def parts(self, args: Sequence[ast.expr], call: ast.Call) -> dict[str, ast.expr]:
+        """What a call says of a buffer, by name; a shape and a dtype may stand without one."""
+        return {**dict(zip(("shape", "dtype"), args, strict=False)), **{str(k.arg): k.value for k in call.keywords}}
+
+    def described(self, node: ast.AST, parts: dict[str, ast.expr], name: str) -> Buffer:
+        given = {key: value for key, value in parts.items() if key not in _PROMISES}
         extra = set(given) - {"shape", "dtype", "scope", "name"}
         if extra:
             self.fail(
-                options[min(extra)], f"a buffer has no {min(extra)!r} here", "it has a shape, a dtype, scope= and name="
+                given[min(extra)], f"a buffer has no {min(extra)!r} here", "it has a shape, a dtype, scope= and name="
             )
-        shape, dtype = given["shape"], given["dtype"]
+        shape, dtype = given.get("shape"), given.get("dtype")
         if shape is None:
             self.fail(node, "the buffer has no shape", 'write ((128, 128), "float32")')
         kind = "float32" if dtype is None else dtype_of(self, dtype)

@@ -11,22 +11,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from pegbox.errors import ScriptError
-from pegbox.expr import dtypes
-from pegbox.expr.intrinsics import ARITY
+from pegbox.loops.script.calls import CALLS
 
-LOOPS = ("grid", "serial", "parallel", "vectorized", "unroll", "thread_binding")
-BLOCKS = ("block", "init", "where", "reads", "writes", "block_attr")
-AXES = ("axis.spatial", "axis.reduce", "axis.remap", "axis.S", "axis.R")
-BUFFERS = ("alloc_buffer", "decl_buffer", "match_buffer")
-FUNCTIONS = ("func_attr", "evaluate", "guard", "prim_func")
-TYPES = ("Buffer", "handle")
-EXPRESSIONS = (
-    *dtypes.BITS, *ARITY, "power", "Cast", "cast", "if_then_else", "Select", "min", "max", "Min", "Max",
-    "And", "Or", "Not", "all", "any", "likely", "EQ", "NE", "LT", "LE", "GT", "GE",
-    "floordiv", "floormod", "indexdiv", "indexmod", "Add", "Sub", "Mul", "Div", "FloorDiv", "FloorMod",
-    "min_value", "max_value", "infinity",
-    "address", "Broadcast", "reinterpret", "call_extern", "call_llvm_intrin", "call_intrin",
+_STATEMENTS = (
+    "grid", "serial", "parallel", "vectorized", "unroll", "thread_binding",
+    "block", "init", "where", "reads", "writes", "block_attr",
+    "alloc_buffer", "decl_buffer", "match_buffer", "func_attr", "evaluate", "guard", "prim_func",
 )  # fmt: skip
+_AXES = ("spatial", "reduce", "remap", "S", "R")
+_TYPES = ("Buffer", "handle")
 
 
 class Word:
@@ -75,18 +68,17 @@ class Words:
         return self._label
 
 
-def unknown(what: str, name: str, known: Iterable[str], label: str = "") -> str:
+def unknown(what: str, name: str, names: Iterable[str], label: str = "") -> str:
     """The message for a name that there is not."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
     prefix = f"{label}." if label else ""
     return f"unknown name {what}; did you mean {prefix}{near[0]}?" if near else f"unknown name {what}"
 
 
 def _words() -> dict[str, Any]:
-    plain = (*LOOPS, *BLOCKS, *BUFFERS, *FUNCTIONS, *EXPRESSIONS)
-    found: dict[str, Any] = {name: Word(name) for name in plain}
-    found |= {name: TypeWord(name) for name in TYPES}
-    found["axis"] = Words("T.axis", {name.partition(".")[2]: Word(name) for name in AXES})
+    found: dict[str, Any] = {name: Word(name) for name in (*_STATEMENTS, *CALLS)}
+    found |= {name: TypeWord(name) for name in _TYPES}
+    found["axis"] = Words("T.axis", {name: Word(f"axis.{name}") for name in _AXES})
     return found
 
 

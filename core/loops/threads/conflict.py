@@ -19,9 +19,9 @@ from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, loads
 from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import SymbolicInterval, interval, relaxation
-from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, If, Region, Stmt, Store
+from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, If, IterKind, Region, Stmt, Store
 from pegbox.loops.threads.axes import in_block, is_shared
-from pegbox.loops.visit import children, expressions, loop_ranges, walk
+from pegbox.loops.visit import bound_vars, children, expressions, loop_ranges, walk
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,11 +62,9 @@ class Use:
 
     def reduces_over(self, var: Var) -> bool:
         """Do the iterations of a loop reduce into the same elements?"""
-        if not isinstance(self.stmt, BlockRealize):
-            return False
-        bound = [(it, free_vars(v)) for it, v in zip(self.stmt.block.iters, self.stmt.values, strict=True)]
-        return any(var in v for it, v in bound if it.is_reduce) and not any(
-            var in v for it, v in bound if not it.is_reduce
+        stmt = self.stmt
+        return isinstance(stmt, BlockRealize) and var in bound_vars(stmt, IterKind.REDUCE) - bound_vars(
+            stmt, IterKind.SPATIAL
         )
 
 
@@ -218,10 +216,10 @@ def _is_digit(var: Var, column: Sequence[tuple[Expr, int]], settled: Set[Var], r
         for t, c in first.terms.items()
         if t is not var and free_vars(t) <= settled and not any(loads(t)) and all(f.coefficient(t) == c for f in forms)
     }
-    known = Linear({var: factor, **shared}, 0)
+    common = Linear({var: factor, **shared}, 0)
     ends = []
     for form, (_, count) in zip(forms, column, strict=True):
-        rest = form.add(known, -1)
+        rest = form.add(common, -1)
         between = linear_bounds(rest, ranges)
         if between is None or any(var in free_vars(t) for t in rest.terms):
             return False

@@ -28,21 +28,19 @@ from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.interval import caps_of
-from pegbox.loops.nodes import (
-    Alloc,
-    BlockRealize,
-    For,
-    ForKind,
-    Function,
-    If,
-    Seq,
-    Stmt,
-    seq,
-    thread_tag,
-)
+from pegbox.loops.nodes import Alloc, BlockRealize, For, ForKind, Function, If, IterKind, Seq, Stmt, seq, thread_tag
 from pegbox.loops.threads.axes import in_block, is_block, is_shared, is_thread
 from pegbox.loops.threads.private_copy import is_plain, is_pure, private_copies, with_copies
-from pegbox.loops.visit import loop_ranges, map_children, substitute_vars, walk
+from pegbox.loops.visit import (
+    blocks_below,
+    bound_vars,
+    loop_ranges,
+    map_children,
+    path_to,
+    substitute_vars,
+    walk,
+    walk_nest,
+)
 
 
 def lower_threads(func: Function) -> Function:
@@ -102,7 +100,7 @@ class Kernel:
 
     def done(self) -> Function | None:
         """The function with the nest cut, or None where that is not needed, or not sound as far as can be shown."""
-        self.outside = frozenset(_loops_around(self.func.body, self.top) or ())
+        self.outside = frozenset(s.var for s in path_to(self.func.body, self.top)[:-1] if isinstance(s, For))
         self._collect(self.top, ())
         self._settle()
         if not any(map(self._is_apart, self.pieces)):
@@ -116,8 +114,7 @@ class Kernel:
         self.copies = {old: private_copies(old, loops) for old, loops in copies.items()}
         body = _exchange(self.func.body, self.top, self._cut(self.top, ()))
         allocs = tuple(self.copies[b].buffer if b in self.copies else b for b in self.func.allocs)
-        notes = tuple((self.copies[b].buffer if b in self.copies else b, k, v) for b, k, v in self.func.notes)
-        return replace(self.func, body=body, allocs=allocs, notes=notes)
+        return replace(self.func, body=body, allocs=allocs)
 
     def _collect(self, stmt: Stmt, threads: tuple[For, ...]) -> None:
         """The pieces, in program order."""
@@ -236,7 +233,7 @@ class Kernel:
     def _in_one_segment(self, users: Sequence[BlockRealize]) -> bool:
         """Does a thread make and use it all between two barriers, the start of a reduction included?"""
         segments = {self.of_block[id(r)].segment for r in users}
-        begun = {var for r in users if r.block.init is not None for value in _values(r)[1] for var in free_vars(value)}
+        begun = {var for r in users if r.block.init is not None for var in bound_vars(r, IterKind.REDUCE)}
         return len(segments) == 1 and begun <= self.inner[segments.pop()]
 
     def _loose(self, buffer: Buffer, inside: Sequence[BlockRealize], ranges: Mapping[Var, Interval]) -> tuple[For, ...]:
@@ -248,7 +245,7 @@ class Kernel:
     def _is_loose(self, loop: For, realize: BlockRealize, buffer: Buffer, ranges: Mapping[Var, Interval]) -> bool:
         if loop.extent == 1 or loop.var not in self.of_block[id(realize)].each:
             return False
-        if _adds_up(realize, loop.var):
+        if loop.var in bound_vars(realize, IterKind.REDUCE) - bound_vars(realize, IterKind.SPATIAL):
             return False
         caps = caps_of(realize.predicate, set(ranges), ranges)
         return loop.var not in determined(_written(realize, buffer), self.outside, ranges, caps)
@@ -265,8 +262,7 @@ class Kernel:
     def _restarts(self, realize: BlockRealize) -> bool:
         """Does a block that is run again begin again?"""
         below = {node.var for node in walk(self.top) if isinstance(node, For)}
-        used = {var for value in _values(realize)[1] for var in free_vars(value)}
-        return realize.block.init is not None and used <= below
+        return realize.block.init is not None and bound_vars(realize, IterKind.REDUCE) <= below
 
 
 def _again(loop: For, threads: Sequence[For]) -> bool:
@@ -275,38 +271,15 @@ def _again(loop: For, threads: Sequence[For]) -> bool:
 
 
 def _piece(stmt: Stmt, threads: tuple[For, ...]) -> Piece:
-    blocks = [node for node in _above_blocks(stmt) if isinstance(node, BlockRealize)]
+    blocks = list(blocks_below(stmt))
     every = {loop.var for loop in threads}
     scopes = {region.buffer.scope for r in blocks for region in r.block.writes}
     common = isinstance(stmt, For) and in_block(stmt)
     common = common or (bool(scopes) and all(any(is_shared(scope, loop) for loop in threads) for scope in scopes))
-    if not common or any(isinstance(node, If | Alloc) for node in _above_blocks(stmt)):
+    if not common or any(isinstance(node, If | Alloc) for node in walk_nest(stmt)):
         return Piece(stmt, threads, every, blocks)
     used = {var for r in blocks for e in (*r.values, r.predicate) for var in free_vars(e)}
     return Piece(stmt, threads, every & used, blocks)
-
-
-def _above_blocks(stmt: Stmt) -> Iterator[Stmt]:
-    yield stmt
-    if isinstance(stmt, For | Alloc):
-        yield from _above_blocks(stmt.body)
-    elif isinstance(stmt, If):
-        yield from _above_blocks(stmt.then)
-    elif isinstance(stmt, Seq):
-        for each in stmt.stmts:
-            yield from _above_blocks(each)
-
-
-def _loops_around(stmt: Stmt, target: Stmt) -> list[Var] | None:
-    """The variables of the loops around `target`; None where it is not below."""
-    if stmt is target:
-        return []
-    if isinstance(stmt, For):
-        below = _loops_around(stmt.body, target)
-        return None if below is None else [stmt.var, *below]
-    if isinstance(stmt, Seq):
-        return next((found for s in stmt.stmts if (found := _loops_around(s, target)) is not None), None)
-    return None
 
 
 def _exchange(stmt: Stmt, old: Stmt, new: Stmt) -> Stmt:
@@ -318,30 +291,14 @@ def _exchange(stmt: Stmt, old: Stmt, new: Stmt) -> Stmt:
 def _users(body: Stmt) -> dict[Buffer, list[BlockRealize]]:
     """The outer blocks that touch each buffer."""
     found: dict[Buffer, list[BlockRealize]] = {}
-    for node in _above_blocks(body):
-        if isinstance(node, BlockRealize):
-            for buffer in dict.fromkeys(region.buffer for region in (*node.block.reads, *node.block.writes)):
-                found.setdefault(buffer, []).append(node)
+    for realize in blocks_below(body):
+        for buffer in dict.fromkeys(region.buffer for region in (*realize.block.reads, *realize.block.writes)):
+            found.setdefault(buffer, []).append(realize)
     return found
 
 
 def _writes(realize: BlockRealize, buffer: Buffer) -> bool:
     return any(region.buffer is buffer for region in realize.block.writes)
-
-
-def _values(realize: BlockRealize) -> tuple[list[Expr], list[Expr]]:
-    """What the spatial and the reduce variables of a block are bound to."""
-    spatial: list[Expr] = []
-    reduce: list[Expr] = []
-    for it, value in zip(realize.block.iters, realize.values, strict=True):
-        (reduce if it.is_reduce else spatial).append(value)
-    return spatial, reduce
-
-
-def _adds_up(realize: BlockRealize, var: Var) -> bool:
-    """Do the iterations of a loop reduce into the same elements?"""
-    spatial, reduce = _values(realize)
-    return any(var in free_vars(v) for v in reduce) and not any(var in free_vars(v) for v in spatial)
 
 
 def _written(realize: BlockRealize, buffer: Buffer) -> list[Expr]:

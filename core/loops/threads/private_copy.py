@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from pegbox.expr.nodes import Buffer, Expr, Load, Var
-from pegbox.expr.visit import loads, rewrite
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, Evaluate, For, IterKind, Region, Stmt, Store
-from pegbox.loops.visit import expressions, map_children, map_exprs, walk
+from pegbox.expr.nodes import Buffer, Load, Var
+from pegbox.expr.visit import loads
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, Evaluate, For, IterKind, Stmt
+from pegbox.loops.visit import expressions, map_children, redirect, walk
 
 
 @dataclass(frozen=True)
@@ -57,34 +57,8 @@ def _buffers(block: Block) -> Iterator[Buffer]:
 def _own(realize: BlockRealize, used: Mapping[Buffer, Copies]) -> BlockRealize:
     loops = dict.fromkeys(loop for each in used.values() for loop in each.loops)
     iters = {loop: BlockIter(Var(f"v{loop.var.name}"), loop.extent, IterKind.SPATIAL) for loop in loops}
-    place = {old: tuple(iters[loop].var for loop in each.loops) for old, each in used.items()}
-
-    def leaf(e: Expr) -> Expr | None:
-        if isinstance(e, Load) and e.buffer in used:
-            indices = tuple(rewrite(i, leaf) for i in e.indices)
-            return Load(used[e.buffer].buffer, (*place[e.buffer], *indices))
-        return None
-
-    def go(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, Store) and stmt.buffer in used:
-            return Store(used[stmt.buffer].buffer, (*place[stmt.buffer], *stmt.indices), stmt.value)
-        return map_children(stmt, go)
-
-    def region(r: Region) -> Region:
-        if r.buffer not in used:
-            return r
-        return Region(used[r.buffer].buffer, (*((v, 1) for v in place[r.buffer]), *r.box))
-
-    def body(stmt: Stmt) -> Stmt:
-        return go(map_exprs(stmt, lambda e: rewrite(e, leaf)))
-
-    b = realize.block
-    changed = replace(
-        b,
-        iters=(*iters.values(), *b.iters),
-        reads=tuple(map(region, b.reads)),
-        writes=tuple(map(region, b.writes)),
-        body=body(b.body),
-        init=None if b.init is None else body(b.init),
-    )
-    return BlockRealize((*(loop.var for loop in loops), *realize.values), changed, realize.predicate)
+    place = {old: (each.buffer, tuple(iters[loop].var for loop in each.loops)) for old, each in used.items()}
+    inner = redirect(realize, place)
+    assert isinstance(inner, BlockRealize)
+    block = replace(inner.block, iters=(*iters.values(), *inner.block.iters))
+    return BlockRealize((*(loop.var for loop in loops), *inner.values), block, inner.predicate)

@@ -49,8 +49,7 @@ class StoragePrimitives(ScheduleBase):
             "which stays where the caller has it",
             f'cache_write({realize.block.name!r}, {buffer.name!r}, "{storage_scope}") makes a buffer of its own',
         )
-        new = Buffer(buffer.name, buffer.shape, buffer.dtype, storage_scope)
-        new.owner = buffer.owner
+        new = buffer.in_scope(storage_scope)
         func = self.func.with_body(replace_buffer(self.func.body, {buffer: new}))
         self._set(replace(func, allocs=tuple(new if b is buffer else b for b in func.allocs)))
 

@@ -54,7 +54,7 @@ def before_readers(tree: Tree, block: Block, source: Buffer, target: Buffer, rea
         top = tree.top_of(nodes[0])
         _check_sequence(tree, source, writers, nodes[0])
         # Inside of a block, whose variables stand still there: what the block needs.
-        around = {var for var, _ in tree.func.domain}
+        around = {var for var, _ in tree.domain}
         made = nest(block, needed_spans(added, block, nodes, around) if around else {})
         return insert_at_top(added, top, made, after=False)
     check_target(tree, block.name, loop)

@@ -18,7 +18,7 @@ from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, Regi
 from pegbox.loops.visit import blocks_below, children, iter_ranges, walk, walk_nest
 from pegbox.schedule.analysis.region_cover import covers_reads
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.tree import Tree
+from pegbox.schedule.tree import BlockBody, Tree
 
 Path = tuple[str, ...]  # the blocks around, outermost first; empty at the top
 
@@ -109,15 +109,16 @@ def block_body(func: Function, name: str) -> Function:
         shared |= set(_touched(block.init))
     own = tuple(b for b in func.allocs if b in touched and b not in shared)
     visible = tuple(b for b in dict.fromkeys((*func.params, *func.allocs)) if b in touched and b not in own)
-    return Function(
+    tree = Tree(func)
+    return BlockBody(
         func.name,
         visible,
         tuple(b for b in visible if any(w.buffer is b for w in block.writes)),
         block.body,
         own,
         func.attrs,
-        domain=func.domain + tuple((it.var, it.extent) for it in block.iters),
-        taken=Tree(func).names,
+        domain=tree.domain + tuple((it.var, it.extent) for it in block.iters),
+        taken=tree.names,
     )
 
 

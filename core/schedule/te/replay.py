@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pegbox.compute.axis import IterVar
-from pegbox.compute.tensor import ComputeOp, Tensor
+from pegbox.compute.tensor import ComputeOp, Tensor, TensorBuffer
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.from_compute import block_names, function_from_ops
@@ -67,7 +67,7 @@ def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVa
     for hint in stage.prefetches:
         reads = read_buffers(sch.tree.blocks[block.name].block)
         # A stage whose scope was set has another buffer, of the same tensor.
-        own = [n for n, b in enumerate(reads) if b is hint.tensor.buffer or b.owner is hint.tensor]
+        own = [n for n, b in enumerate(reads) if isinstance(b, TensorBuffer) and b.tensor is hint.tensor]
         if not own:
             raise ScheduleError(
                 f"prefetch({hint.tensor.name}, {hint.loop.name}): {stage.op.name} does not read {hint.tensor.name} any "
