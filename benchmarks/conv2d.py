@@ -51,7 +51,7 @@ from peak import peak_kernel, share_of_peak  # noqa: E402
 
 import pegbox as pb  # noqa: E402
 from pegbox.templates import pack_weights  # noqa: E402
-from pegbox.templates.conv_shape import Window, conv_shape  # noqa: E402
+from pegbox.templates.conv_shape import conv_of  # noqa: E402
 
 SHAPES = (
     "64x56x56-128x3x3-p1", "3x224x224-64x7x7-s2-p3", "64x56x56-64x3x3-p1", "128x28x28-128x3x3-p1",
@@ -157,10 +157,7 @@ def one_case(case: Case, options: argparse.Namespace) -> dict[str, str]:
 
 def inside(task: pb.Task) -> float:
     """Share of the operations that multiply elements of the image; a kernel may skip those of the border."""
-    a = task.workload[1]
-    data, filters = tuple(a[name] for name in "NCHW"), (a["O"], a["KH"], a["KW"])
-    window = Window(a["stride"], a["padding"], a["dilation"])
-    conv = conv_shape(data, filters, window, a["layout"], a["weights"], a["dtype"])
+    conv = conv_of(task)
     return conv.inside(0) * conv.inside(1)
 
 

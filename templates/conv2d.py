@@ -7,7 +7,6 @@ Here it begins; what it says stands in the files beside it:
 - `conv_channels` and `conv_pixels`: what is computed and how it is scheduled, where vectors run along output channels
   or along pixels; `conv_stages`: what the two share
 - `conv_tiles`: how many tiles there are, for space and schedules; `conv_register_tiles`: which tiles are worth trying
-- `conv_weights`: weights packed ahead
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.templates import conv_channels, conv_pixels, conv_space
 from pegbox.templates.conv_choices import PIXELS
-from pegbox.templates.conv_shape import PACKED, Steps, Window, conv_shape
-from pegbox.templates.conv_tiles import packed_shape
+from pegbox.templates.conv_shape import Steps, Window, conv_shape
 
 
 @pb.template("conv2d")
@@ -44,15 +42,11 @@ def conv2d(
     "OHWI" for NHWC (what torch has in memory with channels_last). With "packed" the kernel takes the weights as
     `pegbox.templates.pack_weights` lays them out for the task. float32 or float64; other types run, untuned.
     """
-    conv = conv_shape((N, C, H, W), (O, KH, KW), Window(stride, padding, dilation), layout, weights, dtype)
+    conv = conv_shape((N, C, H, W), (O, KH, KW), Window(stride, padding, dilation), layout, weights, dtype, cfg.target)
     data = te.placeholder(conv.data_shape, name="data", dtype=dtype)
-    is_packed = conv.weights == PACKED
-    weight_shape = packed_shape(conv, cfg.target) if is_packed else conv.weight_shape
-    weight = te.placeholder(weight_shape, name="weight", dtype=dtype)
+    weight = te.placeholder(conv.weight_shape, name="weight", dtype=dtype)
     cfg.add_flop(conv.flop)
     conv_space.declare(cfg, conv)
-    if cfg["lanes"].val == PIXELS:
-        stages = conv_pixels.compute(cfg, conv, data, weight)
-        return conv_pixels.schedule(cfg, conv, stages), [data, weight, stages.out]
-    stages = conv_channels.compute(cfg, conv, data, weight)
-    return conv_channels.schedule(cfg, conv, stages), [data, weight, stages.out]
+    way = conv_pixels if cfg["lanes"].val == PIXELS else conv_channels
+    stages = way.compute(cfg, conv, data, weight)
+    return way.schedule(cfg, conv, stages), [data, weight, stages.out]

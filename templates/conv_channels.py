@@ -21,17 +21,15 @@ from pegbox.templates.conv_choices import AS_IT_LIES, BLOCKED, CHANNELS_INSIDE, 
 from pegbox.templates.conv_register_tiles import channel_tiles, streams_vectors
 from pegbox.templates.conv_shape import PACKED, Conv
 from pegbox.templates.conv_stages import ConvStages, Place, padded, place_copy, reduction_axes, reduction_loops
-from pegbox.templates.register_tile import lanes_of
 
 # What is computed --------------------------------------------------------------------------------------------------
 
 
 def compute(cfg: pb.TemplateConfig, conv: Conv, data: te.Tensor, weight: te.Tensor) -> ConvStages:
     """The result from tiles of sums, and these from copies of the operands, as the configuration says."""
-    lanes = lanes_of(cfg.target, conv.dtype)
-    area = _area(cfg, conv)
+    area, lanes = _area(cfg, conv), conv.lanes
     copied = _copied_data(cfg, conv, data, area)
-    packed = None if conv.weights == PACKED else _packed_weights(cfg, conv, weight, cfg["vectors"].val * lanes)
+    packed = None if conv.weights == PACKED else _packed_weights(cfg, conv, weight)
     tile = _tiles(cfg, conv, data, copied, weight if packed is None else packed, area)
 
     def element(*index: te.Expr) -> te.Expr:
@@ -77,12 +75,12 @@ def _read(conv: Conv, data: te.Tensor, size: Sequence[int], n: te.Expr, c: te.Ex
                   n, c, y * apart[0], x * apart[1])  # fmt: skip
 
 
-def _packed_weights(cfg: pb.TemplateConfig, conv: Conv, weight: te.Tensor, panel: int) -> te.Tensor:
+def _packed_weights(cfg: pb.TemplateConfig, conv: Conv, weight: te.Tensor) -> te.Tensor:
     """[panel][block of channels][kh][kw][channel][output channel], or channels before kh and kw, as they are read."""
-    block = cfg["tile_c"].size[-1]
+    block, panel = cfg["tile_c"].size[-1], cfg["vectors"].val * conv.lanes
     zero = te.const(0, conv.dtype)
     inner_k = cfg["inner"].val == FILTER_INSIDE
-    panels = tiles.panels_of(cfg, conv, cfg.target)
+    panels = tiles.panels_of(cfg, conv)
 
     def element(p: te.Expr, co: te.Expr, a: te.Expr, b: te.Expr, c: te.Expr, z: te.Expr) -> te.Expr:
         ci, kh, kw = (a, b, c) if inner_k else (c, a, b)
@@ -102,11 +100,11 @@ def _tiles(
     area: tuple[int, int],
 ) -> te.Tensor:
     """The sums, [n][vector of output channels][y][x][output channel of the vector]."""
-    block, lanes = cfg["tile_c"].size[-1], lanes_of(cfg.target, conv.dtype)
+    block, lanes = cfg["tile_c"].size[-1], conv.lanes
     blocked = cfg["pack_data"].val == BLOCKED
     inner_k = cfg["inner"].val == FILTER_INSIDE
     vectors = cfg["vectors"].val
-    is_cut = channel_tiles(conv, cfg.target).are_cut and area[1] > conv.pixels[1]
+    is_cut = channel_tiles(conv).are_cut and area[1] > conv.pixels[1]
     co, kh, kw, ci = reduction_axes(conv, block)
 
     def pixel(n: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
@@ -129,8 +127,7 @@ def _tiles(
         where = te.all(*tests) if tests else None
         return te.sum(pixel(n, y, x) * factor(v, z), axis=(co, kh, kw, ci), where=where)
 
-    count = tiles.vectors_of(conv, cfg.target)
-    return te.compute((conv.n, count, *area, lanes), element, name="tile")
+    return te.compute((conv.n, conv.vectors, *area, lanes), element, name="tile")
 
 
 def _inside(cfg: pb.TemplateConfig, conv: Conv, at: Sequence[te.Expr], filter_at: Sequence[te.Expr]) -> list[te.Expr]:
@@ -151,9 +148,9 @@ def _inside(cfg: pb.TemplateConfig, conv: Conv, at: Sequence[te.Expr], filter_at
 def schedule(cfg: pb.TemplateConfig, conv: Conv, stages: ConvStages) -> te.TESchedule:
     """The loops that the configuration says."""
     s = te.create_schedule(stages.out.op)
-    tile, lanes = stages.sums, lanes_of(cfg.target, conv.dtype)
+    tile = stages.sums
     sums = s.cache_write(tile, "local") if _is_stored_twice(cfg, conv) else tile
-    block = s[stages.out], _schedule_out(cfg, s, conv, stages, lanes)
+    block = s[stages.out], _schedule_out(cfg, s, conv, stages)
     if sums is not tile:
         _schedule_store(s, tile, sums)
     _schedule_tile(cfg, s, sums)
@@ -169,14 +166,14 @@ def _is_stored_twice(cfg: pb.TemplateConfig, conv: Conv) -> bool:
     return conv.layout == "NCHW" and cfg["vectors"].val * cfg["tile_h"].val > 1
 
 
-def _schedule_out(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: ConvStages, lanes: int) -> te.IterVar:
+def _schedule_out(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: ConvStages) -> te.IterVar:
     """Blocks of rows and of channels, tiles in them, each written when it is done. Gives the outermost loop."""
-    out = stages.out
+    out, lanes = stages.out, conv.lanes
     n, o, y, x = conv.named(s[out].op.axis)
     ot, oi = s[out].split(o, factor=cfg["vectors"].val * lanes)
-    oo, om = s[out].split(ot, factor=cfg["block_o"].val or tiles.panels_of(cfg, conv, cfg.target))
+    oo, om = s[out].split(ot, factor=cfg["block_o"].val or tiles.panels_of(cfg, conv))
     xt, xi = s[out].split(s[out].fuse(y, x) if conv.flat else x, factor=cfg["tile_w"].val)
-    height = cfg["block_h"].val or tiles.heights_of(cfg, conv, cfg.target)
+    height = cfg["block_h"].val or tiles.heights_of(cfg, conv)
     rows: list[te.IterVar] = []
     if conv.flat:
         yo, xt = s[out].split(xt, factor=height)
@@ -226,7 +223,7 @@ def _schedule_tile(cfg: pb.TemplateConfig, s: te.TESchedule, tile: te.Tensor) ->
 def _schedule_data(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, copied: te.Tensor, block: Place) -> None:
     """Copy rows of the input, all of them beforehand or those of a block."""
     *outer, last = s[copied].op.axis
-    lanes = lanes_of(cfg.target, conv.dtype)
+    lanes = conv.lanes
     place_copy(s[copied], cfg["data_at"].val, block, outer[:2])
     if last.extent >= lanes and (cfg["pack_data"].val == PLAIN or conv.layout == "NHWC"):
         _, inside = s[copied].split(last, factor=lanes)
@@ -237,7 +234,7 @@ def _schedule_weights(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, pack
     """Vectors of output channels; as many neighbours in the user's layout are read as vectors and turned around."""
     panel, co, *middle, z = s[packed].op.axis
     ci, kh, kw = middle if cfg["inner"].val == FILTER_INSIDE else (middle[2], *middle[:2])
-    lanes = lanes_of(cfg.target, conv.dtype)
+    lanes = conv.lanes
     zv, zl = s[packed].split(z, factor=lanes)
     if conv.weights == "OIHW":
         s[packed].reorder(panel, co, zv, ci, kh, kw, zl)

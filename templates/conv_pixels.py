@@ -22,7 +22,6 @@ from pegbox.templates import conv_tiles as tiles
 from pegbox.templates.conv_choices import AS_IT_LIES, OHW, ROWS_OUTSIDE
 from pegbox.templates.conv_shape import PACKED, Conv
 from pegbox.templates.conv_stages import ConvStages, padded, place_copy, reduction_axes, reduction_loops
-from pegbox.templates.register_tile import lanes_of
 
 
 @dataclass(frozen=True)
@@ -33,21 +32,19 @@ class _Lines:
     apart: int
     length: int
     channels: int
-    lanes: int
 
     @classmethod
     def of(cls, cfg: pb.TemplateConfig, conv: Conv) -> _Lines:
-        lanes = lanes_of(cfg.target, conv.dtype)
-        tile, block = cfg["vectors"].val * lanes, cfg["block_h"].val
-        channels = cfg["tile_o"].val * tiles.panels_of(cfg, conv, cfg.target)
+        tile, block = cfg["vectors"].val * conv.lanes, cfg["block_h"].val
+        channels = cfg["tile_o"].val * tiles.panels_of(cfg, conv)
         if tiles.is_gapless(conv):
             pixels = conv.out[0] * conv.out[1]
             if cfg["pack_data"].val != AS_IT_LIES:
                 pixels = -(-pixels // tile) * tile
-            return cls(1, 0, pixels, channels, lanes)
+            return cls(1, 0, pixels, channels)
         rows = block or conv.out[0]
         length = -(-tiles.line_of(conv, block) // tile) * tile
-        return cls(-(-conv.out[0] // rows), rows * tiles.pitch_of(conv), length, channels, lanes)
+        return cls(-(-conv.out[0] // rows), rows * tiles.pitch_of(conv), length, channels)
 
 
 # What is computed --------------------------------------------------------------------------------------------------
@@ -102,7 +99,7 @@ def _sums(
     cfg: pb.TemplateConfig, conv: Conv, lines: _Lines, source: te.Tensor, weight: te.Tensor
 ) -> Callable[..., te.Expr]:
     """A function that gives the sum for (n, block of rows, output channel, pixel of its line)."""
-    block, height, lanes, pitch = cfg["tile_c"].size[-1], cfg["tile_o"].val, lines.lanes, tiles.pitch_of(conv)
+    block, height, lanes, pitch = cfg["tile_c"].size[-1], cfg["tile_o"].val, conv.lanes, tiles.pitch_of(conv)
     (sy, sx), (dy, dx) = conv.stride, conv.dilation
     co, kh, kw, ci = reduction_axes(conv, block)
 
@@ -146,8 +143,8 @@ def _store_tiles(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: C
     out = stages.out
     n, o, y, x = s[out].op.axis
     oo, om, oi = _split_channels(cfg, s[out], conv, o)
-    qt, qi = s[out].split(s[out].fuse(y, x), factor=cfg["vectors"].val * lanes_of(cfg.target, conv.dtype))
-    qo, qm = s[out].split(qt, factor=cfg["block_h"].val or tiles.heights_of(cfg, conv, cfg.target))
+    qt, qi = s[out].split(s[out].fuse(y, x), factor=cfg["vectors"].val * conv.lanes)
+    qo, qm = s[out].split(qt, factor=cfg["block_h"].val or tiles.heights_of(cfg, conv))
     outer = [qo, oo] if cfg["order"].val == ROWS_OUTSIDE else [oo, qo]
     s[out].reorder(n, *outer, om, qm, oi, qi)
     first = s[out].fuse(n, outer[0])
@@ -171,7 +168,7 @@ def _store_lines(cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, stages: C
     s[lines].compute_at(s[out], outer[1])
     n, yb, o, q = s[lines].op.axis
     om, oi = s[lines].split(o, factor=cfg["tile_o"].val)
-    qm, qi = s[lines].split(q, factor=cfg["vectors"].val * lanes_of(cfg.target, conv.dtype))
+    qm, qi = s[lines].split(q, factor=cfg["vectors"].val * conv.lanes)
     s[lines].reorder(n, yb, om, qm, oi, qi)
     _schedule_tile(cfg, s, conv, s[lines], tile, (om, qm, oi, qi))
     return first
@@ -182,7 +179,7 @@ def _split_channels(
 ) -> tuple[te.IterVar, te.IterVar, te.IterVar]:
     """Loops over blocks, tiles of a block, and channels of a tile."""
     ot, oi = stage.split(o, factor=cfg["tile_o"].val)
-    oo, om = stage.split(ot, factor=cfg["block_o"].val or tiles.panels_of(cfg, conv, cfg.target))
+    oo, om = stage.split(ot, factor=cfg["block_o"].val or tiles.panels_of(cfg, conv))
     return oo, om, oi
 
 
@@ -190,7 +187,7 @@ def _schedule_tile(
     cfg: pb.TemplateConfig, s: te.TESchedule, conv: Conv, store: te.Stage, tile: te.Tensor, loops: Sequence[te.IterVar]
 ) -> None:
     """The register tile, summed at the inner one of the loops over tiles of the stage that stores it."""
-    lanes = lanes_of(cfg.target, conv.dtype)
+    lanes = conv.lanes
     om, qm, oi, qi = loops
     qv, ql = store.split(qi, factor=lanes)
     tiled = [om, qm] if cfg["order_tiles"].val == OHW else [qm, om]

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pegbox.codegen.targets.target import Target
 from pegbox.templates import conv_tiles as tiles
 from pegbox.templates.conv_shape import Conv
-from pegbox.templates.register_tile import LATENCY, ROWS, VECTORS, fits, lanes_of, step_cost
+from pegbox.templates.register_tile import LATENCY, ROWS, VECTORS, fits, step_cost
 
 _HEIGHTS = (1, 2, 3, 4, 7)
 _CUT_COSTS = 0.95  # share of the cost of whole tiles from which on cutting is worth the code
@@ -45,24 +45,24 @@ class ChannelTiles:
 
 
 @lru_cache(maxsize=256)
-def channel_tiles(conv: Conv, target: Target) -> ChannelTiles:
+def channel_tiles(conv: Conv) -> ChannelTiles:
     """Tiles of lanes along channels."""
-    whole = {tile: _cost_of_whole(conv, target, tile) for tile in _whole_tiles(conv, target)}
-    cut = {tile: _cost_of_cut(conv, target, tile) for tile in _cut_tiles(conv, target)}
+    whole = {tile: _cost_of_whole(conv, tile) for tile in _whole_tiles(conv)}
+    cut = {tile: _cost_of_cut(conv, tile) for tile in _cut_tiles(conv)}
     enough = _CUT_ANYWAY if tiles.leaves_border_out(conv, 1) else _CUT_COSTS
     if cut and min(cut.values()) <= enough * min(whole.values()):
         return ChannelTiles(_near_the_best(cut), are_cut=True)
-    all_are_close = target.vector_registers > _FEW_REGISTERS
+    all_are_close = conv.target.vector_registers > _FEW_REGISTERS
     return ChannelTiles(frozenset(whole) if all_are_close else _near_the_best(whole), are_cut=False)
 
 
 @lru_cache(maxsize=256)
-def pixel_tiles(conv: Conv, target: Target) -> frozenset[tuple[int, int]]:
+def pixel_tiles(conv: Conv) -> frozenset[tuple[int, int]]:
     """(output channels, vectors of pixels) of lanes along pixels."""
-    count = -(-conv.pixels[0] * conv.pixels[1] // lanes_of(target, conv.dtype))
+    count = -(-conv.pixels[0] * conv.pixels[1] // conv.lanes)
     widths = [v for v in VECTORS if tiles.sticks_out_little(count, v)]
     rows = tile_sizes(conv.o, ROWS)
-    return frozenset(_good((r, v) for r, v in itertools.product(rows, widths) if fits(target, r, v)))
+    return frozenset(_good((r, v) for r, v in itertools.product(rows, widths) if fits(conv.target, r, v)))
 
 
 def tile_sizes(extent: int, sizes: Iterable[int]) -> list[int]:
@@ -73,9 +73,9 @@ def tile_heights(conv: Conv) -> list[int]:
     return tile_sizes(conv.pixels[0], _HEIGHTS)
 
 
-def tile_widths(conv: Conv, target: Target) -> list[int]:
+def tile_widths(conv: Conv) -> list[int]:
     """Widths that stick out little, and those that are cut."""
-    cut = {tile.width for tile in channel_tiles(conv, target).tiles}
+    cut = {tile.width for tile in channel_tiles(conv).tiles}
     return sorted({*tile_sizes(conv.pixels[1], ROWS), *cut})
 
 
@@ -89,21 +89,21 @@ def _near_the_best(costs: dict[ChannelTile, float]) -> frozenset[ChannelTile]:
     return frozenset(tile for tile, cost in costs.items() if cost <= _NEAR * least)
 
 
-def _whole_tiles(conv: Conv, target: Target) -> Iterator[ChannelTile]:
-    count = tiles.vectors_of(conv, target)
+def _whole_tiles(conv: Conv) -> Iterator[ChannelTile]:
+    count = conv.vectors
     shapes = itertools.product(tile_heights(conv), tile_sizes(conv.pixels[1], ROWS))
     found = [ChannelTile(*shape, v) for shape in shapes for v in VECTORS if count % v == 0]
-    found = [tile for tile in found if _fits(target, tile)]
+    found = [tile for tile in found if _fits(conv.target, tile)]
     good = _good((tile.rows, tile.vectors) for tile in found)
     return (tile for tile in found if (tile.rows, tile.vectors) in good)
 
 
-def _cut_tiles(conv: Conv, target: Target) -> Iterator[ChannelTile]:
+def _cut_tiles(conv: Conv) -> Iterator[ChannelTile]:
     heights = [h for h in _HEIGHTS if conv.pixels[0] % h == 0]
     widths = [w for w in ROWS if w <= conv.pixels[1]]
-    vectors = [v for v in VECTORS if v <= tiles.vectors_of(conv, target)]
+    vectors = [v for v in VECTORS if v <= conv.vectors]
     found = (ChannelTile(*shape) for shape in itertools.product(heights, widths, vectors))
-    return (tile for tile in found if _fits(target, tile))
+    return (tile for tile in found if _fits(conv.target, tile))
 
 
 def _fits(target: Target, tile: ChannelTile) -> bool:
@@ -123,17 +123,17 @@ def _loads_little(rows: int, vectors: int) -> bool:
     return 4 * (rows + vectors) <= 5 * rows * vectors
 
 
-def _cost_of_whole(conv: Conv, target: Target, tile: ChannelTile) -> float:
+def _cost_of_whole(conv: Conv, tile: ChannelTile) -> float:
     """What one channel of the input, at one filter position, costs for the whole result in half cycles."""
     down, along, deep = (-(-extent // size) for extent, size in
-                         zip((*conv.pixels, tiles.vectors_of(conv, target)),
+                         zip((*conv.pixels, conv.vectors),
                              (tile.height, tile.width, tile.vectors), strict=True))  # fmt: skip
     row = sum(_cost_of_piece(conv, tile, t * tile.width, tile.width, tile.vectors) for t in range(along))
     return down * deep * row * _rows_inside(conv, tile)
 
 
-def _cost_of_cut(conv: Conv, target: Target, tile: ChannelTile) -> float:
-    columns, count = conv.pixels[1], tiles.vectors_of(conv, target)
+def _cost_of_cut(conv: Conv, tile: ChannelTile) -> float:
+    columns, count = conv.pixels[1], conv.vectors
     row = sum(
         deep * _cost_of_piece(conv, tile, x, min(tile.width, columns - x), vectors)
         for vectors, deep in ((tile.vectors, count // tile.vectors), (count % tile.vectors, 1))

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
+from pegbox.codegen.targets.target import Target
 from pegbox.errors import TemplateError
+from pegbox.templates.register_tile import lanes_of
+
+if TYPE_CHECKING:
+    from pegbox.task.task import Task
 
 T = TypeVar("T")
 
@@ -31,7 +36,7 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class Conv:
-    """A convolution; pairs are (rows, columns)."""
+    """A convolution, and the target that it is for; pairs are (rows, columns)."""
 
     n: int
     c: int
@@ -44,6 +49,17 @@ class Conv:
     layout: str
     weights: str
     dtype: str
+    target: Target
+
+    @property
+    def lanes(self) -> int:
+        """Elements in a vector."""
+        return lanes_of(self.target, self.dtype)
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of output channels, the last one perhaps not full."""
+        return -(-self.o // self.lanes)
 
     @property
     def padded(self) -> tuple[int, int]:
@@ -101,7 +117,9 @@ class Conv:
 
     @property
     def weight_shape(self) -> tuple[int, ...]:
-        """In the user's layout."""
+        """As the kernel gets them; packed ahead it is [vector of output channels][kh][kw][c][channel of the vector]."""
+        if self.weights == PACKED:
+            return self.vectors, *self.kernel, self.c, self.lanes
         return self.weight_at(self.o, self.c, *self.kernel)
 
     def at(self, n: T, c: T, y: T, x: T) -> tuple[T, T, T, T]:
@@ -126,6 +144,7 @@ def conv_shape(
     layout: str,
     weights: str,
     dtype: str,
+    target: Target,
 ) -> Conv:
     """The convolution of data (N, C, H, W) with filters (O, KH, KW).
 
@@ -141,7 +160,7 @@ def conv_shape(
     o, kh, kw = map(int, filters)
     conv = Conv(
         n, c, (h, w), o, (kh, kw), _pair("stride", window.stride, 1), _pair("padding", window.padding, 0),
-        _pair("dilation", window.dilation, 1), layout, weights, dtype,
+        _pair("dilation", window.dilation, 1), layout, weights, dtype, target,
     )  # fmt: skip
     for axis, extent, padded, reach in zip("HW", (h, w), conv.padded, conv.reach, strict=True):
         if padded <= reach:
@@ -150,6 +169,14 @@ def conv_shape(
                 f"only {padded} ({axis}={extent}); give more padding or a smaller filter"
             )
     return conv
+
+
+def conv_of(task: Task) -> Conv:
+    """The convolution of a task."""
+    a = task.workload[1]
+    data, filters = (a["N"], a["C"], a["H"], a["W"]), (a["O"], a["KH"], a["KW"])
+    window = Window(a["stride"], a["padding"], a["dilation"])
+    return conv_shape(data, filters, window, a["layout"], a["weights"], a["dtype"], task.target)
 
 
 def _is_whole(value: object, least: int) -> bool:

@@ -49,7 +49,7 @@ from pegbox.templates.conv_register_tiles import (
     tile_widths,
 )
 from pegbox.templates.conv_shape import PACKED, Conv
-from pegbox.templates.register_tile import BODY, ROWS, VECTORS, lanes_of
+from pegbox.templates.register_tile import BODY, ROWS, VECTORS
 
 _UNROLLED = {CHANNELS_INSIDE: "unroll_c", FILTER_INSIDE: "unroll_k"}
 _BLOCKS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 128)
@@ -73,12 +73,12 @@ def _both(conv: Conv) -> bool:
 
 def _declare_tile(cfg: pb.TemplateConfig, conv: Conv) -> None:
     channels, pixels = {"lanes": CHANNELS}, {"lanes": PIXELS}
-    widest = tiles.vectors_of(conv, cfg.target)
+    widest = conv.vectors
     if _both(conv):
-        widest = max(widest, -(-conv.pixels[0] * conv.pixels[1] // lanes_of(cfg.target, conv.dtype)))
+        widest = max(widest, -(-conv.pixels[0] * conv.pixels[1] // conv.lanes))
     cfg.define_knob("lanes", [CHANNELS, PIXELS] if _both(conv) else [CHANNELS])
     cfg.define_knob("vectors", [v for v in VECTORS if v <= widest])
-    cfg.define_knob("tile_w", tile_widths(conv, cfg.target), when=channels)
+    cfg.define_knob("tile_w", tile_widths(conv), when=channels)
     cfg.define_knob("tile_h", tile_heights(conv), when=channels)
     if _both(conv):
         cfg.define_knob("tile_o", tile_sizes(conv.o, ROWS), when=pixels)
@@ -146,8 +146,8 @@ def _declare_place(cfg: pb.TemplateConfig, name: str, when: dict[str, Any]) -> N
 
 def _constrain_tile(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """Leave out register tiles that cannot be fast, whatever the rest of the configuration."""
-    of_channels = channel_tiles(conv, cfg.target).tiles
-    of_pixels = pixel_tiles(conv, cfg.target) if _both(conv) else frozenset()
+    of_channels = channel_tiles(conv).tiles
+    of_pixels = pixel_tiles(conv) if _both(conv) else frozenset()
     reads = ("lanes", "vectors", "tile_w", "tile_h", *(["tile_o"] if _both(conv) else []))
 
     def is_good(c: pb.Config) -> bool:
@@ -221,7 +221,7 @@ def _constrain_lines(cfg: pb.TemplateConfig, conv: Conv) -> None:
         message="lanes along pixels read the input plainly, from a copy where rows have gaps or strides",
     )
     if conv.weights == PACKED:
-        lanes = lanes_of(cfg.target, conv.dtype)
+        lanes = conv.lanes
         cfg.add_constraint(
             lambda c: c["lanes"].val != PIXELS or lanes % c["tile_o"].val == 0 or c["tile_o"].val % lanes == 0,
             reads=("lanes", "tile_o"),
@@ -237,17 +237,16 @@ def _constrain_lines(cfg: pb.TemplateConfig, conv: Conv) -> None:
 
 def _constrain_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
     """Leave out blocks that leave much undone or are far from any cache's size, and second names of one order."""
-    target = cfg.target
     tile_o = ["tile_o"] if _both(conv) else []
     down = ("lanes", "block_h", "vectors", "tile_w", "tile_h")
     panels = ("lanes", "block_o", "vectors", *tile_o)
 
     def is_block_of_rows(c: pb.Config) -> bool:
-        count, block = tiles.heights_of(c, conv, target), c["block_h"].val
+        count, block = tiles.heights_of(c, conv), c["block_h"].val
         return tiles.is_block(count, block) and _is_cached(cfg, block, -(-_input_bytes(conv) // count))
 
     def is_block_of_panels(c: pb.Config) -> bool:
-        count, block = tiles.panels_of(c, conv, target), c["block_o"].val
+        count, block = tiles.panels_of(c, conv), c["block_o"].val
         return tiles.is_block(count, block) and _is_cached(cfg, block, -(-_weight_bytes(conv) // count))
 
     def add(predicate: Callable[[pb.Config], bool], message: str, *reads: str) -> None:
@@ -257,16 +256,16 @@ def _constrain_blocks(cfg: pb.TemplateConfig, conv: Conv) -> None:
     add(is_block_of_panels, "blocks of channels fit a cache and leave little beyond the last one", *panels)
     if conv.weights != PACKED:
         add(
-            lambda c: c["weights_at"].val == ROOT or tiles.panels_of(c, conv, target) % c["block_o"].val == 0,
+            lambda c: c["weights_at"].val == ROOT or tiles.panels_of(c, conv) % c["block_o"].val == 0,
             "weights are turned around for whole blocks", *panels, "weights_at",
         )  # fmt: skip
     add(_one_block_is_inside, "one block is the inner loop", "order", "block_h", "block_o")
     add(
-        lambda c: c["order_tiles"].val == OHW or (c["block_o"].val or tiles.panels_of(c, conv, target)) > 1,
+        lambda c: c["order_tiles"].val == OHW or (c["block_o"].val or tiles.panels_of(c, conv)) > 1,
         "one panel in a block has one order", *panels, "order_tiles",
     )  # fmt: skip
     add(
-        lambda c: _is_first_name(c["order_tiles"].val, *tiles.trips(c, conv, target)),
+        lambda c: _is_first_name(c["order_tiles"].val, *tiles.trips(c, conv)),
         "an order of tiles has one name", *down, "order_tiles",
     )  # fmt: skip
 

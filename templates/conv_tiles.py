@@ -8,26 +8,14 @@ Schedules call these with traced integers, whose values `int()` would pin: value
 
 from __future__ import annotations
 
-from pegbox.codegen.targets.target import Target
 from pegbox.task.config_view import KnobValues
 from pegbox.templates.conv_choices import PIXELS
 from pegbox.templates.conv_shape import Conv
-from pegbox.templates.register_tile import lanes_of
 
 _OF_A_TILE = 7
 _OF_A_BLOCK = 4
 _BORDER = 0.03  # share of the filter's rows or columns from which on it is worth code to leave them out
 FEW_CHANNELS = 8  # a loop over fewer input channels costs more than a block of them gives, or a border left out
-
-
-def vectors_of(conv: Conv, target: Target) -> int:
-    """Vectors of output channels."""
-    return -(-conv.o // lanes_of(target, conv.dtype))
-
-
-def packed_shape(conv: Conv, target: Target) -> tuple[int, ...]:
-    """Weights that are packed ahead: [vector of output channels][kh][kw][channel][output channel of the vector]."""
-    return vectors_of(conv, target), *conv.kernel, conv.c, lanes_of(target, conv.dtype)
 
 
 def sticks_out_little(extent: int, tile: int) -> bool:
@@ -45,11 +33,11 @@ def leaves_border_out(conv: Conv, axis: int) -> bool:
     return conv.c >= FEW_CHANNELS and conv.inside(axis) <= 1 - _BORDER
 
 
-def panels_of(c: KnobValues, conv: Conv, target: Target) -> int:
+def panels_of(c: KnobValues, conv: Conv) -> int:
     """Tiles of output channels."""
     if c["lanes"].val == PIXELS:
         return _pieces(conv.o, c["tile_o"].val)
-    return _pieces(vectors_of(conv, target), c["vectors"].val)
+    return _pieces(conv.vectors, c["vectors"].val)
 
 
 def pitch_of(conv: Conv) -> int:
@@ -67,26 +55,26 @@ def line_of(conv: Conv, block_h: int) -> int:
     return ((block_h or conv.out[0]) - 1) * pitch_of(conv) + conv.out[1]
 
 
-def heights_of(c: KnobValues, conv: Conv, target: Target) -> int:
+def heights_of(c: KnobValues, conv: Conv) -> int:
     """What blocks are made of: rows of tiles, tiles where all pixels are one line, rows where lines have gaps."""
     rows, columns = conv.pixels
     if c["lanes"].val == PIXELS:
-        return _pieces(rows * columns, _line_tile(c, conv, target)) if is_gapless(conv) else rows
+        return _pieces(rows * columns, _line_tile(c, conv)) if is_gapless(conv) else rows
     return _pieces(columns, c["tile_w"].val) if conv.flat else _pieces(rows, c["tile_h"].val)
 
 
-def trips(c: KnobValues, conv: Conv, target: Target) -> tuple[int, int]:
+def trips(c: KnobValues, conv: Conv) -> tuple[int, int]:
     """Iterations of the loops over the tiles of a block, rows and columns of them; one loop where it is a line."""
     block = c["block_h"].val
-    height = block or heights_of(c, conv, target)
+    height = block or heights_of(c, conv)
     if c["lanes"].val == PIXELS:
-        return 1, height if is_gapless(conv) else _pieces(line_of(conv, block), _line_tile(c, conv, target))
+        return 1, height if is_gapless(conv) else _pieces(line_of(conv, block), _line_tile(c, conv))
     return (1, height) if conv.flat else (height, _pieces(conv.out[1], c["tile_w"].val))
 
 
-def _line_tile(c: KnobValues, conv: Conv, target: Target) -> int:
+def _line_tile(c: KnobValues, conv: Conv) -> int:
     vectors: int = c["vectors"].val
-    return vectors * lanes_of(target, conv.dtype)
+    return vectors * conv.lanes
 
 
 def _pieces(extent: int, size: int) -> int:

@@ -15,7 +15,7 @@ panels are padded with zeros, and what is left of A's rows is peeled.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pegbox as pb
@@ -62,8 +62,9 @@ def compute(cfg: pb.TemplateConfig, p: Product, a: te.Tensor, b: te.Tensor) -> T
     layout, mr, nr = layout_of(cfg, p), cfg["mr"].val, cfg["nr"].val
     panels_a = panels_b = None
     if layout == PACKED:
-        panels_b = None if p.packed else _pack_b(p, b, nr)
-        panels_a = _pack_a(p, a, mr) if cfg["pack_a"].val else None
+        panels_b = None if p.packed else _panels(p, p.n, nr, b, "B_packed")
+        if cfg["pack_a"].val:
+            panels_a = _panels(p, p.m, mr, lambda *at: a(*at[:-2], at[-1], at[-2]), "A_packed")
     packed, width = (b, p.lanes) if p.packed else (panels_b, nr)
 
     def term(batch: Sequence[te.Expr], i: te.Expr, j: te.Expr, k: te.Expr) -> te.Expr:
@@ -90,26 +91,15 @@ def compute(cfg: pb.TemplateConfig, p: Product, a: te.Tensor, b: te.Tensor) -> T
     return Tensors(c, partial, panels_a, panels_b)
 
 
-def _pack_b(p: Product, b: te.Tensor, nr: int) -> te.Tensor:
-    """Panels of nr columns: [n / nr][k][nr], zeros beyond the last column."""
-    zero = te.const(0, b.dtype)
+def _panels(p: Product, extent: int, size: int, source: Callable[..., te.Expr], name: str) -> te.Tensor:
+    """Panels [extent / size][k][size] of `source(*batch, k, i)`, zeros beyond the extent."""
+    zero = te.const(0, p.dtype)
 
     def element(*at: te.Expr) -> te.Expr:
-        *batch, x, row, z = at
-        return te.if_then_else(x * nr + z < p.n, b(*batch, row, x * nr + z), zero)
+        *batch, panel, k, z = at
+        return te.if_then_else(panel * size + z < extent, source(*batch, k, panel * size + z), zero)
 
-    return te.compute((*p.lead, -(-p.n // nr), p.k, nr), element, name="B_packed")
-
-
-def _pack_a(p: Product, a: te.Tensor, mr: int) -> te.Tensor:
-    """Panels of mr rows: [m / mr][k][mr], zeros beyond the last row."""
-    zero = te.const(0, a.dtype)
-
-    def element(*at: te.Expr) -> te.Expr:
-        *batch, y, column, z = at
-        return te.if_then_else(y * mr + z < p.m, a(*batch, y * mr + z, column), zero)
-
-    return te.compute((*p.lead, -(-p.m // mr), p.k, mr), element, name="A_packed")
+    return te.compute((*p.lead, -(-extent // size), p.k, size), element, name=name)
 
 
 # How it is scheduled -----------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError
@@ -12,12 +12,7 @@ if TYPE_CHECKING:
 
     from pegbox.task.task import Task
 
-# Template -> the module whose `pack_weights(task, array)` knows its layout.
-_PACKERS = {
-    "matmul": "pegbox.templates.gemm_weights",
-    "batch_matmul": "pegbox.templates.gemm_weights",
-    "conv2d": "pegbox.templates.conv_weights",
-}
+_TEMPLATES = ("batch_matmul", "conv2d", "matmul")
 
 
 def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "") -> np.ndarray[Any, Any]:
@@ -36,25 +31,54 @@ def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "") -> n
         ArgumentError: the task takes its weights plain, or the array has another shape or dtype than they have.
         TemplateError: no layout of filters.
     """
-    module = _PACKERS.get(task.name)
-    if module is None or task.workload[1].get("weights") != "packed":
+    if task.name not in _TEMPLATES or task.workload[1].get("weights") != "packed":
         raise ArgumentError(
             f"{task!r} takes its weights as they are; make it with kwargs={{'weights': 'packed'}} "
-            f"(templates: {', '.join(sorted(_PACKERS))}) to pack them ahead"
+            f"(templates: {', '.join(_TEMPLATES)}) to pack them ahead"
         )
-    if layout and "layout" not in task.workload[1]:
+    if task.name == "conv2d":
+        return _filters(task, array, layout)
+    if layout:
         raise ArgumentError(f"pack_weights: layout={layout!r} is of filters, and {task!r} has none; leave it out")
-    options = {"layout": layout} if layout else {}
-    packed: np.ndarray[Any, Any] = import_module(module).pack_weights(task, array, **options)
-    return packed
+    return _matrices(task, array)
 
 
-def check_weights(task: Task, array: np.ndarray[Any, Any], shape: tuple[int, ...], dtype: str) -> None:
-    """Refuse an array that is not the plain weights of a task.
+def _matrices(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """(..., K, N) in panels of one vector, (..., ceil(N / lanes), K, lanes); of a narrow product (..., N, K)."""
+    import numpy as np  # slow to import, as what a shape means is: this module comes with the package
 
-    Raises:
-        ArgumentError: another shape or dtype.
-    """
+    from pegbox.templates.product import Product
+
+    sizes = task.workload[1]
+    lead = (sizes["batch"],) if "batch" in sizes else ()
+    p = Product(lead, sizes["M"], sizes["K"], sizes["N"], sizes["dtype"], True, task.target)
+    _check(task, array, (*lead, p.k, p.n), p.dtype)
+    if p.is_narrow:
+        return np.ascontiguousarray(np.swapaxes(array, -1, -2))
+    padded = np.zeros((*lead, p.k, p.vectors * p.lanes), array.dtype)
+    padded[..., : p.n] = array
+    panels = padded.reshape(*lead, p.k, p.vectors, p.lanes)
+    return np.ascontiguousarray(np.swapaxes(panels, -2, -3))
+
+
+def _filters(task: Task, array: np.ndarray[Any, Any], layout: str) -> np.ndarray[Any, Any]:
+    """Filters in panels of one vector of output channels, (ceil(O / lanes), KH, KW, C, lanes), the last with zeros."""
+    import numpy as np
+
+    from pegbox.templates.conv_shape import USUAL_WEIGHTS, WEIGHT_LAYOUTS, check_layout, conv_of
+
+    conv = conv_of(task)
+    layout = layout or USUAL_WEIGHTS[conv.layout]
+    check_layout("layout of the array", layout, WEIGHT_LAYOUTS)
+    _check(task, array, replace(conv, weights=layout).weight_shape, conv.dtype)
+    vectors, *inside, lanes = conv.weight_shape
+    padded = np.zeros((*inside, vectors * lanes), array.dtype)
+    padded[..., : conv.o] = array.transpose(*(layout.index(letter) for letter in "HWIO"))
+    return np.ascontiguousarray(np.moveaxis(padded.reshape(*inside, vectors, lanes), -2, 0))
+
+
+def _check(task: Task, array: np.ndarray[Any, Any], shape: tuple[int, ...], dtype: str) -> None:
+    """Refuse an array that is not the plain weights of a task."""
     if not hasattr(array, "dtype") or array.shape != shape or str(array.dtype) != dtype:
         given = f"{array.dtype} of shape {array.shape}" if hasattr(array, "dtype") else f"a {type(array).__name__}"
         raise ArgumentError(f"pack_weights({task.name}): the weights are {dtype} of shape {shape}, got {given}")

@@ -61,6 +61,12 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
+def pytest_sessionfinish() -> None:
+    """Garbage with an error in it is reported; pytest and Python need not walk all the rest several times more."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[object], None]:
     """Compare a printed program with tests/golden/<room>/<test name>.txt; PEGBOX_UPDATE_GOLDEN=1 writes the file."""

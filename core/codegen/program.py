@@ -48,6 +48,11 @@ class Program:
     externs: tuple[str, ...] = ()
     foreign: tuple[ForeignCode, ...] = ()
 
+    def compiled(self, object_code: bytes, seconds: float) -> CompiledProgram:
+        """The program as object code, which LLVM took `seconds` for."""
+        rest = self.workspace_bytes, self.num_threads, self.target, seconds, self.externs, self.foreign
+        return CompiledProgram(self.name, self.args, object_code, *rest)
+
     @property
     def longest_block(self) -> int:
         """Instructions of the longest piece of straight code: LLVM's time grows faster than its square."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,9 @@ _DASHES = ("-", "--", "-.", ":")
 _WIDTH, _HEIGHT = 7.5, 4.2
 """Inches of one panel."""
 
+_LEFT, _RIGHT, _BELOW, _ABOVE = 0.75, 0.15, 0.55, 0.35
+"""Inches around its axes, for numbers, labels and the title."""
+
 
 def save_plot(report: Comparison, path: str | os.PathLike[str]) -> None:
     """One panel per task: the share of the best known speed after each trial, median and quartiles over seeds.
@@ -41,8 +44,8 @@ def save_plot(report: Comparison, path: str | os.PathLike[str]) -> None:
     from matplotlib import rc_context
 
     with rc_context({"text.parse_math": False}):  # a tuner's name may have dollars in it
-        figure = _figure(len(report.tasks), dpi=144)
-        for axes, task in zip(figure.subplots(len(report.tasks), squeeze=False)[:, 0], report.tasks, strict=True):
+        figure, panels = _figure(len(report.tasks), dpi=144)
+        for axes, task in zip(panels, report.tasks, strict=True):
             _draw_best(axes, report, task.name)
             axes.set_title(task.name, loc="left", fontsize=11)
         figure.savefig(path)
@@ -79,18 +82,31 @@ def _svg(draw: Callable[[Any, Comparison, str], None], report: Comparison, task:
 
     settings: Any = {"svg.hashsalt": f"{draw.__name__} {task}", "svg.fonttype": "none", "text.parse_math": False}
     with rc_context(settings), io.StringIO() as file:
-        figure = _figure(1)
-        draw(figure.subplots(), report, task)
+        figure, (axes,) = _figure(1)
+        draw(axes, report, task)
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
         text = file.getvalue()
     # Several pictures stand in one page, where an id may occur once; no one refers to those of groups.
     return re.sub(r'<g id="[^"]*"', "<g", text[text.index("<svg") :].rstrip())
 
 
-def _figure(panels: int, **settings: Any) -> Any:
+def _figure(panels: int, **settings: Any) -> tuple[Any, Sequence[Any]]:
+    """A figure and the axes of its panels, one below the other.
+
+    Margins are given: matplotlib's layouts draw everything once more to find them.
+    """
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(_WIDTH, _HEIGHT * panels), layout="constrained", **settings)
+    height = _HEIGHT * panels
+    figure = Figure(figsize=(_WIDTH, height), **settings)
+    axes = figure.subplots(
+        panels, squeeze=False, gridspec_kw={
+            "left": _LEFT / _WIDTH, "right": 1 - _RIGHT / _WIDTH,
+            "bottom": _BELOW / height, "top": 1 - _ABOVE / height,
+            "hspace": (_ABOVE + _BELOW) / (_HEIGHT - _ABOVE - _BELOW),
+        },
+    )  # fmt: skip
+    return figure, list(axes[:, 0])
 
 
 def _draw_best(axes: Any, report: Comparison, task: str) -> None:

@@ -57,6 +57,14 @@ def _highest(dtype: str) -> Expr:
     return const(dtypes.value_range(dtype)[1], dtype)
 
 
+def map_body(body: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Change the element expression of a computation, below the reduction if there is one."""
+    if not isinstance(body, Reduce):
+        return change(body)
+    sources = tuple(map(change, body.sources))
+    return Reduce(body.reducer, sources, body.axes, change(body.condition), body.value_index)
+
+
 SUM = Reducer("sum", lambda a, b: (add(a[0], b[0]),), lambda t: (const(0, t[0]),))
 PROD = Reducer("prod", lambda a, b: (mul(a[0], b[0]),), lambda t: (const(1, t[0]),))
 MAX = Reducer("max", lambda a, b: (maximum(a[0], b[0]),), lambda t: (_lowest(t[0]),))

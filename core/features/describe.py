@@ -14,7 +14,7 @@ from pegbox.expr.nodes import Buffer
 from pegbox.features.footprint import NOTHING, Known, Memory, Touched, by_buffer
 from pegbox.features.index import Loop, Sum, loops_in, reach, step
 from pegbox.features.nest import Access, Nest, Statement
-from pegbox.features.symbol import Quantity, below, ceil_div, equal, least, most, product
+from pegbox.features.symbol import Quantity, below, ceil_div, equal, largest, least, product
 from pegbox.loops.nodes import ForKind
 
 DEPTH = 16
@@ -135,7 +135,7 @@ def _computation(main: Statement, memory: Memory, vector_bytes: int) -> dict[str
         "wide": _vectors(main, vector_bytes),
         "unrolled": product(loop.extent for loop in unrolled),
         "unroll_loops": len(unrolled),
-        "steps": _largest(loop.unroll_steps for loop in main.loops),
+        "steps": largest(loop.unroll_steps for loop in main.loops),
         "parallel": product(loop.extent for loop in parallel),
         "parallel_loops": len(parallel),
         "loops": len(main.loops),
@@ -272,7 +272,7 @@ def _group(
         vectors = vectors * _vectors(statement, vector_bytes)
         loop = _innermost(statement)
         strides = [_stride(access, loop, memory) for access in statement.accesses] if loop is not None else []
-        unlike = sum_of(1 - equal(x, 0) - equal(x, 1) for x in strides)
+        unlike = sum(1 - equal(x, 0) - equal(x, 1) for x in strides)
         own = set(statement.loops[shared[statement] :])
         outside = product(loop.extent for loop in statement.loops[: shared[statement]])
         part: dict[str, Quantity] = {
@@ -288,13 +288,6 @@ def _group(
     return total
 
 
-def sum_of(values: Iterable[Quantity]) -> Quantity:
-    total: Quantity = 0
-    for value in values:
-        total = total + value
-    return total
-
-
 def _lines(statement: Statement, running: Set[Loop], memory: Memory, *, write: bool) -> Quantity:
     groups = by_buffer(access for access in statement.accesses if access.is_write == write)
     return _sum(memory.of(accesses, running) for accesses in groups.values()).lines
@@ -305,19 +298,12 @@ def _program(nest: Nest, memory: Memory, shared: Mapping[Statement, int], vector
     held = [_bytes(buffer, shape) for buffer, shape in memory.shapes.items() if buffer not in nest.params]
     return {
         "statements": len(nest.statements),
-        "iterations": sum_of(_iterations(s, shared[s]) for s in nest.statements),
-        "regions": sum_of(_regions(s, shared[s]) for s in nest.statements),
-        "code": sum_of(_code(s, vector_bytes) for s in nest.statements),
-        "workspace": sum_of(held),
-        "largest": _largest(held),
+        "iterations": sum(_iterations(s, shared[s]) for s in nest.statements),
+        "regions": sum(_regions(s, shared[s]) for s in nest.statements),
+        "code": sum(_code(s, vector_bytes) for s in nest.statements),
+        "workspace": sum(held),
+        "largest": largest(held),
     }
-
-
-def _largest(values: Iterable[Quantity]) -> Quantity:
-    found: Quantity = 0
-    for value in values:
-        found = most(found, value)
-    return found
 
 
 def _bytes(buffer: Buffer, shape: Sequence[Quantity]) -> Quantity:

@@ -10,7 +10,7 @@ from pegbox.expr.dtypes import nbytes
 from pegbox.expr.nodes import Buffer
 from pegbox.features.index import Loop, Sum, loops_in, reach
 from pegbox.features.nest import Access, Nest, Statement
-from pegbox.features.symbol import Quantity, at_most, ceil_div, least, most, product
+from pegbox.features.symbol import Quantity, at_most, ceil_div, largest, least, most, product
 from pegbox.features.traced import quantity
 
 Count: TypeAlias = tuple[Quantity, Quantity]
@@ -76,10 +76,7 @@ class Memory:
 
     def elements(self, accesses: Iterable[Access], running: Set[Loop]) -> Quantity:
         """How many different elements they touch."""
-        largest: Quantity = 0
-        for access in accesses:
-            largest = most(largest, product(points for points, _ in self._counts(access, running)))
-        return largest
+        return largest(product(points for points, _ in self._counts(access, running)) for access in accesses)
 
     def _counts(self, access: Access, running: Set[Loop]) -> Counts:
         extents = self.shapes[access.buffer]
@@ -160,9 +157,6 @@ def _used(whole: Sequence[Quantity], uses: Sequence[tuple[Statement, Access]]) -
         common = common[: same.index(False) if False in same else len(same)]
     shape = []
     for dim, extent in enumerate(whole):
-        widest: Quantity = 0
-        for statement, access in uses:
-            inner = set(statement.loops) - set(common)
-            widest = most(widest, reach(access.indices[dim], inner, extent - 1))
-        shape.append(least(widest + 1, extent))
+        reaches = [reach(a.indices[dim], set(s.loops) - set(common), extent - 1) for s, a in uses]
+        shape.append(least(largest(reaches) + 1, extent))
     return tuple(shape)

@@ -6,11 +6,11 @@ nothing of the numbers, so that one traced run stands for thousands of configura
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pegbox.compute.axis import IterVar
-from pegbox.compute.reducer import Reduce
+from pegbox.compute.reducer import map_body
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer, Expr, Load
@@ -69,14 +69,7 @@ def _without(op: ComputeOp, inlined: Mapping[Buffer, ComputeOp]) -> ComputeOp:
         indices = [rewrite(index, leaf) for index in expr.indices]
         return substitute(source.body[0], dict(zip(source.axis, indices, strict=True)))
 
-    return op.rebuilt(tuple(_mapped(body, lambda e: rewrite(e, leaf)) for body in op.body))
-
-
-def _mapped(body: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    if not isinstance(body, Reduce):
-        return change(body)
-    sources = tuple(map(change, body.sources))
-    return Reduce(body.reducer, sources, body.axes, change(body.condition), body.value_index)
+    return op.rebuilt(tuple(map_body(body, lambda e: rewrite(e, leaf)) for body in op.body))
 
 
 def _place(stage: Stage, op: ComputeOp, placed: Mapping[int, _Placed]) -> _Placed:

@@ -1,6 +1,8 @@
 """Indices as sums over loops, and over what `//` and `%` make of such sums: how far they reach, how they move.
 
 Coefficients may be symbols (`pegbox.features.symbol`): all that depends on the configuration does so by arithmetic.
+That is why these are not the sums of `pegbox.expr.affine`: whether a coefficient is zero, whether it is a multiple of
+the divisor, between what a sum lies is known there, and differs from one configuration to the next here.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pegbox.expr.nodes import Binary, Cast, Const, Expr, Select, Var
-from pegbox.features.symbol import Quantity, least, most
+from pegbox.features.symbol import Quantity, largest, least, most
 from pegbox.features.traced import quantity
 from pegbox.loops.nodes import ForKind
 
@@ -110,10 +112,7 @@ def reach(value: Sum, running: Set[Loop], limit: Quantity) -> Quantity:
 
     For `//` and `%` the least value is taken to be a multiple of the divisor, which it is for tiles.
     """
-    total: Quantity = 0
-    for atom, coefficient in value.terms:
-        total = total + _size(coefficient) * _reach_of(atom, running, limit)
-    return total
+    return sum([_size(coefficient) * _reach_of(atom, running, limit) for atom, coefficient in value.terms])
 
 
 def _size(coefficient: Quantity) -> Quantity:
@@ -130,21 +129,16 @@ def _reach_of(atom: Atom, running: Set[Loop], limit: Quantity) -> Quantity:
         case Digit(_, value, divisor):
             return least(_reach_within(value, divisor, running, limit), divisor - 1)
         case Choice(values):
-            widest: Quantity = 0
-            for each in values:
-                widest = most(widest, reach(each, running, limit))
-            return widest
+            return largest([reach(each, running, limit) for each in values])
         case _:
             return limit
 
 
 def _reach_within(value: Sum, divisor: Quantity, running: Set[Loop], limit: Quantity) -> Quantity:
     """As `reach`, without the terms that move by multiples of the divisor."""
-    total: Quantity = 0
-    for atom, coefficient in value.terms:
-        counts = least(coefficient % divisor, 1)
-        total = total + counts * _size(coefficient) * _reach_of(atom, running, limit)
-    return total
+    return sum(
+        [least(factor % divisor, 1) * _size(factor) * _reach_of(atom, running, limit) for atom, factor in value.terms]
+    )
 
 
 def loops_in(value: Sum) -> list[Loop | None]:
@@ -165,10 +159,7 @@ def loops_in(value: Sum) -> list[Loop | None]:
 
 def step(value: Sum, loop: Loop) -> Quantity:
     """By how much the value moves from one iteration of a loop to the next, in general."""
-    total: Quantity = 0
-    for atom, coefficient in value.terms:
-        total = total + coefficient * _step_of(atom, loop)
-    return total
+    return sum([coefficient * _step_of(atom, loop) for atom, coefficient in value.terms])
 
 
 def _step_of(atom: Atom, loop: Loop) -> Quantity:

@@ -96,12 +96,9 @@ class ProgramFeatures:
         rows = self.task.space.structure.canonical(checked_rows(digits, len(self.task.space.knobs)))
         features = np.zeros((len(rows), len(self.names)), dtype=np.float32)
         for start in range(0, len(rows), CHUNK):
-            part = rows[start : start + CHUNK]
-            features[start : start + CHUNK] = self._chunk(np.ascontiguousarray(part.T))
+            part = self._numbers_of(np.ascontiguousarray(rows[start : start + CHUNK].T))
+            features[start : start + CHUNK] = finished(*part, self._machine)
         return features
-
-    def _chunk(self, digits: Digits) -> Features:
-        return finished(*self._numbers_of(digits), self._machine)
 
     def numbers(self, digits: Digits) -> tuple[Floats, Mask]:
         """What features are computed from: columns of shape (WIDTH, rows), as LAYOUT names them, and who is refused.
@@ -216,27 +213,22 @@ class ProgramFeatures:
 
     def _culprits(self, leaf: Leaf, row: Digits, member: Digits) -> list[int]:
         """The knobs whose change alone is described wrongly; all that differ where it takes several."""
-        found = []
-        differing = np.flatnonzero(row != member).tolist()
-        for knob in differing:
-            changed = row.copy()
-            changed[knob] = member[knob]
-            if self._classes.of(changed[:, None])[0] == leaf.number and not self._holds(leaf, changed):
-                found.append(knob)
-        return found or differing
+        return _to_blame(
+            row,
+            member,
+            lambda near: self._classes.of(near[:, None])[0] == leaf.number and not self._holds(leaf, near),
+        )
 
     def _astray(self, one: Digits, other: Digits) -> list[int]:
         """The knobs whose change alone makes a run ask other questions where it gave the same answers."""
-        differing = np.flatnonzero(one != other).tolist()
-        path, found = self._path(one), []
-        for knob in differing:
-            changed = one.copy()
-            changed[knob] = other[knob]
-            pairs = zip(path, self._path(changed), strict=False)
+        path = self._path(one)
+
+        def asks_another(near: Digits) -> bool:
+            pairs = zip(path, self._path(near), strict=False)
             unlike = next(((a, b) for a, b in pairs if a != b), None)
-            if unlike is not None and unlike[0][0] != unlike[1][0]:
-                found.append(knob)
-        return found or differing
+            return unlike is not None and unlike[0][0] != unlike[1][0]
+
+        return _to_blame(one, other, asks_another)
 
     def _path(self, row: Digits) -> list[tuple[int, int]]:
         """The questions of the traced run of a row, with the answers."""
@@ -284,6 +276,13 @@ class ProgramFeatures:
         numbers = self._plain(config)
         columns = np.array(numbers if numbers is not None else [0] * WIDTH, dtype=np.float64)[:, None]
         return np.asarray(finished(columns, np.array([numbers is None]), self._machine)[0])
+
+
+def _to_blame(one: Digits, other: Digits, is_wrong: Callable[[Digits], bool]) -> list[int]:
+    """The knobs whose change alone from `one` to `other` is wrong; all that differ where it takes several."""
+    differing: list[int] = np.flatnonzero(one != other).tolist()
+    knobs = np.arange(len(one))
+    return [knob for knob in differing if is_wrong(np.where(knobs == knob, other, one))] or differing
 
 
 def finished(columns: Floats, refused: Mask, machine: Machine) -> Features:

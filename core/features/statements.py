@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pegbox.expr.nodes import Expr, Load, Var
+from pegbox.expr.nodes import Load, Var
 from pegbox.expr.visit import loads
 from pegbox.features.index import Loop, Sum, index_of
 from pegbox.features.nest import Access, Statement
-from pegbox.features.symbol import Quantity
+from pegbox.features.symbol import Quantity, product
 from pegbox.features.traced import quantity
 from pegbox.loops.nodes import Alloc, Block, BlockRealize, Evaluate, For, If, Seq, Stmt, Store
 from pegbox.task.flop import operations
@@ -42,13 +42,10 @@ def statements_of(block: Block, values: Sequence[Sum], loops: Sequence[Loop]) ->
 
 def _statement(block: Block, part: _Body, loops: Sequence[Loop], iters: tuple[tuple[Sum, Quantity], ...]) -> Statement:
     own = tuple((Sum(((loop, 1),)), loop.extent) for loop in part.inner)
-    domain: Quantity = 1
-    for _, extent in (*iters, *own):
-        domain = extent * domain
     return Statement(
         block.name,
         (*loops, *part.inner),
-        domain,
+        product(extent for _, extent in (*iters, *own)),
         (*iters, *own),
         part.operations,
         tuple(part.accesses),
@@ -61,9 +58,7 @@ def _collect(stmt: Stmt, into: _Body) -> None:
         case Seq(stmts):
             for each in stmts:
                 _collect(each, into)
-        case If(_, then):
-            _collect(then, into)
-        case Alloc(_, body):
+        case If(_, body) | Alloc(_, body):
             _collect(body, into)
         case For(var, extent, body, kind):
             loop = Loop(var.name, quantity(extent), kind)
@@ -81,7 +76,8 @@ def _collect(stmt: Stmt, into: _Body) -> None:
                 _touch(load, into, is_write=False)
             into.operations += operations(value)
         case Evaluate(expr):
-            _evaluate(expr, into)
+            for load in loads(expr):  # what foreign code reads counts, as far as it is told by loads
+                _touch(load, into, is_write=False)
         case _:
             raise TypeError(f"unknown statement {type(stmt).__name__}")
 
@@ -89,12 +85,6 @@ def _collect(stmt: Stmt, into: _Body) -> None:
 def _touch(load: Load, into: _Body, *, is_write: bool) -> None:
     indices = tuple(index_of(index, into.values) for index in load.indices)
     into.accesses.append(Access(load.buffer, indices, is_write))
-
-
-def _evaluate(expr: Expr, into: _Body) -> None:
-    """A call of foreign code: what it reads counts, as far as it is told by loads."""
-    for load in loads(expr):
-        _touch(load, into, is_write=False)
 
 
 def unroll_steps(annotations: Mapping[str, object]) -> Quantity:

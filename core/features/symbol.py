@@ -8,13 +8,19 @@ what was made of the same symbols for one program holds for the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 if TYPE_CHECKING:
     from pegbox.features.graph import Graph
 
 Quantity: TypeAlias = "int | Symbol"
+
+
+def _applied(op: str, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
+    """A method that is `Arithmetic.apply` or `Arithmetic.after` with this operation."""
+    return (lambda self, other: self.after(op, other)) if swapped else (lambda self, other: self.apply(op, other))
 
 
 class Arithmetic:
@@ -30,35 +36,11 @@ class Arithmetic:
         """`other op self`."""
         raise NotImplementedError
 
-    def __add__(self, other: Any) -> Quantity:
-        return self.apply("add", other)
-
-    def __sub__(self, other: Any) -> Quantity:
-        return self.apply("sub", other)
-
-    def __mul__(self, other: Any) -> Quantity:
-        return self.apply("mul", other)
-
-    def __floordiv__(self, other: Any) -> Quantity:
-        return self.apply("floordiv", other)
-
-    def __mod__(self, other: Any) -> Quantity:
-        return self.apply("mod", other)
-
-    def __radd__(self, other: Any) -> Quantity:
-        return self.apply("add", other)
-
-    def __rsub__(self, other: Any) -> Quantity:
-        return self.after("sub", other)
-
-    def __rmul__(self, other: Any) -> Quantity:
-        return self.apply("mul", other)
-
-    def __rfloordiv__(self, other: Any) -> Quantity:
-        return self.after("floordiv", other)
-
-    def __rmod__(self, other: Any) -> Quantity:
-        return self.after("mod", other)
+    __add__ = __radd__ = _applied("add")
+    __mul__ = __rmul__ = _applied("mul")
+    __sub__, __rsub__ = _applied("sub"), _applied("sub", swapped=True)
+    __floordiv__, __rfloordiv__ = _applied("floordiv"), _applied("floordiv", swapped=True)
+    __mod__, __rmod__ = _applied("mod"), _applied("mod", swapped=True)
 
     def __neg__(self) -> Quantity:
         return self.after("sub", 0)
@@ -124,6 +106,12 @@ def product(values: Iterable[Quantity]) -> Quantity:
         if isinstance(value, Symbol) or value != 1:
             result = value * result
     return result
+
+
+def largest(values: Iterable[Quantity]) -> Quantity:
+    """The largest of some numbers that are not negative; 0 of none."""
+    nothing: Quantity = 0
+    return reduce(most, values, nothing)
 
 
 def _either(op: str, a: Quantity, b: Quantity) -> Quantity:

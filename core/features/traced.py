@@ -55,6 +55,18 @@ class Recorder:
         return bool(self._values[truth.node])
 
 
+def _asking(op: str, plain: Callable[[Any, Any], Any], *, swapped: bool = False) -> Callable[[Any, Any], Any]:
+    """A comparison, which is a guard: that of `op`, of a number that is no integer `plain`."""
+
+    def method(self: TracedInt, other: Any) -> Any:
+        if not isinstance(other, int):
+            return plain(self.pinned(), other) if isinstance(other, Number) else NotImplemented
+        answer: Any = combined(op, other, self) if swapped else combined(op, self, other)
+        return (answer.pinned() if type(answer) is TracedInt else answer) == 1
+
+    return method
+
+
 class TracedInt(Arithmetic):
     """See the module."""
 
@@ -103,30 +115,15 @@ class TracedInt(Arithmetic):
     def __bool__(self) -> bool:
         return bool(self != 0)
 
-    def __lt__(self, other: Any) -> Any:
-        return self._asked("lt", other, operator.lt)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._asked("lt", other, operator.gt, swapped=True)
-
-    def __le__(self, other: Any) -> Any:
-        return self._asked("le", other, operator.le)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._asked("le", other, operator.ge, swapped=True)
-
-    def __eq__(self, other: Any) -> Any:
-        return self._asked("eq", other, operator.eq)
+    __lt__ = _asking("lt", operator.lt)
+    __gt__ = _asking("lt", operator.gt, swapped=True)
+    __le__ = _asking("le", operator.le)
+    __ge__ = _asking("le", operator.ge, swapped=True)
+    __eq__ = _asking("eq", operator.eq)
 
     def __ne__(self, other: Any) -> Any:
         answer = self.__eq__(other)
         return answer if answer is NotImplemented else not answer
-
-    def _asked(self, op: str, other: Any, plain: Callable[[Any, Any], Any], *, swapped: bool = False) -> Any:
-        if not isinstance(other, int):
-            return plain(self.pinned(), other) if isinstance(other, Number) else NotImplemented
-        answer: Any = combined(op, other, self) if swapped else combined(op, self, other)
-        return (answer.pinned() if type(answer) is TracedInt else answer) == 1
 
     def __copy__(self) -> TracedInt:
         return self

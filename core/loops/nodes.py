@@ -239,6 +239,11 @@ class Function:
         return show_function(self)
 
 
+def how_it_runs(loop: For) -> str:
+    """In words: "serial", "vectorized", "bound to threadIdx.x"."""
+    return f"bound to {thread_tag(loop)}" if loop.kind is ForKind.THREAD else str(loop.kind)
+
+
 def thread_tag(loop: For) -> str:
     """The thread axis that a loop is bound to ("threadIdx.x"), or "" for any other loop."""
     return next((str(value) for key, value in loop.annotations if key == "thread"), "")

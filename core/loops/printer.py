@@ -91,14 +91,14 @@ class StatementPrinter(ABC):
 
 def show_function(func: Function) -> str:
     """The whole function, one statement a line."""
-    printer = _Plain()
+    printer = PlainPrinter()
     params = ", ".join(f"{printer.enter(b)}: {b.dtype}{list(b.shape)}" for b in func.params)
     lines = [*map(printer.allocation, func.allocs), *printer.stmt(func.body)]
     return "\n".join([f"def {func.name}({params}):", *indented(lines)]) + "\n"
 
 
 def show_stmt(stmt: Stmt) -> str:
-    return "\n".join(_Plain().stmt(stmt))
+    return "\n".join(PlainPrinter().stmt(stmt))
 
 
 def show_kind(loop: For) -> str:
@@ -108,7 +108,7 @@ def show_kind(loop: For) -> str:
     return f"thread({thread_tag(loop)}) " if loop.kind is ForKind.THREAD else f"{loop.kind} "
 
 
-class _Plain(StatementPrinter):
+class PlainPrinter(StatementPrinter):
     """Each variable has a name of its own: the second `i` of a program prints as `i_1`; likewise buffers in scope."""
 
     def __init__(self) -> None:

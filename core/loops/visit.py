@@ -220,6 +220,15 @@ def walk_nest(stmt: Stmt) -> Iterator[Stmt]:
             stack.extend(reversed(children(node)))
 
 
+def straight_nest(stmt: Stmt) -> tuple[list[For], Stmt]:
+    """The loops that stand directly inside each other from `stmt` on, outermost first, and what is in the last one."""
+    loops: list[For] = []
+    while isinstance(stmt, For):
+        loops.append(stmt)
+        stmt = stmt.body
+    return loops, stmt
+
+
 def map_blocks(stmt: Stmt, change: Callable[[BlockRealize], BlockRealize]) -> Stmt:
     """The same loops over changed blocks (not those inside of blocks); what does not change is shared."""
     if isinstance(stmt, BlockRealize):

@@ -29,7 +29,7 @@ def _built(program: Program, quick: bool) -> CompiledProgram | Failed:
     from pegbox.codegen import compile_program  # LLVM is slow to import
 
     try:
-        return compile_program(program, quick=quick)
+        return compile_program(program, quick=quick, apart=False)
     except CompileError as error:
         return Failed(FailureKind.COMPILE_ERROR, str(error))
     except MemoryError:

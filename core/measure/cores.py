@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from pegbox.codegen.targets.host import usable_cores
+
 _MANY = 4
 
 
@@ -51,13 +53,6 @@ class CorePlan:
     def silent(self, threads: int) -> bool:
         """Whether a candidate of `threads` threads must be timed while nothing else of ours runs."""
         return threads > 1 or not self.overlap
-
-
-def usable_cores() -> tuple[int, ...]:
-    """The numbers of the cores the calling thread may run on, ascending."""
-    if hasattr(os, "sched_getaffinity"):
-        return tuple(sorted(os.sched_getaffinity(0)))
-    return tuple(range(os.cpu_count() or 1))
 
 
 def pin(cores: Sequence[int]) -> None:

@@ -85,7 +85,14 @@ class LocalMeasurer:
         kept_builds: int = 32,
         runner_options: Mapping[str, Any] | None = None,
     ) -> None:
-        self._check_options(build_timeout=build_timeout, builders=builders, max_memory=max_memory, best=best)
+        if not check_float("build_timeout", build_timeout) > 0:
+            raise ArgumentError(f"build_timeout={build_timeout!r}: must be above 0 seconds")
+        if builders is not None:
+            check_int("builders", builders, maximum=1024)
+        if max_memory is not None:
+            check_int("max_memory", max_memory)
+        if not best > 0:
+            raise ArgumentError(f"best={best!r}: must be above 0 seconds")
         check_int("kept_builds", kept_builds)
         self._max_block = check_int("max_block", max_block)
         for name, tolerance in (("rtol", rtol), ("atol", atol)):
@@ -279,17 +286,6 @@ class LocalMeasurer:
 
     def _threads(self, count: int, name: str) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(count, thread_name_prefix=name, initializer=pin, initargs=(self._cores.building,))
-
-    @staticmethod
-    def _check_options(*, build_timeout: float, builders: int | None, max_memory: int | None, best: float) -> None:
-        if not check_float("build_timeout", build_timeout) > 0:
-            raise ArgumentError(f"build_timeout={build_timeout!r}: must be above 0 seconds")
-        if builders is not None:
-            check_int("builders", builders, maximum=1024)
-        if max_memory is not None:
-            check_int("max_memory", max_memory)
-        if not best > 0:
-            raise ArgumentError(f"best={best!r}: must be above 0 seconds")
 
 
 def _follow(twin: Future[Result], candidate: Candidate, future: Future[Result]) -> None:

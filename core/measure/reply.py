@@ -43,23 +43,11 @@ def of_build(built: CompiledProgram | Failed) -> dict[str, Any] | bytes:
 
 def read_build(data: Any, program: Program) -> CompiledProgram | Failed:
     """The build of `program`. Raises `BrokenReply` for anything that is none."""
-    from pegbox.codegen import CompiledProgram  # LLVM's neighbours are loaded when first needed
-
     if not isinstance(data, bytes):
         return _failed(data, _OF_BUILDING, math.inf)
     if len(data) < _SECONDS.size:
         raise BrokenReply(f"object code of {len(data)} bytes")
-    return CompiledProgram(
-        program.name,
-        program.args,
-        data[_SECONDS.size :],
-        program.workspace_bytes,
-        program.num_threads,
-        program.target,
-        _SECONDS.unpack_from(data)[0],
-        program.externs,
-        program.foreign,
-    )
+    return program.compiled(data[_SECONDS.size :], _SECONDS.unpack_from(data)[0])
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.build import conjuncts
 from pegbox.expr.nodes import Var
-from pegbox.expr.printer import show, unused_name
-from pegbox.loops.nodes import Alloc, BlockRealize, For, If, Seq, Stmt
-from pegbox.loops.printer import show_kind
+from pegbox.loops.nodes import Alloc, BlockRealize, For, Seq, Stmt
+from pegbox.loops.printer import PlainPrinter, show_kind
 from pegbox.schedule.tree import Tree
 
-_MARK = ">"
+_MARK = "\0"  # in no name
 _LONGEST = 60  # characters of an argument in a message
 
 
@@ -58,38 +57,31 @@ def shown(tree: Tree, marked: Sequence[Var | str]) -> str:
     tops = list({id(top): top for top in map(tree.top_of, nodes)}.values()) or [tree.func.body]
     order = {id(s): i for i, s in enumerate(tree.func.body.stmts)} if isinstance(tree.func.body, Seq) else {}
     tops.sort(key=lambda top: order.get(id(top), 0))
-    names: dict[Var, str] = {}
-    ids = {id(node) for node in nodes}
-    return "\n".join(line for top in tops for line in _lines(top, 0, names, ids))
+    printer = _Outline({id(node) for node in nodes})
+    lines = [line for top in tops for line in printer.stmt(top)]
+    return "\n".join(f"  {'>' if _MARK in line else ' '} {line.replace(_MARK, '')}" for line in lines)
 
 
-def _lines(stmt: Stmt, depth: int, names: dict[Var, str], marked: set[int]) -> Iterator[str]:
-    mark = _MARK if id(stmt) in marked else " "
-    indent = f"  {mark} " + "    " * depth
-    if isinstance(stmt, For):
-        yield f"{indent}for {_name(stmt.var, names)} in {show_kind(stmt)}range({stmt.extent}):"
-        yield from _lines(stmt.body, depth + 1, names, marked)
-    elif isinstance(stmt, Seq):
-        for each in stmt.stmts:
-            yield from _lines(each, depth, names, marked)
-    elif isinstance(stmt, If):
-        yield f"{indent}if {show(stmt.condition, names)}:"
-        yield from _lines(stmt.then, depth + 1, names, marked)
-    elif isinstance(stmt, Alloc):
-        yield from _lines(stmt.body, depth, names, marked)
-    elif isinstance(stmt, BlockRealize):
-        yield indent + _block(stmt, names)
+class _Outline(PlainPrinter):
+    """Loops, and a line for each block; the lines of the `marked` statements have a mark in them."""
 
+    def __init__(self, marked: set[int]) -> None:
+        super().__init__()
+        self.marked = marked
 
-def _block(stmt: BlockRealize, names: dict[Var, str]) -> str:
-    bindings = ", ".join(
-        f"{it.var.name}={show(value, names)}{' (reduce)' if it.is_reduce else ''}"
-        for it, value in zip(stmt.block.iters, stmt.values, strict=True)
-    )
-    where = " and ".join(show(c, names) for c in conjuncts(stmt.predicate))
-    return f"block {stmt.block.name}: {bindings}" + (f" where {where}" if where else "")
+    def loop(self, stmt: For) -> list[str]:
+        heading = f"for {self.declare(stmt.var)} in {show_kind(stmt)}range({stmt.extent}):"
+        return [self._mark(stmt) + heading, *self.suite(stmt.body)]
 
+    def alloc(self, stmt: Alloc, last: bool) -> list[str]:
+        return self.stmt(stmt.body)
 
-def _name(var: Var, names: dict[Var, str]) -> str:
-    names[var] = unused_name(var.name, names.values())
-    return names[var]
+    def realize(self, stmt: BlockRealize) -> list[str]:
+        pairs = zip(stmt.block.iters, stmt.values, strict=True)
+        bound = [f"{it.var.name}={self.expr(v)}{' (reduce)' if it.is_reduce else ''}" for it, v in pairs]
+        where = " and ".join(map(self.expr, conjuncts(stmt.predicate)))
+        text = f"block {stmt.block.name}: {', '.join(bound)}" + (f" where {where}" if where else "")
+        return [self._mark(stmt) + text]
+
+    def _mark(self, stmt: Stmt) -> str:
+        return _MARK if id(stmt) in self.marked else ""

@@ -11,7 +11,7 @@ from pegbox.expr import dtypes
 from pegbox.expr.build import add, as_expr, cast
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, If, Stmt, Store, seq
-from pegbox.schedule.te.intrinsic import IntrinBuffer
+from pegbox.schedule.te.intrinsic import IntrinBuffer, indices_of
 
 _KINDS = {
     "serial": ForKind.SERIAL,
@@ -33,10 +33,10 @@ class BufferVar:
         return self.buffer.dtype
 
     def __getitem__(self, indices: Any) -> Expr:
-        return Load(self.buffer, _indices(self.buffer, indices))
+        return Load(self.buffer, indices_of(self.buffer, indices))
 
     def __setitem__(self, indices: Any, value: Any) -> None:
-        self._builder.emit(Store(self.buffer, _indices(self.buffer, indices), cast(self.dtype, as_expr(value))))
+        self._builder.emit(Store(self.buffer, indices_of(self.buffer, indices), cast(self.dtype, as_expr(value))))
 
 
 class IRBuilder:
@@ -102,10 +102,3 @@ class IRBuilder:
 def create() -> IRBuilder:
     """A new builder."""
     return IRBuilder()
-
-
-def _indices(buffer: Buffer, given: Any) -> tuple[Expr, ...]:
-    parts = given if isinstance(given, tuple) else (given,)
-    if len(parts) != len(buffer.shape):
-        raise ScheduleError(f"{buffer!r} is indexed with {len(parts)} indices")
-    return tuple(cast(dtypes.INDEX, as_expr(part)) for part in parts)

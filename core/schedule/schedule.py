@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-from pegbox.schedule.primitives.cache import CachePrimitives
-from pegbox.schedule.primitives.compute_at import ComputeAtPrimitives
-from pegbox.schedule.primitives.inline import InlinePrimitives
-from pegbox.schedule.primitives.kinds import KindPrimitives
-from pegbox.schedule.primitives.layout import LayoutPrimitives
-from pegbox.schedule.primitives.loops import LoopPrimitives
-from pegbox.schedule.primitives.prefetch import PrefetchPrimitives
-from pegbox.schedule.primitives.reduction import ReductionPrimitives
-from pegbox.schedule.primitives.reshape import ReshapePrimitives
-from pegbox.schedule.primitives.reverse_compute_at import ReverseComputeAtPrimitives
-from pegbox.schedule.primitives.rfactor import RfactorPrimitives
-from pegbox.schedule.primitives.sampling import SamplingPrimitives
-from pegbox.schedule.primitives.storage import StoragePrimitives
-from pegbox.schedule.primitives.tensorize import TensorizePrimitives
-from pegbox.schedule.primitives.threads import ThreadPrimitives
+from pegbox.schedule.primitives import (
+    blocks,
+    cache,
+    compute_location,
+    inline,
+    kinds,
+    layout,
+    loops,
+    reduction,
+    reshape,
+    sampling,
+    storage,
+    threads,
+)
+from pegbox.schedule.state import lookup
 from pegbox.schedule.state.handles import BlockRef as BlockRef
 from pegbox.schedule.state.handles import LoopRef as LoopRef
-from pegbox.schedule.state.lookup import Lookup
+from pegbox.schedule.state.recording import PRIMITIVES
+from pegbox.schedule.state.schedule_state import ScheduleState
 
 
-class Schedule(
-    Lookup,
-    SamplingPrimitives,
-    LoopPrimitives,
-    KindPrimitives,
-    PrefetchPrimitives,
-    CachePrimitives,
-    ComputeAtPrimitives,
-    ReverseComputeAtPrimitives,
-    InlinePrimitives,
-    ReductionPrimitives,
-    RfactorPrimitives,
-    ReshapePrimitives,
-    LayoutPrimitives,
-    StoragePrimitives,
-    ThreadPrimitives,
-    TensorizePrimitives,
-):
+class Schedule(ScheduleState):
     """A program and the primitives on it.
 
     Each primitive checks, changes the program at once (`sch.func` is the new one; programs themselves are immutable),
@@ -51,11 +35,74 @@ class Schedule(
     >>> sch.reorder(i, j_0, k, j_1)
     >>> sch.vectorize(j_1)
 
-    Loops are told by `LoopRef`, blocks by `BlockRef` or name. The families of primitives are in `primitives/`.
+    Loops are told by `LoopRef`, blocks by `BlockRef` or name. The primitives are functions in `primitives/`, one module
+    a family.
     """
 
-    def copy(self) -> Schedule:
-        """A schedule of the same program with the same trace, to be continued independently. Costs next to nothing."""
-        other = Schedule(self._module)
-        other._continue_from(self)
-        return other
+    @staticmethod
+    def primitives() -> frozenset[str]:
+        """The names of all primitives that a trace may hold."""
+        return frozenset(PRIMITIVES)
+
+    # Questions, and which function is meant
+    work_on = lookup.work_on
+    get_block = lookup.get_block
+    get_blocks = lookup.get_blocks
+    get = lookup.get
+    get_loops = lookup.get_loops
+    get_loop = lookup.get_loop
+    get_child_blocks = lookup.get_child_blocks
+    get_producers = lookup.get_producers
+    get_consumers = lookup.get_consumers
+    get_output_blocks = lookup.get_output_blocks
+    extent = lookup.extent
+
+    # Loops become other loops over the same iterations
+    split = loops.split
+    fuse = loops.fuse
+    reorder = loops.reorder
+    tile = loops.tile
+    add_unit_loop = reshape.add_unit_loop
+    loop_partition = reshape.loop_partition
+    reorder_block_iter_var = reshape.reorder_block_iter_var
+
+    # How loops run, and hints
+    vectorize = kinds.vectorize
+    parallel = kinds.parallel
+    unroll = kinds.unroll
+    annotate = kinds.annotate
+    unannotate = kinds.unannotate
+    pragma = kinds.pragma
+    prefetch = kinds.prefetch
+    bind = threads.bind
+    env_threads = threads.env_threads
+    set_store_predicate = threads.set_store_predicate
+
+    # Where blocks are computed
+    compute_at = compute_location.compute_at
+    reverse_compute_at = compute_location.reverse_compute_at
+    compute_inline = inline.compute_inline
+    reverse_compute_inline = inline.reverse_compute_inline
+
+    # Buffers: copies, places, layouts
+    cache_read = cache.cache_read
+    cache_write = cache.cache_write
+    set_scope = storage.set_scope
+    storage_align = storage.storage_align
+    reindex = layout.reindex
+    transform_layout = layout.transform_layout
+    transform_block_layout = layout.transform_block_layout
+    pad_einsum = layout.pad_einsum
+
+    # Reductions in parts
+    decompose_reduction = reduction.decompose_reduction
+    rfactor = reduction.rfactor
+
+    # Blocks of blocks, and machine code
+    blockize = blocks.blockize
+    tensorize = blocks.tensorize
+
+    # Random decisions, which a trace remembers
+    sample_perfect_tile = sampling.sample_perfect_tile
+    sample_categorical = sampling.sample_categorical
+    sample_compute_location = sampling.sample_compute_location

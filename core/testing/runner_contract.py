@@ -147,7 +147,7 @@ class RunnerContract:
         self.check_failed(kernels.unfinished(), {FailureKind.WRONG_RESULT})
 
     def test_an_endless_loop_times_out(self) -> None:
-        runner = self.opened(timeout=1.0)
+        runner = self.opened(timeout=0.4)
         began = time.monotonic()
         result = runner.run(kernels.compiled(kernels.endless()))
         assert isinstance(result, Failed)
@@ -244,10 +244,11 @@ class RunnerContract:
     def test_a_run_can_be_given_up_from_another_thread(self) -> None:
         runner = self.opened(timeout=120.0)
         self.check_recovered(runner)
-        threading.Timer(0.5, runner.interrupt).start()
+        endless = kernels.compiled(kernels.endless())
+        threading.Timer(0.2, runner.interrupt).start()
         began = time.monotonic()
         # Work for as long as the timeout allows: only the interruption ends it early.
-        result = runner.run(kernels.compiled(kernels.endless()), best=100.0)
+        result = runner.run(endless, best=100.0)
         assert isinstance(result, Failed)
         assert time.monotonic() - began < 60
         self.check_recovered(runner)

@@ -201,12 +201,11 @@ class TemplateContract:
         """For each knob the configuration with that one changed to a random value, where one is valid."""
         rng = np.random.default_rng(config.index % 2**32)
         for column, (name, knob) in enumerate(task.space.knobs.items()):
-            for digit in rng.permutation(len(knob)) if config.exists(name) else ():
-                digits = np.array([config.digits])
-                digits[0, column] = digit
-                if digit == config.digits[column] or not task.space.is_valid(digits)[0]:
-                    continue
-                other = task.space.config(digits[0])
+            order = rng.permutation(len(knob)) if config.exists(name) else np.empty(0, np.int64)
+            rows = np.repeat([config.digits], len(order), axis=0)
+            rows[:, column] = order
+            for row in rows[task.space.is_valid(rows) & (order != config.digits[column])]:
+                other = task.space.config(row)
                 if self.text(task, other) is not None:
                     yield name, other
                     break

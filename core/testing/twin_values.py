@@ -27,16 +27,15 @@ def twin_values(space: ConfigSpace, program: Program, *, values: int) -> Iterato
     rng = np.random.default_rng(3)
     rows = space.sample(_ROWS, np.random.default_rng(2))
     least = _ENOUGH if len(rows) == _ROWS else 1
+    exist = space.structure.active(rows)
     for column, (name, knob) in enumerate(space.knobs.items()):
         compared: Counter[tuple[int, int]] = Counter()
         different: set[tuple[int, int]] = set()
         chosen = np.sort(rng.permutation(len(knob))[:values])
-        for row in rows:
-            if not space.config(row).exists(name):
-                continue
-            variants = _variants(space, row, column, chosen)
+        for variants in _variants(space, rows[exist[:, column]], column, chosen):
             open_pairs = [p for p in combinations(variants, 2) if p not in different and compared[p] < _TRIES]
-            programs = {digit: program(variants[digit]) for digit in {digit for pair in open_pairs for digit in pair}}
+            digits = {digit for pair in open_pairs for digit in pair}
+            programs = {digit: program(space.config(variants[digit])) for digit in digits}
             for first, second in open_pairs:
                 if programs[first] is not None and programs[second] is not None:
                     compared[first, second] += 1
@@ -47,9 +46,11 @@ def twin_values(space: ConfigSpace, program: Program, *, values: int) -> Iterato
                 yield f"{name}: {knob.entities[first]} and {knob.entities[second]}"
 
 
-def _variants(space: ConfigSpace, row: Digits, column: int, chosen: Digits) -> dict[int, Config]:
-    """The valid configurations that differ from a row in one knob at most, by that knob's digit, one of `chosen`."""
-    rows = np.repeat(row[None], len(chosen), axis=0)
-    rows[:, column] = chosen
-    rows = space.canonical(rows)
-    return {int(chosen[place]): space.config(rows[place]) for place in np.flatnonzero(space.is_valid(rows))}
+def _variants(space: ConfigSpace, rows: Digits, column: int, chosen: Digits) -> Iterator[dict[int, Digits]]:
+    """For each row the valid ones that differ from it in one knob at most, by that knob's digit, one of `chosen`."""
+    moved = np.repeat(rows[:, None], len(chosen), axis=1)
+    moved[:, :, column] = chosen
+    flat = space.canonical(moved.reshape(-1, rows.shape[1]))
+    valid = space.is_valid(flat).reshape(len(rows), len(chosen))
+    for variants, are_valid in zip(flat.reshape(moved.shape), valid, strict=True):
+        yield {int(chosen[place]): variants[place] for place in np.flatnonzero(are_valid)}

@@ -17,7 +17,7 @@ def test_a_bare_target_is_this_machine_with_the_cores_of_this_process(monkeypatc
     monkeypatch.delenv("PEGBOX_TARGET", raising=False)
     target = Target("llvm")
     assert target.cpu == host.cpu_name()
-    assert target.num_cores == host.available_cores()
+    assert target.num_cores == len(host.usable_cores())
     assert target == Target.host()
     assert target == Target()
 

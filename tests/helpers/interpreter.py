@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -27,7 +27,9 @@ from pegbox.expr.visit import free_vars, loads
 from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store
 from pegbox.loops.visit import children, expressions
 
-_Code: TypeAlias = Callable[[Mapping[Var, Any]], Any]
+_Env: TypeAlias = dict[Var, Any]
+_Code: TypeAlias = Callable[[_Env], Any]
+_Run: TypeAlias = Callable[[_Env], None]
 _DTYPES = {"bool": np.bool_}
 _CALLS: dict[str, Callable[..., Any]] = {
     "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "tanh": np.tanh,
@@ -69,7 +71,7 @@ def interpret(func: Function, inputs: Sequence[np.ndarray[Any, Any]]) -> list[np
     """
     machine = _Machine(func, inputs)
     with np.errstate(all="ignore"):
-        machine.run(func.body, {})
+        machine.stmt(func.body)({})
     for buffer in func.outputs:
         if not machine.written[buffer].all():
             missing = tuple(int(i) for i in np.argwhere(~machine.written[buffer])[0])
@@ -78,6 +80,8 @@ def interpret(func: Function, inputs: Sequence[np.ndarray[Any, Any]]) -> list[np
 
 
 class _Machine:
+    """Memory, and the translation of a program into functions: it is looked at once, and runs for each element."""
+
     def __init__(self, func: Function, inputs: Sequence[np.ndarray[Any, Any]]) -> None:
         self.arrays: dict[Buffer, np.ndarray[Any, Any]] = {}
         self.written: dict[Buffer, np.ndarray[Any, Any]] = {}
@@ -95,89 +99,128 @@ class _Machine:
         for buffer in (*(() if started else func.outputs), *func.allocs):
             self._fresh(buffer)
         self.homes = _homes(func)
-        self.depth = 0  # blocks around
-        self._codes: dict[int, _Code] = {}  # by the identity of the function's expressions
 
     def _fresh(self, buffer: Buffer) -> None:
         self.arrays[buffer] = np.zeros(buffer.shape, _DTYPES.get(buffer.dtype, buffer.dtype))
         self.written[buffer] = np.zeros(buffer.shape, bool)
 
-    def run(self, stmt: Stmt, env: dict[Var, Any]) -> None:
+    def stmt(self, stmt: Stmt, *, in_block: bool = False) -> _Run:
+        """What runs a statement."""
         match stmt:
             case For():
-                order = range(stmt.extent)
-                for value in reversed(order) if stmt.kind is ForKind.PARALLEL else order:
-                    for buffer in self.homes.get(stmt.var, ()):
-                        self._fresh(buffer)
-                    self.run(stmt.body, {**env, stmt.var: np.int64(value)})
+                return self._loop(stmt, in_block)
             case Seq(stmts):
-                for each in stmts:
-                    self.run(each, env)
+                parts = [self.stmt(each, in_block=in_block) for each in stmts]
+
+                def sequence(env: _Env) -> None:
+                    for part in parts:
+                        part(env)
+
+                return sequence
             case If(condition, then):
-                if self.value(condition, env):
-                    self.run(then, env)
-            case Store(buffer, indices, value):
-                place = self._box(buffer, indices, stored_box(indices, value), env)
-                self.arrays[buffer][place] = self.value(value, env)
-                self.written[buffer][place] = True
+                test, body = self._code(condition), self.stmt(then, in_block=in_block)
+                return lambda env: body(env) if test(env) else None
+            case Store():
+                return self._store(stmt)
             case Evaluate(expr):
-                if not (isinstance(expr, Call) and expr.name == PREFETCH):
-                    raise LoweringError(f"the interpreter runs no machine code: {expr}; build the program instead")
-            case Alloc(buffer, body):
-                self._fresh(buffer)
-                self.run(body, env)
+                return lambda env: _check_effect(expr)
+            case Alloc(buffer, inside):
+                body = self.stmt(inside, in_block=in_block)
+
+                def allocate(env: _Env) -> None:
+                    self._fresh(buffer)
+                    body(env)
+
+                return allocate
             case BlockRealize():
-                self._block(stmt, env)
+                return self._block(stmt, in_block)
             case _:
                 raise TypeError(f"unknown statement {type(stmt).__name__}")
 
-    def _block(self, stmt: BlockRealize, env: Mapping[Var, Any]) -> None:
-        block = stmt.block
-        if not self.value(stmt.predicate, env):
-            return
-        inner: dict[Var, Any] = {}
-        for it, expr in zip(block.iters, stmt.values, strict=True):
-            value = self.value(expr, env)
-            if not 0 <= value < it.extent:
-                raise IndexError(f"block {block.name}: {it.var.name} = {value}, outside of range({it.extent})")
-            inner[it.var] = value
-        # A block speaks of its own variables; one inside of another also of those of that one, and the loops between.
-        known = {**env, **inner} if self.depth else inner
-        self.depth += 1
-        if block.init is not None and all(inner[it.var] == 0 for it in block.iters if it.is_reduce):
-            self.run(block.init, known)
-        self.run(block.body, known)
-        self.depth -= 1
+    def _loop(self, loop: For, in_block: bool) -> _Run:
+        var, body, fresh = loop.var, self.stmt(loop.body, in_block=in_block), self.homes.get(loop.var, ())
+        values = [np.int64(value) for value in range(loop.extent)]
+        if loop.kind is ForKind.PARALLEL:
+            values.reverse()
 
-    def _place(self, buffer: Buffer, indices: Sequence[Expr], env: Mapping[Var, Any]) -> tuple[int, ...]:
-        place = tuple([int(self.value(i, env)) for i in indices])
-        inside = len(place) == len(buffer.shape)
-        for i, n in zip(place, buffer.shape, strict=False):
-            inside = inside and 0 <= i < n
-        if not inside:
-            raise IndexError(f"{buffer.name}{list(place)} is outside of the shape {list(buffer.shape)}")
+        def run(env: _Env) -> None:
+            for value in values:
+                for buffer in fresh:
+                    self._fresh(buffer)
+                env[var] = value
+                body(env)
+
+        return run
+
+    def _store(self, store: Store) -> _Run:
+        buffer, value = store.buffer, self._code(store.value)
+        box = self._box(buffer, store.indices, stored_box(store.indices, store.value))
+
+        def run(env: _Env) -> None:
+            place = box(env)
+            self.arrays[buffer][place] = value(env)
+            self.written[buffer][place] = True
+
+        return run
+
+    def _block(self, realize: BlockRealize, in_block: bool) -> _Run:
+        block, predicate = realize.block, self._code(realize.predicate)
+        bound = [(it.var, it.extent, self._code(e)) for it, e in zip(block.iters, realize.values, strict=True)]
+        reducing = [it.var for it in block.iters if it.is_reduce]
+        init = None if block.init is None else self.stmt(block.init, in_block=True)
+        body = self.stmt(block.body, in_block=True)
+
+        def run(env: _Env) -> None:
+            if not predicate(env):
+                return
+            # A block speaks of its own variables; one inside of another also of those of that one, and the loops
+            # between.
+            known = dict(env) if in_block else {}
+            for var, extent, code in bound:
+                value = code(env)
+                if not 0 <= value < extent:
+                    raise IndexError(f"block {block.name}: {var.name} = {value}, outside of range({extent})")
+                known[var] = value
+            if init is not None and all(known[var] == 0 for var in reducing):
+                init(known)
+            body(known)
+
+        return run
+
+    def _place(self, buffer: Buffer, indices: Sequence[Expr]) -> Callable[[_Env], tuple[int, ...]]:
+        codes, shape = [self._code(index) for index in indices], buffer.shape
+
+        def place(env: _Env) -> tuple[int, ...]:
+            found = tuple([int(code(env)) for code in codes])
+            inside = len(found) == len(shape)
+            for i, n in zip(found, shape, strict=False):
+                inside = inside and 0 <= i < n
+            if not inside:
+                raise IndexError(f"{buffer.name}{list(found)} is outside of the shape {list(shape)}")
+            return found
+
         return place
 
     def _box(
-        self, buffer: Buffer, indices: Sequence[Expr], box: Sequence[int], env: Mapping[Var, Any]
-    ) -> tuple[int | slice, ...]:
+        self, buffer: Buffer, indices: Sequence[Expr], box: Sequence[int]
+    ) -> Callable[[_Env], tuple[int | slice, ...]]:
         """The place of a single element, or of the neighbours in a box."""
-        first = self._place(buffer, indices, env)
+        place = self._place(buffer, indices)
         if math.prod(box) == 1:
-            return first
-        if any(i + n > extent for i, n, extent in zip(first, box, buffer.shape, strict=True)):
-            raise IndexError(f"{buffer.name}{list(first)}: {list(box)} elements from there leave {list(buffer.shape)}")
-        return tuple(i if n == 1 else slice(i, i + n) for i, n in zip(first, box, strict=True))
+            return place
 
-    def value(self, expr: Expr, env: Mapping[Var, Any]) -> Any:
-        """The value of an expression as a NumPy scalar of its dtype."""
-        code = self._codes.get(id(expr))
-        if code is None:
-            code = self._codes[id(expr)] = self._code(expr)
-        return code(env)
+        def places(env: _Env) -> tuple[int | slice, ...]:
+            first = place(env)
+            if any(i + n > extent for i, n, extent in zip(first, box, buffer.shape, strict=True)):
+                raise IndexError(
+                    f"{buffer.name}{list(first)}: {list(box)} elements from there leave {list(buffer.shape)}"
+                )
+            return tuple(i if n == 1 else slice(i, i + n) for i, n in zip(first, box, strict=True))
+
+        return places
 
     def _code(self, expr: Expr) -> _Code:
-        """What computes the expression: it is looked at once, and runs for each element."""
+        """What gives the value of an expression, as a NumPy scalar of its dtype."""
         match expr:
             case Const(value, dtype):
                 constant = _scalar_type(dtype)(value)
@@ -215,19 +258,28 @@ class _Machine:
                 stride = np.int64(math.prod(buffer.shape[dim + 1 :]))
                 return lambda env: stride
             case Load():
-                box = expr.box
-                return lambda env: self._load(expr, box, env)
+                return self._load(expr)
             case _:
                 raise TypeError(f"unknown expression {type(expr).__name__}")
 
-    def _load(self, expr: Load, box: Sequence[int], env: Mapping[Var, Any]) -> Any:
-        buffer = expr.buffer
-        place = self._box(buffer, expr.indices, box, env)
-        written = self.written[buffer][place]
-        if not (written.all() if written.ndim else written):
-            raise IndexError(f"{buffer.name}{list(place)} is read before anything has been written there")
-        found = self.arrays[buffer][place]
-        return found.reshape(-1).copy() if found.ndim else found
+    def _load(self, load: Load) -> _Code:
+        buffer, box = load.buffer, self._box(load.buffer, load.indices, load.box)
+
+        def run(env: _Env) -> Any:
+            place = box(env)
+            written = self.written[buffer][place]
+            if not (written.all() if written.ndim else written):
+                raise IndexError(f"{buffer.name}{list(place)} is read before anything has been written there")
+            found = self.arrays[buffer][place]
+            return found.reshape(-1).copy() if found.ndim else found
+
+        return run
+
+
+def _check_effect(expr: Expr) -> None:
+    """A prefetch has no effect; others have one that nobody here knows."""
+    if not (isinstance(expr, Call) and expr.name == PREFETCH):
+        raise LoweringError(f"the interpreter runs no machine code: {expr}; build the program instead")
 
 
 def _applied(function: Callable[[Any, Any], Any], a: _Code, b: _Code) -> _Code:
@@ -235,7 +287,7 @@ def _applied(function: Callable[[Any, Any], Any], a: _Code, b: _Code) -> _Code:
 
 
 def _called(name: str, args: Sequence[_Code], dtype: str) -> _Code:
-    def run(env: Mapping[Var, Any]) -> Any:
+    def run(env: _Env) -> Any:
         values = [a(env) for a in args]
         if not is_machine_call(name):
             return np.dtype(dtype).type(_CALLS[name](*values))

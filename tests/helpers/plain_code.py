@@ -2,7 +2,8 @@
 
 Seven of eight programs are compiled as they were emitted, the others, by a hash of their text, as users get them: what
 is wrong with a program may show in either. Tests marked with `optimizer` get the optimizer for all; so do processes
-that tests start, and what is printed as assembly. With PEGBOX_OPTIMIZE=1 in the environment all programs get it.
+that tests start, and what is printed as assembly. With PEGBOX_OPTIMIZE=1 in the environment all programs get it. No
+process is started to compile in.
 """
 
 from __future__ import annotations
@@ -15,22 +16,25 @@ from typing import Any
 from llvmlite import binding as llvm
 
 from pegbox.codegen.program import CompiledProgram, Program
+from pegbox.codegen.runtime import llvm as runtime_llvm
 from pegbox.codegen.runtime import machine
 from pegbox.codegen.runtime.foreign import prepare
 from pegbox.codegen.targets.target import Target
 
 _OPTIMIZED = 1 if os.environ.get("PEGBOX_OPTIMIZE") == "1" else 8  # one program in so many
 
+translate_apart = runtime_llvm.translate_apart
 always_optimized = False
 
 
 def install() -> None:
-    """From now on `build` and its kin compile most programs of this process without the optimizer."""
+    """From now on `build` and its kin compile most programs without the optimizer, and all in this process."""
+    runtime_llvm.translate_apart = runtime_llvm.translate
     optimized = machine.compile_program
 
-    def compile_program(program: Program, *, quick: bool = False) -> CompiledProgram:
+    def compile_program(program: Program, *, quick: bool = False, apart: bool = True) -> CompiledProgram:
         if quick or always_optimized or is_drawn(program):
-            return optimized(program, quick=quick)
+            return optimized(program, quick=quick, apart=apart)
         return unoptimized(program)
 
     machine.compile_program = compile_program
@@ -46,17 +50,7 @@ def unoptimized(program: Program) -> CompiledProgram:
     prepare(program.foreign, program.target)
     with machine.parsed(program) as module:
         code = _machine(program.target).emit_object(module)
-    return CompiledProgram(
-        program.name,
-        program.args,
-        code,
-        program.workspace_bytes,
-        program.num_threads,
-        program.target,
-        0.0,
-        program.externs,
-        program.foreign,
-    )
+    return program.compiled(code, 0.0)
 
 
 @cache

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from pegbox.codegen import CompiledProgram
+from pegbox.codegen.targets.host import usable_cores
 from pegbox.measure.builder import Builder
-from pegbox.measure.cores import usable_cores
 from pegbox.testing import llvm_kernels as kernels
 
 

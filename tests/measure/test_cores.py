@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import os
 
-from pegbox.measure.cores import CorePlan, confined, usable_cores
+from pegbox.codegen.targets.host import usable_cores
+from pegbox.measure.cores import CorePlan, confined
 
 
 def test_a_plan_keeps_to_the_mask_and_times_apart_from_building() -> None:

@@ -18,10 +18,11 @@ import pytest
 from adding_task import AddingConfig, AddingTask
 
 from pegbox.codegen import Target
+from pegbox.codegen.targets.host import usable_cores
 from pegbox.errors import ArgumentError, CompileError, InvalidConfig, MeasureError, UnknownName
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, Result
 from pegbox.measure.builder import Builder
-from pegbox.measure.cores import confined, usable_cores
+from pegbox.measure.cores import confined
 from pegbox.testing import llvm_kernels as kernels
 
 HERE = Path(__file__).parent

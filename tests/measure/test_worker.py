@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from pegbox.codegen.targets.host import usable_cores
 from pegbox.errors import MeasureError
 from pegbox.measure.channel import READY, BrokenReply, Reply, encode_reply
-from pegbox.measure.cores import usable_cores
 from pegbox.measure.process import JobError, Worker, WorkerDied, WorkerTimeout
 
 HERE = Path(__file__).parent

@@ -228,7 +228,7 @@ def test_what_is_refused_would_have_been_wrong(
     """Without the check of legality: the step is refused for another reason, or makes another program of it."""
     func = program()
     sch = Schedule(func)
-    sch._assume_unrestricted()
+    sch.legality.lift()
     try:
         step(sch)
         got = _run(sch.func)
@@ -259,7 +259,7 @@ def test_programs_without_disorder_are_as_free_as_computed_ones(programs: Any) -
         free = Schedule(args)
         checked = Schedule(free.func)
         for block in free.get_blocks():
-            assert checked._check_legal([block], True) is None
+            checked.legality.check(checked.func.name, checked.tree, [block], moves=True)  # raises where it is not
 
 
 def test_a_reduction_that_starts_at_its_last_visit_is_lowered_so() -> None:

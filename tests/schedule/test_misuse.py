@@ -80,7 +80,7 @@ def test_wrong_arguments_are_refused_in_one_form(primitive: str, programs: Any) 
     refused = 0
     for what, args in _calls(sch, primitive, stale, other):
         before, text, trace, tree = sch.func, str(sch), sch.trace, sch.tree
-        random = sch._rng.getstate()
+        random = sch.rng.getstate()
         error = _refusal(sch, primitive, args)
         if error is not None:
             refused += 1
@@ -95,7 +95,7 @@ def test_wrong_arguments_are_refused_in_one_form(primitive: str, programs: Any) 
             assert sch.func is before, what
             assert sch.tree is tree, what
             assert sch.trace == trace, what
-            assert sch._rng.getstate() == random, what
+            assert sch.rng.getstate() == random, what
         else:
             # Some guesses are right; they are not what is tested here.
             sch = _program(programs)
@@ -138,7 +138,7 @@ def test_a_refusal_is_a_value_of_which_the_message_is_made(programs: Any) -> Non
 def test_types_of_arguments_are_checked_before_a_step_begins(programs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sch = Schedule(programs.matmul()[0])
     begun: list[object] = []
-    monkeypatch.setattr(Schedule, "_enter", begun.append)
+    monkeypatch.setattr("pegbox.schedule.state.recording._enter", lambda sch, values: begun.append(values))
     with pytest.raises(ScheduleError, match=r"names = 3 is not a list, each entry a string or None"):
         sch.split(LoopRef(Var("i")), names=3)  # type: ignore[arg-type]
     assert not begun

@@ -14,7 +14,7 @@ from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Binary, Compare, Const, Expr, Var
 from pegbox.expr.visit import free_vars
 from pegbox.loops.access.interval import Relaxation, caps_of, interval
-from pegbox.schedule.analysis.required_region import own_span, span
+from pegbox.schedule.analysis.required_region import span
 
 A, B, C = Var("a"), Var("b"), Var("c")
 LOOPS = (A, B, C)
@@ -87,7 +87,7 @@ def test_a_span_covers_the_part_of_the_domain_that_is_needed(
     found = interval(expr, Relaxation(running, ranges))
     assert found is not None
     still = [v for v in LOOPS if v not in running]
-    for part in (span(found, extent, ranges), own_span(found, extent, ranges)):
+    for part in (span(found, extent, ranges), span(found, extent, ranges, most=True)):
         for outer in product(*(range(ranges[v][1] + 1) for v in still)):
             env = dict(zip(still, outer, strict=True))
             lo = _value(found.lo.to_expr(), env)

@@ -178,10 +178,10 @@ MISUSES: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("call", "why"), MISUSES)
 def test_decisions_that_cannot_be_are_refused(call: Any, why: str, programs: Any) -> None:
     sch = Schedule(programs.matmul()[0], seed=1)
-    state = sch._rng.getstate()
+    state = sch.rng.getstate()
     with pytest.raises(ScheduleError, match=why):
         call(sch, sch.get_loop("C", 0))
-    assert sch._rng.getstate() == state
+    assert sch.rng.getstate() == state
     assert len(sch.trace) == 0
 
 

@@ -383,3 +383,29 @@ def test_a_predicate_on_a_decomposed_reduction_is_refused() -> None:
     early.set_store_predicate("B", "threadIdx.x < 2")
     early.decompose_reduction("B", early.get_loops("B")[-1])
     right(early)
+
+
+def test_a_predicate_may_be_a_value() -> None:
+    axis = te.thread_axis("threadIdx.x", name="tx")
+    text, value = sums(), sums()
+    for sch, predicate in ((text, "threadIdx.x >= 1"), (value, axis.var >= 1)):
+        sch.env_threads(sch.get_loops("B")[0], [("threadIdx.x", 4)])
+        sch.set_store_predicate("B", predicate)
+    assert str(value) == str(text)
+    assert value.trace == text.trace
+    right(value)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "says"),
+    [
+        (te.thread_axis("threadIdx.z").var.equal(0), "no loop around the block is bound to threadIdx.z"),
+        (te.thread_axis("threadIdx.x").var + 1, "'threadIdx.x + 1' is a number, not a condition"),
+        (te.placeholder((4,), name="T")[te.thread_axis("threadIdx.x").var] > 0, "does not compare thread axes"),
+        (te.var("n") > 0, "no loop around the block is bound to n"),
+    ],
+)
+def test_other_values_are_refused_as_predicates(predicate: Any, says: str) -> None:
+    sch = sums()
+    sch.env_threads(sch.get_loops("B")[0], [("threadIdx.x", 4)])
+    refused(sch, says, lambda: sch.set_store_predicate("B", predicate), "block B")

@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import re
+import sys
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 _NAMES = [(f"{prefix}openblas_", suffix) for prefix in ("", "scipy_") for suffix in ("", "64_")]
@@ -27,7 +29,7 @@ def one_thread() -> Iterator[None]:
     """Run the body with one thread in every OpenBLAS of this process. Other libraries stay as they are."""
     import scipy.linalg  # noqa: F401  (slow to import; what the body would load is among them)
 
-    libraries = _loaded()
+    libraries = _loaded_with(len(sys.modules))
     before = [library.get_threads() for library in libraries]
     try:
         for library in libraries:
@@ -36,6 +38,12 @@ def one_thread() -> Iterator[None]:
     finally:
         for library, threads in zip(libraries, before, strict=True):
             library.set_threads(threads)
+
+
+@lru_cache(maxsize=1)
+def _loaded_with(modules: int) -> list[_Library]:
+    """`_loaded`, which takes milliseconds, asked again when there are more modules: libraries come with them."""
+    return _loaded()
 
 
 def _loaded() -> list[_Library]:

@@ -29,8 +29,8 @@ def call(frame: Frame, expr: Call, args: list[Value]) -> Value:
 
 def _prefetch(frame: Frame, args: list[Value]) -> Value:
     """Into the closest cache, for reading."""
-    frame.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-    frame.text.effect(f"call void @llvm.prefetch.p0(ptr {args[0].text}, i32 0, i32 3, i32 1)")
+    closest = ("i32", "0"), ("i32", "3"), ("i32", "1")
+    frame.text.effect(frame.module.call("@llvm.prefetch.p0", "void", ("ptr", args[0].text), *closest))
     return Value("0", "int32", 0)
 
 
@@ -66,9 +66,7 @@ def _llvm(frame: Frame, expr: Call, args: list[Value]) -> Value:
     features.check_intrinsic(expr.name, frame.module.target)
     dtype, lanes = dtypes.element(expr.dtype), dtypes.lanes(expr.dtype)
     typed = [_operand(frame, arg) for arg in args]
-    result = computing(dtype, lanes)
-    frame.module.declare(f"declare {result} @{expr.name}({', '.join(ty for ty, _ in typed)})")
-    text = f"call {result} @{expr.name}({', '.join(f'{ty} {operand}' for ty, operand in typed)})"
+    text = frame.module.call(f"@{expr.name}", computing(dtype, lanes), *typed)
     if any(isinstance(node, Address) for node in walk(expr)):
         found = frame.text.fresh("x")
         frame.text.effect(f"{found} = {text}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import add
-from typing import Any
+from typing import Any, TypeAlias
 
 from pegbox.codegen.emitter import calls, index, memory, numeric
 from pegbox.codegen.emitter.form import Atom, Form, strides
@@ -20,6 +21,9 @@ from pegbox.expr.low_level import Address, Broadcast, Reinterpret, Stride, Vecto
 from pegbox.expr.nodes import Binary, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 from pegbox.expr.visit import loads
 from pegbox.loops.nodes import Store
+
+_Side: TypeAlias = Callable[[Chunk], Value]
+"""What a choice takes its value from where it falls on that side."""
 
 
 def evaluate(frame: Frame, expr: Expr, chunk: Chunk) -> Value:
@@ -122,14 +126,10 @@ def _logic(frame: Frame, expr: Logic, chunk: Chunk) -> Value:
     if not _is_guarded(frame, expr.b, chunk):
         return numeric.logic(frame, expr.op, first, evaluate(frame, expr.b, chunk))
     # The right side reads what only a true (for `or`: false) left side makes safe to read.
-    true, false = Value("true", "bool", 0), Value("false", "bool", 0)
-
-    def right(part: Chunk) -> Value:
-        return evaluate(frame, expr.b, part)
-
+    right = partial(evaluate, frame, expr.b)
     if expr.op == "and":
-        return _choose(frame, first, chunk, "bool", right, lambda part: false)
-    return _choose(frame, first, chunk, "bool", lambda part: true, right)
+        return _choose(frame, first, chunk, "bool", right, lambda part: Value("false", "bool", 0))
+    return _choose(frame, first, chunk, "bool", lambda part: Value("true", "bool", 0), right)
 
 
 def _not(frame: Frame, expr: Not, chunk: Chunk) -> Value:
@@ -142,46 +142,24 @@ def _select(frame: Frame, expr: Select, chunk: Chunk) -> Value:
         return evaluate(frame, expr.a if cond.text == "true" else expr.b, chunk)
     if not (_is_guarded(frame, expr.a, chunk) or _is_guarded(frame, expr.b, chunk)):
         return numeric.select(frame, cond, evaluate(frame, expr.a, chunk), evaluate(frame, expr.b, chunk))
-    return _choose(
-        frame,
-        cond,
-        chunk,
-        expr.dtype,
-        lambda part: evaluate(frame, expr.a, part),
-        lambda part: evaluate(frame, expr.b, part),
-    )
+    return _choose(frame, cond, chunk, expr.dtype, partial(evaluate, frame, expr.a), partial(evaluate, frame, expr.b))
 
 
-def _choose(
-    frame: Frame,
-    cond: Value,
-    chunk: Chunk,
-    dtype: str,
-    a: Callable[[Chunk], Value],
-    b: Callable[[Chunk], Value],
-) -> Value:
+def _choose(frame: Frame, cond: Value, chunk: Chunk, dtype: str, a: _Side, b: _Side) -> Value:
     """Evaluate each side only where it is chosen: under masks where lanes differ, else behind a branch."""
     if cond.lanes:
-        live = _both(frame, chunk.mask, cond.text, cond.lanes)
-        dead = _both(frame, chunk.mask, numeric.negate(frame, cond).text, cond.lanes)
-        return numeric.select(frame, cond, a(chunk._replace(mask=live)), b(chunk._replace(mask=dead)))
+        live, dead = narrowed(frame, chunk, cond), narrowed(frame, chunk, numeric.negate(frame, cond))
+        return numeric.select(frame, cond, a(live), b(dead))
     return _branch(frame, cond.text, chunk, dtype, a, b)
 
 
-def _branch(
-    frame: Frame,
-    cond: str,
-    chunk: Chunk,
-    dtype: str,
-    a: Callable[[Chunk], Value],
-    b: Callable[[Chunk], Value],
-) -> Value:
+def _branch(frame: Frame, cond: str, chunk: Chunk, dtype: str, a: _Side, b: _Side) -> Value:
     """Two blocks and a phi. Each side ends in a list that stays open: the phi's lanes are known only after both."""
     join = frame.text.label("select.end")
     labels = frame.text.label("select.yes"), frame.text.label("select.no")
     arrivals: list[tuple[Value, str, Lines]] = []
 
-    def write(label: str, side: Callable[[Chunk], Value]) -> None:
+    def write(label: str, side: _Side) -> None:
         frame.text.start_block(label)
         value = side(chunk)
         tail: Lines = []
@@ -213,8 +191,12 @@ def _widened(frame: Frame, value: Value, lanes: int, tail: Lines) -> str:
     return texts[0]
 
 
-def _both(frame: Frame, mask: str | None, cond: str, lanes: int) -> str:
-    return cond if mask is None else frame.op(f"and {register('bool', lanes)} {mask}, {cond}")
+def narrowed(frame: Frame, chunk: Chunk, condition: Value) -> Chunk:
+    """The chunk where the condition holds, which may be a scalar that only this chunk has."""
+    mask = memory.broadcast(frame, condition, chunk.width)
+    if chunk.mask is not None:
+        mask = frame.op(f"and {register('bool', chunk.width)} {chunk.mask}, {mask}")
+    return chunk._replace(mask=mask)
 
 
 def _cast(frame: Frame, expr: Cast, chunk: Chunk) -> Value:

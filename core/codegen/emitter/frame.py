@@ -7,6 +7,7 @@ has it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -66,7 +67,7 @@ class Scope:
 
     def __init__(self, values: dict[str, str]) -> None:
         self.values = values
-        self.memory: dict[Buffer, ValueCache] = {}
+        self.memory: defaultdict[Buffer, ValueCache] = defaultdict(ValueCache)
 
 
 class Pointer(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.lanes import Chunk, Offsets, pattern
-from pegbox.codegen.emitter.lltypes import int_vector, register
+from pegbox.codegen.emitter.lltypes import int_vector, literal, register
 from pegbox.codegen.emitter.text import Level
 from pegbox.expr import affine
 from pegbox.expr.affine import int64
@@ -118,14 +118,14 @@ def _division(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[I
     if divisor == 1:
         return index, Index(0, (), None, None)
     bounds = value_range(frame, index)
-    ty, value, level, is_vector = _materialized(frame, index, chunk)
-    splat = f"splat (i64 {divisor})" if is_vector else str(divisor)
+    ty, value, level, lanes = _materialized(frame, index, chunk)
     if bounds is not None and bounds[0] >= 0:
-        quotient = frame.at(level, f"udiv {ty} {value}, {splat}")
-        remainder = frame.at(level, f"urem {ty} {value}, {splat}")
+        by = literal(divisor, "int64", lanes)
+        quotient = frame.at(level, f"udiv {ty} {value}, {by}")
+        remainder = frame.at(level, f"urem {ty} {value}, {by}")
     else:
-        quotient, remainder = _floor_division(frame, level, ty, value, divisor, is_vector)
-    if is_vector:
+        quotient, remainder = _floor_division(frame, level, ty, value, divisor, lanes)
+    if lanes:
         return Index(0, (), None, quotient), Index(0, (), None, remainder)
     if bounds is not None:
         frame.registers.ranges[quotient] = (bounds[0] // divisor, bounds[1] // divisor)
@@ -134,33 +134,31 @@ def _division(frame: Frame, index: Index, divisor: int, chunk: Chunk) -> tuple[I
 
 
 def _floor_division(
-    frame: Frame, level: Level | None, ty: str, value: str, divisor: int, is_vector: bool
+    frame: Frame, level: Level | None, ty: str, value: str, divisor: int, lanes: int
 ) -> tuple[str, str]:
     """Shift and mask for powers of two; else truncate and step down where the remainder is negative."""
 
-    def lit(number: int) -> str:
-        return f"splat (i64 {number})" if is_vector else str(number)
-
+    by = literal(divisor, "int64", lanes)
     if divisor & (divisor - 1) == 0:
         shift = divisor.bit_length() - 1
         return (
-            frame.at(level, f"ashr {ty} {value}, {lit(shift)}"),
-            frame.at(level, f"and {ty} {value}, {lit(divisor - 1)}"),
+            frame.at(level, f"ashr {ty} {value}, {literal(shift, 'int64', lanes)}"),
+            frame.at(level, f"and {ty} {value}, {literal(divisor - 1, 'int64', lanes)}"),
         )
-    quotient = frame.at(level, f"sdiv {ty} {value}, {lit(divisor)}")
-    remainder = frame.at(level, f"srem {ty} {value}, {lit(divisor)}")
-    sign = frame.at(level, f"ashr {ty} {remainder}, {lit(63)}")
-    step = frame.at(level, f"and {ty} {sign}, {lit(divisor)}")
+    quotient = frame.at(level, f"sdiv {ty} {value}, {by}")
+    remainder = frame.at(level, f"srem {ty} {value}, {by}")
+    sign = frame.at(level, f"ashr {ty} {remainder}, {literal(63, 'int64', lanes)}")
+    step = frame.at(level, f"and {ty} {sign}, {by}")
     return frame.at(level, f"add {ty} {quotient}, {sign}"), frame.at(level, f"add {ty} {remainder}, {step}")
 
 
-def _materialized(frame: Frame, index: Index, chunk: Chunk) -> tuple[str, str, Level | None, bool]:
-    """(type, register, level where it is known, is it a vector) of an index."""
+def _materialized(frame: Frame, index: Index, chunk: Chunk) -> tuple[str, str, Level | None, int]:
+    """(type, register, level where it is known, lanes) of an index; a scalar has 0."""
     if index.offsets is None and index.vector is None:
         text, level = scalar(frame, index)
-        return "i64", text, level, False
+        return "i64", text, level, 0
     text, level = vector(frame, index, chunk.width)
-    return register("int64", chunk.width), text, level, True
+    return register("int64", chunk.width), text, level, chunk.width
 
 
 def scalar(frame: Frame, index: Index) -> tuple[str, Level | None]:
@@ -291,11 +289,9 @@ def _compare_lanes(frame: Frame, predicate: str, const: int, terms: Terms, offse
         limit = splat(frame, frame.text.entry, "i32", str(max(-1, min(span + 1, -const))), count)
         return frame.at(frame.text.entry, f"icmp {predicate} {ty} {int_vector(offsets, 32)}, {limit}")
     text, level = term_sum(frame, terms)
-    frame.module.declare("declare i64 @llvm.smin.i64(i64, i64)")
-    frame.module.declare("declare i64 @llvm.smax.i64(i64, i64)")
     negated = frame.at(level, f"sub i64 {-const}, {text}")
-    upper = frame.at(level, f"call i64 @llvm.smin.i64(i64 {negated}, i64 {span + 1})")
-    lower = frame.at(level, f"call i64 @llvm.smax.i64(i64 {upper}, i64 -1)")
+    upper = frame.at(level, frame.module.call("@llvm.smin.i64", "i64", ("i64", negated), ("i64", str(span + 1))))
+    lower = frame.at(level, frame.module.call("@llvm.smax.i64", "i64", ("i64", upper), ("i64", "-1")))
     narrow = frame.at(level, f"trunc i64 {lower} to i32")
     limit = splat(frame, level, "i32", narrow, count)
     return frame.at(level, f"icmp {predicate} {ty} {int_vector(offsets, 32)}, {limit}")

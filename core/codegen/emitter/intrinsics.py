@@ -35,8 +35,8 @@ def call(frame: Frame, name: str, args: list[Value]) -> Value:
 def _llvm(frame: Frame, name: str, dtype: str, lanes: int, operand: str) -> str:
     """An intrinsic of floats."""
     ty, intrinsic = computing(dtype, lanes), f"@llvm.{name}.{computing_suffix(dtype, lanes)}"
-    frame.module.declare(f"declare {ty} {intrinsic}({ty})")
-    result = frame.op(f"call {ty} {intrinsic}({ty} {narrow_floats.as_float(frame, operand, dtype, lanes)})")
+    number = narrow_floats.as_float(frame, operand, dtype, lanes)
+    result = frame.op(frame.module.call(intrinsic, ty, (ty, number)))
     return narrow_floats.as_register(frame, result, dtype, lanes)
 
 
@@ -48,5 +48,4 @@ def _absolute(frame: Frame, dtype: str, lanes: int, operand: str) -> str:
     if dtypes.is_float(dtype):
         return _llvm(frame, "fabs", dtype, lanes, operand)
     ty, name = register(dtype, lanes), f"@llvm.abs.{suffix(dtype, lanes)}"
-    frame.module.declare(f"declare {ty} {name}({ty}, i1)")
-    return frame.op(f"call {ty} {name}({ty} {operand}, i1 false)")
+    return frame.op(frame.module.call(name, ty, (ty, operand), ("i1", "false")))

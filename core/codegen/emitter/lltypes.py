@@ -20,7 +20,8 @@ _MEMORY = {
 }  # fmt: skip
 _REGISTER = {**_MEMORY, "bool": "i1"}
 _SUFFIX = {**_REGISTER, "float64": "f64", "float32": "f32"}
-_NARROW = {"float16": ("half", "f16"), "bfloat16": ("bfloat", "bf16")}
+_COMPUTING = {**_REGISTER, "float16": "half", "bfloat16": "bfloat"}
+_COMPUTING_SUFFIX = {**_SUFFIX, "float16": "f16", "bfloat16": "bf16"}
 
 
 @cache
@@ -50,18 +51,14 @@ def suffix(dtype: str, lanes: int) -> str:
 @cache
 def computing(dtype: str, lanes: int) -> str:
     """The type that arithmetic and LLVM's intrinsics take: `<8 x half>` where `register` says `<8 x i16>`."""
-    if dtype not in _NARROW:
-        return register(dtype, lanes)
-    element = _NARROW[dtype][0]
+    element = _COMPUTING[dtype]
     return f"<{lanes} x {element}>" if lanes else element
 
 
 @cache
 def computing_suffix(dtype: str, lanes: int) -> str:
     """`suffix` for the type of `computing`: `v8f16`."""
-    if dtype not in _NARROW:
-        return suffix(dtype, lanes)
-    element = _NARROW[dtype][1]
+    element = _COMPUTING_SUFFIX[dtype]
     return f"v{lanes}{element}" if lanes else element
 
 
@@ -83,6 +80,11 @@ def constant(value: int | float | bool, dtype: str) -> str:
     if dtype == "bool":
         return "true" if value else "false"
     return str(int(value))
+
+
+def literal(value: int, dtype: str, lanes: int) -> str:
+    """A whole number in every lane."""
+    return f"splat ({register(dtype, 0)} {value})" if lanes else str(value)
 
 
 @cache

@@ -11,7 +11,6 @@ from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.index import Index, Terms, splat, vector
 from pegbox.codegen.emitter.lanes import Chunk, Offsets, Pattern, pattern
 from pegbox.codegen.emitter.lltypes import align, int_vector, memory, memory_suffix, register
-from pegbox.codegen.emitter.value_cache import ValueCache
 from pegbox.errors import CompileError
 from pegbox.expr.low_level import VectorLoad, is_contiguous
 from pegbox.expr.nodes import Buffer, Load
@@ -24,35 +23,25 @@ def pointer(frame: Frame, buffer: Buffer, terms: Terms, offset: int, *, inside: 
 
     Only then, and when no part of the sum is negative, every partial sum lies inside too and may say `inbounds`.
     """
-    inbounds = inside and offset >= 0 and all(coef > 0 for _, coef in terms)
+    return _pointer(frame, buffer, terms, offset, inside and _is_rising(terms, offset))
+
+
+def _is_rising(terms: Terms, offset: int) -> bool:
+    return offset >= 0 and all(coef > 0 for _, coef in terms)
+
+
+def _pointer(frame: Frame, buffer: Buffer, terms: Terms, offset: int, inbounds: bool) -> str:
+    """Made loop by loop, the constant part last."""
+    if not terms and not offset:
+        return frame.buffers[buffer].register
     key = (buffer, terms, offset, inbounds)
     found = frame.pointers.get(key)
     if found is not None:
         return found
-    base = _base(frame, buffer, terms, inbounds)
-    if not offset:
-        return base
-    level = frame.registers.home.get(base)
-    flag = "inbounds " if inbounds else ""
-    result = frame.at(level, f"getelementptr {flag}{memory(buffer.dtype, 0)}, ptr {base}, i64 {offset}")
-    if level is not None:
-        frame.pointers[key] = result
-    return result
-
-
-def _base(frame: Frame, buffer: Buffer, terms: Terms, inbounds: bool) -> str:
-    """The pointer without its constant part, made loop by loop."""
-    if not terms:
-        return frame.buffers[buffer].register
-    key = (buffer, terms, 0, inbounds)
-    found = frame.pointers.get(key)
-    if found is not None:
-        return found
-    outer = _base(frame, buffer, terms[:-1], inbounds)
-    name, coef = terms[-1]
-    level = frame.registers.deeper(outer, name)
-    flag = "inbounds " if inbounds else ""
-    element = memory(buffer.dtype, 0)
+    element, flag = memory(buffer.dtype, 0), "inbounds " if inbounds else ""
+    outer = _pointer(frame, buffer, terms if offset else terms[:-1], 0, inbounds)
+    name, coef = (str(offset), 1) if offset else terms[-1]
+    level = frame.registers.home.get(outer) if offset else frame.registers.deeper(outer, name)
     if coef > 0:
         # An array type scales the index without a multiplication of its own.
         scaled = element if coef == 1 else f"[{coef} x {element}]"
@@ -102,14 +91,11 @@ def store_vector(frame: Frame, buffer: Buffer, where: Index, value: Value) -> No
 
 
 def _load_plain(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int) -> str:
-    base = _base(frame, buffer, terms, start >= 0 and all(coef > 0 for _, coef in terms))
-    cache = frame.scope.memory.get(buffer)
-    if cache is None:
-        cache = frame.scope.memory[buffer] = ValueCache()
-    key = (base, start, count)
+    rising = _is_rising(terms, start)
+    cache, key = frame.scope.memory[buffer], (_pointer(frame, buffer, terms, 0, rising), start, count)
     found = cache.entries.get(key)
     if found is None:
-        where = pointer(frame, buffer, terms, start, inside=True)
+        where = _pointer(frame, buffer, terms, start, rising)
         found = frame.text.fresh("x")
         ty = memory(buffer.dtype, count)
         frame.text.lines.append(f"  {found} = load {ty}, ptr {where}, align {align(buffer.dtype)}")
@@ -130,12 +116,14 @@ def _to_byte(frame: Frame, text: str, count: int) -> str:
 def _load_masked(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int, mask: str | None) -> str:
     ty, suffix = memory(buffer.dtype, count), memory_suffix(buffer.dtype, count)
     where = pointer(frame, buffer, terms, start, inside=False)
-    frame.module.declare(f"declare {ty} @llvm.masked.load.{suffix}.p0(ptr, i32, <{count} x i1>, {ty})")
+    places = ("ptr", where), ("i32", str(align(buffer.dtype))), _live(mask, count)
+    return _loaded(frame, buffer, count, f"@llvm.masked.load.{suffix}.p0", *places, (ty, "zeroinitializer"))
+
+
+def _loaded(frame: Frame, buffer: Buffer, count: int, function: str, *arguments: tuple[str, str]) -> str:
+    """What an intrinsic reads."""
     found = frame.text.fresh("x")
-    frame.text.lines.append(
-        f"  {found} = call {ty} @llvm.masked.load.{suffix}.p0"
-        f"(ptr {where}, i32 {align(buffer.dtype)}, <{count} x i1> {mask}, {ty} zeroinitializer)"
-    )
+    frame.text.effect(f"{found} = {frame.module.call(function, memory(buffer.dtype, count), *arguments)}")
     return _to_bit(frame, found, count) if buffer.dtype == "bool" else found
 
 
@@ -189,14 +177,14 @@ def _pointers(frame: Frame, buffer: Buffer, where: Index, count: int) -> str:
 def _gather(frame: Frame, buffer: Buffer, where: Index, count: int, mask: str | None) -> str:
     ty, suffix = memory(buffer.dtype, count), memory_suffix(buffer.dtype, count)
     pointers = _pointers(frame, buffer, where, count)
-    name = f"@llvm.masked.gather.{suffix}.v{count}p0"
-    frame.module.declare(f"declare {ty} {name}(<{count} x ptr>, i32, <{count} x i1>, {ty})")
-    found = frame.text.fresh("x")
-    frame.text.lines.append(
-        f"  {found} = call {ty} {name}(<{count} x ptr> {pointers}, i32 {align(buffer.dtype)}, "
-        f"<{count} x i1> {mask or 'splat (i1 true)'}, {ty} {'zeroinitializer' if mask else 'poison'})"
-    )
-    return _to_bit(frame, found, count) if buffer.dtype == "bool" else found
+    places = (f"<{count} x ptr>", pointers), ("i32", str(align(buffer.dtype))), _live(mask, count)
+    dead = ty, "zeroinitializer" if mask else "poison"
+    return _loaded(frame, buffer, count, f"@llvm.masked.gather.{suffix}.v{count}p0", *places, dead)
+
+
+def _live(mask: str | None, count: int) -> tuple[str, str]:
+    """The argument that tells which lanes are accessed."""
+    return register("bool", count), mask or "splat (i1 true)"
 
 
 def broadcast(frame: Frame, value: Value, count: int) -> str:
@@ -246,25 +234,19 @@ def _blend(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int, t
     ty, suffix = memory(buffer.dtype, count), memory_suffix(buffer.dtype, count)
     if buffer.dtype == "bool":
         text = _to_byte(frame, text, count)
-    pointer_text = pointer(frame, buffer, terms, start, inside=False)
-    frame.module.declare(f"declare void @llvm.masked.store.{suffix}.p0({ty}, ptr, i32, <{count} x i1>)")
-    frame.text.lines.append(
-        f"  call void @llvm.masked.store.{suffix}.p0"
-        f"({ty} {text}, ptr {pointer_text}, i32 {align(buffer.dtype)}, <{count} x i1> {mask})"
-    )
+    places = ("ptr", pointer(frame, buffer, terms, start, inside=False)), ("i32", str(align(buffer.dtype)))
+    name = f"@llvm.masked.store.{suffix}.p0"
+    frame.text.effect(frame.module.call(name, "void", (ty, text), *places, (register("bool", count), mask)))
     frame.scope.memory.pop(buffer, None)
     return None
 
 
 def _store_plain(frame: Frame, buffer: Buffer, terms: Terms, start: int, count: int, text: str) -> None:
-    where = pointer(frame, buffer, terms, start, inside=True)
-    base = _base(frame, buffer, terms, start >= 0 and all(coef > 0 for _, coef in terms))
+    rising = _is_rising(terms, start)
+    where = _pointer(frame, buffer, terms, start, rising)
     stored = _to_byte(frame, text, count) if buffer.dtype == "bool" else text
     frame.text.lines.append(f"  store {memory(buffer.dtype, count)} {stored}, ptr {where}, align {align(buffer.dtype)}")
-    cache = frame.scope.memory.get(buffer)
-    if cache is None:
-        cache = frame.scope.memory[buffer] = ValueCache()
-    cache.stored((base, start, count), text)
+    frame.scope.memory[buffer].stored((_pointer(frame, buffer, terms, 0, rising), start, count), text)
 
 
 def _scatter(frame: Frame, buffer: Buffer, where: Index, text: str, count: int, mask: str | None) -> None:
@@ -272,10 +254,6 @@ def _scatter(frame: Frame, buffer: Buffer, where: Index, text: str, count: int, 
     if buffer.dtype == "bool":
         text = _to_byte(frame, text, count)
     pointers = _pointers(frame, buffer, where, count)
-    name = f"@llvm.masked.scatter.{suffix}.v{count}p0"
-    frame.module.declare(f"declare void {name}({ty}, <{count} x ptr>, i32, <{count} x i1>)")
-    frame.text.lines.append(
-        f"  call void {name}({ty} {text}, <{count} x ptr> {pointers}, i32 {align(buffer.dtype)}, "
-        f"<{count} x i1> {mask or 'splat (i1 true)'})"
-    )
+    places = (f"<{count} x ptr>", pointers), ("i32", str(align(buffer.dtype))), _live(mask, count)
+    frame.text.effect(frame.module.call(f"@llvm.masked.scatter.{suffix}.v{count}p0", "void", (ty, text), *places))
     frame.scope.memory.pop(buffer, None)

@@ -18,6 +18,7 @@ class ModuleText:
         self.functions: list[str] = []
         self.externs: dict[str, str] = {}
         self._declarations: dict[str, None] = {}
+        self._called: set[str] = set()
         self._metadata: list[str] = []
         self._definitions: dict[str, str] = {}
         self._statements = 0
@@ -30,6 +31,13 @@ class ModuleText:
     def declare(self, text: str) -> None:
         """`declare ...` of an intrinsic or an external function; repeated ones are dropped."""
         self._declarations[text] = None
+
+    def call(self, name: str, result: str, *arguments: tuple[str, str], flags: str = "") -> str:
+        """The text of a call of `@function`, which is declared; arguments are types and values."""
+        if name not in self._called:
+            self._called.add(name)
+            self.declare(f"declare {result} {name}({', '.join([ty for ty, _ in arguments])})")
+        return f"call {flags}{result} {name}({', '.join([f'{ty} {text}' for ty, text in arguments])})"
 
     def extern(self, name: str, declaration: str) -> None:
         """A C function, which must be called with the same types everywhere."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pegbox.codegen.emitter import narrow_floats
 from pegbox.codegen.emitter.frame import Frame, Value
 from pegbox.codegen.emitter.index import SIGNED_PREDICATES
-from pegbox.codegen.emitter.lltypes import computing, register, suffix
+from pegbox.codegen.emitter.lltypes import computing, literal, register, suffix
 from pegbox.codegen.emitter.memory import broadcast
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
@@ -59,8 +59,7 @@ def extremum(frame: Frame, op: str, a: Value, b: Value) -> Value:
     ty = register(dtype, lanes)
     if not dtypes.is_float(dtype):
         name = f"@llvm.{'u' if is_unsigned(dtype) else 's'}{op}.{suffix(dtype, lanes)}"
-        frame.module.declare(f"declare {ty} {name}({ty}, {ty})")
-        return Value(frame.op(f"call {ty} {name}({ty} {x}, {ty} {y})"), dtype, lanes)
+        return Value(frame.op(frame.module.call(name, ty, (ty, x), (ty, y))), dtype, lanes)
     if a.text[0] != "%":
         # The machine's minimum gives its second operand when the two do not compare; the literal goes first.
         a, b, x, y = b, a, y, x
@@ -90,15 +89,11 @@ def _floor(frame: Frame, op: str, a: Value, b: Value) -> Value:
     return Value(result, a.dtype, lanes)
 
 
-def _literal(value: int, dtype: str, lanes: int) -> str:
-    return f"splat ({register(dtype, 0)} {value})" if lanes else str(value)
-
-
 def _power_of_two(frame: Frame, op: str, dtype: str, ty: str, x: str, divisor: int, lanes: int) -> str:
     if op == "floormod":
-        return frame.op(f"and {ty} {x}, {_literal(divisor - 1, dtype, lanes)}")
+        return frame.op(f"and {ty} {x}, {literal(divisor - 1, dtype, lanes)}")
     shift = "lshr" if is_unsigned(dtype) else "ashr"
-    return frame.op(f"{shift} {ty} {x}, {_literal(divisor.bit_length() - 1, dtype, lanes)}")
+    return frame.op(f"{shift} {ty} {x}, {literal(divisor.bit_length() - 1, dtype, lanes)}")
 
 
 def _quotient(frame: Frame, op: str, dtype: str, ty: str, x: str, y: str, lanes: int) -> str:
@@ -107,7 +102,7 @@ def _quotient(frame: Frame, op: str, dtype: str, ty: str, x: str, y: str, lanes:
         return frame.op(f"{'udiv' if op == 'floordiv' else 'urem'} {ty} {x}, {y}")
     i1 = register("bool", lanes)
     remainder = frame.op(f"srem {ty} {x}, {y}")
-    zero = _literal(0, dtype, lanes)
+    zero = literal(0, dtype, lanes)
     differs = frame.op(f"icmp slt {ty} {frame.op(f'xor {ty} {remainder}, {y}')}, {zero}")
     step = frame.op(f"and {i1} {differs}, {frame.op(f'icmp ne {ty} {remainder}, {zero}')}")
     if op == "floormod":
@@ -119,13 +114,13 @@ def _quotient(frame: Frame, op: str, dtype: str, ty: str, x: str, y: str, lanes:
 def _guarded(frame: Frame, op: str, dtype: str, ty: str, x: str, y: str, lanes: int) -> str:
     """Divide by anything: 0 gives 0, and -1 (whose quotient may overflow, a trap) negates."""
     i1 = register("bool", lanes)
-    zero, one = _literal(0, dtype, lanes), _literal(1, dtype, lanes)
+    zero, one = literal(0, dtype, lanes), literal(1, dtype, lanes)
     is_zero = frame.op(f"icmp eq {ty} {y}, {zero}")
     if is_unsigned(dtype):
         safe = frame.op(f"select {i1} {is_zero}, {ty} {one}, {ty} {y}")
         result = _quotient(frame, op, dtype, ty, x, safe, lanes)
         return frame.op(f"select {i1} {is_zero}, {ty} {zero}, {ty} {result}")
-    is_minus = frame.op(f"icmp eq {ty} {y}, {_literal(-1, dtype, lanes)}")
+    is_minus = frame.op(f"icmp eq {ty} {y}, {literal(-1, dtype, lanes)}")
     special = frame.op(f"or {i1} {is_zero}, {is_minus}")
     safe = frame.op(f"select {i1} {special}, {ty} {one}, {ty} {y}")
     result = _quotient(frame, op, dtype, ty, x, safe, lanes)

@@ -65,9 +65,7 @@ class ParallelLoops:
         frame = Frame(self.module, in_parallel=True)
         frame.unrolling = list(outer.unrolling)
         frame.env = {var: bound for var, bound in outer.env.items() if isinstance(bound, int)}
-        params = []
-        for buffer, _ in captured.buffers + [(buffer, "") for buffer, _ in captured.own]:
-            params.append(bind_pointer(frame, buffer))
+        params = [bind_pointer(frame, buffer) for buffer, _ in (*captured.buffers, *captured.own)]
         for var, bound in captured.variables:
             name = frame.text.fresh(var.name if var.name.isidentifier() else "v")
             frame.bind(var, name, frame.text.entry, outer.registers.ranges[bound])
@@ -80,8 +78,8 @@ class ParallelLoops:
         """What every thread calls with the record of arguments."""
         lines = []
         arguments = []
-        slots = [("ptr", True)] * len(captured.buffers) + [("i64", False)] * len(captured.variables)
-        for number, (ty, _) in enumerate(slots):
+        slots = ["ptr"] * len(captured.buffers) + ["i64"] * len(captured.variables)
+        for number, ty in enumerate(slots):
             lines.append(f"  %s{number} = getelementptr inbounds i64, ptr %data, i64 {number}")
             lines.append(f"  %a{number} = load {ty}, ptr %s{number}, align 8")
             arguments.append(f"{ty} %a{number}")

@@ -31,6 +31,7 @@ class Placement:
     stack: set[Buffer] = field(default_factory=set)
     shared: dict[Buffer, int] = field(default_factory=dict)
     per_thread: dict[Buffer, int] = field(default_factory=dict)
+    stack_bytes: int = 0
     shared_bytes: int = 0
     thread_bytes: int = 0
 
@@ -47,26 +48,26 @@ def vector_lanes(vector_bits: int, body: Stmt) -> int:
 
 def plan(body: Stmt, target: Target, *, threads: int) -> Placement:
     result = Placement(target.vector_bits)
-    _visit(body, False, result, [0], threads)
+    _visit(body, False, result, threads)
     return result
 
 
-def _visit(stmt: Stmt, in_parallel: bool, result: Placement, stack_used: list[int], threads: int) -> None:
+def _visit(stmt: Stmt, in_parallel: bool, result: Placement, threads: int) -> None:
     if isinstance(stmt, Alloc):
-        _place(stmt.buffer, in_parallel, result, stack_used)
+        _place(stmt.buffer, in_parallel, result)
     if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL and threads > 1:
         in_parallel = True
     for child in children(stmt):
-        _visit(child, in_parallel, result, stack_used, threads)
+        _visit(child, in_parallel, result, threads)
 
 
-def _place(buffer: Buffer, in_parallel: bool, result: Placement, stack_used: list[int]) -> None:
+def _place(buffer: Buffer, in_parallel: bool, result: Placement) -> None:
     size = -(-max(buffer.nbytes, 1) // ALIGNMENT) * ALIGNMENT
     if buffer in result.stack or buffer in result.per_thread or (buffer in result.shared and not in_parallel):
         return  # copies of a loop body may share their allocations
     result.shared.pop(buffer, None)
-    if buffer.nbytes <= STACK_BYTES and stack_used[0] + size <= STACK_TOTAL:
-        stack_used[0] += size
+    if buffer.nbytes <= STACK_BYTES and result.stack_bytes + size <= STACK_TOTAL:
+        result.stack_bytes += size
         result.stack.add(buffer)
     elif in_parallel:
         result.per_thread[buffer] = result.thread_bytes

@@ -107,15 +107,13 @@ def horizontal(frame: Frame, op: str, value: Value) -> Value:
         return Value(frame.op(f"extractelement {ty} {value.text}, i64 0"), dtype, 0)
     if dtypes.is_float(dtype) and op in ("add", "mul") and dtype not in narrow_floats.NARROW:
         name = f"@llvm.vector.reduce.f{op}.{kind}"
-        frame.module.declare(f"declare {element} {name}({element}, {ty})")
-        start = _identity_text(op, dtype)
-        return Value(frame.op(f"call reassoc {element} {name}({element} {start}, {ty} {value.text})"), dtype, 0)
+        arguments = (element, _identity_text(op, dtype)), (ty, value.text)
+        return Value(frame.op(frame.module.call(name, element, *arguments, flags="reassoc ")), dtype, 0)
     if dtypes.is_float(dtype):
         return _halving(frame, op, value)
     word = op if op in ("add", "mul") else f"{'u' if numeric.is_unsigned(dtype) else 's'}{op}"
     name = f"@llvm.vector.reduce.{word}.{kind}"
-    frame.module.declare(f"declare {element} {name}({ty})")
-    return Value(frame.op(f"call {element} {name}({ty} {value.text})"), dtype, 0)
+    return Value(frame.op(frame.module.call(name, element, (ty, value.text))), dtype, 0)
 
 
 def _halving(frame: Frame, op: str, value: Value) -> Value:
@@ -136,6 +134,5 @@ def _halving(frame: Frame, op: str, value: Value) -> Value:
 
 def any_lane(frame: Frame, mask: str, count: int) -> Value:
     """Is any lane live?"""
-    name = f"@llvm.vector.reduce.or.v{count}i1"
-    frame.module.declare(f"declare i1 {name}(<{count} x i1>)")
-    return Value(frame.op(f"call i1 {name}(<{count} x i1> {mask})"), "bool", 0)
+    text = frame.module.call(f"@llvm.vector.reduce.or.v{count}i1", "i1", (register("bool", count), mask))
+    return Value(frame.op(text), "bool", 0)

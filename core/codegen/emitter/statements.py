@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from pegbox.codegen.emitter import memory, numeric, reductions
-from pegbox.codegen.emitter.expressions import address, evaluate
+from pegbox.codegen.emitter.expressions import address, evaluate, narrowed
 from pegbox.codegen.emitter.frame import Frame, Pointer, Value
 from pegbox.codegen.emitter.lanes import SCALAR, Chunk, pattern, split_lanes
 from pegbox.codegen.emitter.lltypes import memory as memory_type
@@ -156,7 +156,7 @@ class Writer:
                     uniform.append(values[0])
                 continue
             live = [
-                chunk if value.text == "true" else chunk._replace(mask=_and(self.frame, chunk, value))
+                chunk if value.text == "true" else narrowed(self.frame, chunk, value)
                 for chunk, value in zip(live, values, strict=True)
                 if value.text != "false"
             ]
@@ -251,13 +251,6 @@ def _vectors(stmt: For, placement: Placement) -> tuple[list[Chunk], Stmt]:
         [loop.extent for loop in loops], [loop.var for loop in loops], vector_lanes(placement.vector_bits, body)
     )
     return [Chunk(lanes, None) for lanes in pieces], body
-
-
-def _and(frame: Frame, chunk: Chunk, condition: Value) -> str:
-    """The chunk's mask narrowed by a condition, which may be a scalar that only this chunk has."""
-    i1 = register("bool", chunk.width)
-    lanes = memory.broadcast(frame, condition, chunk.width)
-    return lanes if chunk.mask is None else frame.op(f"and {i1} {chunk.mask}, {lanes}")
 
 
 _HANDLERS: dict[type[Stmt], Callable[[Writer, Any], None]] = {

@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from pegbox.codegen.program import CompiledProgram
-from pegbox.codegen.runtime import foreign, openmp, symbols
-from pegbox.codegen.runtime.machine import _llvm, target_machine
+from pegbox.codegen.runtime import foreign, llvm, openmp, symbols
+from pegbox.codegen.runtime.machine import target_machine
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError, TargetError
 
@@ -26,9 +26,9 @@ class LoadedCode:
     def __init__(self, compiled: CompiledProgram) -> None:
         names = (compiled.name, f"{compiled.name}__timed")
         target = compiled.target
-        if target.triple and target.triple.split("-")[0] != _llvm().get_process_triple().split("-")[0]:
+        if target.triple and target.triple.split("-")[0] != llvm.binding().get_process_triple().split("-")[0]:
             raise TargetError(f"{compiled.name} was compiled for {target.triple} and cannot run on this machine")
-        builder = _llvm().JITLibraryBuilder().add_object_img(compiled.object_code)
+        builder = llvm.binding().JITLibraryBuilder().add_object_img(compiled.object_code)
         for name in names:
             builder.export_symbol(name)
         imports = {"clock_gettime": _clock_gettime()}
@@ -63,7 +63,7 @@ def _check_symbols(compiled: CompiledProgram, imports: Collection[str]) -> None:
 @cache
 def _jit(pid: int) -> Any:
     """The process's JIT. It only links objects, so any processor of this machine's kind will do."""
-    return _llvm().create_lljit_compiler(target_machine(Target.host(num_cores=1)), use_jit_link=True)
+    return llvm.binding().create_lljit_compiler(target_machine(Target.host(num_cores=1)), use_jit_link=True)
 
 
 @cache

@@ -21,8 +21,8 @@ def cpu_features() -> tuple[str, ...]:
     return tuple(binding.get_host_cpu_features().flatten().split(","))
 
 
-def available_cores() -> int:
-    """Cores that this process may run on (the affinity mask counts, not the machine)."""
+def usable_cores() -> tuple[int, ...]:
+    """The numbers of the cores the calling thread may run on, ascending (the affinity mask counts, not the machine)."""
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))

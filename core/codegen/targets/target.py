@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from functools import cache
+from functools import cache, cached_property
 
 from pegbox.checks import check_text
 from pegbox.codegen.targets import host
@@ -44,25 +44,13 @@ class Target:
         TargetError: unknown kind, option, processor, or a malformed value, here or in PEGBOX_TARGET.
     """
 
-    __slots__ = ("_caches", "_vector_bits", "_vector_registers", "attributes", "cpu", "num_cores", "triple")
-
-    cpu: str
-    attributes: tuple[str, ...]
-    triple: str
-    num_cores: int
-    _caches: Caches | None
-    # Templates ask for these thousands of times in a search.
-    _vector_bits: int | None
-    _vector_registers: int | None
-
     def __init__(self, text: str = "llvm") -> None:
-        self._vector_bits = self._vector_registers = None
         options = _with_defaults(_parse(check_text("target", text, error=TargetError)))
         self.triple = options.get("-mtriple", "")
         self.cpu = options.get("-mcpu") or (host.cpu_name() if _is_x86(self.triple) else "generic")
         self.attributes = _attributes(options.get("-mattr", ""), text)
         cores = options.get("-num-cores")
-        self.num_cores = min(host.available_cores(), MOST_CORES) if cores is None else _count(cores, text)
+        self.num_cores = min(len(host.usable_cores()), MOST_CORES) if cores is None else _count(cores, text)
         self._caches = _sizes(options["-caches"], text) if "-caches" in options else None
         if "-mcpu" in options:
             _check_cpu(self.cpu, self.triple, text)
@@ -70,7 +58,7 @@ class Target:
     @classmethod
     def host(cls, *, num_cores: int | None = None) -> Target:
         """This machine whatever PEGBOX_TARGET says, with all cores of the process or with `num_cores`."""
-        count = host.available_cores() if num_cores is None else num_cores
+        count = len(host.usable_cores()) if num_cores is None else num_cores
         return cls(f"llvm -mcpu={host.cpu_name()} -num-cores {count}")
 
     @property
@@ -82,21 +70,16 @@ class Target:
         """The feature string for LLVM; what comes later in it wins."""
         return ",".join((host.cpu_features() if self.is_host_cpu else ()) + self.attributes)
 
-    @property
+    # Templates ask for the next two thousands of times in a search.
+
+    @cached_property
     def vector_bits(self) -> int:
         """Width of the vectors that a vectorized loop is cut into."""
-        if self._vector_bits is None:
-            self._vector_bits = vector_bits(self.cpu, self._switches)
-        return self._vector_bits
+        return vector_bits(self.cpu, self._switches)
 
-    @property
+    @cached_property
     def vector_registers(self) -> int:
         """How many vectors a core holds in registers: what a register tile has to fit into."""
-        if self._vector_registers is None:
-            self._vector_registers = self._count_registers()
-        return self._vector_registers
-
-    def _count_registers(self) -> int:
         if _is_x86(self.triple):
             return x86_vector_registers(self.cpu, self._switches)
         return 16 if self.triple.startswith(("arm-", "armv", "thumb")) else 32

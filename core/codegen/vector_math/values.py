@@ -11,7 +11,7 @@ integers is done by adding a big number because `roundeven` is a call on old x86
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 BITS: Final = {"float": 32, "double": 64, "i16": 16, "i32": 32, "i64": 64, "i1": 1}
@@ -58,6 +58,17 @@ def _hex(value: float, element: str) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
+def _binary(of_floats: str, of_integers: str = "", *, gives: str = "") -> Callable[[Value, Value | float | int], Value]:
+    """A method for an instruction that has these names, the first one alone where it has one name only."""
+
+    def method(self: Value, other: Value | float | int) -> Value:
+        name = of_floats if self.is_float or not of_integers else of_integers
+        text = f"{name} {self.body.type(self.element)} {self.text}, {self.lift(other).text}"
+        return self.body.emit(text, gives or self.element)
+
+    return method
+
+
 class Value:
     """A number per lane. Arithmetic with Python numbers lifts them to constants of the same type.
 
@@ -78,65 +89,32 @@ class Value:
     def lift(self, other: Value | float | int) -> Value:
         return other if isinstance(other, Value) else self.body.const(other, self.element)
 
-    def _op(self, name: str, other: Value | float | int) -> Value:
-        return self.body.emit(
-            f"{name} {self.body.type(self.element)} {self.text}, {self.lift(other).text}", self.element
-        )
-
-    def __add__(self, other: Value | float | int) -> Value:
-        return self._op("fadd" if self.is_float else "add", other)
-
-    def __sub__(self, other: Value | float | int) -> Value:
-        return self._op("fsub" if self.is_float else "sub", other)
+    __add__ = _binary("fadd", "add")
+    __sub__ = _binary("fsub", "sub")
+    __mul__ = _binary("fmul", "mul")
+    __truediv__ = _binary("fdiv")
+    __and__ = _binary("and")
+    __or__ = _binary("or")
+    __xor__ = _binary("xor")
+    __lshift__ = _binary("shl")
+    __rshift__ = _binary("ashr")  # the sign is copied
+    lt = _binary("fcmp olt", "icmp slt", gives="i1")
+    gt = _binary("fcmp ogt", "icmp sgt", gives="i1")
+    ge = _binary("fcmp oge", "icmp sge", gives="i1")
+    eq = _binary("fcmp oeq", "icmp eq", gives="i1")
+    _unordered = _binary("fcmp uno", gives="i1")
 
     def __rsub__(self, other: float | int) -> Value:
         return self.lift(other) - self
 
-    def __mul__(self, other: Value | float | int) -> Value:
-        return self._op("fmul" if self.is_float else "mul", other)
-
-    def __truediv__(self, other: Value | float | int) -> Value:
-        return self._op("fdiv", other)
-
     def __rtruediv__(self, other: float | int) -> Value:
         return self.lift(other) / self
-
-    def __and__(self, other: Value | int) -> Value:
-        return self._op("and", other)
-
-    def __or__(self, other: Value | int) -> Value:
-        return self._op("or", other)
-
-    def __xor__(self, other: Value | int) -> Value:
-        return self._op("xor", other)
-
-    def __lshift__(self, other: Value | int) -> Value:
-        return self._op("shl", other)
-
-    def __rshift__(self, other: Value | int) -> Value:
-        """Arithmetic shift: the sign is copied."""
-        return self._op("ashr", other)
 
     def __invert__(self) -> Value:
         return self ^ (1 if self.element == "i1" else -1)
 
-    def _compare(self, predicate: str, other: Value | float | int) -> Value:
-        return self.body.emit(f"{predicate} {self.body.type(self.element)} {self.text}, {self.lift(other).text}", "i1")
-
-    def lt(self, other: Value | float | int) -> Value:
-        return self._compare("fcmp olt" if self.is_float else "icmp slt", other)
-
-    def gt(self, other: Value | float | int) -> Value:
-        return self._compare("fcmp ogt" if self.is_float else "icmp sgt", other)
-
-    def ge(self, other: Value | float | int) -> Value:
-        return self._compare("fcmp oge" if self.is_float else "icmp sge", other)
-
-    def eq(self, other: Value | float | int) -> Value:
-        return self._compare("fcmp oeq" if self.is_float else "icmp eq", other)
-
     def is_nan(self) -> Value:
-        return self._compare("fcmp uno", self)
+        return self._unordered(self)
 
     def where(self, a: Value | float | int, b: Value | float | int) -> Value:
         """`a` in the lanes where this bool holds, `b` elsewhere; at least one of them is a Value."""

@@ -49,6 +49,10 @@ class SymbolicInterval:
         """So many values more behind the last one."""
         return self.of(self.lo, self.width + by)
 
+    def covers(self, extent: int) -> bool:
+        """Does it hold all of `range(extent)`, wherever the loops that stand still are?"""
+        return self.lo.is_const and self.lo.const <= 0 and self.lo.const + self.width >= extent - 1
+
     def hull(self, other: SymbolicInterval) -> SymbolicInterval | None:
         """The smallest interval around both, None when their distance is not constant."""
         gap = other.lo.minus(self.lo)

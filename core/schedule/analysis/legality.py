@@ -160,15 +160,11 @@ def _domain_gap(tree: Tree, realize: BlockRealize) -> str | None:
             return f"its loops do not run over the domains of its variables one by one ({it.var.name})"
         seen |= own
         reached = interval(value, relax)
-        if reached is None or not reached.exact or not _covers(reached.lo.const, reached.width, it.extent):
+        if reached is None or not reached.exact or not reached.covers(it.extent):
             return f"its loops do not run over the whole domain of {it.var.name}"
         if it.is_reduce and not own <= determined([value], set(), tree.ranges):
             return f"its loops visit values of {it.var.name} again"
     return _more_than_borders(tree, realize, relax)
-
-
-def _covers(first: int, width: int, extent: int) -> bool:
-    return first <= 0 and first + width >= extent - 1
 
 
 def _reduction_again(tree: Tree, realize: BlockRealize, unused: set[Var]) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Var
 from pegbox.loops.access.interval import caps_of
-from pegbox.loops.nodes import BlockRealize, For, ForKind, thread_tag
+from pegbox.loops.nodes import BlockRealize, For, ForKind, how_it_runs
 from pegbox.schedule.analysis import (
     LANE_COMBINERS,
     combiner,
@@ -87,11 +87,10 @@ def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set
         and not (loop.kind is ForKind.THREAD and recomputes(tree, loop, realize))
     ):
         names = ", ".join(b.name for b in written_buffers(realize.block))
-        how = f"bound to {thread_tag(loop)}" if loop.kind is ForKind.THREAD else str(loop.kind)
         raise refuse(
             shown,
-            f"{loop.var.name} cannot be {how}: several of its iterations may write the same elements of {names} "
-            f"in block {realize.block.name}",
+            f"{loop.var.name} cannot be {how_it_runs(loop)}: several of its iterations may write the same elements of "
+            f"{names} in block {realize.block.name}",
             f"use a loop that selects what {realize.block.name} writes, or compute {realize.block.name} elsewhere",
             loop.var,
             realize.block.name,

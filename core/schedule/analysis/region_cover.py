@@ -125,7 +125,7 @@ def covers_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: Block
 
 
 def _within(needed: SymbolicInterval | None, made: SymbolicInterval, extent: int) -> bool:
-    if made.lo.is_const and made.lo.const <= 0 and made.lo.const + made.width >= extent - 1:
+    if made.covers(extent):
         return True
     if needed is None:
         return False

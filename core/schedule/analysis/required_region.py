@@ -26,11 +26,14 @@ class Span:
     guard_high: bool = False
 
 
-def span(needed: SymbolicInterval | None, extent: int, ranges: Ranges) -> Span:
-    """The part of the domain `range(extent)` that an interval covers; the whole domain for None."""
-    whole = Span(constant(0), extent)
-    if needed is None or needed.width + 1 >= extent:
-        return whole
+def span(needed: SymbolicInterval | None, extent: int, ranges: Ranges, *, most: bool = False) -> Span:
+    """The part of the domain `range(extent)` that an interval covers; the whole domain for None.
+
+    Args:
+        most: never more than the interval; without it, one as long as the domain may become the whole of it.
+    """
+    if needed is None or (needed.width + 1 >= extent and not (most and not needed.lo.is_const)):
+        return Span(constant(0), extent)
     if needed.lo.is_const:
         first, last = max(needed.lo.const, 0), min(needed.lo.const + needed.width, extent - 1)
         # An index that is never valid (all of it is guarded): one iteration is the least that a loop can have.
@@ -39,16 +42,6 @@ def span(needed: SymbolicInterval | None, extent: int, ranges: Ranges) -> Span:
     low = between is None or between[0] < 0
     high = between is None or between[1] + needed.width >= extent
     return Span(needed.lo, needed.width + 1, low, high)
-
-
-def own_span(made: SymbolicInterval, extent: int, ranges: Ranges) -> Span:
-    """Exactly the interval, as far as it lies in the domain `range(extent)`: never more than that."""
-    if made.lo.is_const:
-        return span(made, extent, ranges)
-    between = linear_bounds(made.lo, ranges)
-    low = between is None or between[0] < 0
-    high = between is None or between[1] + made.width >= extent
-    return Span(made.lo, made.width + 1, low, high)
 
 
 def common_conditions(readers: list[BlockRealize], standing: set[Var]) -> list[Expr]:

@@ -1,4 +1,4 @@
-"""Conditions on thread axes as text: "threadIdx.x == 0 and threadIdx.y < 4"."""
+"""Conditions on thread axes: as text, "threadIdx.x == 0 and threadIdx.y < 4", or as a value, `tx.var.equal(0)`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import ast
 from collections.abc import Mapping
 from typing import ClassVar, NoReturn
 
+from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ExprError
 from pegbox.expr import build
-from pegbox.expr.nodes import Expr
+from pegbox.expr.nodes import Call, Expr, Load
+from pegbox.expr.printer import show
 from pegbox.expr.reader import ARITHMETIC, CONDITIONS, Operations, Reader
+from pegbox.expr.visit import free_vars, substitute, walk
 
 
 def read_condition(text: str, axes: Mapping[str, Expr]) -> Expr:
@@ -29,6 +32,33 @@ def read_condition(text: str, axes: Mapping[str, Expr]) -> Expr:
     return found
 
 
+def condition_text(condition: Expr) -> str:
+    """A condition on thread axes as the text of it."""
+    return show(condition, {axis: axis.thread_tag for axis in free_vars(condition) if isinstance(axis, ThreadAxis)})
+
+
+def bound_condition(condition: Expr, axes: Mapping[str, Expr]) -> Expr:
+    """The condition, with `axes` in the place of its thread axes.
+
+    Raises:
+        ValueError: it is not a condition, or speaks of something else than the axes; the message says of what.
+    """
+    if condition.dtype != "bool":
+        raise ValueError(f"{condition_text(condition)!r} is a number, not a condition")
+    for node in walk(condition):
+        if isinstance(node, Load | Call):
+            raise ValueError(f"{node} does not compare thread axes with numbers")
+    values = {var: _axis(getattr(var, "thread_tag", var.name), axes) for var in free_vars(condition)}
+    return substitute(condition, values)
+
+
+def _axis(name: str, axes: Mapping[str, Expr]) -> Expr:
+    if name not in axes:
+        known = f"bound are {', '.join(axes)}" if axes else "no loop around it is bound"
+        raise ValueError(f"no loop around the block is bound to {name}; {known}")
+    return axes[name]
+
+
 class _Condition(Reader):
     operations: ClassVar[Operations] = {**ARITHMETIC, **CONDITIONS}
 
@@ -39,11 +69,7 @@ class _Condition(Reader):
         return build.const(node.value, "bool") if isinstance(node.value, bool) else super().constant(node)
 
     def name(self, node: ast.Name | ast.Attribute) -> Expr:
-        name = ast.unparse(node)
-        if name not in self.axes:
-            known = f"bound are {', '.join(self.axes)}" if self.axes else "no loop around it is bound"
-            raise ValueError(f"no loop around the block is bound to {name}; {known}")
-        return self.axes[name]
+        return _axis(ast.unparse(node), self.axes)
 
     def refuse(self, node: ast.AST, operation: ast.AST | None = None) -> NoReturn:
         if operation is None:

@@ -65,11 +65,16 @@ def _places(writer: BlockRealize, buffer: Buffer) -> Iterator[tuple[IndexMap, tu
     domain: Domain = {it.var: it.extent for it in writer.block.iters}
     for region in _stores(writer.block.body, {}, domain):
         if region.buffer is buffer:
-            inside = [(Var(f"e{dim}"), n) for dim, (_, n) in enumerate(region.box)]
-            indices = [add(lo, var) if n > 1 else lo for (lo, _), (var, n) in zip(region.box, inside, strict=True)]
-            used = set().union(*map(free_vars, indices))
-            mine = [(var, n) for var, n in (*domain.items(), *inside) if var in used]
-            yield IndexMap([var for var, _ in mine], indices), tuple(n for _, n in mine)
+            yield places_of(region, domain)
+
+
+def places_of(region: Region, domain: Domain) -> tuple[IndexMap, tuple[int, ...]]:
+    """The elements of a region over the variables of a domain, as `covers` takes them: a map and its extents."""
+    inside = [(Var(f"e{dim}"), n) for dim, (_, n) in enumerate(region.box)]
+    indices = [add(lo, var) if n > 1 else lo for (lo, _), (var, n) in zip(region.box, inside, strict=True)]
+    used = set().union(*map(free_vars, indices))
+    mine = [(var, n) for var, n in (*domain.items(), *inside) if var in used]
+    return IndexMap([var for var, _ in mine], indices), tuple(n for _, n in mine)
 
 
 def _stores(stmt: Stmt, values: Mapping[Var, Expr], domain: Domain) -> list[Region]:

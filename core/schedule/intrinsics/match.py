@@ -20,7 +20,7 @@ from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, 
 from pegbox.expr.simplify import simplified_linear
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.nodes import BlockRealize, For, If, Seq, Stmt, Store
-from pegbox.loops.visit import expressions, map_exprs, walk
+from pegbox.loops.visit import expressions, map_exprs, straight_nest, walk
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin, described
 
 _COMMUTATIVE = ("add", "mul", "min", "max")
@@ -212,11 +212,7 @@ def match_init(init: Stmt, intrin: TensorIntrin, operands: Mapping[Buffer, Opera
     assert block.block.init is not None
     goal = _bound(block, block.block.init)
     used = {var for node in walk(goal) for expr in expressions(node) for var in free_vars(expr)}
-    loops: list[For] = []
-    node = init
-    while isinstance(node, For):
-        loops.append(node)
-        node = node.body
+    loops, node = straight_nest(init)
     if not isinstance(node, BlockRealize):
         raise Mismatch(f"the elements are started by more than one nest:\n{init}")
     found = _any_order(loops, _bound(node, node.block.body), [x for x in theirs if x.var in used], goal, ranges)

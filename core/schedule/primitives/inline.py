@@ -20,73 +20,71 @@ from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.inline import Element, all_same, element, layout, plain_store, replaced, uses
 from pegbox.schedule.rewrites.placement import check_parallel
-from pegbox.schedule.state.base import ScheduleBase
 from pegbox.schedule.state.handles import BlockRef
 from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree, with_allocs
 
 
-class InlinePrimitives(ScheduleBase):
-    """Blocks dissolve into their neighbours."""
+@primitive
+def compute_inline(sch: ScheduleState, block: BlockRef | str) -> None:
+    """Put the value of an elementwise block into each of its consumers; the block and its buffer are gone.
 
-    @primitive
-    def compute_inline(self, block: BlockRef | str) -> None:
-        """Put the value of an elementwise block into each of its consumers; the block and its buffer are gone.
+    Before `compute_inline("B")`::
 
-        Before `compute_inline("B")`::
+        for i in range(8):
+            block B:
+                B[vi] = A[vi] * 2.0
+        for i in range(8):
+            block C:
+                C[vi] = B[vi] + 1.0
 
-            for i in range(8):
-                block B:
-                    B[vi] = A[vi] * 2.0
-            for i in range(8):
-                block C:
-                    C[vi] = B[vi] + 1.0
+    After::
 
-        After::
+        for i in range(8):
+            block C:
+                C[vi] = A[vi] * 2.0 + 1.0
 
-            for i in range(8):
-                block C:
-                    C[vi] = A[vi] * 2.0 + 1.0
+    Consumers may be reductions.
 
-        Consumers may be reductions.
+    Raises:
+        ScheduleError: the block reduces, is an output, has several outputs, reads what it writes, or has no
+            consumer; a consumer holds loops or calls; from where it writes one cannot tell which iteration did; or
+            a parallel loop around it makes what it reads for each iteration anew.
+    """
+    sch.update(into_consumers(sch.tree, sch.find_block(block)))
 
-        Raises:
-            ScheduleError: the block reduces, is an output, has several outputs, reads what it writes, or has no
-                consumer; a consumer holds loops or calls; from where it writes one cannot tell which iteration did; or
-                a parallel loop around it makes what it reads for each iteration anew.
-        """
-        self._set(into_consumers(self.tree, self._block(block)))
 
-    @primitive
-    def reverse_compute_inline(self, block: BlockRef | str) -> None:
-        """Put an elementwise block into the producer of what it reads; the block and the buffer between are gone.
+@primitive
+def reverse_compute_inline(sch: ScheduleState, block: BlockRef | str) -> None:
+    """Put an elementwise block into the producer of what it reads; the block and the buffer between are gone.
 
-        Before `reverse_compute_inline("C")`::
+    Before `reverse_compute_inline("C")`::
 
-            for i in range(8):
-                for j in range(4):
-                    block B:
-                        B[vi, vj] = A[vi, vj] * 2.0
+        for i in range(8):
             for j in range(4):
-                for i in range(8):
-                    block C:
-                        C[vj, vi] = B[vi, vj] + 1.0
-
-        After::
-
+                block B:
+                    B[vi, vj] = A[vi, vj] * 2.0
+        for j in range(4):
             for i in range(8):
-                for j in range(4):
-                    block B:
-                        C[vj, vi] = A[vi, vj] * 2.0 + 1.0
+                block C:
+                    C[vj, vi] = B[vi, vj] + 1.0
 
-        The producer keeps its loops. The block may read in another order, or through // and %, as long as it reads each
-        element exactly once.
+    After::
 
-        Raises:
-            ScheduleError: the block reduces, has several outputs, or reads what no block or several blocks make; its
-                producer reduces, or is read by others as well; or the block does not read each element once.
-        """
-        self._set(_into_producer(self.tree, self._block(block)))
+        for i in range(8):
+            for j in range(4):
+                block B:
+                    C[vj, vi] = A[vi, vj] * 2.0 + 1.0
+
+    The producer keeps its loops. The block may read in another order, or through // and %, as long as it reads each
+    element exactly once.
+
+    Raises:
+        ScheduleError: the block reduces, has several outputs, or reads what no block or several blocks make; its
+            producer reduces, or is read by others as well; or the block does not read each element once.
+    """
+    sch.update(_into_producer(sch.tree, sch.find_block(block)))
 
 
 def into_consumers(before: Tree, realize: BlockRealize) -> Tree:

@@ -1,4 +1,4 @@
-"""How a loop runs: vectorized, parallel, unrolled; and hints for the code generator."""
+"""How a loop runs: vectorized, parallel, unrolled; and hints for the code generator and the memory."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any, TypeAlias
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
+from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import Annotation, BlockRealize, For, ForKind, Stmt, thread_tag
+from pegbox.loops.passes.prefetch import NOTE, triples, without_note
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.state.base import ScheduleBase
+from pegbox.schedule.state.buffers import choose_read
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import composite, primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree
 
 Note: TypeAlias = bool | int | float | str | Sequence[Any]
@@ -23,149 +26,187 @@ _FIXED = {"combiner": "says what a reduction computes", "thread": "says to which
 _PRAGMAS: dict[str, type[int] | type[bool]] = {"auto_unroll_max_step": int, "unroll_explicit": bool}
 
 
-class KindPrimitives(ScheduleBase):
-    """The iterations stay; how the machine runs them changes."""
+@primitive(moves=False)
+def vectorize(sch: ScheduleState, loop: LoopRef) -> None:
+    """Run the iterations as the lanes of vectors.
 
-    @primitive(moves=False)
-    def vectorize(self, loop: LoopRef) -> None:
-        """Run the iterations as the lanes of vectors.
+    Before `vectorize(j)`::
 
-        Before `vectorize(j)`::
+        for j in range(16):
+            block C: ...
 
+    After::
+
+        for j in vectorized range(16):
+            block C: ...
+
+    A reduce loop may be vectorized when the reduction has one output and is a sum, prod, max or min.
+
+    Raises:
+        ScheduleError: two lanes would write one element, or another vectorized or parallel loop stands in the way.
+    """
+    _set_kind(sch, loop, ForKind.VECTORIZED)
+
+
+@primitive(moves=False)
+def parallel(sch: ScheduleState, loop: LoopRef) -> None:
+    """Share the iterations among threads.
+
+    Before `parallel(i)`::
+
+        for i in range(64):
+            block C: ...
+
+    After::
+
+        for i in parallel range(64):
+            block C: ...
+
+    Raises:
+        ScheduleError: two iterations would write one element, or another parallel or vectorized loop stands in
+            the way.
+    """
+    _set_kind(sch, loop, ForKind.PARALLEL)
+
+
+@primitive(any_block=True)
+def unroll(sch: ScheduleState, loop: LoopRef) -> None:
+    """Write the iterations out one after the other.
+
+    Before `unroll(i)`::
+
+        for i in range(4):
+            block C: ...
+
+    After::
+
+        for i in unrolled range(4):
+            block C: ...
+    """
+    old = sch.find_loop(loop)
+    _check_free(sch.tree, old, ForKind.UNROLLED)
+    sch.update(sch.tree.replace(old, _of_kind(old, ForKind.UNROLLED)))
+
+
+@primitive(any_block=True)
+def annotate(sch: ScheduleState, block_or_loop: LoopRef | BlockRef | str, ann_key: str, ann_val: Note) -> None:
+    """Put a note on a loop or a block; a note of the same key is replaced.
+
+    Before `annotate(i, "note", 3)`::
+
+        for i in range(4):
+
+    After::
+
+        for i in range(4):  # note = 3
+
+    Args:
+        ann_val: a number, a string, or a list of those.
+
+    Raises:
+        ScheduleError: a value of another kind, or the key "combiner", which says what a reduction computes, or
+            "thread", which `bind` writes.
+    """
+    value = _note(ann_val)
+    if not isinstance(ann_key, str) or value is None:
+        raise ScheduleError(
+            f"{ann_key!r}: {ann_val!r} is not a note",
+            "the key is a string, the value a number or a string, or a list of those",
+        )
+    _check_key(ann_key)
+    old = sch.find(block_or_loop)
+    sch.update(sch.tree.replace(old, _with_notes(old, (*_without(old, ann_key), (ann_key, value)))))
+
+
+@primitive(any_block=True)
+def unannotate(sch: ScheduleState, block_or_loop: LoopRef | BlockRef | str, ann_key: str) -> None:
+    """Take a note off a loop or a block.
+
+    Before `unannotate(i, "note")`::
+
+        for i in range(4):  # note = 3
+
+    After::
+
+        for i in range(4):
+
+    Raises:
+        ScheduleError: there is no note of that key, or the note is not a hint but a part of the program.
+    """
+    _check_key(ann_key)
+    old = sch.find(block_or_loop)
+    kept = _without(old, ann_key)
+    if len(kept) == len(_notes(old)):
+        known = ", ".join(key for key, _ in kept if key not in _FIXED) or "none"
+        raise ScheduleError(f"there is no note {ann_key!r}", f"the notes there are {known}")
+    sch.update(sch.tree.replace(old, _with_notes(old, kept)))
+
+
+@composite
+def pragma(sch: ScheduleState, loop: LoopRef, key: str, value: int | bool = True) -> None:
+    """A hint for the code generator, for everything below a loop.
+
+    `auto_unroll_max_step` (int): unroll inner loops whose statements, written out, are at most that many.
+    `unroll_explicit` (bool): pegbox unrolls itself (True) or leaves it to LLVM.
+
+    Before `pragma(i, "auto_unroll_max_step", 64)`::
+
+        for i in range(4):
+
+    After::
+
+        for i in range(4):  # pragma_auto_unroll_max_step = 64
+
+    Raises:
+        ScheduleError: an unknown pragma or a value of the wrong type.
+    """
+    annotate(sch, loop, f"pragma_{key}", pragma_value(key, value))
+
+
+@primitive(any_block=True)
+def prefetch(sch: ScheduleState, block: BlockRef | str, buffer: int | str, loop: LoopRef, offset: int = 1) -> None:
+    """In each iteration of a loop, ask for what the block will read of a buffer `offset` iterations further on.
+
+    Lowering places one prefetch for each cache line of 64 bytes; values stay what they are.
+
+    Args:
+        block: a block inside of the loop.
+        buffer: which buffer: its number among those that the block reads, or its name.
+
+    Before `prefetch("C", "A", i, 2)`::
+
+        for i in range(8):
             for j in range(16):
-                block C: ...
+                block C: reads A[vi, vj]
 
-        After::
+    After, when lowered::
 
-            for j in vectorized range(16):
-                block C: ...
+        for i in range(8):
+            prefetch(address(A[min(i + 2, 7), 0], "r"))
+            for j in range(16):
+                C[i, j] = A[i, j] + 1.0
 
-        A reduce loop may be vectorized when the reduction has one output and is a sum, prod, max or min.
+    Raises:
+        ScheduleError: the block does not read the buffer or is not inside of the loop, the offset is not a positive
+            integer, the buffer is made inside of the loop, or the loop stands in or is vectorized.
+    """
+    realize, target = sch.find_block(block), sch.find_loop(loop)
+    source = choose_read(realize, buffer)
+    _check_prefetch(sch.tree, realize, source, target, offset)
+    old = next((value for key, value in target.annotations if key == NOTE), ())
+    name = realize.block.name
+    kept = [part for t in triples(old) if t[:2] != (name, source.name) for part in t]
+    note = (NOTE, (*kept, name, source.name, int(offset)))
+    new = For(target.var, target.extent, target.body, target.kind, (*without_note(target.annotations), note))
+    sch.update(sch.tree.replace(target, new))
 
-        Raises:
-            ScheduleError: two lanes would write one element, or another vectorized or parallel loop stands in the way.
-        """
-        self._set_kind(loop, ForKind.VECTORIZED)
 
-    @primitive(moves=False)
-    def parallel(self, loop: LoopRef) -> None:
-        """Share the iterations among threads.
-
-        Before `parallel(i)`::
-
-            for i in range(64):
-                block C: ...
-
-        After::
-
-            for i in parallel range(64):
-                block C: ...
-
-        Raises:
-            ScheduleError: two iterations would write one element, or another parallel or vectorized loop stands in
-                the way.
-        """
-        self._set_kind(loop, ForKind.PARALLEL)
-
-    @primitive(any_block=True)
-    def unroll(self, loop: LoopRef) -> None:
-        """Write the iterations out one after the other.
-
-        Before `unroll(i)`::
-
-            for i in range(4):
-                block C: ...
-
-        After::
-
-            for i in unrolled range(4):
-                block C: ...
-        """
-        old = self._loop(loop)
-        _check_free(self.tree, old, ForKind.UNROLLED)
-        self._set(self.tree.replace(old, _of_kind(old, ForKind.UNROLLED)))
-
-    @primitive(any_block=True)
-    def annotate(self, block_or_loop: LoopRef | BlockRef | str, ann_key: str, ann_val: Note) -> None:
-        """Put a note on a loop or a block; a note of the same key is replaced.
-
-        Before `annotate(i, "note", 3)`::
-
-            for i in range(4):
-
-        After::
-
-            for i in range(4):  # note = 3
-
-        Args:
-            ann_val: a number, a string, or a list of those.
-
-        Raises:
-            ScheduleError: a value of another kind, or the key "combiner", which says what a reduction computes, or
-                "thread", which `bind` writes.
-        """
-        value = _note(ann_val)
-        if not isinstance(ann_key, str) or value is None:
-            raise ScheduleError(
-                f"{ann_key!r}: {ann_val!r} is not a note",
-                "the key is a string, the value a number or a string, or a list of those",
-            )
-        _check_key(ann_key)
-        old = self._noted(block_or_loop)
-        self._set(self.tree.replace(old, _with_notes(old, (*_without(old, ann_key), (ann_key, value)))))
-
-    @primitive(any_block=True)
-    def unannotate(self, block_or_loop: LoopRef | BlockRef | str, ann_key: str) -> None:
-        """Take a note off a loop or a block.
-
-        Before `unannotate(i, "note")`::
-
-            for i in range(4):  # note = 3
-
-        After::
-
-            for i in range(4):
-
-        Raises:
-            ScheduleError: there is no note of that key, or the note is not a hint but a part of the program.
-        """
-        _check_key(ann_key)
-        old = self._noted(block_or_loop)
-        kept = _without(old, ann_key)
-        if len(kept) == len(_notes(old)):
-            known = ", ".join(key for key, _ in kept if key not in _FIXED) or "none"
-            raise ScheduleError(f"there is no note {ann_key!r}", f"the notes there are {known}")
-        self._set(self.tree.replace(old, _with_notes(old, kept)))
-
-    @composite
-    def pragma(self, loop: LoopRef, key: str, value: int | bool = True) -> None:
-        """A hint for the code generator, for everything below a loop.
-
-        `auto_unroll_max_step` (int): unroll inner loops whose statements, written out, are at most that many.
-        `unroll_explicit` (bool): pegbox unrolls itself (True) or leaves it to LLVM.
-
-        Before `pragma(i, "auto_unroll_max_step", 64)`::
-
-            for i in range(4):
-
-        After::
-
-            for i in range(4):  # pragma_auto_unroll_max_step = 64
-
-        Raises:
-            ScheduleError: an unknown pragma or a value of the wrong type.
-        """
-        self.annotate(loop, f"pragma_{key}", pragma_value(key, value))
-
-    def _noted(self, block_or_loop: LoopRef | BlockRef | str) -> For | BlockRealize:
-        return self._loop(block_or_loop) if isinstance(block_or_loop, LoopRef) else self._block(block_or_loop)
-
-    def _set_kind(self, loop: LoopRef, kind: ForKind) -> None:
-        old = self._loop(loop)
-        _check_free(self.tree, old, kind)
-        changed = Tree(self.tree.replace(old, _of_kind(old, kind)))
-        check_kinds(changed, [old.var], self.tree)
-        self._set(changed)
+def _set_kind(sch: ScheduleState, loop: LoopRef, kind: ForKind) -> None:
+    old = sch.find_loop(loop)
+    _check_free(sch.tree, old, kind)
+    changed = Tree(sch.tree.replace(old, _of_kind(old, kind)))
+    check_kinds(changed, [old.var], sch.tree)
+    sch.update(changed)
 
 
 def pragma_value(key: str, value: object) -> int | bool:
@@ -228,3 +269,26 @@ def _with_notes(node: For | BlockRealize, notes: tuple[Annotation, ...]) -> Stmt
     if isinstance(node, For):
         return For(node.var, node.extent, node.body, node.kind, notes)
     return replace(node, block=replace(node.block, annotations=notes))
+
+
+def _check_prefetch(tree: Tree, realize: BlockRealize, source: Buffer, loop: For, offset: object) -> None:
+    name, var = realize.block.name, loop.var
+    number = integer(offset)
+    if number is None or number < 1:
+        raise refuse(tree, f"the offset is {offset!r}", "give the number of iterations ahead: an integer from 1", var)
+    if not tree.is_under(realize, loop):
+        raise refuse(tree, f"{name} is not inside of {var.name}", f"use a loop around {name}", var, name)
+    lanes = [x for x in (*tree.ancestors(loop), loop) if x.kind is ForKind.VECTORIZED]
+    if lanes:
+        raise refuse(
+            tree, f"{lanes[0].var.name} is vectorized, its iterations are lanes", "use a loop around it", lanes[0].var
+        )
+    makers = tree.writers(source)
+    if makers and all(tree.is_under(maker, loop) for maker in makers):
+        raise refuse(
+            tree,
+            f"{source.name} is made inside of {var.name}, in each iteration anew, so nothing can be fetched ahead",
+            f"prefetch what {makers[0].block.name} reads, or use a loop inside of which {source.name} is only read",
+            var,
+            makers[0].block.name,
+        )

@@ -14,13 +14,13 @@ from pegbox.loops.nodes import BlockRealize
 from pegbox.loops.passes.notes import has_alignment
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.copy import insert_at_top
-from pegbox.schedule.rewrites.einsum import pad_einsum
+from pegbox.schedule.rewrites.einsum import padded_einsum
 from pegbox.schedule.rewrites.layout import fills_whole, obstacle, pad_producer, padding_block, with_layout
 from pegbox.schedule.rewrites.reindex import reindex_read, reindex_write, with_block_layout
-from pegbox.schedule.state.base import ScheduleBase
 from pegbox.schedule.state.buffers import check_intermediate, choose_read, choose_written, fresh_buffer_name, has_gaps
 from pegbox.schedule.state.handles import BlockRef
 from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.state.trace import trace_value
 from pegbox.schedule.tree import Tree, blocks_below
 
@@ -30,207 +30,212 @@ Which: TypeAlias = tuple[str, int | str] | list[Any] | str
 Layouter: TypeAlias = IndexMap | Callable[..., Any]
 
 
-class LayoutPrimitives(ScheduleBase):
-    """Other index orders for the same elements."""
+@primitive
+def reindex(sch: ScheduleState, block: BlockRef | str, buffer: Which) -> BlockRef:
+    """Copy what a block reads or writes into a buffer with a dimension for each of its variables that are used.
 
-    @primitive
-    def reindex(self, block: BlockRef | str, buffer: Which) -> BlockRef:
-        """Copy what a block reads or writes into a buffer with a dimension for each of its variables that are used.
+    Gives the copying block.
 
-        Gives the copying block.
+    Before `reindex("C", ("read", 0))`::
 
-        Before `reindex("C", ("read", 0))`::
+        block C:
+            C[vi, vj] = A[vj, vi + 1] * 2.0
 
-            block C:
-                C[vi, vj] = A[vj, vi + 1] * 2.0
+    After::
 
-        After::
+        block A_reindex:
+            A_reindex[v0, v1] = A[v1, v0 + 1]
+        ...
+        block C:
+            C[vi, vj] = A_reindex[vi, vj] * 2.0
 
-            block A_reindex:
-                A_reindex[v0, v1] = A[v1, v0 + 1]
-            ...
-            block C:
-                C[vi, vj] = A_reindex[vi, vj] * 2.0
+    Args:
+        buffer: ("read", number), ("write", number), or a name.
 
-        Args:
-            buffer: ("read", number), ("write", number), or a name.
+    Raises:
+        ScheduleError: no such buffer; it is used at several places, at places that are read from memory, or that
+            may lie outside of it; of a written buffer: other blocks write it too, or elements are written twice.
+    """
+    realize = sch.find_block(block)
+    kind, chosen = _buffer(sch, realize, buffer)
+    name = fresh_buffer_name(sch.tree, f"{chosen.name}_reindex")
+    move = reindex_read if kind == "read" else reindex_write
+    sch.update(move(sch.tree, realize, chosen, name))
+    return BlockRef(name)
 
-        Raises:
-            ScheduleError: no such buffer; it is used at several places, at places that are read from memory, or that
-                may lie outside of it; of a written buffer: other blocks write it too, or elements are written twice.
-        """
-        realize = self._block(block)
-        kind, chosen = self._buffer(realize, buffer)
-        name = fresh_buffer_name(self.tree, f"{chosen.name}_reindex")
-        move = reindex_read if kind == "read" else reindex_write
-        self._set(move(self.tree, realize, chosen, name))
-        return BlockRef(name)
 
-    @primitive
-    def transform_layout(
-        self,
-        block: BlockRef | str,
-        buffer: Which,
-        index_map: Layouter,
-        pad_value: float | Layouter | None = None,
-        *,
-        axis_separators: object = None,
-        assume_injective_transform: bool = False,
-    ) -> None:
-        """Store an intermediate buffer in another layout: each block that uses it does so at the new places.
+@primitive
+def transform_layout(
+    sch: ScheduleState,
+    block: BlockRef | str,
+    buffer: Which,
+    index_map: Layouter,
+    pad_value: float | Layouter | None = None,
+    *,
+    axis_separators: object = None,
+    assume_injective_transform: bool = False,
+) -> None:
+    """Store an intermediate buffer in another layout: each block that uses it does so at the new places.
 
-        Before `transform_layout("B", ("write", 0), lambda i, j: (i // 16, j, i % 16))`::
+    Before `transform_layout("B", ("write", 0), lambda i, j: (i // 16, j, i % 16))`::
 
-            B = alloc(float32[64, 8], global)
-            block B:
-                B[vi, vj] = A[vi, vj] * 2.0
+        B = alloc(float32[64, 8], global)
+        block B:
+            B[vi, vj] = A[vi, vj] * 2.0
 
-        After::
+    After::
 
-            B = alloc(float32[4, 8, 16], global)
-            block B:
-                B[vi // 16, vj, vi % 16] = A[vi, vj] * 2.0
+        B = alloc(float32[4, 8, 16], global)
+        block B:
+            B[vi // 16, vj, vi % 16] = A[vi, vj] * 2.0
 
-        Where the new shape has places without elements (padding), they stay unwritten, and nobody reads them. With a
-        `pad_value` they are written: by the block that makes the buffer, if it is a plain nest of its own (it then gets
-        loops over the new shape), or else by a block `NAME_pad`.
+    Where the new shape has places without elements (padding), they stay unwritten, and nobody reads them. With a
+    `pad_value` they are written: by the block that makes the buffer, if it is a plain nest of its own (it then gets
+    loops over the new shape), or else by a block `NAME_pad`.
 
-        Args:
-            buffer: ("read", number), ("write", number), or a name.
-            index_map: a function of the old indices that gives the new ones, or an `IndexMap`.
-            pad_value: a number, or a function of the new indices.
-            axis_separators, assume_injective_transform: as TVM takes them; they change nothing, maps are checked.
+    Args:
+        buffer: ("read", number), ("write", number), or a name.
+        index_map: a function of the old indices that gives the new ones, or an `IndexMap`.
+        pad_value: a number, or a function of the new indices.
+        axis_separators, assume_injective_transform: as TVM takes them; they change nothing, maps are checked.
 
-        Raises:
-            ScheduleError: no such buffer; it is a parameter of the function; a map that is not affine or not one to
-                one; a block that hands the buffer to foreign code or uses whole boxes of it; storage_align came first;
-                or padding for a buffer that is made in loops around other blocks.
-        """
-        tree, realize = self.tree, self._block(block)
-        _, chosen = self._buffer(realize, buffer)
-        check_intermediate(
-            tree,
-            chosen,
-            realize.block.name,
-            "whose layout the caller decides",
-            "cache_read, cache_write or reindex makes a buffer of its own; transform that one",
-        )
-        layout = self._layout(realize, chosen, index_map)
-        self._record_as(index_map=layout.map)
-        padding: float | IndexMap | None = None
-        if pad_value is not None:
-            padding = self._padding(realize, pad_value, len(layout.shape))
-            self._record_as(pad_value=padding)
-        self._check_users(chosen)
-        new = Buffer(chosen.name, layout.shape, chosen.dtype, chosen.scope)
-        self._set(_transformed(tree, chosen, new, layout, None if layout.onto else padding))
+    Raises:
+        ScheduleError: no such buffer; it is a parameter of the function; a map that is not affine or not one to
+            one; a block that hands the buffer to foreign code or uses whole boxes of it; storage_align came first;
+            or padding for a buffer that is made in loops around other blocks.
+    """
+    tree, realize = sch.tree, sch.find_block(block)
+    _, chosen = _buffer(sch, realize, buffer)
+    check_intermediate(
+        tree,
+        chosen,
+        realize.block.name,
+        "whose layout the caller decides",
+        "cache_read, cache_write or reindex makes a buffer of its own; transform that one",
+    )
+    layout = _layout(sch, realize, chosen, index_map)
+    sch.amended["index_map"] = layout.map
+    padding: float | IndexMap | None = None
+    if pad_value is not None:
+        padding = _padding(sch, realize, pad_value, len(layout.shape))
+        sch.amended["pad_value"] = padding
+    _check_users(sch, chosen)
+    new = Buffer(chosen.name, layout.shape, chosen.dtype, chosen.scope)
+    sch.update(_transformed(tree, chosen, new, layout, None if layout.onto else padding))
 
-    @primitive
-    def transform_block_layout(self, block: BlockRef | str, index_map: Layouter) -> None:
-        """Give a block other variables, and the loops around it with them.
 
-        Before `transform_block_layout("B", lambda i, j: (i * 8 + j,))`::
+@primitive
+def transform_block_layout(sch: ScheduleState, block: BlockRef | str, index_map: Layouter) -> None:
+    """Give a block other variables, and the loops around it with them.
 
-            for i in range(4):
-                for j in range(8):
-                    block B: vi = i, vj = j
+    Before `transform_block_layout("B", lambda i, j: (i * 8 + j,))`::
 
-        After::
+        for i in range(4):
+            for j in range(8):
+                block B: vi = i, vj = j
 
-            for ax0 in range(32):
-                block B: v0 = ax0; it is at (v0 // 8, v0 % 8)
+    After::
 
-        Raises:
-            ScheduleError: the block does not stand in plain loops of its own, the map is not affine, not one to one, or
-                leaves gaps, or it mixes spatial with reduce variables.
-        """
-        realize = self._block(block)
-        layout = self._map(realize, index_map, [it.extent for it in realize.block.iters], "variables")
-        self._record_as(index_map=layout.map)
-        self._set(with_block_layout(self.tree, realize, layout))
+        for ax0 in range(32):
+            block B: v0 = ax0; it is at (v0 // 8, v0 % 8)
 
-    @primitive
-    def pad_einsum(self, block: BlockRef | str, padding: Sequence[int]) -> None:
-        """Let a sum of products run over a domain of whole tiles: extents become multiples of `padding`.
+    Raises:
+        ScheduleError: the block does not stand in plain loops of its own, the map is not affine, not one to one, or
+            leaves gaps, or it mixes spatial with reduce variables.
+    """
+    realize = sch.find_block(block)
+    layout = _map(sch, realize, index_map, [it.extent for it in realize.block.iters], "variables")
+    sch.amended["index_map"] = layout.map
+    sch.update(with_block_layout(sch.tree, realize, layout))
 
-        Inputs are copied into larger buffers with zeros at their ends (blocks `A_pad`); the result is computed in a
-        larger buffer, from which a block `C_pad` copies what belongs to it.
 
-        Before `pad_einsum("C", [4, 4, 4])`::
+@primitive
+def pad_einsum(sch: ScheduleState, block: BlockRef | str, padding: Sequence[int]) -> None:
+    """Let a sum of products run over a domain of whole tiles: extents become multiples of `padding`.
 
-            for i in range(6):
-                for j in range(8):
-                    for k in range(5):
-                        block C: C[vi, vj] += A[vi, vk] * B[vk, vj]
+    Inputs are copied into larger buffers with zeros at their ends (blocks `A_pad`); the result is computed in a
+    larger buffer, from which a block `C_pad` copies what belongs to it.
 
-        After::
+    Before `pad_einsum("C", [4, 4, 4])`::
 
-            A_pad[8, 8], B_pad[8, 8], C_pad[8, 8]
-            for i in range(8):
-                for j in range(8):
-                    for k in range(8):
-                        block C: C_pad[vi, vj] += A_pad[vi, vk] * B_pad[vk, vj]
+        for i in range(6):
+            for j in range(8):
+                for k in range(5):
+                    block C: C[vi, vj] += A[vi, vk] * B[vk, vj]
 
-        Args:
-            padding: for each variable of the block the number of which its extent becomes a multiple.
+    After::
 
-        Raises:
-            ScheduleError: not a number, 1 or more, for each variable; the block does not stand in plain loops of its
-                own, is not a sum of products of elements `X[vi, vk]` that starts at zero, or its loops reduce over a
-                variable that a factor does not depend on.
-        """
-        realize = self._block(block)
-        self._set(pad_einsum(self.tree, realize, padding))
+        A_pad[8, 8], B_pad[8, 8], C_pad[8, 8]
+        for i in range(8):
+            for j in range(8):
+                for k in range(8):
+                    block C: C_pad[vi, vj] += A_pad[vi, vk] * B_pad[vk, vj]
 
-    def _buffer(self, realize: BlockRealize, which: Which) -> tuple[str, Buffer]:
-        """("read" or "write", the buffer)."""
-        name = realize.block.name
-        if isinstance(which, str):
-            if any(w.buffer.name == which for w in realize.block.writes):
-                return "write", choose_written(realize, which)
-            return "read", choose_read(realize, which)
-        kind, number = which if len(which) == 2 else (None, None)
-        if kind not in ("read", "write") or not isinstance(number, int | str):
-            raise ScheduleError(f"{which!r} names no buffer of {name}", 'give ("read", 0), ("write", 0) or a name')
-        return kind, choose_read(realize, number) if kind == "read" else choose_written(realize, number)
+    Args:
+        padding: for each variable of the block the number of which its extent becomes a multiple.
 
-    def _layout(self, realize: BlockRealize, buffer: Buffer, index_map: Layouter) -> Layout:
-        return self._map(realize, index_map, buffer.shape, f"dimensions of {buffer.name}")
+    Raises:
+        ScheduleError: not a number, 1 or more, for each variable; the block does not stand in plain loops of its
+            own, is not a sum of products of elements `X[vi, vk]` that starts at zero, or its loops reduce over a
+            variable that a factor does not depend on.
+    """
+    realize = sch.find_block(block)
+    sch.update(padded_einsum(sch.tree, realize, padding))
 
-    def _map(self, realize: BlockRealize, index_map: Layouter, shape: Sequence[int], kind: str) -> Layout:
-        try:
-            found = index_map if isinstance(index_map, IndexMap) else IndexMap.from_func(index_map, len(shape))
-            return found.layout(tuple(shape))
-        except ExprError as error:
-            remedy = f"give a map of the {len(shape)} {kind} such as lambda i, j: (i // 16, j, i % 16)"
-            raise refuse(self.tree, str(error), remedy, realize.block.name) from error
 
-    def _padding(self, realize: BlockRealize, pad_value: float | Layouter, rank: int) -> float | IndexMap:
-        if not isinstance(pad_value, IndexMap) and not callable(pad_value):
-            return pad_value
-        try:
-            found = pad_value if isinstance(pad_value, IndexMap) else IndexMap.from_func(pad_value, rank)
-        except ExprError as error:
-            remedy = "give a number, or a function of the new indices that gives one"
-            raise refuse(self.tree, f"pad_value: {error}", remedy, realize.block.name) from error
-        if found.ndim != rank or len(found.final_indices) != 1:
-            remedy = "give a function of the new indices that gives one number"
-            raise refuse(self.tree, f"pad_value {found} is not a value for {rank} indices", remedy)
-        return found
+def _buffer(sch: ScheduleState, realize: BlockRealize, which: Which) -> tuple[str, Buffer]:
+    """("read" or "write", the buffer)."""
+    name = realize.block.name
+    if isinstance(which, str):
+        if any(w.buffer.name == which for w in realize.block.writes):
+            return "write", choose_written(realize, which)
+        return "read", choose_read(realize, which)
+    kind, number = which if len(which) == 2 else (None, None)
+    if kind not in ("read", "write") or not isinstance(number, int | str):
+        raise ScheduleError(f"{which!r} names no buffer of {name}", 'give ("read", 0), ("write", 0) or a name')
+    return kind, choose_read(realize, number) if kind == "read" else choose_written(realize, number)
 
-    def _check_users(self, buffer: Buffer) -> None:
-        for user in (*self.tree.writers(buffer), *self.tree.readers(buffer)):
-            name = user.block.name
-            why = obstacle(user, buffer)
-            if why is not None:
-                raise refuse(self.tree, why, "transform the layout first, blockize or tensorize after", name)
-            if has_alignment(user, buffer):
-                raise refuse(
-                    self.tree,
-                    f"storage_align has spoken of the dimensions of {buffer.name} as they are",
-                    "transform_layout first, storage_align after",
-                    name,
-                )
+
+def _layout(sch: ScheduleState, realize: BlockRealize, buffer: Buffer, index_map: Layouter) -> Layout:
+    return _map(sch, realize, index_map, buffer.shape, f"dimensions of {buffer.name}")
+
+
+def _map(sch: ScheduleState, realize: BlockRealize, index_map: Layouter, shape: Sequence[int], kind: str) -> Layout:
+    try:
+        found = index_map if isinstance(index_map, IndexMap) else IndexMap.from_func(index_map, len(shape))
+        return found.layout(tuple(shape))
+    except ExprError as error:
+        remedy = f"give a map of the {len(shape)} {kind} such as lambda i, j: (i // 16, j, i % 16)"
+        raise refuse(sch.tree, str(error), remedy, realize.block.name) from error
+
+
+def _padding(sch: ScheduleState, realize: BlockRealize, pad_value: float | Layouter, rank: int) -> float | IndexMap:
+    if not isinstance(pad_value, IndexMap) and not callable(pad_value):
+        return pad_value
+    try:
+        found = pad_value if isinstance(pad_value, IndexMap) else IndexMap.from_func(pad_value, rank)
+    except ExprError as error:
+        remedy = "give a number, or a function of the new indices that gives one"
+        raise refuse(sch.tree, f"pad_value: {error}", remedy, realize.block.name) from error
+    if found.ndim != rank or len(found.final_indices) != 1:
+        remedy = "give a function of the new indices that gives one number"
+        raise refuse(sch.tree, f"pad_value {found} is not a value for {rank} indices", remedy)
+    return found
+
+
+def _check_users(sch: ScheduleState, buffer: Buffer) -> None:
+    for user in (*sch.tree.writers(buffer), *sch.tree.readers(buffer)):
+        name = user.block.name
+        why = obstacle(user, buffer)
+        if why is not None:
+            raise refuse(sch.tree, why, "transform the layout first, blockize or tensorize after", name)
+        if has_alignment(user, buffer):
+            raise refuse(
+                sch.tree,
+                f"storage_align has spoken of the dimensions of {buffer.name} as they are",
+                "transform_layout first, storage_align after",
+                name,
+            )
 
 
 def _transformed(tree: Tree, old: Buffer, new: Buffer, layout: Layout, padding: float | IndexMap | None) -> Tree:

@@ -14,173 +14,173 @@ from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import substitute
-from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt, thread_tag
+from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt, how_it_runs
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.state.base import ScheduleBase
 from pegbox.schedule.state.handles import LoopRef
 from pegbox.schedule.state.recording import composite, primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree, blocks_below, map_blocks
 
 
-class LoopPrimitives(ScheduleBase):
-    """Loops become other loops over the same iterations."""
+@primitive(any_block=True)
+def split(
+    sch: ScheduleState,
+    loop: LoopRef,
+    factors: Sequence[int | None] | None = None,
+    preserve_unit_iters: bool = True,
+    disable_predication: bool = False,
+    *,
+    factor: int | None = None,
+    nparts: int | None = None,
+    names: Sequence[str] | None = None,
+) -> tuple[LoopRef, ...]:
+    """One loop becomes several, nested; gives them outermost first.
 
-    @primitive(any_block=True)
-    def split(
-        self,
-        loop: LoopRef,
-        factors: Sequence[int | None] | None = None,
-        preserve_unit_iters: bool = True,
-        disable_predication: bool = False,
-        *,
-        factor: int | None = None,
-        nparts: int | None = None,
-        names: Sequence[str] | None = None,
-    ) -> tuple[LoopRef, ...]:
-        """One loop becomes several, nested; gives them outermost first.
+    Args:
+        factors: the extents, outermost first; one of them may be None and is inferred.
+        factor: short for `factors=[None, factor]`.
+        nparts: short for `factors=[nparts, None]`.
+        names: names of the new loops; by default the old one with _0, _1, ... behind it.
 
-        Args:
-            factors: the extents, outermost first; one of them may be None and is inferred.
-            factor: short for `factors=[None, factor]`.
-            nparts: short for `factors=[nparts, None]`.
-            names: names of the new loops; by default the old one with _0, _1, ... behind it.
+    The extents need not divide: where they make more iterations than there were, a predicate skips the rest.
 
-        The extents need not divide: where they make more iterations than there were, a predicate skips the rest.
+    Before `split(i, factors=[None, 4])`::
 
-        Before `split(i, factors=[None, 4])`::
+        for i in range(10):
+            block C:
+                vi = spatial(10, i)
 
-            for i in range(10):
+    After::
+
+        for i_0 in range(3):
+            for i_1 in range(4):
                 block C:
-                    vi = spatial(10, i)
+                    vi = spatial(10, i_0 * 4 + i_1)
+                    where i_0 * 4 + i_1 < 10
 
-        After::
+    Raises:
+        ScheduleError: the extents make fewer iterations than there were, or the loop is already parallel,
+            vectorized or unrolled.
+    """
+    old = sch.find_loop(loop)
+    extents = _split_extents(sch.tree, old, factors, factor, nparts)
+    _serial(sch.tree, old)
+    if names is not None and len(names) != len(extents):
+        raise ScheduleError(f"{len(names)} name(s) for {len(extents)} loops", "give one each")
+    labels = names or [f"{old.var.name}_{n}" for n in range(len(extents))]
+    fresh = [Var(label) for label in labels]
+    value = Linear({v: prod(extents[n + 1 :]) for n, v in enumerate(fresh)}, 0).to_expr()
+    guard = compare("lt", value, index(old.extent)) if prod(extents) > old.extent else TRUE
+    ranges = _new_ranges(sch.tree, zip(fresh, extents, strict=True))
+    body = _rebind(old.body, {old.var: value}, guard, ranges)
+    sch.update(sch.tree.replace(old, _nest(fresh, extents, old.annotations, body)))
+    return tuple(map(LoopRef, fresh))
 
-            for i_0 in range(3):
-                for i_1 in range(4):
-                    block C:
-                        vi = spatial(10, i_0 * 4 + i_1)
-                        where i_0 * 4 + i_1 < 10
 
-        Raises:
-            ScheduleError: the extents make fewer iterations than there were, or the loop is already parallel,
-                vectorized or unrolled.
-        """
-        old = self._loop(loop)
-        extents = _split_extents(self.tree, old, factors, factor, nparts)
-        _serial(self.tree, old)
-        if names is not None and len(names) != len(extents):
-            raise ScheduleError(f"{len(names)} name(s) for {len(extents)} loops", "give one each")
-        labels = names or [f"{old.var.name}_{n}" for n in range(len(extents))]
-        fresh = [Var(label) for label in labels]
-        value = Linear({v: prod(extents[n + 1 :]) for n, v in enumerate(fresh)}, 0).to_expr()
-        guard = compare("lt", value, index(old.extent)) if prod(extents) > old.extent else TRUE
-        ranges = _new_ranges(self.tree, zip(fresh, extents, strict=True))
-        body = _rebind(old.body, {old.var: value}, guard, ranges)
-        self._set(self.tree.replace(old, _nest(fresh, extents, old.annotations, body)))
-        return tuple(map(LoopRef, fresh))
+@primitive(any_block=True)
+def fuse(sch: ScheduleState, *loops: LoopRef, preserve_unit_iters: bool = True, name: str | None = None) -> LoopRef:
+    """Loops that stand directly inside each other (given outermost first) become one.
 
-    @primitive(any_block=True)
-    def fuse(self, *loops: LoopRef, preserve_unit_iters: bool = True, name: str | None = None) -> LoopRef:
-        """Loops that stand directly inside each other (given outermost first) become one.
+    Before `fuse(i, j)`::
 
-        Before `fuse(i, j)`::
-
-            for i in range(4):
-                for j in range(8):
-                    block C:
-                        vi = spatial(4, i)
-                        vj = spatial(8, j)
-
-        After::
-
-            for i_j_fused in range(32):
+        for i in range(4):
+            for j in range(8):
                 block C:
-                    vi = spatial(4, i_j_fused // 8)
-                    vj = spatial(8, i_j_fused % 8)
+                    vi = spatial(4, i)
+                    vj = spatial(8, j)
 
-        Raises:
-            ScheduleError: the loops are not directly nested in this order, or are not serial.
-        """
-        found = self._loops(loops)
-        if not found:
-            raise ScheduleError("no loops given", "give at least one")
-        for outer, inner in pairwise(found):
-            if outer.body is not inner:
-                raise refuse(
-                    self.tree,
-                    f"cannot fuse: {inner.var.name} is not the only statement directly inside {outer.var.name}",
-                    "give the loops outermost first, without gaps; reorder brings them next to each other",
-                    *(loop.var for loop in found),
-                )
-        for loop in found:
-            _serial(self.tree, loop)
-        fused = Var(name or "_".join(loop.var.name for loop in found) + ("_fused" if len(found) > 1 else ""))
-        extent = prod(loop.extent for loop in found)
-        ranges = _new_ranges(self.tree, [(fused, extent)])
-        body = _rebind(found[-1].body, _digits(fused, found), TRUE, ranges)
-        notes = tuple({key: (key, value) for loop in found for key, value in loop.annotations}.values())
-        self._set(self.tree.replace(found[0], For(fused, extent, body, ForKind.SERIAL, notes)))
-        return LoopRef(fused)
+    After::
 
-    @primitive(moves=False)
-    def reorder(self, *loops: LoopRef) -> None:
-        """Put loops of one nest in the given order, outermost first; loops that are not given keep their places.
+        for i_j_fused in range(32):
+            block C:
+                vi = spatial(4, i_j_fused // 8)
+                vj = spatial(8, i_j_fused % 8)
 
-        Before `reorder(k, i)`::
+    Raises:
+        ScheduleError: the loops are not directly nested in this order, or are not serial.
+    """
+    found = sch.find_loops(loops)
+    if not found:
+        raise ScheduleError("no loops given", "give at least one")
+    for outer, inner in pairwise(found):
+        if outer.body is not inner:
+            raise refuse(
+                sch.tree,
+                f"cannot fuse: {inner.var.name} is not the only statement directly inside {outer.var.name}",
+                "give the loops outermost first, without gaps; reorder brings them next to each other",
+                *(loop.var for loop in found),
+            )
+    for loop in found:
+        _serial(sch.tree, loop)
+    fused = Var(name or "_".join(loop.var.name for loop in found) + ("_fused" if len(found) > 1 else ""))
+    extent = prod(loop.extent for loop in found)
+    ranges = _new_ranges(sch.tree, [(fused, extent)])
+    body = _rebind(found[-1].body, _digits(fused, found), TRUE, ranges)
+    notes = tuple({key: (key, value) for loop in found for key, value in loop.annotations}.values())
+    sch.update(sch.tree.replace(found[0], For(fused, extent, body, ForKind.SERIAL, notes)))
+    return LoopRef(fused)
 
-            for i in range(4):
-                for j in range(8):
-                    for k in range(16):
-                        block C: ...
 
-        After::
+@primitive(moves=False)
+def reorder(sch: ScheduleState, *loops: LoopRef) -> None:
+    """Put loops of one nest in the given order, outermost first; loops that are not given keep their places.
 
-            for k in range(16):
-                for j in range(8):
-                    for i in range(4):
-                        block C: ...
+    Before `reorder(k, i)`::
 
-        Reductions may be reordered: their combination is taken to be associative and commutative.
+        for i in range(4):
+            for j in range(8):
+                for k in range(16):
+                    block C: ...
 
-        Raises:
-            ScheduleError: the loops are not on one chain without branches, or a reduction would start again after
-                it has begun to add up.
-        """
-        given = self._loops(loops)
-        chain = _chain(self.tree, given)
-        chosen = {id(loop) for loop in given}
-        successors = iter(given)
-        order = [next(successors) if id(loop) in chosen else loop for loop in chain]
-        if all(a is b for a, b in zip(order, chain, strict=True)):
-            return
-        for realize in blocks_below(chain[-1].body):
-            _check_order(self.tree, realize, chain, order)
-        body = chain[-1].body
-        for loop in reversed(order):
-            body = loop.with_body(body)
-        before, func = self.tree, self.tree.replace(chain[0], body)
-        marked = [loop.var for loop in chain if loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED)]
-        if marked:
-            check_kinds(Tree(func), marked, before)
-        self._set(func)
+    After::
 
-    @composite
-    def tile(self, loops: Sequence[LoopRef], factors: Sequence[int]) -> tuple[LoopRef, ...]:
-        """Split each loop by its factor and put the inner parts inside all outer ones.
+        for k in range(16):
+            for j in range(8):
+                for i in range(4):
+                    block C: ...
 
-        `tile([y, x], [8, 32])` gives `(y_0, x_0, y_1, x_1)`, nested in this order. Recorded as splits and a reorder.
+    Reductions may be reordered: their combination is taken to be associative and commutative.
 
-        Raises:
-            ScheduleError: as `split` and `reorder`, or other numbers of loops and factors.
-        """
-        if len(loops) != len(factors):
-            raise ScheduleError(f"{len(loops)} loop(s) but {len(factors)} factor(s)", "give one factor for each")
-        parts = [self.split(loop, factor=factor) for loop, factor in zip(loops, factors, strict=True)]
-        order = [p[0] for p in parts] + [p[1] for p in parts]
-        self.reorder(*order)
-        return tuple(order)
+    Raises:
+        ScheduleError: the loops are not on one chain without branches, or a reduction would start again after
+            it has begun to add up.
+    """
+    given = sch.find_loops(loops)
+    chain = _chain(sch.tree, given)
+    chosen = {id(loop) for loop in given}
+    successors = iter(given)
+    order = [next(successors) if id(loop) in chosen else loop for loop in chain]
+    if all(a is b for a, b in zip(order, chain, strict=True)):
+        return
+    for realize in blocks_below(chain[-1].body):
+        _check_order(sch.tree, realize, chain, order)
+    body = chain[-1].body
+    for loop in reversed(order):
+        body = loop.with_body(body)
+    before, func = sch.tree, sch.tree.replace(chain[0], body)
+    marked = [loop.var for loop in chain if loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED)]
+    if marked:
+        check_kinds(Tree(func), marked, before)
+    sch.update(func)
+
+
+@composite
+def tile(sch: ScheduleState, loops: Sequence[LoopRef], factors: Sequence[int]) -> tuple[LoopRef, ...]:
+    """Split each loop by its factor and put the inner parts inside all outer ones.
+
+    `tile([y, x], [8, 32])` gives `(y_0, x_0, y_1, x_1)`, nested in this order. Recorded as splits and a reorder.
+
+    Raises:
+        ScheduleError: as `split` and `reorder`, or other numbers of loops and factors.
+    """
+    if len(loops) != len(factors):
+        raise ScheduleError(f"{len(loops)} loop(s) but {len(factors)} factor(s)", "give one factor for each")
+    parts = [split(sch, loop, factor=factor) for loop, factor in zip(loops, factors, strict=True)]
+    order = [p[0] for p in parts] + [p[1] for p in parts]
+    reorder(sch, *order)
+    return tuple(order)
 
 
 def _split_extents(
@@ -220,15 +220,10 @@ def _serial(tree: Tree, loop: For) -> None:
     if loop.kind is not ForKind.SERIAL:
         raise refuse(
             tree,
-            f"{loop.var.name} is {_how(loop)} already",
-            f"do this first, then let the resulting loop be {_how(loop)}",
+            f"{loop.var.name} is {how_it_runs(loop)} already",
+            f"do this first, then let the resulting loop be {how_it_runs(loop)}",
             loop.var,
         )
-
-
-def _how(loop: For) -> str:
-    """What a loop is that is not serial."""
-    return f"bound to {thread_tag(loop)}" if loop.kind is ForKind.THREAD else str(loop.kind)
 
 
 def _new_ranges(tree: Tree, fresh: Iterable[tuple[Var, int]]) -> dict[Var, Interval]:

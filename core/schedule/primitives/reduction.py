@@ -1,8 +1,9 @@
-"""Taking reductions apart: where they start, and (later) rfactor."""
+"""Taking reductions apart: where they start, and partial results."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pegbox.expr.build import TRUE, ZERO, conjuncts, logical_and
 from pegbox.expr.injectivity import determined
@@ -11,51 +12,100 @@ from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.region import written_below
-from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Region, Stmt, seq
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Region, Stmt, seq
 from pegbox.loops.visit import substitute_vars
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
+from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.state.base import ScheduleBase
+from pegbox.schedule.rewrites.rfactor import rfactor_plan, rfactored
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree
 
 
-class ReductionPrimitives(ScheduleBase):
-    """A reduction in parts."""
+@primitive(moves=False)
+def decompose_reduction(sch: ScheduleState, block: BlockRef | str, loop: LoopRef) -> BlockRef:
+    """Start all elements before the loop instead of each at its first visit. Gives the block `NAME_init`.
 
-    @primitive(moves=False)
-    def decompose_reduction(self, block: BlockRef | str, loop: LoopRef) -> BlockRef:
-        """Start all elements before the loop instead of each at its first visit. Gives the block `NAME_init`.
+    Before `decompose_reduction("C", k)`::
 
-        Before `decompose_reduction("C", k)`::
-
-            for i in range(4):
-                for k in range(16):
-                    for j in range(8):
-                        block C:
-                            init: C[vi, vj] = 0.0
-                            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
-
-        After::
-
-            for i in range(4):
+        for i in range(4):
+            for k in range(16):
                 for j in range(8):
-                    block C_init:
-                        C[vi, vj] = 0.0
-                for k in range(16):
-                    for j in range(8):
-                        block C:
-                            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+                    block C:
+                        init: C[vi, vj] = 0.0
+                        C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 
-        Raises:
-            ScheduleError: the block has no init, the loop is not around it, a reduce loop is outside of the loop, or
-                a loop inside binds spatial and reduce variables at once.
-        """
-        realize, target = self._block(block), self._loop(loop)
-        name = unused_name(f"{realize.block.name}_init", self.tree.names)
-        self._set(_decompose(self.tree, realize, target, name))
-        return BlockRef(name)
+    After::
+
+        for i in range(4):
+            for j in range(8):
+                block C_init:
+                    C[vi, vj] = 0.0
+            for k in range(16):
+                for j in range(8):
+                    block C:
+                        C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+    Raises:
+        ScheduleError: the block has no init, the loop is not around it, a reduce loop is outside of the loop, or
+            a loop inside binds spatial and reduce variables at once.
+    """
+    realize, target = sch.find_block(block), sch.find_loop(loop)
+    name = unused_name(f"{realize.block.name}_init", sch.tree.names)
+    sch.update(_decompose(sch.tree, realize, target, name))
+    return BlockRef(name)
+
+
+@primitive
+def rfactor(sch: ScheduleState, loop: LoopRef, factor_axis: int = 0) -> BlockRef:
+    """Let each iteration of a reduce loop reduce into an element of its own, and combine those afterwards.
+
+    Args:
+        loop: a loop that binds reduce variables only. It becomes a spatial loop of the partial results.
+        factor_axis: the place of the new dimension among those of the output; negative counts from the end.
+
+    Gives the block of the partial results, `NAME_rf`; the buffer that holds them is `OUTPUT_rf`.
+
+    Before `rfactor(k_1)`::
+
+        for i in range(8):
+            for k_0 in range(3):
+                for k_1 in range(4):
+                    block C:
+                        where k_0 * 4 + k_1 < 10
+                        init: C[vi] = 0.0
+                        C[vi] = C[vi] + A[vi, vk]
+
+    After::
+
+        for i in range(8):
+            for k_0 in range(3):
+                for k_1 in range(4):
+                    block C_rf:
+                        init: C_rf[vk_1, vi] = 0.0
+                        if vk_0 * 4 + vk_1 < 10:
+                            C_rf[vk_1, vi] = C_rf[vk_1, vi] + A[vi, vk_0 * 4 + vk_1]
+        for i in range(8):
+            for k_1 in range(4):
+                block C:
+                    init: C[vi] = 0.0
+                    C[vi] = C[vi] + C_rf[vk_1, vi]
+
+    Raises:
+        ScheduleError: not exactly one block is below the loop, or it is not a reduction, or was decomposed; its
+            combiner is not known; the loop is spatial; some loop binds spatial and reduce variables at once;
+            a reduce loop holds other blocks as well; `factor_axis` is not a place in the output.
+    """
+    before = sch.tree
+    plan = rfactor_plan(before, sch.find_loop(loop), factor_axis)
+    func, name = rfactored(before, plan)
+    after = Tree(func)
+    marked = [v for v, x in after.loops.items() if x.kind not in (ForKind.SERIAL, ForKind.UNROLLED)]
+    check_kinds(after, marked, before)
+    sch.update(after)
+    return BlockRef(name)
 
 
 def _decompose(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree:
@@ -68,9 +118,8 @@ def _decompose(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree:
             # Of the notes, those stay that say what the loop is; hints are for the update.
             notes = tuple(note for note in old.annotations if note[0] == "thread")
             nest = For(fresh[old.var], old.extent, nest, old.kind, notes)
-    b = realize.block
-    update = Block(b.name, b.iters, b.reads, b.writes, b.body, None, b.annotations)
-    changed = Tree(tree.replace(realize, BlockRealize(realize.values, update, realize.predicate)))
+    update = replace(realize, block=replace(realize.block, init=None))
+    changed = Tree(tree.replace(realize, update))
     target = changed.loops[loop.var]
     return Tree(changed.replace(target, seq(nest, target)))
 

@@ -22,118 +22,117 @@ from pegbox.loops.visit import realizes
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.analysis.loop_kinds import check_kinds
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.state.base import ScheduleBase
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree, blocks_below
 
 
-class ReshapePrimitives(ScheduleBase):
-    """Loops and block variables anew."""
+@primitive(any_block=True)
+def add_unit_loop(sch: ScheduleState, block_or_loop: LoopRef | BlockRef | str) -> LoopRef:
+    """Put a loop of one iteration around a block or a loop.
 
-    @primitive(any_block=True)
-    def add_unit_loop(self, block_or_loop: LoopRef | BlockRef | str) -> LoopRef:
-        """Put a loop of one iteration around a block or a loop.
+    Before `add_unit_loop("C")`::
 
-        Before `add_unit_loop("C")`::
+        for i in range(4):
+            block C: ...
 
-            for i in range(4):
+    After::
+
+        for i in range(4):
+            for u in range(1):
                 block C: ...
+    """
+    is_loop = isinstance(block_or_loop, LoopRef)
+    old: Stmt = sch.find_loop(block_or_loop) if is_loop else sch.find_block(block_or_loop)  # type: ignore[arg-type]
+    unit = Var("u")
+    sch.update(sch.tree.replace(old, For(unit, 1, old)))
+    return LoopRef(unit)
 
-        After::
 
-            for i in range(4):
-                for u in range(1):
-                    block C: ...
-        """
-        is_loop = isinstance(block_or_loop, LoopRef)
-        old: Stmt = self._loop(block_or_loop) if is_loop else self._block(block_or_loop)  # type: ignore[arg-type]
-        unit = Var("u")
-        self._set(self.tree.replace(old, For(unit, 1, old)))
-        return LoopRef(unit)
+@primitive(moves=False)
+def loop_partition(
+    sch: ScheduleState, loop: LoopRef, factors: Sequence[int | None], preserve_unit_iters: bool = True
+) -> list[LoopRef]:
+    """Cut a loop into consecutive loops over parts of its range, each with blocks of its own; gives these loops.
 
-    @primitive(moves=False)
-    def loop_partition(
-        self, loop: LoopRef, factors: Sequence[int | None], preserve_unit_iters: bool = True
-    ) -> list[LoopRef]:
-        """Cut a loop into consecutive loops over parts of its range, each with blocks of its own; gives these loops.
+    Args:
+        factors: how many iterations each part has; one of them may be None, and takes the rest. What they leave
+            makes one part more.
+        preserve_unit_iters: keep the loops of parts that have one iteration only.
 
-        Args:
-            factors: how many iterations each part has; one of them may be None, and takes the rest. What they leave
-                makes one part more.
-            preserve_unit_iters: keep the loops of parts that have one iteration only.
+    Before `loop_partition(i, [2, None])`::
 
-        Before `loop_partition(i, [2, None])`::
+        for i in range(10):
+            block C: vi = i
 
-            for i in range(10):
-                block C: vi = i
+    After::
 
-        After::
+        for i in range(2):
+            block C_i_0: vi = i
+        for i in range(8):
+            block C_i_1: vi = i + 2
 
-            for i in range(2):
-                block C_i_0: vi = i
-            for i in range(8):
-                block C_i_1: vi = i + 2
+    Of a reduction whose reduce loop is cut, only the first part starts; the others go on.
 
-        Of a reduction whose reduce loop is cut, only the first part starts; the others go on.
+    Raises:
+        ScheduleError: the parts have more iterations than there are; the loop is not serial, or annotated; a
+            reduction would start in several parts.
+    """
+    old = sch.find_loop(loop)
+    sizes = _sizes(sch.tree, old, factors)
+    _check_plain(sch.tree, old)
+    taken = set(sch.tree.names)
+    parts = []
+    for number, (size, end) in enumerate(zip(sizes, accumulate(sizes), strict=True)):
+        names = {r.block.name: _unused(f"{r.block.name}_{old.var.name}_{number}", taken) for r in realizes(old)}
+        parts.append(_Part(sch.tree, old, end - size, size, names, keep=size > 1 or preserve_unit_iters))
+    after = Tree(sch.tree.replace(old, seq(*(part.loop() for part in parts))))
+    # What each iteration of a parallel loop inside had for itself is now shared by the parts.
+    kinds = (ForKind.PARALLEL, ForKind.THREAD)
+    copied = [v for v, x in after.loops.items() if x.kind in kinds and v not in sch.tree.loops]
+    check_kinds(after, copied, sch.tree)
+    sch.update(after)
+    return [LoopRef(part.var) for part in parts if part.keep]
 
-        Raises:
-            ScheduleError: the parts have more iterations than there are; the loop is not serial, or annotated; a
-                reduction would start in several parts.
-        """
-        old = self._loop(loop)
-        sizes = _sizes(self.tree, old, factors)
-        _check_plain(self.tree, old)
-        taken = set(self.tree.names)
-        parts = []
-        for number, (size, end) in enumerate(zip(sizes, accumulate(sizes), strict=True)):
-            names = {r.block.name: _unused(f"{r.block.name}_{old.var.name}_{number}", taken) for r in realizes(old)}
-            parts.append(_Part(self.tree, old, end - size, size, names, keep=size > 1 or preserve_unit_iters))
-        after = Tree(self.tree.replace(old, seq(*(part.loop() for part in parts))))
-        # What each iteration of a parallel loop inside had for itself is now shared by the parts.
-        kinds = (ForKind.PARALLEL, ForKind.THREAD)
-        copied = [v for v, x in after.loops.items() if x.kind in kinds and v not in self.tree.loops]
-        check_kinds(after, copied, self.tree)
-        self._set(after)
-        return [LoopRef(part.var) for part in parts if part.keep]
 
-    @primitive(any_block=True)
-    def reorder_block_iter_var(self, block: BlockRef | str, new_order: Sequence[int]) -> None:
-        """Put the variables of a block into another order; the loops around it stay.
+@primitive(any_block=True)
+def reorder_block_iter_var(sch: ScheduleState, block: BlockRef | str, new_order: Sequence[int]) -> None:
+    """Put the variables of a block into another order; the loops around it stay.
 
-        The order of the variables is the order of the loops that `compute_at` and `blockize` make.
+    The order of the variables is the order of the loops that `compute_at` and `blockize` make.
 
-        Before `reorder_block_iter_var("C", [1, 0])`::
+    Before `reorder_block_iter_var("C", [1, 0])`::
 
-            for i in range(4):
-                for j in range(8):
-                    block C: vi = i, vj = j
+        for i in range(4):
+            for j in range(8):
+                block C: vi = i, vj = j
 
-        After::
+    After::
 
-            for i in range(4):
-                for j in range(8):
-                    block C: vj = j, vi = i
+        for i in range(4):
+            for j in range(8):
+                block C: vj = j, vi = i
 
-        Raises:
-            ScheduleError: `new_order` does not hold the number of each variable once.
-        """
-        old = self._block(block)
-        count = len(old.block.iters)
-        order = [integer(n) for n in new_order]
-        if sorted(n if n is not None else -1 for n in order) != list(range(count)):
-            names = ", ".join(f"{n}: {it.var.name}" for n, it in enumerate(old.block.iters))
-            raise refuse(
-                self.tree,
-                f"{list(new_order)} does not hold each variable once",
-                f"give the numbers of all variables in their new order; they are {names}",
-                old.block.name,
-            )
-        numbers = [n for n in order if n is not None]
-        iters = tuple(old.block.iters[n] for n in numbers)
-        values = tuple(old.values[n] for n in numbers)
-        changed = BlockRealize(values, replace(old.block, iters=iters), old.predicate)
-        self._set(self.tree.replace(old, changed))
+    Raises:
+        ScheduleError: `new_order` does not hold the number of each variable once.
+    """
+    old = sch.find_block(block)
+    count = len(old.block.iters)
+    order = [integer(n) for n in new_order]
+    if sorted(n if n is not None else -1 for n in order) != list(range(count)):
+        names = ", ".join(f"{n}: {it.var.name}" for n, it in enumerate(old.block.iters))
+        raise refuse(
+            sch.tree,
+            f"{list(new_order)} does not hold each variable once",
+            f"give the numbers of all variables in their new order; they are {names}",
+            old.block.name,
+        )
+    numbers = [n for n in order if n is not None]
+    iters = tuple(old.block.iters[n] for n in numbers)
+    values = tuple(old.values[n] for n in numbers)
+    changed = BlockRealize(values, replace(old.block, iters=iters), old.predicate)
+    sch.update(sch.tree.replace(old, changed))
 
 
 def _sizes(tree: Tree, loop: For, factors: Sequence[int | None]) -> list[int]:

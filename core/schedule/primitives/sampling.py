@@ -15,149 +15,155 @@ from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import For
 from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.primitives.compute_at import INLINE, ROOT, ComputeAtPrimitives
-from pegbox.schedule.primitives.inline import InlinePrimitives
+from pegbox.schedule.primitives.compute_location import INLINE, ROOT, compute_at
+from pegbox.schedule.primitives.inline import compute_inline
 from pegbox.schedule.state.handles import BlockRef, LoopRef, SampledInt, SampledLoop
 from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
 
 MOST_FACTORS = 64
 
 
-class SamplingPrimitives(ComputeAtPrimitives, InlinePrimitives):
-    """Random decisions; the program stays as it is."""
+@primitive(any_block=True)
+def sample_perfect_tile(
+    sch: ScheduleState,
+    loop: LoopRef,
+    n: int,
+    max_innermost_factor: int | None = 16,
+    decision: Sequence[int] | None = None,
+) -> list[SampledInt]:
+    """Draw factors for `split` that divide the loop's extent: each list of factors is as likely as any other.
 
-    @primitive(any_block=True)
-    def sample_perfect_tile(
-        self,
-        loop: LoopRef,
-        n: int,
-        max_innermost_factor: int | None = 16,
-        decision: Sequence[int] | None = None,
-    ) -> list[SampledInt]:
-        """Draw factors for `split` that divide the loop's extent: each list of factors is as likely as any other.
+    Args:
+        n: how many factors.
+        max_innermost_factor: the last factor is at most that; None for no limit.
+        decision: the factors, instead of drawing them.
 
-        Args:
-            n: how many factors.
-            max_innermost_factor: the last factor is at most that; None for no limit.
-            decision: the factors, instead of drawing them.
+    On a loop of 64 iterations, `sample_perfect_tile(i, 2)` gives one of `[64, 1]`, `[32, 2]`, `[16, 4]`, `[8, 8]`,
+    `[4, 16]`, each with a probability of one in five.
 
-        On a loop of 64 iterations, `sample_perfect_tile(i, 2)` gives one of `[64, 1]`, `[32, 2]`, `[16, 4]`, `[8, 8]`,
-        `[4, 16]`, each with a probability of one in five.
+    Raises:
+        ScheduleError: there is no such list, or the decision is none.
+    """
+    old = sch.find_loop(loop)
+    limit = old.extent if max_innermost_factor is None else max_innermost_factor
+    if not 1 <= n <= MOST_FACTORS:
+        raise ScheduleError(f"n = {n} is not a number of factors", f"give a number from 1 to {MOST_FACTORS}")
+    if limit < 1:
+        raise ScheduleError(f"max_innermost_factor = {limit} is not a factor", "give a number from 1 up")
+    if n == 1 and old.extent > limit:
+        raise _no_tile(sch, old, f"the only factor is the extent {old.extent}, more than {limit}")
+    if decision is None:
+        factors = _factors(sch.rng, old.extent, n, limit)
+    else:
+        factors = [int(f) for f in decision]
+        if len(factors) != n or min(factors) < 1 or math.prod(factors) != old.extent or factors[-1] > limit:
+            raise _no_tile(sch, old, f"the decision {factors} is none of the lists it may draw")
+    sch.amended["decision"] = tuple(factors)
+    draw = _drawing(sch)
+    return [SampledInt(f, draw, place) for place, f in enumerate(factors)]
 
-        Raises:
-            ScheduleError: there is no such list, or the decision is none.
-        """
-        old = self._loop(loop)
-        limit = old.extent if max_innermost_factor is None else max_innermost_factor
-        if not 1 <= n <= MOST_FACTORS:
-            raise ScheduleError(f"n = {n} is not a number of factors", f"give a number from 1 to {MOST_FACTORS}")
-        if limit < 1:
-            raise ScheduleError(f"max_innermost_factor = {limit} is not a factor", "give a number from 1 up")
-        if n == 1 and old.extent > limit:
-            raise self._no_tile(old, f"the only factor is the extent {old.extent}, more than {limit}")
-        if decision is None:
-            factors = _factors(self._rng, old.extent, n, limit)
-        else:
-            factors = [int(f) for f in decision]
-            if len(factors) != n or min(factors) < 1 or math.prod(factors) != old.extent or factors[-1] > limit:
-                raise self._no_tile(old, f"the decision {factors} is none of the lists it may draw")
-        self._record_as(decision=tuple(factors))
-        draw = self._drawing()
-        return [SampledInt(f, draw, place) for place, f in enumerate(factors)]
 
-    @primitive(any_block=True)
-    def sample_categorical(
-        self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
-    ) -> SampledInt:
-        """Draw one of some numbers.
+@primitive(any_block=True)
+def sample_categorical(
+    sch: ScheduleState, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
+) -> SampledInt:
+    """Draw one of some numbers.
 
-        Args:
-            probs: how likely each of them is, in the same order; they are taken relative to their sum.
-            decision: the place of the number among the candidates, instead of drawing it.
+    Args:
+        probs: how likely each of them is, in the same order; they are taken relative to their sum.
+        decision: the place of the number among the candidates, instead of drawing it.
 
-        `sample_categorical([0, 16, 64], [0.5, 0.25, 0.25])` gives 0 in half of the cases.
+    `sample_categorical([0, 16, 64], [0.5, 0.25, 0.25])` gives 0 in half of the cases.
 
-        Raises:
-            ScheduleError: no candidates, other numbers of candidates and probabilities, negative probabilities, or a
-                decision that is not a place in the list.
-        """
-        values, weights = [int(c) for c in candidates], [float(p) for p in probs]
-        if not values or len(values) != len(weights):
-            raise ScheduleError(f"{len(values)} candidates but {len(weights)} probabilities", "give one for each")
-        if not all(math.isfinite(w) and w >= 0 for w in weights) or sum(weights) <= 0:
-            raise ScheduleError(f"the probabilities {weights} are none", "give numbers from 0 up, not all of them 0")
-        if decision is None:
-            decision = self._rng.choices(range(len(values)), weights)[0]
-        if not 0 <= decision < len(values):
-            raise ScheduleError(f"there is no candidate {decision}", f"decide for a place from 0 to {len(values) - 1}")
-        self._record_as(decision=int(decision))
-        return SampledInt(values[decision], self._drawing())
+    Raises:
+        ScheduleError: no candidates, other numbers of candidates and probabilities, negative probabilities, or a
+            decision that is not a place in the list.
+    """
+    values, weights = [int(c) for c in candidates], [float(p) for p in probs]
+    if not values or len(values) != len(weights):
+        raise ScheduleError(f"{len(values)} candidates but {len(weights)} probabilities", "give one for each")
+    if not all(math.isfinite(w) and w >= 0 for w in weights) or sum(weights) <= 0:
+        raise ScheduleError(f"the probabilities {weights} are none", "give numbers from 0 up, not all of them 0")
+    if decision is None:
+        decision = sch.rng.choices(range(len(values)), weights)[0]
+    if not 0 <= decision < len(values):
+        raise ScheduleError(f"there is no candidate {decision}", f"decide for a place from 0 to {len(values) - 1}")
+    sch.amended["decision"] = int(decision)
+    return SampledInt(values[decision], _drawing(sch))
 
-    @primitive(any_block=True)
-    def sample_compute_location(self, block: BlockRef | str, decision: int | None = None) -> LoopRef | SampledInt:
-        """Draw a place for a producer: any loop at which `compute_at` takes it, where it is now, or inline.
 
-        Args:
-            decision: the depth of the loop among those around the block's first consumer, -1 to leave the block where
-                it is, -2 to inline it; instead of drawing one.
+@primitive(any_block=True)
+def sample_compute_location(
+    sch: ScheduleState, block: BlockRef | str, decision: int | None = None
+) -> LoopRef | SampledInt:
+    """Draw a place for a producer: any loop at which `compute_at` takes it, where it is now, or inline.
 
-        Gives a loop, -1 or -2, which `compute_at(block, ...)` takes: it moves, leaves or inlines the block.
+    Args:
+        decision: the depth of the loop among those around the block's first consumer, -1 to leave the block where
+            it is, -2 to inline it; instead of drawing one.
 
-        Raises:
-            ScheduleError: the decision is not a legal place.
-        """
-        name = self._block(block).block.name
-        places = self._places(name)
-        if decision is None:
-            decision = self._rng.choice(sorted(places))
-        if decision not in places:
-            legal = ", ".join(map(str, sorted(places)))
-            raise refuse(
-                self.tree,
-                f"{decision} is not a legal place for it",
-                f"decide for one of {legal}: a loop of its first consumer by depth, {ROOT} to stay, {INLINE} to inline",
-                name,
-            )
-        self._record_as(decision=int(decision))
-        loop = places[decision]
-        return SampledInt(decision, self._drawing()) if loop is None else SampledLoop(loop.var, self._drawing())
+    Gives a loop, -1 or -2, which `compute_at(block, ...)` takes: it moves, leaves or inlines the block.
 
-    def _places(self, name: str) -> dict[int, LoopRef | None]:
-        """The legal decisions for a block, with their loops."""
-        found: dict[int, LoopRef | None] = {ROOT: None}
-        if self._works(lambda: self.compute_inline(name)):
-            found[INLINE] = None
-        written = written_buffers(self._block(name).block)
-        readers = [r for b in written for r in self.tree.readers(b) if r.block.name != name]
-        for depth, loop in enumerate(self.tree.ancestors(readers[0]) if readers else ()):
-            ref = LoopRef(loop.var)
-            if self._works(lambda ref=ref: self.compute_at(name, ref)):  # type: ignore[misc]
-                found[depth] = ref
-        return found
-
-    def _works(self, call: Callable[[], object]) -> bool:
-        before = self._state()
-        try:
-            call()
-        except ScheduleError:
-            return False
-        finally:
-            self._restore(before)
-        return True
-
-    def _drawing(self) -> object:
-        """Stands for the step that is being done."""
-        draw = object()
-        self._draws[draw] = len(self._steps)
-        return draw
-
-    def _no_tile(self, loop: For, why: str) -> ScheduleError:
-        return refuse(
-            self.tree,
-            why,
-            f"the product of the factors is the extent, {loop.extent}; without a decision they are drawn",
-            loop.var,
+    Raises:
+        ScheduleError: the decision is not a legal place.
+    """
+    name = sch.find_block(block).block.name
+    places = _places(sch, name)
+    if decision is None:
+        decision = sch.rng.choice(sorted(places))
+    if decision not in places:
+        legal = ", ".join(map(str, sorted(places)))
+        raise refuse(
+            sch.tree,
+            f"{decision} is not a legal place for it",
+            f"decide for one of {legal}: a loop of its first consumer by depth, {ROOT} to stay, {INLINE} to inline",
+            name,
         )
+    sch.amended["decision"] = int(decision)
+    loop = places[decision]
+    return SampledInt(decision, _drawing(sch)) if loop is None else SampledLoop(loop.var, _drawing(sch))
+
+
+def _places(sch: ScheduleState, name: str) -> dict[int, LoopRef | None]:
+    """The legal decisions for a block, with their loops."""
+    found: dict[int, LoopRef | None] = {ROOT: None}
+    if _works(sch, lambda: compute_inline(sch, name)):
+        found[INLINE] = None
+    written = written_buffers(sch.find_block(name).block)
+    readers = [r for b in written for r in sch.tree.readers(b) if r.block.name != name]
+    for depth, loop in enumerate(sch.tree.ancestors(readers[0]) if readers else ()):
+        ref = LoopRef(loop.var)
+        if _works(sch, lambda ref=ref: compute_at(sch, name, ref)):  # type: ignore[misc]
+            found[depth] = ref
+    return found
+
+
+def _works(sch: ScheduleState, call: Callable[[], object]) -> bool:
+    before = sch.snapshot()
+    try:
+        call()
+    except ScheduleError:
+        return False
+    finally:
+        sch.restore(before)
+    return True
+
+
+def _drawing(sch: ScheduleState) -> object:
+    """Stands for the step that is being done."""
+    draw = object()
+    sch.draws[draw] = len(sch.steps)
+    return draw
+
+
+def _no_tile(sch: ScheduleState, loop: For, why: str) -> ScheduleError:
+    return refuse(
+        sch.tree,
+        why,
+        f"the product of the factors is the extent, {loop.extent}; without a decision they are drawn",
+        loop.var,
+    )
 
 
 def _factors(rng: Random, extent: int, n: int, limit: int) -> list[int]:

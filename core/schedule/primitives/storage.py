@@ -11,107 +11,106 @@ from pegbox.loops.passes.notes import ALIGN, alignment
 from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.state.base import ScheduleBase
 from pegbox.schedule.state.buffers import check_intermediate, check_scope, choose_written
 from pegbox.schedule.state.handles import BlockRef
 from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
 
 
-class StoragePrimitives(ScheduleBase):
-    """Properties of intermediate buffers."""
+@primitive(moves=False)
+def set_scope(sch: ScheduleState, block: BlockRef | str, buffer_index: int | str, storage_scope: str) -> None:
+    """Keep an intermediate buffer in another kind of memory.
 
-    @primitive(moves=False)
-    def set_scope(self, block: BlockRef | str, buffer_index: int | str, storage_scope: str) -> None:
-        """Keep an intermediate buffer in another kind of memory.
+    Before `set_scope("B", 0, "shared")`::
 
-        Before `set_scope("B", 0, "shared")`::
+        B = alloc(float32[8], global)
 
-            B = alloc(float32[8], global)
+    After::
 
-        After::
+        B = alloc(float32[8], shared)
 
-            B = alloc(float32[8], shared)
+    Args:
+        buffer_index: which buffer: its number among those that `block` writes, or its name.
+        storage_scope: "global", "local", "shared", "shared.dyn" or "warp".
 
-        Args:
-            buffer_index: which buffer: its number among those that `block` writes, or its name.
-            storage_scope: "global", "local", "shared", "shared.dyn" or "warp".
+    Raises:
+        ScheduleError: no such buffer or scope, or the buffer is a parameter of the function.
+    """
+    realize = sch.find_block(block)
+    buffer = choose_written(realize, buffer_index)
+    check_scope(storage_scope)
+    check_intermediate(
+        sch.tree,
+        buffer,
+        realize.block.name,
+        "which stays where the caller has it",
+        f'cache_write({realize.block.name!r}, {buffer.name!r}, "{storage_scope}") makes a buffer of its own',
+    )
+    new = buffer.in_scope(storage_scope)
+    func = sch.func.with_body(replace_buffer(sch.func.body, {buffer: new}))
+    sch.update(replace(func, allocs=tuple(new if b is buffer else b for b in func.allocs)))
 
-        Raises:
-            ScheduleError: no such buffer or scope, or the buffer is a parameter of the function.
-        """
-        realize = self._block(block)
-        buffer = choose_written(realize, buffer_index)
-        check_scope(storage_scope)
-        check_intermediate(
-            self.tree,
-            buffer,
-            realize.block.name,
-            "which stays where the caller has it",
-            f'cache_write({realize.block.name!r}, {buffer.name!r}, "{storage_scope}") makes a buffer of its own',
-        )
-        new = buffer.in_scope(storage_scope)
-        func = self.func.with_body(replace_buffer(self.func.body, {buffer: new}))
-        self._set(replace(func, allocs=tuple(new if b is buffer else b for b in func.allocs)))
 
-    @primitive(any_block=True)
-    def storage_align(
-        self, block: BlockRef | str, buffer_index: int | str, axis: int, factor: int, offset: int = 0
-    ) -> None:
-        """Pad an intermediate buffer, so that neighbours along a dimension stand `factor * n + offset` elements apart.
+@primitive(any_block=True)
+def storage_align(
+    sch: ScheduleState, block: BlockRef | str, buffer_index: int | str, axis: int, factor: int, offset: int = 0
+) -> None:
+    """Pad an intermediate buffer, so that neighbours along a dimension stand `factor * n + offset` elements apart.
 
-        Rows that start at different lines of a cache, or banks of a shared memory, do not get in each other's way. The
-        block gets the note `buffer_dim_align`; lowering makes the buffer that large.
+    Rows that start at different lines of a cache, or banks of a shared memory, do not get in each other's way. The
+    block gets the note `buffer_dim_align`; lowering makes the buffer that large.
 
-        Before `storage_align("B", 0, 0, 32, 4)`, lowered::
+    Before `storage_align("B", 0, 0, 32, 4)`, lowered::
 
-            B = alloc(float32[8, 32], global)
+        B = alloc(float32[8, 32], global)
 
-        After::
+    After::
 
-            B = alloc(float32[8, 36], global)
+        B = alloc(float32[8, 36], global)
 
-        Args:
-            buffer_index: which buffer: its number among those that `block` writes, or its name.
-            axis: the dimension whose stride is meant, negative ones counted from the end.
+    Args:
+        buffer_index: which buffer: its number among those that `block` writes, or its name.
+        axis: the dimension whose stride is meant, negative ones counted from the end.
 
-        Raises:
-            ScheduleError: no such buffer or dimension, the last dimension, whose stride is one, a factor below one, an
-                offset outside of `range(factor)`, or the buffer is a parameter of the function.
-        """
-        realize = self._block(block)
-        buffer = choose_written(realize, buffer_index)
-        name = realize.block.name
-        check_intermediate(
-            self.tree,
-            buffer,
-            name,
-            "whose layout the caller decides",
-            f"cache_write({name!r}, {buffer.name!r}) makes a buffer of its own",
-        )
-        entry = (written_buffers(realize.block).index(buffer), *self._alignment(realize, buffer, axis, factor, offset))
-        notes = dict(realize.block.annotations)
-        kept = [e for e in alignment(notes.get(ALIGN, ())) or () if e[:2] != entry[:2]]
-        notes[ALIGN] = (*kept, entry)
-        changed = replace(realize.block, annotations=tuple(notes.items()))
-        self._set(self.tree.replace(realize, BlockRealize(realize.values, changed, realize.predicate)))
+    Raises:
+        ScheduleError: no such buffer or dimension, the last dimension, whose stride is one, a factor below one, an
+            offset outside of `range(factor)`, or the buffer is a parameter of the function.
+    """
+    realize = sch.find_block(block)
+    buffer = choose_written(realize, buffer_index)
+    name = realize.block.name
+    check_intermediate(
+        sch.tree,
+        buffer,
+        name,
+        "whose layout the caller decides",
+        f"cache_write({name!r}, {buffer.name!r}) makes a buffer of its own",
+    )
+    entry = (written_buffers(realize.block).index(buffer), *_alignment(sch, realize, buffer, axis, factor, offset))
+    notes = dict(realize.block.annotations)
+    kept = [e for e in alignment(notes.get(ALIGN, ())) or () if e[:2] != entry[:2]]
+    notes[ALIGN] = (*kept, entry)
+    changed = replace(realize, block=replace(realize.block, annotations=tuple(notes.items())))
+    sch.update(sch.tree.replace(realize, changed))
 
-    def _alignment(
-        self, realize: BlockRealize, buffer: Buffer, axis: int, factor: int, offset: int
-    ) -> tuple[int, int, int]:
-        """(axis, factor, offset), checked; the axis counted from the front."""
-        rank, given = len(buffer.shape), axis
-        axis, factor, offset = (integer(n) or 0 for n in (axis, factor, offset))
-        axis = axis + rank if axis < 0 else axis
-        problem = ""
-        if not 0 <= axis < rank:
-            problem = f"{buffer.name} has {rank} dimensions, so no dimension {given}"
-        elif axis == rank - 1:
-            problem = f"dimension {given} is the last one, whose elements are neighbours: its stride is 1"
-        elif factor < 1:
-            problem = f"factor = {factor} is not a number of elements"
-        elif not 0 <= offset < factor:
-            problem = f"offset = {offset} is not in range({factor}), as the remainder of a stride is"
-        if problem:
-            remedy = f"give an axis below {rank - 1}, a factor of at least 1, and an offset from 0 to factor - 1"
-            raise refuse(self.tree, problem, remedy, realize.block.name)
-        return axis, factor, offset
+
+def _alignment(
+    sch: ScheduleState, realize: BlockRealize, buffer: Buffer, axis: int, factor: int, offset: int
+) -> tuple[int, int, int]:
+    """(axis, factor, offset), checked; the axis counted from the front."""
+    rank, given = len(buffer.shape), axis
+    axis, factor, offset = (integer(n) or 0 for n in (axis, factor, offset))
+    axis = axis + rank if axis < 0 else axis
+    problem = ""
+    if not 0 <= axis < rank:
+        problem = f"{buffer.name} has {rank} dimensions, so no dimension {given}"
+    elif axis == rank - 1:
+        problem = f"dimension {given} is the last one, whose elements are neighbours: its stride is 1"
+    elif factor < 1:
+        problem = f"factor = {factor} is not a number of elements"
+    elif not 0 <= offset < factor:
+        problem = f"offset = {offset} is not in range({factor}), as the remainder of a stride is"
+    if problem:
+        remedy = f"give an axis below {rank - 1}, a factor of at least 1, and an offset from 0 to factor - 1"
+        raise refuse(sch.tree, problem, remedy, realize.block.name)
+    return axis, factor, offset

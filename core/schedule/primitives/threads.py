@@ -13,153 +13,156 @@ from pegbox.expr.build import all_of, conjuncts, logical_and
 from pegbox.expr.evaluate import evaluate
 from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars
-from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt, thread_tag
+from pegbox.loops.nodes import BlockRealize, For, ForKind, Stmt, how_it_runs, thread_tag
 from pegbox.loops.threads.axes import is_shared
 from pegbox.schedule.analysis import mentions, reduce_values, spatial_values
 from pegbox.schedule.analysis.loop_kinds import check_kinds
-from pegbox.schedule.analysis.thread_condition import read_condition
+from pegbox.schedule.analysis.thread_condition import bound_condition, condition_text, read_condition
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.state.base import ScheduleBase
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree
 
 _MOST_THREADS = 1 << 16  # up to so many a predicate is tried out
 
 
-class ThreadPrimitives(ScheduleBase):
-    """Loops become thread axes."""
+@primitive
+def bind(sch: ScheduleState, loop: LoopRef, thread_axis: str, *, extent: int | None = None) -> None:
+    """Let each iteration be a block of threads, a thread, or a virtual thread.
 
-    @primitive
-    def bind(self, loop: LoopRef, thread_axis: str, *, extent: int | None = None) -> None:
-        """Let each iteration be a block of threads, a thread, or a virtual thread.
+    Args:
+        thread_axis: blockIdx.x/y/z, threadIdx.x/y/z, vthread or vthread.x/y/z.
+        extent: how many iterations there must be; by default as many as there are.
 
-        Args:
-            thread_axis: blockIdx.x/y/z, threadIdx.x/y/z, vthread or vthread.x/y/z.
-            extent: how many iterations there must be; by default as many as there are.
+    Before `bind(i_1, "threadIdx.x")`::
 
-        Before `bind(i_1, "threadIdx.x")`::
+        for i_0 in range(4):
+            for i_1 in range(32):
+                block C: ...
 
-            for i_0 in range(4):
-                for i_1 in range(32):
-                    block C: ...
+    After::
 
-        After::
+        for i_0 in range(4):
+            for i_1 in thread(threadIdx.x) range(32):
+                block C: ...
 
-            for i_0 in range(4):
-                for i_1 in thread(threadIdx.x) range(32):
-                    block C: ...
+    Below the threads of a block, one more loop of the same axis means that they share its work: a stage of scope
+    "shared" that is placed there computes what all threads need, and each of them does its part. A barrier stands
+    before and after it. A loop that only reduces may be bound to threadIdx: the threads reduce together.
 
-        Below the threads of a block, one more loop of the same axis means that they share its work: a stage of scope
-        "shared" that is placed there computes what all threads need, and each of them does its part. A barrier stands
-        before and after it. A loop that only reduces may be bound to threadIdx: the threads reduce together.
+    On a CPU the loops run one iteration after the other; what threads share is computed once.
 
-        On a CPU the loops run one iteration after the other; what threads share is computed once.
+    Raises:
+        ScheduleError: an unknown axis; the loop is vectorized, parallel, unrolled or bound already, or stands
+            inside a parallel or vectorized loop or around a parallel one; two iterations would write one
+            element; another extent than `extent`, or than the axis has elsewhere in the kernel; the axis is
+            bound around the loop already, and the work is not shared.
+    """
+    old = sch.find_loop(loop)
+    if thread_axis not in TAGS:
+        raise refuse(sch.tree, f"unknown thread axis {thread_axis!r}", f"use one of {', '.join(TAGS)}", old.var)
+    if old.kind is not ForKind.SERIAL:
+        raise refuse(
+            sch.tree,
+            f"{old.var.name} is {how_it_runs(old)} already",
+            "bind a serial loop; split the loop first if a part of it shall be bound",
+            old.var,
+        )
+    if extent is not None and extent != old.extent:
+        raise refuse(
+            sch.tree,
+            f"{thread_axis} has {extent} threads, but {old.var.name} {old.extent} iterations",
+            "split the loop so that it has as many, or give the axis no domain",
+            old.var,
+        )
+    notes = (*(note for note in old.annotations if note[0] != "thread"), ("thread", thread_axis))
+    bound = For(old.var, old.extent, old.body, ForKind.THREAD, notes)
+    changed = Tree(sch.tree.replace(old, bound))
+    check_kinds(changed, [old.var], sch.tree)
+    sch.update(changed)
 
-        Raises:
-            ScheduleError: an unknown axis; the loop is vectorized, parallel, unrolled or bound already, or stands
-                inside a parallel or vectorized loop or around a parallel one; two iterations would write one
-                element; another extent than `extent`, or than the axis has elsewhere in the kernel; the axis is
-                bound around the loop already, and the work is not shared.
-        """
-        old = self._loop(loop)
-        if thread_axis not in TAGS:
-            raise refuse(self.tree, f"unknown thread axis {thread_axis!r}", f"use one of {', '.join(TAGS)}", old.var)
-        if old.kind is not ForKind.SERIAL:
-            how = f"bound to {thread_tag(old)}" if old.kind is ForKind.THREAD else str(old.kind)
-            raise refuse(
-                self.tree,
-                f"{old.var.name} is {how} already",
-                "bind a serial loop; split the loop first if a part of it shall be bound",
-                old.var,
-            )
-        if extent is not None and extent != old.extent:
-            raise refuse(
-                self.tree,
-                f"{thread_axis} has {extent} threads, but {old.var.name} {old.extent} iterations",
-                "split the loop so that it has as many, or give the axis no domain",
-                old.var,
-            )
-        notes = (*(note for note in old.annotations if note[0] != "thread"), ("thread", thread_axis))
-        bound = For(old.var, old.extent, old.body, ForKind.THREAD, notes)
-        changed = Tree(self.tree.replace(old, bound))
-        check_kinds(changed, [old.var], self.tree)
-        self._set(changed)
 
-    @primitive
-    def env_threads(self, block_or_loop: BlockRef | LoopRef | str, threads: Sequence[tuple[str, int]]) -> None:
-        """Start threads around a loop, or around a block; loops inside that are bound to the same axes join them.
+@primitive
+def env_threads(
+    sch: ScheduleState, block_or_loop: BlockRef | LoopRef | str, threads: Sequence[tuple[str, int]]
+) -> None:
+    """Start threads around a loop, or around a block; loops inside that are bound to the same axes join them.
 
-        Args:
-            threads: (thread axis, number of threads), outermost first.
+    Args:
+        threads: (thread axis, number of threads), outermost first.
 
-        Before `env_threads(i, [("threadIdx.x", 32)])`::
+    Before `env_threads(i, [("threadIdx.x", 32)])`::
 
+        for i in range(4):
+            for j in thread(threadIdx.x) range(32):
+                block C: ...
+
+    After::
+
+        for threadIdx_x in thread(threadIdx.x) range(32):
             for i in range(4):
                 for j in thread(threadIdx.x) range(32):
                     block C: ...
 
-        After::
+    Raises:
+        ScheduleError: an unknown axis or no positive number; the axis has another extent in the kernel, or its
+            threads would get in each other's way.
+    """
+    old: Stmt = sch.find_loop(block_or_loop) if isinstance(block_or_loop, LoopRef) else sch.find_block(block_or_loop)
+    new, loops = old, []
+    for tag, extent in reversed(threads):
+        if tag not in TAGS or not isinstance(extent, int) or extent < 1:
+            raise refuse(
+                sch.tree,
+                f"no thread axis is ({tag!r}, {extent!r})",
+                f"give pairs of one of {', '.join(TAGS)} and a number of threads",
+            )
+        loops.append(Var(tag.replace(".", "_")))
+        new = For(loops[-1], extent, new, ForKind.THREAD, (("thread", tag),))
+    changed = Tree(sch.tree.replace(old, new))
+    check_kinds(changed, loops, changed)
+    sch.update(changed)
 
-            for threadIdx_x in thread(threadIdx.x) range(32):
-                for i in range(4):
-                    for j in thread(threadIdx.x) range(32):
-                        block C: ...
 
-        Raises:
-            ScheduleError: an unknown axis or no positive number; the axis has another extent in the kernel, or its
-                threads would get in each other's way.
-        """
-        old: Stmt = self._loop(block_or_loop) if isinstance(block_or_loop, LoopRef) else self._block(block_or_loop)
-        new, loops = old, []
-        for tag, extent in reversed(threads):
-            if tag not in TAGS or not isinstance(extent, int) or extent < 1:
-                raise refuse(
-                    self.tree,
-                    f"no thread axis is ({tag!r}, {extent!r})",
-                    f"give pairs of one of {', '.join(TAGS)} and a number of threads",
-                )
-            loops.append(Var(tag.replace(".", "_")))
-            new = For(loops[-1], extent, new, ForKind.THREAD, (("thread", tag),))
-        changed = Tree(self.tree.replace(old, new))
-        check_kinds(changed, loops, changed)
-        self._set(changed)
+@primitive
+def set_store_predicate(sch: ScheduleState, block: BlockRef | str, predicate: str | Expr) -> None:
+    """Let a block store only in those threads where a condition on thread axes holds.
 
-    @primitive
-    def set_store_predicate(self, block: BlockRef | str, predicate: str) -> None:
-        """Let a block store only in those threads where a condition on thread axes holds.
+    Args:
+        predicate: such as "threadIdx.x == 0", or `tx.var.equal(0)` for a thread axis `tx`; the trace has it as text.
 
-        Args:
-            predicate: such as "threadIdx.x == 0".
+    Before `set_store_predicate("B", "threadIdx.x == 0")`::
 
-        Before `set_store_predicate("B", "threadIdx.x == 0")`::
+        for k in thread(threadIdx.x) range(16):
+            block B: B[0] = B[0] + A[vk]
 
-            for k in thread(threadIdx.x) range(16):
-                block B: B[0] = B[0] + A[vk]
+    After::
 
-        After::
+        for k in thread(threadIdx.x) range(16):
+            block B: B[0] = B[0] + A[vk]
+                annotation store_predicate = threadIdx.x == 0
 
-            for k in thread(threadIdx.x) range(16):
-                block B: B[0] = B[0] + A[vk]
-                    annotation store_predicate = threadIdx.x == 0
+    It may only drop stores that other threads do as well: where threads reduce together, all of them have the
+    result (the block keeps the condition as a note); threads that the block does not tell apart compute the same
+    (they are left out).
 
-        It may only drop stores that other threads do as well: where threads reduce together, all of them have the
-        result (the block keeps the condition as a note); threads that the block does not tell apart compute the same
-        (they are left out).
-
-        Raises:
-            ScheduleError: no condition on thread axes; no loop around the block is bound to one of them; it holds for
-                no thread; an axis selects what the block writes, or other threads need it too.
-        """
-        self._set(_Predicate(self.tree, self._block(block), predicate).done())
+    Raises:
+        ScheduleError: no condition on thread axes; no loop around the block is bound to one of them; it holds for
+            no thread; an axis selects what the block writes, or other threads need it too.
+    """
+    text = condition_text(predicate) if isinstance(predicate, Expr) else predicate
+    sch.amended["predicate"] = text
+    sch.update(_Predicate(sch.tree, sch.find_block(block), predicate, text).done())
 
 
 class _Predicate:
     """One set_store_predicate."""
 
-    def __init__(self, tree: Tree, realize: BlockRealize, text: str) -> None:
+    def __init__(self, tree: Tree, realize: BlockRealize, predicate: str | Expr, text: str) -> None:
         self.tree = tree
         self.realize = realize
+        self.predicate = predicate
         self.text = text
         # Of several loops of an axis, the innermost tells the threads apart.
         self.loops = {thread_tag(x): x for x in tree.ancestors(realize) if x.kind is ForKind.THREAD}
@@ -183,7 +186,9 @@ class _Predicate:
     def _condition(self) -> Expr:
         axes: Mapping[str, Expr] = {tag: loop.var for tag, loop in self.loops.items()}
         try:
-            return read_condition(self.text, axes)
+            if isinstance(self.predicate, Expr):
+                return bound_condition(self.predicate, axes)
+            return read_condition(self.predicate, axes)
         except ValueError as error:
             raise self._refuse(
                 str(error), "compare the axes of the thread loops around the block with numbers"

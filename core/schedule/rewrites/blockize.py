@@ -7,7 +7,7 @@ the outer one goes in steps of whole tiles (the division of iteration spaces in 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.affine import Linear, constant
@@ -21,7 +21,7 @@ from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.block_region import derived_regions
 from pegbox.loops.access.interval import Relaxation, interval
 from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, IterKind, Region, Stmt
-from pegbox.loops.visit import iter_ranges, substitute_vars
+from pegbox.loops.visit import iter_ranges, straight_nest, substitute_vars
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
 
@@ -42,11 +42,7 @@ def nest_below(tree: Tree, loop: For) -> tuple[list[For], BlockRealize]:
     Raises:
         ScheduleError: there is more than one, or something between.
     """
-    loops: list[For] = []
-    node: Stmt = loop
-    while isinstance(node, For):
-        loops.append(node)
-        node = node.body
+    loops, node = straight_nest(loop)
     if not isinstance(node, BlockRealize):
         raise refuse(
             tree,
@@ -57,7 +53,7 @@ def nest_below(tree: Tree, loop: For) -> tuple[list[For], BlockRealize]:
     return loops, node
 
 
-def blockize(tree: Tree, loop: For, name: str) -> BlockRealize:
+def block_of_nest(tree: Tree, loop: For, name: str) -> BlockRealize:
     """The block `name` that does what `loop` and everything inside of it do.
 
     Raises:
@@ -83,9 +79,7 @@ def blockize(tree: Tree, loop: For, name: str) -> BlockRealize:
     ranges = {**tree.ranges, **iter_ranges(outer_iters)}
     bound = dict(zip((it.var for it in block.iters), values, strict=True))
     relax = Relaxation(inside, ranges)
-    body: Stmt = BlockRealize(
-        values, Block(block.name, block.iters, block.reads, block.writes, block.body, None, block.annotations)
-    )
+    body: Stmt = BlockRealize(values, replace(block, init=None))
     for x in reversed(loops):
         body = x.with_body(body)
     init = None if block.init is None else _init(tree, realize, loops, values, ranges)

@@ -16,7 +16,7 @@ from pegbox.loops.nodes import Block, BlockRealize, For, Stmt, Store
 from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.analysis import combiner
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.rewrites.copy import assign_block, insert_at_top, whole_nest
+from pegbox.schedule.rewrites.copy import copy_block, insert_at_top, whole_nest
 from pegbox.schedule.rewrites.layout import fresh_iters, is_plain_nest
 from pegbox.schedule.state.buffers import fresh_buffer_name, has_gaps
 from pegbox.schedule.tree import Tree, with_allocs
@@ -42,8 +42,8 @@ class _Einsum:
         return tuple(self.extents.get(i, n) if isinstance(i, Var) else n for i, n in zip(indices, old, strict=True))
 
 
-def pad_einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> Tree:
-    """See `LayoutPrimitives.pad_einsum`."""
+def padded_einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> Tree:
+    """See `primitives.layout.pad_einsum`."""
     einsum = _einsum(tree, realize, padding)
     if all(einsum.extents[it.var] == it.extent for it in realize.block.iters):
         return tree
@@ -59,7 +59,7 @@ def pad_einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> Tre
     shape = einsum.shape(einsum.output.indices, target.shape)
     if shape != target.shape:
         copies[target] = _buffer(tree, target, shape, copies)
-        after = _copy_out(copies[target], target)
+        after = whole_nest(copy_block(copies[target].name, target.shape, copies[target], target))
     return _assembled(tree, einsum, copies, before, after)
 
 
@@ -89,7 +89,7 @@ def _larger(stmt: Stmt, einsum: _Einsum) -> Stmt:
 
 def _buffer(tree: Tree, old: Buffer, shape: tuple[int, ...], taken: dict[Buffer, Buffer]) -> Buffer:
     name = unused_name(fresh_buffer_name(tree, f"{old.name}_pad"), {b.name for b in taken.values()})
-    return Buffer(name, shape, old.dtype, "global" if old.scope == "global" else old.scope)
+    return Buffer(name, shape, old.dtype, old.scope)
 
 
 def _padded_copy(source: Buffer, target: Buffer) -> Stmt:
@@ -100,12 +100,6 @@ def _padded_copy(source: Buffer, target: Buffer) -> Stmt:
     body = Store(target, where, select(inside, Load(source, where), const(0, target.dtype)))
     reads, writes = reads_and_writes(body)
     return whole_nest(Block(target.name, iters, reads, writes, body))
-
-
-def _copy_out(source: Buffer, target: Buffer) -> Stmt:
-    iters = fresh_iters(target.shape)
-    where = tuple(it.var for it in iters)
-    return whole_nest(assign_block(source.name, iters, target, where, Load(source, where)))
 
 
 def _einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> _Einsum:
@@ -127,7 +121,7 @@ def _einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> _Einsu
     problem = _shape_problem(tree, realize)
     store = block.body
     if problem or not isinstance(store, Store):
-        raise _no_einsum(tree, block.name, problem or "it has several statements", block.name)
+        raise _no_einsum(tree, block.name, problem or "it has several statements")
     factors = list(_factors(_added(store), tree, block.name))
     extents = {it.var: -(-it.extent // (p or 1)) * (p or 1) for it, p in zip(block.iters, sizes, strict=True)}
     einsum = _Einsum(realize, store, factors, extents)
@@ -137,8 +131,8 @@ def _einsum(tree: Tree, realize: BlockRealize, padding: Sequence[int]) -> _Einsu
     return einsum
 
 
-def _no_einsum(tree: Tree, name: str, problem: str, *marked: str) -> ScheduleError:
-    return refuse(tree, problem, _CONDITION, *marked)
+def _no_einsum(tree: Tree, name: str, problem: str) -> ScheduleError:
+    return refuse(tree, problem, _CONDITION, name)
 
 
 def _shape_problem(tree: Tree, realize: BlockRealize) -> str:
@@ -175,7 +169,7 @@ def _factors(expr: Expr, tree: Tree, name: str) -> Iterator[Load]:
     elif type(expr) is Load:
         yield expr
     elif not isinstance(expr, Const):
-        raise _no_einsum(tree, name, f"it adds {expr}, which is not a product of elements", name)
+        raise _no_einsum(tree, name, f"it adds {expr}, which is not a product of elements")
 
 
 def _check_accesses(tree: Tree, einsum: _Einsum) -> None:
@@ -189,16 +183,16 @@ def _check_accesses(tree: Tree, einsum: _Einsum) -> None:
                 continue
             if not isinstance(i, Var) or domains.get(i) != n:
                 problem = f"it uses {buffer.name} at {i}, which does not run over the whole of a dimension"
-                raise _no_einsum(tree, einsum.name, problem, einsum.name)
+                raise _no_einsum(tree, einsum.name, problem)
         variables = [i for i in indices if isinstance(i, Var)]
         if len(set(variables)) < len(variables):
-            raise _no_einsum(tree, einsum.name, f"it uses {buffer.name} along a diagonal", einsum.name)
+            raise _no_einsum(tree, einsum.name, f"it uses {buffer.name} along a diagonal")
     for load in einsum.factors:
         others = [f for f in einsum.factors if f.buffer is load.buffer]
         if any(not all(map(same, f.indices, load.indices)) for f in others):
-            raise _no_einsum(tree, einsum.name, f"it uses {load.buffer.name} at several places", einsum.name)
+            raise _no_einsum(tree, einsum.name, f"it uses {load.buffer.name} at several places")
         if has_gaps(tree, load.buffer):
-            raise _no_einsum(tree, einsum.name, f"the padding of {load.buffer.name} is never written", einsum.name)
+            raise _no_einsum(tree, einsum.name, f"the padding of {load.buffer.name} is never written")
 
 
 def _check_output(tree: Tree, einsum: _Einsum) -> None:
@@ -207,7 +201,7 @@ def _check_output(tree: Tree, einsum: _Einsum) -> None:
         padded = einsum.extents[it.var] != it.extent
         if padded and not it.is_reduce and not any(i is it.var for i in einsum.output.indices):
             problem = f"{einsum.output.buffer.name} does not depend on {it.var.name}, so that this cannot be padded"
-            raise _no_einsum(tree, einsum.name, problem, einsum.name)
+            raise _no_einsum(tree, einsum.name, problem)
 
 
 def _check_zero(tree: Tree, einsum: _Einsum) -> None:
@@ -219,4 +213,4 @@ def _check_zero(tree: Tree, einsum: _Einsum) -> None:
         if without or not einsum.factors:
             what = ", ".join(without) or "what it adds"
             problem = f"{what} does not depend on {it.var.name}, the padding of which must add zero"
-            raise _no_einsum(tree, einsum.name, problem, einsum.name)
+            raise _no_einsum(tree, einsum.name, problem)

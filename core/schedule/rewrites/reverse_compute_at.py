@@ -9,7 +9,7 @@ from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.nodes import BlockIter, BlockRealize, For
 from pegbox.schedule.analysis import read_buffers, reduce_values, variables, written_buffers
 from pegbox.schedule.analysis.region_cover import Box, written_box
-from pegbox.schedule.analysis.required_region import Span, own_span
+from pegbox.schedule.analysis.required_region import Span, span
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.placement import (
     check_order,
@@ -129,15 +129,15 @@ class Move:
                         raise self._other_iterations(region.buffer)
                     self._match(linear(lo), made.intervals[dim], region.buffer, dim, iters, found)
                 indices = variables(lo for lo, _ in region.box)
-                moving.append({var for var in indices if var in found and not _covers(found[var], iters[var].extent)})
+                moving.append({var for var in indices if var in found and not found[var].covers(iters[var].extent)})
         self._check_together(moving)
         for it in iters.values():
-            if it.is_reduce and it.var in found and not _covers(found[it.var], it.extent):
+            if it.is_reduce and it.var in found and not found[it.var].covers(it.extent):
                 raise self._refuse(
                     f"{self.name} reduces over {it.var.name}, of which only a part is ready there",
                     "move it to a loop further out",
                 )
-        return {var: own_span(i, iters[var].extent, self.tree.ranges) for var, i in found.items()}
+        return {var: span(i, iters[var].extent, self.tree.ranges, most=True) for var, i in found.items()}
 
     def _check_together(self, moving: list[set[Var]]) -> None:
         """What becomes ready bit by bit must do so in one place, or some combinations of bits never come together.
@@ -203,7 +203,3 @@ class Move:
             "move it to a loop further out, or split by factors that divide",
             producer.block.name,
         )
-
-
-def _covers(made: SymbolicInterval, extent: int) -> bool:
-    return made.lo.is_const and made.lo.const <= 0 and made.lo.const + made.width >= extent - 1

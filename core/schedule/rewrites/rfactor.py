@@ -1,20 +1,27 @@
-"""Can a reduction be taken apart along a loop? The checks of rfactor, and what it has to know afterwards."""
+"""Taking a reduction apart along a loop, into partial results and their combination: the checks, and the two blocks.
+
+The idea is Halide's (Suriana, Adams and Kamil, "Parallel Associative Reductions in Halide", CGO 2017).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from dataclasses import dataclass
-from typing import NoReturn
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import NoReturn, TypeVar
 
-from pegbox.expr.build import conjuncts
+from pegbox.expr.build import TRUE, all_of, conjuncts, logical_and, select
 from pegbox.expr.dtypes import integer
-from pegbox.expr.nodes import Expr, Var
-from pegbox.expr.visit import free_vars
-from pegbox.loops.nodes import BlockRealize, For
-from pegbox.loops.reductions.combiner import Combination, combination_of
+from pegbox.expr.nodes import Buffer, Expr, Load, Var
+from pegbox.expr.printer import unused_name
+from pegbox.expr.visit import free_vars, substitute
+from pegbox.loops.access.region import point, reads_and_writes
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Function, If, IterKind, Stmt, Store, seq
+from pegbox.loops.reductions.combiner import Combination, combination_of, store_all
 from pegbox.schedule.analysis import reduce_values, spatial_values, variables
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.tree import Tree, blocks_below
+from pegbox.schedule.tree import Tree, blocks_below, with_allocs
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,3 +183,95 @@ class _Checks:
             if wider == group:
                 return group
             group = wider
+
+
+def rfactored(tree: Tree, plan: RfactorPlan) -> tuple[Function, str]:
+    """The program with the two blocks, and the name of the first."""
+    taken = {b.name for b in (*tree.func.params, *tree.func.allocs)}
+    name = unused_name(f"{plan.realize.block.name}_rf", tree.names)
+    held = tuple(
+        Buffer(unused_name(f"{b.name}_rf", taken), _with(b.shape, plan.axis, plan.loop.extent), b.dtype, b.scope)
+        for b in plan.combination.buffers
+    )
+    partial: Stmt = _partial(plan, held, name)
+    for loop in reversed(plan.chain):
+        partial = loop.with_body(partial)
+    return with_allocs(tree.replace(plan.chain[0], seq(partial, _final(plan, held))), add=held), name
+
+
+def _with(items: Sequence[_Item], place: int, new: _Item) -> tuple[_Item, ...]:
+    return (*items[:place], new, *items[place:])
+
+
+def _partial(plan: RfactorPlan, held: Sequence[Buffer], name: str) -> BlockRealize:
+    """The block that reduces within one iteration of the loop; a loop of the group is a variable of it."""
+    old = plan.realize.block
+    loops = {
+        x.var: BlockIter(Var(f"v{x.var.name}"), x.extent, IterKind.REDUCE) for x in plan.chain if x.var in plan.group
+    }
+    factor = replace(loops[plan.loop.var], kind=IterKind.SPATIAL)
+    bound: list[tuple[BlockIter, Expr]] = [(factor, plan.loop.var)]
+    bound += [(it, var) for var, it in loops.items() if var is not plan.loop.var]
+    own: dict[Var, Expr] = {var: it.var for var, it in loops.items()}
+    mapping: dict[Var, Expr] = {}
+    for it, value in zip(old.iters, plan.realize.values, strict=True):
+        if free_vars(value) & plan.group:
+            mapping[it.var] = substitute(value, own)
+        else:
+            copy = replace(it, var=it.var.copy())
+            mapping[it.var] = copy.var
+            bound.append((copy, value))
+    bound.sort(key=lambda pair: pair[0].is_reduce)
+    inside = [substitute(part, own) for part in plan.inside]
+    body, init = _partial_body(plan, held, factor.var, mapping, all_of(inside), reduces=bound[-1][0].is_reduce)
+    written = set(held)
+    reads, writes = reads_and_writes(body)
+    notes = tuple(n for n in old.annotations if n[0] in ("combiner", "reducer")) if init is not None else ()
+    block = Block(
+        name, tuple(it for it, _ in bound), reads, tuple(w for w in writes if w.buffer in written), body, init, notes
+    )
+    return BlockRealize(tuple(value for _, value in bound), block, all_of([*plan.common, *plan.partial]))
+
+
+def _partial_body(
+    plan: RfactorPlan, held: Sequence[Buffer], factor: Var, mapping: Mapping[Var, Expr], inside: Expr, *, reduces: bool
+) -> tuple[Stmt, Stmt | None]:
+    """(body, init). Where no reduce variable is left, each element is the one value that there is, or the identity."""
+    how = plan.combination
+    places = [_with([substitute(i, mapping) for i in index], plan.axis, factor) for index in how.indices]
+    sources = [substitute(source, mapping) for source in how.sources]
+    condition = logical_and(inside, substitute(how.condition, mapping))
+    if not reduces:
+        chosen = [select(condition, s, e) for s, e in zip(sources, how.identity, strict=True)]
+        return seq(*map(Store, held, places, chosen)), None
+    before = [Load(b, place) for b, place in zip(held, places, strict=True)]
+    update = store_all(held, places, how.combine(before, sources))
+    init = seq(*map(Store, held, places, how.identity))
+    return (update if condition is TRUE else If(condition, update)), init
+
+
+def _final(plan: RfactorPlan, held: Sequence[Buffer]) -> Stmt:
+    """The nest that combines the partial results: the spatial loops again, and the one over the new dimension."""
+    old, how, loop = plan.realize.block, plan.combination, plan.loop
+    reduce = variables(reduce_values(plan.realize)) - {loop.var}
+    kept = [x for x in plan.chain if x.var not in reduce]
+    fresh = {x.var: x.var.copy() for x in kept}
+    bound = [
+        (it, substitute(value, fresh))
+        for it, value in zip(old.iters, plan.realize.values, strict=True)
+        if not it.is_reduce
+    ]
+    over = BlockIter(Var(f"v{loop.var.name}"), loop.extent, IterKind.REDUCE)
+    bound.append((over, fresh[loop.var]))
+    before = [Load(b, index) for b, index in zip(how.buffers, how.indices, strict=True)]
+    partial = [Load(b, _with(index, plan.axis, over.var)) for b, index in zip(held, how.indices, strict=True)]
+    body = store_all(how.buffers, how.indices, how.combine(before, partial))
+    reads = tuple(point(load.buffer, load.indices) for load in partial)
+    block = replace(old, iters=tuple(it for it, _ in bound), reads=reads, body=body)
+    predicate = all_of([substitute(part, fresh) for part in plan.common])
+    nest: Stmt = BlockRealize(tuple(value for _, value in bound), block, predicate)
+    for x in reversed(kept):
+        plain = x is loop
+        kind, notes = (ForKind.SERIAL, ()) if plain else (x.kind, x.annotations)
+        nest = For(fresh[x.var], x.extent, nest, kind, notes)
+    return nest

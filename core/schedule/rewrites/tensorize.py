@@ -17,14 +17,16 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite
 from pegbox.expr.visit import walk as walk_expr
 from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, If, Seq, Stmt, Store, seq
-from pegbox.loops.visit import expressions, iter_ranges, walk
+from pegbox.loops.visit import expressions, iter_ranges, straight_nest, walk
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin, described
 from pegbox.schedule.intrinsics.match import Mismatch, Operand, match, match_init
 
 _Item = TypeVar("_Item")
 
 
-def tensorize(outer: BlockRealize, intrin: TensorIntrin, ranges: Ranges, params: frozenset[Buffer]) -> BlockRealize:
+def with_intrinsic(
+    outer: BlockRealize, intrin: TensorIntrin, ranges: Ranges, params: frozenset[Buffer]
+) -> BlockRealize:
     """The block with the intrinsic's statements inside.
 
     Args:
@@ -53,11 +55,7 @@ def tensorize(outer: BlockRealize, intrin: TensorIntrin, ranges: Ranges, params:
 
 
 def _nest(body: Stmt) -> tuple[list[For], BlockRealize]:
-    loops: list[For] = []
-    node = body
-    while isinstance(node, For):
-        loops.append(node)
-        node = node.body
+    loops, node = straight_nest(body)
     if not isinstance(node, BlockRealize):
         raise Mismatch("inside of the block is not one nest around one block; give a loop, or a block from blockize")
     return loops, node

@@ -15,6 +15,7 @@ from typing import Any, Union
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
+from pegbox.expr.nodes import Expr
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 
 _Test = Callable[[Any], bool]
@@ -22,6 +23,7 @@ _Test = Callable[[Any], bool]
 _WORDS: dict[type, str] = {
     LoopRef: "a loop (from get_loops, or returned by a primitive)",
     BlockRef: "a block (from get_block, or its name)",
+    Expr: "an expression",
     str: "a string",
     int: "an integer",
     float: "a number",

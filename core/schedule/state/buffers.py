@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pegbox.errors import ExprError, ScheduleError
-from pegbox.expr.build import add
 from pegbox.expr.index_layout import covers
-from pegbox.expr.index_map import IndexMap
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.expr.printer import unused_name
-from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import BlockRealize
 from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.analysis import read_buffers, written_buffers
+from pegbox.schedule.analysis.write_cover import places_of
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
 
@@ -74,14 +72,15 @@ def has_gaps(tree: Tree, buffer: Buffer) -> bool:
     writers = tree.writers(buffer)
     if not writers or any(_writes_all(w, buffer) for w in writers):
         return False
+    written = [(r, _domain(w)) for w in writers for r in w.block.writes if r.buffer is buffer]
     try:
-        return not covers([entry for w in writers for entry in _places(w, buffer)], buffer.shape)
+        return not covers([places_of(*each) for each in written], buffer.shape)
     except ExprError:  # places that are read from memory, or made in loops inside
         return True
 
 
 def _writes_all(writer: BlockRealize, buffer: Buffer) -> bool:
-    extents = dict(_domain(writer))
+    extents = _domain(writer)
     return any(
         w.buffer is buffer
         and len({lo for lo, _ in w.box}) == len(w.box)
@@ -90,16 +89,5 @@ def _writes_all(writer: BlockRealize, buffer: Buffer) -> bool:
     )
 
 
-def _places(writer: BlockRealize, buffer: Buffer) -> Iterator[tuple[IndexMap, tuple[int, ...]]]:
-    for region in writer.block.writes:
-        if region.buffer is buffer:
-            used = set().union(*(free_vars(lo) for lo, _ in region.box))
-            mine = [(var, n) for var, n in _domain(writer) if var in used]
-            inside = [(Var(f"e{dim}"), n) for dim, (_, n) in enumerate(region.box)]
-            indices = [add(lo, var) if n > 1 else lo for (lo, _), (var, n) in zip(region.box, inside, strict=True)]
-            mine += [(var, n) for var, n in inside if n > 1]
-            yield IndexMap([v for v, _ in mine], indices), tuple(n for _, n in mine)
-
-
-def _domain(writer: BlockRealize) -> list[tuple[Var, int]]:
-    return [(it.var, it.extent) for it in writer.block.iters]
+def _domain(writer: BlockRealize) -> dict[Var, int]:
+    return {it.var: it.extent for it in writer.block.iters}

@@ -1,20 +1,20 @@
-"""What turns a method of a schedule into a primitive, a composite of primitives, or a question."""
+"""What turns a function of a schedule's state into a primitive, a composite of primitives, or a question."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import Any, TypeVar, cast, overload
 
 from pegbox.errors import ScheduleError
+from pegbox.loops.nodes import Alloc, BlockRealize, For, If, Seq, Stmt
 from pegbox.schedule.errors import add_call, names_of, shown
 from pegbox.schedule.state.arguments import Signature
-from pegbox.schedule.state.handles import SampledInt, handles
-from pegbox.schedule.state.trace import Step, frozen
-
-if TYPE_CHECKING:
-    from pegbox.schedule.state.base import ScheduleBase
+from pegbox.schedule.state.block_scope import BlockScope, common_path
+from pegbox.schedule.state.handles import LoopRef, SampledInt, SampledLoop, handles
+from pegbox.schedule.state.schedule_state import ScheduleState
+from pegbox.schedule.state.trace import Drawn, LoopAt, Step, frozen
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -32,7 +32,7 @@ def primitive(*, moves: bool = True, any_block: bool = False) -> Callable[[_Meth
 def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False) -> Any:
     """Check the types of arguments, make refusals uniform, and record calls in the trace once they succeeded.
 
-    A refused call changes nothing, also not what a method had already set. Primitives that call other primitives are
+    A refused call changes nothing, also not what it had already set. Primitives that call other primitives are
     not decorated so (their parts are recorded) but with `composite`.
 
     Args:
@@ -48,72 +48,112 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
     PRIMITIVES.add(name)
 
     @wraps(method)
-    def recorded(self: ScheduleBase, *args: Any, **options: Any) -> Any:
-        before = self._state()
+    def recorded(sch: ScheduleState, *args: Any, **options: Any) -> Any:
+        before = sch.snapshot()
+        values = (*args, *options.values())
         try:
             signature.check(args, options)
-            scope = self._enter((*args, *options.values()))
+            scope = _enter(sch, values)
             # Loops are told by their place before the step: afterwards they may be gone.
-            step_args = tuple(self._trace_value(a) for a in args)
+            step_args = tuple(_trace_value(sch, a) for a in args)
             step_options = {
-                k: self._trace_value(v) for k, v in options.items() if v is not None or signature.defaults.get(k)
+                k: _trace_value(sch, v) for k, v in options.items() if v is not None or signature.defaults.get(k)
             }
+            stays = None
             if not any_block:
-                self._check_legal((*args, *options.values()), moves)
-            immovable = None if any_block or moves or scope is not None else self._immovable((*args, *options.values()))
-            self._amended = {}
-            result = method(self, *map(given, args), **{k: given(v) for k, v in options.items()})
+                tree = sch.tree
+                sch.legality.check(sch.func.name, tree, values, moves=moves)
+                stays = None if moves or scope is not None else sch.legality.immovable(sch.func.name, tree, values)
+            sch.amended = {}
+            result = method(sch, *map(given, args), **{k: given(v) for k, v in options.items()})
             if scope is not None:
-                self._set(scope.rebuilt(self.func))
-            if immovable is not None:
-                self._mark_immovable(*immovable)
+                sch.update(scope.rebuilt(sch.func))
+            if stays is not None:
+                sch.legality.mark_immovable(sch.func.name, sch.tree.blocks.keys() - tree.blocks.keys(), stays)
         except Exception as error:
-            self._restore(before)
-            _tell(error, self, name, args, options)
+            sch.restore(before)
+            _tell(error, sch, name, args, options)
             raise
-        for key, value in self._amended.items():
+        for key, value in sch.amended.items():
             if key in signature.names[: len(args)]:
                 place = signature.names.index(key)
                 step_args = (*step_args[:place], frozen(value), *step_args[place + 1 :])
             else:
                 step_options[key] = frozen(value)
-        self._steps.append(Step(name, step_args, tuple(step_options.items())))
+        sch.steps.append(Step(name, step_args, tuple(step_options.items())))
         return result
 
     return recorded
 
 
 def composite(method: _Method) -> _Method:
-    """For a method that is made of primitives: all of them are done, or none."""
+    """For a function that is made of primitives: all of them are done, or none."""
     signature = Signature(method)
 
     @wraps(method)
-    def whole(self: ScheduleBase, *args: Any, **options: Any) -> Any:
-        before = self._state()
+    def whole(sch: ScheduleState, *args: Any, **options: Any) -> Any:
+        before = sch.snapshot()
         try:
             signature.check(args, options)
-            return method(self, *args, **options)
+            return method(sch, *args, **options)
         except Exception as error:
-            self._restore(before)
-            _tell(error, self, method.__name__, args, options)
+            sch.restore(before)
+            _tell(error, sch, method.__name__, args, options)
             raise
 
     return cast("_Method", whole)
 
 
 def lookup(method: _Method) -> _Method:
-    """For a method that only asks: about something inside of a block, it asks the program inside of that block."""
+    """For a function that only asks: about something inside of a block, it asks the program inside of that block."""
 
     @wraps(method)
-    def asked(self: ScheduleBase, *args: Any, **options: Any) -> Any:
-        before = self._func, self._index
-        self._enter((*args, *options.values()))
+    def asked(sch: ScheduleState, *args: Any, **options: Any) -> Any:
+        before = sch.snapshot()
+        _enter(sch, (*args, *options.values()))
         try:
-            return method(self, *args, **options)
+            return method(sch, *args, **options)
         finally:
-            self._func, self._index = before
+            sch.restore(before)
 
     return cast("_Method", asked)
+
+
+def _enter(sch: ScheduleState, arguments: Sequence[Any]) -> BlockScope | None:
+    """Where the arguments stand inside of a block, go on with what is inside of it as the program."""
+    if sch.func_name is None:
+        return None
+    path = common_path(sch.func, sch.tree, handles(arguments))
+    if not path:
+        return None
+    sch.legality.check_around(sch.func_name, sch.tree, path[0])
+    scope = BlockScope(sch.func, path)
+    sch.update(scope.innermost)
+    return scope
+
+
+def _trace_value(sch: ScheduleState, value: Any) -> Any:
+    """An argument as the trace keeps it."""
+    if isinstance(value, SampledInt | SampledLoop) and value.draw in sch.draws:
+        return Drawn(sch.draws[value.draw], value.position if isinstance(value, SampledInt) else 0)
+    if isinstance(value, LoopRef):
+        return _place(sch, value)
+    return tuple(_trace_value(sch, v) for v in value) if isinstance(value, tuple | list) else frozen(given(value))
+
+
+def _place(sch: ScheduleState, loop: LoopRef) -> LoopAt:
+    node: Stmt = sch.find_loop(loop)
+    depth = len(sch.tree.ancestors(node))
+    while not isinstance(node, BlockRealize):
+        if isinstance(node, For | Alloc):
+            node = node.body
+        elif isinstance(node, If):
+            node = node.then
+        elif isinstance(node, Seq):
+            node = node.stmts[0]
+        else:
+            raise ScheduleError(f"loop {loop.name} stands around a {type(node).__name__}", "schedule before lowering")
+    return LoopAt(node.block.name, depth)
 
 
 def given(value: Any) -> Any:
@@ -126,13 +166,13 @@ def given(value: Any) -> Any:
 
 
 def _tell(
-    error: Exception, schedule: ScheduleBase, primitive: str, args: Sequence[Any], options: Mapping[str, Any]
+    error: Exception, sch: ScheduleState, primitive: str, args: Sequence[Any], options: Mapping[str, Any]
 ) -> None:
     """Say in a refusal which call it is of, and show the program."""
     if not isinstance(error, ScheduleError) or not add_call(error, primitive, args, options):
         return
-    if not error.program and schedule._func is not None:
+    if not error.program and sch.func_name is not None:
         with suppress(ScheduleError):  # a lowered program has no tree
-            tree = schedule.tree
+            tree = sch.tree
             marked = [h for h in handles((*args, *options.values())) if h in tree.blocks or h in tree.loops]
             error.program, error.place = shown(tree, marked), names_of(marked)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import overload
 
 from pegbox.checks import check_list
 from pegbox.compute.axis import IterVar, Range
-from pegbox.compute.reducer import Reduce
+from pegbox.compute.reducer import map_body
 from pegbox.compute.tensor import ComputeOp, Operation, Tensor, read_buffers
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr, Load, Var
@@ -50,7 +50,7 @@ class CacheRewrites(TEScheduleBase):
             raise ScheduleError(f"the reduce axes of {op.name} are scheduled already", "call cache_write first")
         fresh = tuple(IterVar(f"{iv.name}.c", iv.dom, iv.kind) for iv in op.axis)
         mapping: dict[Var, Expr] = dict(zip(op.axis, fresh, strict=True))
-        bodies = tuple(_map_body(e, lambda x: substitute(x, mapping)) for e in op.body)
+        bodies = tuple(map_body(e, lambda x: substitute(x, mapping)) for e in op.body)
         cached = ComputeOp(self._name(f"{op.name}.{scope}"), fresh, bodies)
         for made in cached.outputs:
             made.buffer.scope = scope
@@ -93,7 +93,7 @@ class CacheRewrites(TEScheduleBase):
         cached.outputs[0].buffer.scope = scope
         swap = {tensor.buffer: cached.outputs[0].buffer}
         for stage in stages:
-            stage.op = stage.op.rebuilt(tuple(_map_body(e, lambda x: replace_buffers(x, swap)) for e in stage.op.body))
+            stage.op = stage.op.rebuilt(tuple(map_body(e, lambda x: replace_buffers(x, swap)) for e in stage.op.body))
         self._insert_before(min(stages, key=self.stages.index), cached)
         return cached.outputs[0]
 
@@ -117,11 +117,3 @@ def _check_outputs(op: ComputeOp, given: Sequence[Tensor]) -> None:
         raise ScheduleError(f"a tensor stands twice in {[t.name for t in given]}", "give each once")
     if len(given) != len(buffers):
         raise ScheduleError(f"{op.name} makes {names} at once, of which {len(given)} is given", f"give all: [{names}]")
-
-
-def _map_body(body: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """Change the element expression, below the reduction if there is one."""
-    if not isinstance(body, Reduce):
-        return change(body)
-    sources = tuple(map(change, body.sources))
-    return Reduce(body.reducer, sources, body.axes, change(body.condition), body.value_index)

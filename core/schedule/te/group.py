@@ -22,7 +22,7 @@ class Group(GroupBase):
         Raises:
             ScheduleError: `loop` is not a loop of `parent`, `parent` belongs to the group, or an output does.
         """
-        parent._position(loop)
+        parent.position(loop)
         for stage in self.stages:
             if stage is parent:
                 raise ScheduleError(f"{parent.op.name} belongs to the group", "give a stage outside of it")

@@ -89,7 +89,7 @@ class IntrinBuffer:
 
     def vload(self, begin: Any, dtype: str | None = None) -> Expr:
         """Elements from `begin` on: one, or as many neighbours as the dtype has lanes."""
-        where = self._indices(begin)
+        where = indices_of(self.buffer, begin)
         kind = dtypes.check_value(dtype or self.dtype)
         if dtypes.element(kind) != self.dtype:
             raise ScheduleError(
@@ -106,21 +106,26 @@ class IntrinBuffer:
         kind = dtypes.vector(self.dtype, lanes) if (lanes := dtypes.lanes(expr.dtype)) else self.dtype
         if dtypes.lanes(kind) > self.shape[-1]:
             raise ScheduleError(f"vstore to {self.name}: {kind} is longer than its last dimension, {self.shape[-1]}")
-        return Store(self.buffer, self._indices(begin), cast(kind, expr))
+        return Store(self.buffer, indices_of(self.buffer, begin), cast(kind, expr))
 
     def __getitem__(self, indices: Any) -> Expr:
-        return Load(self.buffer, self._indices(indices))
-
-    def _indices(self, given: Any) -> tuple[Expr, ...]:
-        parts = tuple(given) if isinstance(given, tuple | list) else (given,)
-        if len(parts) != len(self.shape):
-            raise ScheduleError(
-                f"{self.name} has {len(self.shape)} dimension(s) {list(self.shape)}, indexed with {len(parts)}"
-            )
-        return tuple(cast(dtypes.INDEX, as_expr(part)) for part in parts)
+        return Load(self.buffer, indices_of(self.buffer, indices))
 
     def __repr__(self) -> str:
         return f"IntrinBuffer({self.name}: {self.dtype}{list(self.shape)})"
+
+
+def indices_of(buffer: Buffer, given: Any) -> tuple[Expr, ...]:
+    """What stands between the brackets of a buffer, as indices.
+
+    Raises:
+        ScheduleError: they are not as many as the buffer has dimensions.
+    """
+    parts = tuple(given) if isinstance(given, tuple | list) else (given,)
+    shape = buffer.shape
+    if len(parts) != len(shape):
+        raise ScheduleError(f"{buffer.name} has {len(shape)} dimension(s) {list(shape)}, indexed with {len(parts)}")
+    return tuple(cast(dtypes.INDEX, as_expr(part)) for part in parts)
 
 
 def decl_buffer(

@@ -13,6 +13,7 @@ from pegbox.compute.axis import IterVar
 from pegbox.compute.tensor import ComputeOp, Tensor, TensorBuffer
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer
+from pegbox.loops.foreign import with_code
 from pegbox.loops.from_compute import block_names, function_from_ops
 from pegbox.loops.nodes import ForKind, Function
 from pegbox.schedule.analysis import read_buffers
@@ -39,7 +40,7 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> 
     params = tuple(t.buffer for t in args)
     written = [b for b in outputs if b not in inlined]
     sch = Schedule(function_from_ops(ops, [b for b in params if b not in inlined], written, name))
-    sch._assume_unrestricted()
+    sch.legality.lift()
     names = {id(op): label for op, label in block_names(ops).items()}
     blocks = {id(stage): sch.get_block(names[id(stage.op)]) for stage in schedule.stages}
     for stage in schedule.stages:
@@ -56,9 +57,9 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> 
         if stage.tensorized is not None and id(stage) in loops:
             axis, intrin = stage.tensorized
             sch.tensorize(loops[id(stage)][axis], intrin)
-    sch._import_code([code for stage in schedule.stages for code in stage.code])
+    sch.update(with_code(sch.func, [code for stage in schedule.stages for code in stage.code]))
     if inlined & set(params):
-        sch._set(replace(sch.func, params=params))
+        sch.update(replace(sch.func, params=params))
     return sch
 
 

@@ -148,7 +148,7 @@ def _checked(stage: Stage, axis: IterVar, factor_axis: object) -> tuple[Reduce, 
 
     if op.reduce is None:
         raise ScheduleError(f"{op.name} is not a reduction", "give a stage that reduces")
-    stage._position(axis)
+    stage.position(axis)
     for relation in stage.relations:
         if isinstance(relation, FuseRelation) and relation.outer.kind != relation.inner.kind:
             raise ScheduleError(

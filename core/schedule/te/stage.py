@@ -1,28 +1,49 @@
 """A stage of a TE schedule: one operation, the relations its loops are to have, and where it is computed.
 
-The methods are in one module a family (`stage_loops`, `stage_kinds`, `stage_attach` ...), on top of `stage_base`.
+The methods are functions in one module a family (`stage_loops`, `stage_kinds` ...) of what `stage_base` holds.
 """
 
 from __future__ import annotations
 
-from pegbox.schedule.te.stage_attach import AttachMethods
+from pegbox.schedule.te import stage_attach, stage_kinds, stage_loops, stage_storage, stage_tensorize, stage_threads
 from pegbox.schedule.te.stage_base import At as At
 from pegbox.schedule.te.stage_base import FuseRelation as FuseRelation
 from pegbox.schedule.te.stage_base import Inline as Inline
 from pegbox.schedule.te.stage_base import Relation as Relation
 from pegbox.schedule.te.stage_base import Root as Root
 from pegbox.schedule.te.stage_base import SplitRelation as SplitRelation
-from pegbox.schedule.te.stage_kinds import KindMethods
-from pegbox.schedule.te.stage_loops import LoopMethods
-from pegbox.schedule.te.stage_storage import StorageMethods
-from pegbox.schedule.te.stage_tensorize import TensorizeMethods
-from pegbox.schedule.te.stage_threads import ThreadMethods
+from pegbox.schedule.te.stage_base import StageBase
 
 
-class Stage(LoopMethods, KindMethods, TensorizeMethods, ThreadMethods, AttachMethods, StorageMethods):
+class Stage(StageBase):
     """The schedule of one operation; `leaf_iter_vars` are its loops, outermost first.
 
     >>> outer, inner = s[C].split(s[C].op.axis[0], factor=4)
     >>> s[C].vectorize(inner)
     >>> s[B].compute_at(s[C], outer)
     """
+
+    # Loops become other loops
+    split = stage_loops.split
+    fuse = stage_loops.fuse
+    reorder = stage_loops.reorder
+    tile = stage_loops.tile
+
+    # How loops run, and hints
+    vectorize = stage_kinds.vectorize
+    unroll = stage_kinds.unroll
+    parallel = stage_kinds.parallel
+    pragma = stage_kinds.pragma
+    prefetch = stage_kinds.prefetch
+    tensorize = stage_tensorize.tensorize
+    bind = stage_threads.bind
+    env_threads = stage_threads.env_threads
+    set_store_predicate = stage_threads.set_store_predicate
+
+    # Where the stage is computed, and where its values are kept
+    compute_at = stage_attach.compute_at
+    compute_inline = stage_attach.compute_inline
+    compute_root = stage_attach.compute_root
+    set_scope = stage_storage.set_scope
+    storage_align = stage_storage.storage_align
+    double_buffer = stage_storage.double_buffer

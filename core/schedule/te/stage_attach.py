@@ -9,77 +9,76 @@ from pegbox.errors import ScheduleError
 from pegbox.schedule.te.stage_base import At, Inline, Root, StageBase, parents_of, results_of, te_method
 
 
-class AttachMethods(StageBase):
-    """The place of a stage. The last call counts."""
+@te_method
+def compute_at(stage: StageBase, parent: StageBase, loop: IterVar) -> None:
+    """Compute this stage inside a loop of a consumer, as much as one iteration of the loop needs.
 
-    @te_method
-    def compute_at(self, parent: StageBase, loop: IterVar) -> None:
-        """Compute this stage inside a loop of a consumer, as much as one iteration of the loop needs.
+    Before `s[B].compute_at(s[C], i)`::
 
-        Before `s[B].compute_at(s[C], i)`::
+        for i in range(8):
+            for j in range(4):
+                B[i, j] = A[i, j] + 1.0
+        for i in range(8):
+            for j in range(4):
+                C[i, j] = B[i, j] * 2.0
 
-            for i in range(8):
-                for j in range(4):
-                    B[i, j] = A[i, j] + 1.0
-            for i in range(8):
-                for j in range(4):
-                    C[i, j] = B[i, j] * 2.0
+    After::
 
-        After::
+        for i in range(8):
+            for j in range(4):
+                B[0, j] = A[i, j] + 1.0
+            for j in range(4):
+                C[i, j] = B[0, j] * 2.0
 
-            for i in range(8):
-                for j in range(4):
-                    B[0, j] = A[i, j] + 1.0
-                for j in range(4):
-                    C[i, j] = B[0, j] * 2.0
+    It does not matter whether the loops of the two stages are split, fused and ordered before or afterwards, as
+    long as `loop` itself stays.
 
-        It does not matter whether the loops of the two stages are split, fused and ordered before or afterwards, as
-        long as `loop` itself stays.
+    Raises:
+        ScheduleError: this stage is an output, or `loop` is not a loop of `parent`; when lowered: another consumer
+            is not inside of the loop, the loop is gone or runs as lanes.
+    """
+    if stage.is_output:
+        raise ScheduleError(f"{stage.op.name} is an output and stays at the root")
+    if not isinstance(parent, StageBase):
+        raise ScheduleError(f"{parent!r} is not a stage", "give the consumer's, as s[C]")
+    parent.position(loop)
+    if parent is stage:
+        raise ScheduleError(f"{stage.op.name} cannot be computed inside itself", "give a consumer's stage")
+    stage.attach = At(parent, loop)
 
-        Raises:
-            ScheduleError: this stage is an output, or `loop` is not a loop of `parent`; when lowered: another consumer
-                is not inside of the loop, the loop is gone or runs as lanes.
-        """
-        if self.is_output:
-            raise ScheduleError(f"{self.op.name} is an output and stays at the root")
-        if not isinstance(parent, StageBase):
-            raise ScheduleError(f"{parent!r} is not a stage", "give the consumer's, as s[C]")
-        parent._position(loop)
-        if parent is self:
-            raise ScheduleError(f"{self.op.name} cannot be computed inside itself", "give a consumer's stage")
-        self.attach = At(parent, loop)
 
-    @te_method
-    def compute_inline(self) -> None:
-        """Compute this stage's elements where they are used; its loops and its buffer are gone.
+@te_method
+def compute_inline(stage: StageBase) -> None:
+    """Compute this stage's elements where they are used; its loops and its buffer are gone.
 
-        Before `s[B].compute_inline()`::
+    Before `s[B].compute_inline()`::
 
-            for i in range(8):
-                B[i] = A[i] + 1.0
-            for i in range(8):
-                C[i] = B[i] * 2.0
+        for i in range(8):
+            B[i] = A[i] + 1.0
+        for i in range(8):
+            C[i] = B[i] * 2.0
 
-        After::
+    After::
 
-            for i in range(8):
-                C[i] = (A[i] + 1.0) * 2.0
+        for i in range(8):
+            C[i] = (A[i] + 1.0) * 2.0
 
-        Raises:
-            ScheduleError: this stage is an output or a reduction, or has several outputs.
-        """
-        if self.is_output:
-            raise ScheduleError(f"{self.op.name} is an output", "there is no consumer to inline it into")
-        if self.op.reduce is not None:
-            raise ScheduleError(f"{self.op.name} is a reduction", "use compute_at instead")
-        if len(self.op.outputs) > 1:
-            raise ScheduleError(f"{self.op.name} has {len(self.op.outputs)} outputs", "use compute_at instead")
-        self.attach = Inline()
+    Raises:
+        ScheduleError: this stage is an output or a reduction, or has several outputs.
+    """
+    if stage.is_output:
+        raise ScheduleError(f"{stage.op.name} is an output", "there is no consumer to inline it into")
+    if stage.op.reduce is not None:
+        raise ScheduleError(f"{stage.op.name} is a reduction", "use compute_at instead")
+    if len(stage.op.outputs) > 1:
+        raise ScheduleError(f"{stage.op.name} has {len(stage.op.outputs)} outputs", "use compute_at instead")
+    stage.attach = Inline()
 
-    @te_method
-    def compute_root(self) -> None:
-        """Compute this stage in a nest of its own (as at the start)."""
-        self.attach = Root()
+
+@te_method
+def compute_root(stage: StageBase) -> None:
+    """Compute this stage in a nest of its own (as at the start)."""
+    stage.attach = Root()
 
 
 def attach_error(stage: StageBase, place: At, stages: Sequence[StageBase]) -> ScheduleError:

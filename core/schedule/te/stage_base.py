@@ -170,11 +170,11 @@ class StageBase:
     def _spoken_of(self) -> list[IterVar]:
         return [*self.kinds, *self.pragmas, *(hint.loop for hint in self.prefetches)]
 
-    def _check_serial(self, *loops: IterVar) -> None:
+    def check_serial(self, *loops: IterVar) -> None:
         for loop in loops:
             if loop in self.kinds:
                 raise ScheduleError(
-                    f"{loop.name} is {self._how(loop)} already",
+                    f"{loop.name} is {self.how_it_runs(loop)} already",
                     f"do this first, then make the resulting loop {self.kinds[loop]}",
                 )
             if self.tensorized is not None and self.tensorized[0] is loop:
@@ -188,11 +188,11 @@ class StageBase:
                     "do this first, then prefetch in the resulting loop",
                 )
 
-    def _how(self, loop: IterVar) -> str:
+    def how_it_runs(self, loop: IterVar) -> str:
         """What a loop is that is not serial."""
         return f"bound to {self.threads[loop].thread_tag}" if loop in self.threads else str(self.kinds[loop])
 
-    def _position(self, loop: IterVar) -> int:
+    def position(self, loop: IterVar) -> int:
         for position, iv in enumerate(self.leaf_iter_vars):
             if iv is loop:
                 return position
@@ -200,9 +200,9 @@ class StageBase:
         known = [iv for r in self.relations for iv in parents_of(r)]
         gone = any(iv is loop for iv in known)
         why = "was split or fused already" if gone else "is not a loop of this stage"
-        raise ScheduleError(f"{name} {why}", f"the loops of {self.op.name} are {self._loops()}")
+        raise ScheduleError(f"{name} {why}", f"the loops of {self.op.name} are {self.loop_names()}")
 
-    def _loops(self) -> str:
+    def loop_names(self) -> str:
         return ", ".join(iv.name for iv in self.leaf_iter_vars)
 
 

@@ -26,131 +26,134 @@ _REFUSED = {
 }
 
 
-class KindMethods(StageBase):
-    """Kinds of loops and hints on them."""
+@te_method
+def vectorize(stage: StageBase, loop: IterVar) -> None:
+    """Run the iterations of a loop as the lanes of vectors.
 
-    @te_method
-    def vectorize(self, loop: IterVar) -> None:
-        """Run the iterations of a loop as the lanes of vectors.
+    Before `vectorize(j)`::
 
-        Before `vectorize(j)`::
+        for j in range(16):
+            B[j] = A[j] + 1.0
 
+    After::
+
+        for j in vectorized range(16):
+            B[j] = A[j] + 1.0
+
+    Raises:
+        ScheduleError: not a loop of this stage; when lowered: two lanes would write one element.
+    """
+    _annotate(stage, loop, ForKind.VECTORIZED)
+
+
+@te_method
+def unroll(stage: StageBase, loop: IterVar) -> None:
+    """Write the iterations of a loop out.
+
+    Raises:
+        ScheduleError: not a loop of this stage.
+    """
+    _annotate(stage, loop, ForKind.UNROLLED)
+
+
+@te_method
+def parallel(stage: StageBase, loop: IterVar) -> None:
+    """Share the iterations of a loop among threads.
+
+    Raises:
+        ScheduleError: not a loop of this stage; when lowered: two iterations would write one element.
+    """
+    _annotate(stage, loop, ForKind.PARALLEL)
+
+
+def _annotate(stage: StageBase, loop: IterVar, kind: ForKind) -> None:
+    stage.position(loop)
+    _check_free(stage, loop)
+    stage.kinds[loop] = kind
+
+
+def _check_free(stage: StageBase, loop: IterVar) -> None:
+    if loop in stage.threads:
+        raise ScheduleError(
+            f"{loop.name} is {stage.how_it_runs(loop)} already",
+            "split it before you bind a part of it, and use the other part",
+        )
+
+
+@te_method
+def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> None:
+    """Attach a hint to a loop, for everything below it.
+
+    - `auto_unroll_max_step` (steps): unroll inner loops whose statements, written out, are at most that many;
+    - `unroll_explicit` (bool): pegbox unrolls itself, or leaves it to LLVM;
+    - `unroll`, `vectorize`, `parallel`: the primitives of these names;
+    - `import_c` (text): C functions that tensor intrinsics call;
+    - `prefetch` (iterations ahead, 1 unless told): `prefetch` of each tensor that the stage reads;
+    - `parallel_launch_point`, `parallel_stride_pattern`, `parallel_barrier_when_finish`: accepted, without effect.
+
+    Raises:
+        ScheduleError: an unknown pragma, one that has no meaning here, a wrong value, or not a loop of this stage.
+    """
+    check_text("pragma: name", name, error=ScheduleError)
+    stage.position(loop)
+    if name in _REFUSED:
+        raise ScheduleError(f"{name!r} is not supported", _REFUSED[name])
+    if name == "import_c":
+        stage.code.append(c_source(value))
+    elif name in _KINDS:
+        if value is False:
+            raise ScheduleError("False says nothing", "leave it out instead")
+        _annotate(stage, loop, _KINDS[name])
+    elif name in _HINTS:
+        stage.pragmas.setdefault(loop, {})[name] = pragma_value(name, value)
+    elif name == "prefetch":
+        for tensor in stage.op.inputs:
+            prefetch(stage, tensor, loop, 1 if value is True else value)
+    elif name not in _NO_EFFECT:
+        raise ScheduleError(
+            f"unknown pragma {name!r}",
+            f"use one of {', '.join((*_HINTS, *_KINDS, 'prefetch', 'import_c', *_NO_EFFECT))}",
+        )
+
+
+@te_method
+def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1) -> None:
+    """In each iteration of a loop, ask for what the stage will read of a tensor `offset` iterations further on.
+
+    Before `prefetch(A, i, 2)`::
+
+        for i in range(8):
             for j in range(16):
-                B[j] = A[j] + 1.0
+                B[i, j] = A[i, j] + 1.0
 
-        After::
+    After::
 
-            for j in vectorized range(16):
-                B[j] = A[j] + 1.0
+        for i in range(8):
+            prefetch(address(A[min(i + 2, 7), 0], "r"))
+            for j in range(16):
+                B[i, j] = A[i, j] + 1.0
 
-        Raises:
-            ScheduleError: not a loop of this stage; when lowered: two lanes would write one element.
-        """
-        self._annotate(loop, ForKind.VECTORIZED)
+    There is one prefetch for each cache line of 64 bytes. Values stay what they are.
 
-    @te_method
-    def unroll(self, loop: IterVar) -> None:
-        """Write the iterations of a loop out.
-
-        Raises:
-            ScheduleError: not a loop of this stage.
-        """
-        self._annotate(loop, ForKind.UNROLLED)
-
-    @te_method
-    def parallel(self, loop: IterVar) -> None:
-        """Share the iterations of a loop among threads.
-
-        Raises:
-            ScheduleError: not a loop of this stage; when lowered: two iterations would write one element.
-        """
-        self._annotate(loop, ForKind.PARALLEL)
-
-    def _annotate(self, loop: IterVar, kind: ForKind) -> None:
-        self._position(loop)
-        self._check_free(loop)
-        self.kinds[loop] = kind
-
-    def _check_free(self, loop: IterVar) -> None:
-        if loop in self.threads:
-            raise ScheduleError(
-                f"{loop.name} is {self._how(loop)} already",
-                "split it before you bind a part of it, and use the other part",
-            )
-
-    @te_method
-    def pragma(self, loop: IterVar, name: str, value: Any = True) -> None:
-        """Attach a hint to a loop, for everything below it.
-
-        - `auto_unroll_max_step` (steps): unroll inner loops whose statements, written out, are at most that many;
-        - `unroll_explicit` (bool): pegbox unrolls itself, or leaves it to LLVM;
-        - `unroll`, `vectorize`, `parallel`: the primitives of these names;
-        - `import_c` (text): C functions that tensor intrinsics call;
-        - `prefetch` (iterations ahead, 1 unless told): `prefetch` of each tensor that the stage reads;
-        - `parallel_launch_point`, `parallel_stride_pattern`, `parallel_barrier_when_finish`: accepted, without effect.
-
-        Raises:
-            ScheduleError: an unknown pragma, one that has no meaning here, a wrong value, or not a loop of this stage.
-        """
-        check_text("pragma: name", name, error=ScheduleError)
-        self._position(loop)
-        if name in _REFUSED:
-            raise ScheduleError(f"{name!r} is not supported", _REFUSED[name])
-        if name == "import_c":
-            self.code.append(c_source(value))
-        elif name in _KINDS:
-            if value is False:
-                raise ScheduleError("False says nothing", "leave it out instead")
-            self._annotate(loop, _KINDS[name])
-        elif name in _HINTS:
-            self.pragmas.setdefault(loop, {})[name] = pragma_value(name, value)
-        elif name == "prefetch":
-            for tensor in self.op.inputs:
-                self.prefetch(tensor, loop, 1 if value is True else value)
-        elif name not in _NO_EFFECT:
-            raise ScheduleError(
-                f"unknown pragma {name!r}",
-                f"use one of {', '.join((*_HINTS, *_KINDS, 'prefetch', 'import_c', *_NO_EFFECT))}",
-            )
-
-    @te_method
-    def prefetch(self, tensor: Tensor, loop: IterVar, offset: int = 1) -> None:
-        """In each iteration of a loop, ask for what the stage will read of a tensor `offset` iterations further on.
-
-        Before `prefetch(A, i, 2)`::
-
-            for i in range(8):
-                for j in range(16):
-                    B[i, j] = A[i, j] + 1.0
-
-        After::
-
-            for i in range(8):
-                prefetch(address(A[min(i + 2, 7), 0], "r"))
-                for j in range(16):
-                    B[i, j] = A[i, j] + 1.0
-
-        There is one prefetch for each cache line of 64 bytes. Values stay what they are.
-
-        Raises:
-            ScheduleError: not a loop of this stage, a tensor that the stage cannot read, or an offset that is no
-                positive integer; when lowered: the tensor is inlined or made inside of the loop, or the loop stands
-                in lanes.
-        """
-        if not isinstance(tensor, Tensor):
-            raise ScheduleError(f"{tensor!r} is not a tensor", "give one that the stage reads")
-        self._position(loop)
-        number = integer(offset)
-        if number is None or number < 1:
-            raise ScheduleError(
-                f"the offset is {offset!r}",
-                "give the number of iterations ahead, an integer from 1",
-            )
-        # What an inlined stage reads is read here; which ones are inlined is known when the schedule is lowered.
-        if all(tensor not in op.inputs for op in post_order([self.op])):
-            raise ScheduleError(
-                f"{self.op.name} does not read {tensor.name}",
-                f"it reads {', '.join(t.name for t in self.op.inputs) or 'nothing'}",
-            )
-        self.prefetches = [p for p in self.prefetches if (p.tensor, p.loop) != (tensor, loop)]
-        self.prefetches.append(Prefetch(tensor, loop, number))
+    Raises:
+        ScheduleError: not a loop of this stage, a tensor that the stage cannot read, or an offset that is no
+            positive integer; when lowered: the tensor is inlined or made inside of the loop, or the loop stands
+            in lanes.
+    """
+    if not isinstance(tensor, Tensor):
+        raise ScheduleError(f"{tensor!r} is not a tensor", "give one that the stage reads")
+    stage.position(loop)
+    number = integer(offset)
+    if number is None or number < 1:
+        raise ScheduleError(
+            f"the offset is {offset!r}",
+            "give the number of iterations ahead, an integer from 1",
+        )
+    # What an inlined stage reads is read here; which ones are inlined is known when the schedule is lowered.
+    if all(tensor not in op.inputs for op in post_order([stage.op])):
+        raise ScheduleError(
+            f"{stage.op.name} does not read {tensor.name}",
+            f"it reads {', '.join(t.name for t in stage.op.inputs) or 'nothing'}",
+        )
+    stage.prefetches = [p for p in stage.prefetches if (p.tensor, p.loop) != (tensor, loop)]
+    stage.prefetches.append(Prefetch(tensor, loop, number))

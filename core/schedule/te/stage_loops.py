@@ -10,130 +10,136 @@ from pegbox.expr.dtypes import integer
 from pegbox.schedule.te.stage_base import FuseRelation, SplitRelation, StageBase, te_method
 
 
-class LoopMethods(StageBase):
-    """How a stage's loops are cut, joined and ordered."""
+@te_method
+def split(
+    stage: StageBase, parent: IterVar, factor: int | None = None, nparts: int | None = None
+) -> tuple[IterVar, IterVar]:
+    """Split a loop in two, `i` into `i.outer` and `i.inner`; gives both.
 
-    @te_method
-    def split(self, parent: IterVar, factor: int | None = None, nparts: int | None = None) -> tuple[IterVar, IterVar]:
-        """Split a loop in two, `i` into `i.outer` and `i.inner`; gives both.
+    Args:
+        factor: extent of the inner loop; it need not divide.
+        nparts: extent of the outer loop; it need not divide either.
 
-        Args:
-            factor: extent of the inner loop; it need not divide.
-            nparts: extent of the outer loop; it need not divide either.
+    Before `split(i, factor=4)`::
 
-        Before `split(i, factor=4)`::
+        for i in range(10):
+            B[i] = A[i] + 1.0
 
-            for i in range(10):
-                B[i] = A[i] + 1.0
+    After::
 
-        After::
+        for i.outer in range(3):
+            for i.inner in range(4):
+                if i.outer * 4 + i.inner < 10:
+                    B[i.outer * 4 + i.inner] = A[i.outer * 4 + i.inner] + 1.0
 
-            for i.outer in range(3):
-                for i.inner in range(4):
-                    if i.outer * 4 + i.inner < 10:
-                        B[i.outer * 4 + i.inner] = A[i.outer * 4 + i.inner] + 1.0
-
-        Raises:
-            ScheduleError: not a loop of this stage, or not exactly one positive number given.
-        """
-        position = self._position(parent)
-        self._check_serial(parent)
-        given = [x for x in (factor, nparts) if x is not None]
-        number = _positive(given[0]) if len(given) == 1 else None
-        if number is None:
-            raise ScheduleError(
-                f"factor={factor}, nparts={nparts}",
-                "give exactly one of them, a positive integer",
-            )
-        small = least(number, parent.extent)
-        large = -(-parent.extent // small)
-        outer_extent, inner_extent = (large, small) if factor is not None else (small, large)
-        outer = IterVar(f"{parent.name}.outer", Range(0, outer_extent), parent.kind)
-        inner = IterVar(f"{parent.name}.inner", Range(0, inner_extent), parent.kind)
-        self.relations.append(
-            SplitRelation(parent, outer, inner, number if nparts is None else None, number if factor is None else None)
+    Raises:
+        ScheduleError: not a loop of this stage, or not exactly one positive number given.
+    """
+    position = stage.position(parent)
+    stage.check_serial(parent)
+    given = [x for x in (factor, nparts) if x is not None]
+    number = _positive(given[0]) if len(given) == 1 else None
+    if number is None:
+        raise ScheduleError(
+            f"factor={factor}, nparts={nparts}",
+            "give exactly one of them, a positive integer",
         )
-        self._hand_on_pragmas(parent, outer)
-        self.leaf_iter_vars[position : position + 1] = [outer, inner]
-        return outer, inner
+    small = least(number, parent.extent)
+    large = -(-parent.extent // small)
+    outer_extent, inner_extent = (large, small) if factor is not None else (small, large)
+    outer = IterVar(f"{parent.name}.outer", Range(0, outer_extent), parent.kind)
+    inner = IterVar(f"{parent.name}.inner", Range(0, inner_extent), parent.kind)
+    stage.relations.append(
+        SplitRelation(parent, outer, inner, number if nparts is None else None, number if factor is None else None)
+    )
+    _hand_on_pragmas(stage, parent, outer)
+    stage.leaf_iter_vars[position : position + 1] = [outer, inner]
+    return outer, inner
 
-    @te_method
-    def fuse(self, *loops: IterVar | Sequence[IterVar]) -> IterVar:
-        """Make one loop of several adjacent ones: `i`, `j` become `i.j.fused`; they may be given as one list.
 
-        Before `fuse(i, j)`::
+@te_method
+def fuse(stage: StageBase, *loops: IterVar | Sequence[IterVar]) -> IterVar:
+    """Make one loop of several adjacent ones: `i`, `j` become `i.j.fused`; they may be given as one list.
 
-            for i in range(4):
-                for j in range(8):
-                    B[i, j] = A[i, j] + 1.0
+    Before `fuse(i, j)`::
 
-        After::
+        for i in range(4):
+            for j in range(8):
+                B[i, j] = A[i, j] + 1.0
 
-            for i.j.fused in range(32):
-                B[i.j.fused // 8, i.j.fused % 8] = A[i.j.fused // 8, i.j.fused % 8] + 1.0
+    After::
 
-        Raises:
-            ScheduleError: they are not loops of this stage directly inside one another, in that order.
-        """
-        given: list[IterVar] = []
-        for each in loops:
-            if not isinstance(each, IterVar | list | tuple):
-                raise ScheduleError(f"{each!r} is not a loop", "give loops, or one list of them")
-            given.extend([each] if isinstance(each, IterVar) else each)
-        if not given:
-            raise ScheduleError("no loops given", f"give at least one of {self._loops()}")
-        fused = given[0]
-        self._position(fused)
-        for inner in given[1:]:
-            fused = self._fuse_two(fused, inner)
-        return fused
+        for i.j.fused in range(32):
+            B[i.j.fused // 8, i.j.fused % 8] = A[i.j.fused // 8, i.j.fused % 8] + 1.0
 
-    def _fuse_two(self, outer: IterVar, inner: IterVar) -> IterVar:
-        position = self._position(outer)
-        if self._position(inner) != position + 1:
-            raise ScheduleError(
-                f"{inner.name} is not directly inside {outer.name}",
-                f"loops are {self._loops()}: reorder them first",
-            )
-        self._check_serial(outer, inner)
-        kind = "reduce" if "reduce" in (outer.kind, inner.kind) else "spatial"
-        fused = IterVar(f"{outer.name}.{inner.name}.fused", Range(0, outer.extent * inner.extent), kind)
-        self.relations.append(FuseRelation(outer, inner, fused, tuple(self.leaf_iter_vars)))
-        self.leaf_iter_vars[position : position + 2] = [fused]
-        self._hand_on_pragmas(inner, fused)
-        self._hand_on_pragmas(outer, fused)
-        return fused
+    Raises:
+        ScheduleError: they are not loops of this stage directly inside one another, in that order.
+    """
+    given: list[IterVar] = []
+    for each in loops:
+        if not isinstance(each, IterVar | list | tuple):
+            raise ScheduleError(f"{each!r} is not a loop", "give loops, or one list of them")
+        given.extend([each] if isinstance(each, IterVar) else each)
+    if not given:
+        raise ScheduleError("no loops given", f"give at least one of {stage.loop_names()}")
+    fused = given[0]
+    stage.position(fused)
+    for inner in given[1:]:
+        fused = _fuse_two(stage, fused, inner)
+    return fused
 
-    @te_method
-    def reorder(self, *loops: IterVar) -> None:
-        """Put the loops in this order, in the places that they hold now; those that are not given keep theirs.
 
-        Raises:
-            ScheduleError: one is not a loop of this stage or stands twice.
-        """
-        places = [self._position(iv) for iv in loops]
-        if not places:
-            raise ScheduleError("no loops given", f"give those that change places: {self._loops()}")
-        if len(set(places)) != len(places):
-            raise ScheduleError(f"a loop stands twice in {[iv.name for iv in loops]}", "give each once")
-        for place, iv in zip(sorted(places), loops, strict=True):
-            self.leaf_iter_vars[place] = iv
+def _fuse_two(stage: StageBase, outer: IterVar, inner: IterVar) -> IterVar:
+    position = stage.position(outer)
+    if stage.position(inner) != position + 1:
+        raise ScheduleError(
+            f"{inner.name} is not directly inside {outer.name}",
+            f"loops are {stage.loop_names()}: reorder them first",
+        )
+    stage.check_serial(outer, inner)
+    kind = "reduce" if "reduce" in (outer.kind, inner.kind) else "spatial"
+    fused = IterVar(f"{outer.name}.{inner.name}.fused", Range(0, outer.extent * inner.extent), kind)
+    stage.relations.append(FuseRelation(outer, inner, fused, tuple(stage.leaf_iter_vars)))
+    stage.leaf_iter_vars[position : position + 2] = [fused]
+    _hand_on_pragmas(stage, inner, fused)
+    _hand_on_pragmas(stage, outer, fused)
+    return fused
 
-    @te_method
-    def tile(self, x: IterVar, y: IterVar, x_factor: int, y_factor: int) -> tuple[IterVar, IterVar, IterVar, IterVar]:
-        """Split both and order them; gives (x outer, y outer, x inner, y inner).
 
-        Raises:
-            ScheduleError: as `split` and `reorder`.
-        """
-        xo, xi = self.split(x, factor=x_factor)
-        yo, yi = self.split(y, factor=y_factor)
-        self.reorder(xo, yo, xi, yi)
-        return xo, yo, xi, yi
+@te_method
+def reorder(stage: StageBase, *loops: IterVar) -> None:
+    """Put the loops in this order, in the places that they hold now; those that are not given keep theirs.
 
-    def _hand_on_pragmas(self, old: IterVar, new: IterVar) -> None:
-        """A pragma speaks of a whole nest: it goes on to the outermost loop that its own one becomes."""
-        self.pragmas.setdefault(new, {}).update(self.pragmas.pop(old, {}))
+    Raises:
+        ScheduleError: one is not a loop of this stage or stands twice.
+    """
+    places = [stage.position(iv) for iv in loops]
+    if not places:
+        raise ScheduleError("no loops given", f"give those that change places: {stage.loop_names()}")
+    if len(set(places)) != len(places):
+        raise ScheduleError(f"a loop stands twice in {[iv.name for iv in loops]}", "give each once")
+    for place, iv in zip(sorted(places), loops, strict=True):
+        stage.leaf_iter_vars[place] = iv
+
+
+@te_method
+def tile(
+    stage: StageBase, x: IterVar, y: IterVar, x_factor: int, y_factor: int
+) -> tuple[IterVar, IterVar, IterVar, IterVar]:
+    """Split both and order them; gives (x outer, y outer, x inner, y inner).
+
+    Raises:
+        ScheduleError: as `split` and `reorder`.
+    """
+    xo, xi = split(stage, x, factor=x_factor)
+    yo, yi = split(stage, y, factor=y_factor)
+    reorder(stage, xo, yo, xi, yi)
+    return xo, yo, xi, yi
+
+
+def _hand_on_pragmas(stage: StageBase, old: IterVar, new: IterVar) -> None:
+    """A pragma speaks of a whole nest: it goes on to the outermost loop that its own one becomes."""
+    stage.pragmas.setdefault(new, {}).update(stage.pragmas.pop(old, {}))
 
 
 def _positive(value: object) -> int | None:

@@ -9,51 +9,51 @@ from pegbox.schedule.state.buffers import check_scope
 from pegbox.schedule.te.stage_base import StageBase, te_method
 
 
-class StorageMethods(StageBase):
-    """Properties of the buffers that a stage writes."""
+@te_method
+def set_scope(stage: StageBase, scope: str) -> None:
+    """Keep the stage's values in another kind of memory: "global", "local", "shared", "shared.dyn" or "warp".
 
-    @te_method
-    def set_scope(self, scope: str) -> None:
-        """Keep the stage's values in another kind of memory: "global", "local", "shared", "shared.dyn" or "warp".
+    Raises:
+        ScheduleError: an unknown scope, or the stage is an output.
+    """
+    check_scope(scope)
+    _check_own(stage, "cache_write makes a stage of its own for it")
+    stage.scope = scope
 
-        Raises:
-            ScheduleError: an unknown scope, or the stage is an output.
-        """
-        check_scope(scope)
-        self._check_own("cache_write makes a stage of its own for it")
-        self.scope = scope
 
-    @te_method
-    def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
-        """Pad the stage's buffer, so that neighbours along an axis stand `factor * n + offset` elements apart.
+@te_method
+def storage_align(stage: StageBase, axis: IterVar, factor: int, offset: int) -> None:
+    """Pad the stage's buffer, so that neighbours along an axis stand `factor * n + offset` elements apart.
 
-        Raises:
-            ScheduleError: the axis is not an axis of the operation or the last one, a factor below one, an offset
-                outside of `range(factor)`, or the stage is an output.
-        """
-        self._check_own("cache_write makes a stage of its own for it")
-        names = ", ".join(iv.name for iv in self.op.axis)
-        if not any(iv is axis for iv in self.op.axis):
-            raise ScheduleError("not one of its axes", f"give one of op.axis: {names}")
-        if axis is self.op.axis[-1]:
-            raise ScheduleError("elements along its last axis are neighbours", f"give another one of {names}")
-        size, rest = integer(factor), integer(offset)
-        if size is None or size < 1:
-            raise ScheduleError(f"factor = {factor!r}", "give a number of elements, 1 or more")
-        if rest is None or not 0 <= rest < size:
-            raise ScheduleError(f"offset = {offset!r}", f"give one in range({size})")
-        self.alignments[axis] = (size, rest)
+    Raises:
+        ScheduleError: the axis is not an axis of the operation or the last one, a factor below one, an offset
+            outside of `range(factor)`, or the stage is an output.
+    """
+    _check_own(stage, "cache_write makes a stage of its own for it")
+    names = ", ".join(iv.name for iv in stage.op.axis)
+    if not any(iv is axis for iv in stage.op.axis):
+        raise ScheduleError("not one of its axes", f"give one of op.axis: {names}")
+    if axis is stage.op.axis[-1]:
+        raise ScheduleError("elements along its last axis are neighbours", f"give another one of {names}")
+    size, rest = integer(factor), integer(offset)
+    if size is None or size < 1:
+        raise ScheduleError(f"factor = {factor!r}", "give a number of elements, 1 or more")
+    if rest is None or not 0 <= rest < size:
+        raise ScheduleError(f"offset = {offset!r}", f"give one in range({size})")
+    stage.alignments[axis] = (size, rest)
 
-    @te_method
-    def double_buffer(self) -> None:
-        """Make the values of the next iteration, of the loop where the stage is attached, while these are used.
 
-        Raises:
-            ScheduleError: the stage is an output.
-        """
-        self._check_own("cache_write or cache_read makes a stage of its own")
-        self.doubled = True
+@te_method
+def double_buffer(stage: StageBase) -> None:
+    """Make the values of the next iteration, of the loop where the stage is attached, while these are used.
 
-    def _check_own(self, remedy: str) -> None:
-        if self.is_output:
-            raise ScheduleError(f"{self.op.name} is an output, kept where and as the caller has it", remedy)
+    Raises:
+        ScheduleError: the stage is an output.
+    """
+    _check_own(stage, "cache_write or cache_read makes a stage of its own")
+    stage.doubled = True
+
+
+def _check_own(stage: StageBase, remedy: str) -> None:
+    if stage.is_output:
+        raise ScheduleError(f"{stage.op.name} is an output, kept where and as the caller has it", remedy)

@@ -8,42 +8,39 @@ from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
 from pegbox.schedule.te.stage_base import StageBase, te_method
 
 
-class TensorizeMethods(StageBase):
-    """Loops that become calls of tensor intrinsics."""
+@te_method
+def tensorize(stage: StageBase, var: IterVar, tensor_intrin: TensorIntrin | str) -> None:
+    """Let a tensor intrinsic compute what a loop and all loops inside of it compute.
 
-    @te_method
-    def tensorize(self, var: IterVar, tensor_intrin: TensorIntrin | str) -> None:
-        """Let a tensor intrinsic compute what a loop and all loops inside of it compute.
+    Before `tensorize(j_inner, gemv)`::
 
-        Before `tensorize(j_inner, gemv)`::
+        for i in range(64):
+            for j_outer in range(4):
+                for j_inner in range(16):
+                    for k in range(64):
+                        C[i, j] = C[i, j] + A[i, k] * B[j, k]
 
-            for i in range(64):
-                for j_outer in range(4):
-                    for j_inner in range(16):
-                        for k in range(64):
-                            C[i, j] = C[i, j] + A[i, k] * B[j, k]
+    After::
 
-        After::
+        for i in range(64):
+            for j_outer in range(4):
+                call_extern("int32", "gemv", address(C[i, j_outer * 16 ...]), ...)
 
-            for i in range(64):
-                for j_outer in range(4):
-                    call_extern("int32", "gemv", address(C[i, j_outer * 16 ...]), ...)
-
-        Raises:
-            ScheduleError: not a loop of this stage, or no tensor intrinsic; when lowered: the loops compute something
-                else than the intrinsic describes, or their tiles are not whole.
-        """
-        self._position(var)
-        name = tensor_intrin.name if isinstance(tensor_intrin, TensorIntrin) else tensor_intrin
-        if not isinstance(name, str):
-            raise ScheduleError(
-                f"{tensor_intrin!r} is not a tensor intrinsic",
-                "give one that te.decl_tensor_intrin made, or the name of a registered one",
-            )
-        TensorIntrin.get(name)
-        if self.tensorized and self.tensorized[0] is not var:
-            raise ScheduleError(
-                f"{self.tensorized[0].name} is tensorized already",
-                "one loop of a stage can be",
-            )
-        self.tensorized = (var, name)
+    Raises:
+        ScheduleError: not a loop of this stage, or no tensor intrinsic; when lowered: the loops compute something
+            else than the intrinsic describes, or their tiles are not whole.
+    """
+    stage.position(var)
+    name = tensor_intrin.name if isinstance(tensor_intrin, TensorIntrin) else tensor_intrin
+    if not isinstance(name, str):
+        raise ScheduleError(
+            f"{tensor_intrin!r} is not a tensor intrinsic",
+            "give one that te.decl_tensor_intrin made, or the name of a registered one",
+        )
+    TensorIntrin.get(name)
+    if stage.tensorized and stage.tensorized[0] is not var:
+        raise ScheduleError(
+            f"{stage.tensorized[0].name} is tensorized already",
+            "one loop of a stage can be",
+        )
+    stage.tensorized = (var, name)

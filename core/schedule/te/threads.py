@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ScheduleError
-from pegbox.expr.printer import show
-from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import For, ForKind, thread_tag
 from pegbox.loops.threads.axes import in_block
 from pegbox.schedule.analysis import written_buffers
@@ -20,8 +18,7 @@ def start_threads(sch: Schedule, stage: Stage, block: BlockRef) -> None:
         threads = [(axis.thread_tag, _extent(sch, stage, block, axis)) for axis in stage.env]
         sch.env_threads(own[0] if own else block, threads)
     if stage.store_predicate is not None:
-        tags = {axis: axis.thread_tag for axis in free_vars(stage.store_predicate) if isinstance(axis, ThreadAxis)}
-        sch.set_store_predicate(block, show(stage.store_predicate, tags))
+        sch.set_store_predicate(block, stage.store_predicate)
 
 
 def _extent(sch: Schedule, stage: Stage, block: BlockRef, axis: ThreadAxis) -> int:

@@ -1,4 +1,4 @@
-"""Moving a producer to where its values are needed."""
+"""Moving a producer to where its values are needed, or a consumer to where they are made."""
 
 from __future__ import annotations
 
@@ -24,62 +24,100 @@ from pegbox.schedule.rewrites.placement import (
     nest,
     place,
 )
-from pegbox.schedule.state.base import ScheduleBase
+from pegbox.schedule.rewrites.reverse_compute_at import Move
 from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.tree import Tree
 
 # What sample_compute_location gives in place of a loop.
 ROOT, INLINE = -1, -2
 
 
-class ComputeAtPrimitives(ScheduleBase):
-    """Producers move to their consumers."""
+@primitive
+def compute_at(
+    sch: ScheduleState, block: BlockRef | str, loop: LoopRef | int, preserve_unit_loops: bool = True, index: int = -1
+) -> None:
+    """Compute a producer inside a loop of its consumers, each time just the region that is needed there.
 
-    @primitive
-    def compute_at(
-        self, block: BlockRef | str, loop: LoopRef | int, preserve_unit_loops: bool = True, index: int = -1
-    ) -> None:
-        """Compute a producer inside a loop of its consumers, each time just the region that is needed there.
+    The block gets new loops, one for each spatial variable in order (also those with a single iteration), then
+    one for each reduce variable; `get_loops` gives them. Its old loops and their annotations are gone.
 
-        The block gets new loops, one for each spatial variable in order (also those with a single iteration), then
-        one for each reduce variable; `get_loops` gives them. Its old loops and their annotations are gone.
+    Args:
+        loop: also what `sample_compute_location` gives: -1 leaves the block where it is, -2 inlines it.
+        preserve_unit_loops: keep loops of a single iteration, so that there are the same loops for every shape.
+        index: the place among the statements of the loop: -1 the last one that is legal, -2 the first, or a
+            number from 0.
 
-        Args:
-            loop: also what `sample_compute_location` gives: -1 leaves the block where it is, -2 inlines it.
-            preserve_unit_loops: keep loops of a single iteration, so that there are the same loops for every shape.
-            index: the place among the statements of the loop: -1 the last one that is legal, -2 the first, or a
-                number from 0.
+    Before `compute_at("B", i)`::
 
-        Before `compute_at("B", i)`::
+        for i in range(16):
+            for j in range(8):
+                block B: vi = i, vj = j
+        for i in range(4):
+            for j in range(8):
+                block C: vi = i, vj = j, reads B[vi * 4:vi * 4 + 4, vj]
 
-            for i in range(16):
+    After::
+
+        for i in range(4):
+            for i_1 in range(4):
                 for j in range(8):
-                    block B: vi = i, vj = j
-            for i in range(4):
-                for j in range(8):
-                    block C: vi = i, vj = j, reads B[vi * 4:vi * 4 + 4, vj]
+                    block B: vi = i * 4 + i_1, vj = j
+            for j in range(8):
+                block C: ...
 
-        After::
+    Raises:
+        ScheduleError: the block writes a parameter and would not write all of it there, has a consumer outside of
+            the loop or none, was decomposed, or reads something that is not ready there; or the place is none.
+    """
+    realize = sch.find_block(block)
+    if isinstance(loop, LoopRef):
+        sch.update(_compute_at(sch.tree, realize, sch.find_loop(loop), index, unit_loops=preserve_unit_loops))
+    elif loop == INLINE:
+        sch.update(into_consumers(sch.tree, realize))
+    elif loop != ROOT:
+        sch.find_loop(cast("LoopRef", loop))  # tells that it is not a loop
 
-            for i in range(4):
-                for i_1 in range(4):
-                    for j in range(8):
-                        block B: vi = i * 4 + i_1, vj = j
-                for j in range(8):
-                    block C: ...
 
-        Raises:
-            ScheduleError: the block writes a parameter and would not write all of it there, has a consumer outside of
-                the loop or none, was decomposed, or reads something that is not ready there; or the place is none.
-        """
-        realize = self._block(block)
-        if isinstance(loop, LoopRef):
-            self._set(_compute_at(self.tree, realize, self._loop(loop), index, unit_loops=preserve_unit_loops))
-        elif loop == INLINE:
-            self._set(into_consumers(self.tree, realize))
-        elif loop != ROOT:
-            self._loop(cast("LoopRef", loop))  # tells that it is not a loop
+@primitive
+def reverse_compute_at(
+    sch: ScheduleState, block: BlockRef | str, loop: LoopRef | int, preserve_unit_loops: bool = True, index: int = -1
+) -> None:
+    """Compute a consumer inside a loop of its producer: each time exactly what has just become ready.
+
+    The block gets new loops, one for each spatial variable in order, then one for each reduce variable.
+
+    Args:
+        loop: also -1, which leaves the block where it is.
+        preserve_unit_loops: keep loops of a single iteration, so that there are the same loops for every shape.
+        index: the place among the statements of the loop: -1 the last one that is legal, -2 the first, or a
+            number from 0.
+
+    Before `reverse_compute_at("C", i_0)`::
+
+        for i_0 in range(4):
+            for i_1 in range(8):
+                block B: vi = i_0 * 8 + i_1
+        for i in range(32):
+            block C: vi = i, reads B[vi]
+
+    After::
+
+        for i_0 in range(4):
+            for i_1 in range(8):
+                block B: vi = i_0 * 8 + i_1
+            for i in range(8):
+                block C: vi = i_0 * 8 + i, reads B[vi]
+
+    Raises:
+        ScheduleError: no producer is inside the loop, a reduce loop of one is outside (its results are partial
+            there), other iterations make a part of what the block reads, or a consumer runs earlier.
+    """
+    realize = sch.find_block(block)
+    if isinstance(loop, LoopRef) or loop != ROOT:
+        move = Move(sch.tree, realize, sch.find_loop(cast("LoopRef", loop)))
+        sch.update(move.done(index, unit_loops=preserve_unit_loops))
 
 
 def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, unit_loops: bool) -> Tree:
@@ -128,11 +166,7 @@ def _check_parameters(before: Tree, after: Tree, name: str, loop: For) -> None:
 
 def _makes_all(tree: Tree, producer: BlockRealize, buffer: Buffer) -> bool:
     made = written_box(tree, producer, buffer, set())
-    return made is not None and not made.conditions and all(map(_reaches_all, made.intervals, buffer.shape))
-
-
-def _reaches_all(made: SymbolicInterval, extent: int) -> bool:
-    return made.lo.is_const and made.lo.const <= 0 and made.lo.const + made.width >= extent - 1
+    return made is not None and not made.conditions and all(map(SymbolicInterval.covers, made.intervals, buffer.shape))
 
 
 def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]:

@@ -1,0 +1,244 @@
+"""LLVM, on plain text: assembly in, object code or text out, here or in a process of its own.
+
+LLVM ends its process where one of its assertions fails. Those of its loop vectorizer do on some programs that are
+right ("VPlan cost model and legacy cost model disagreed"), so what is vectorized by it is compiled in another process,
+which runs this file. That process needs nothing of pegbox, and so starts in half of the time.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from typing import IO, Any, Literal, NamedTuple, TypeAlias, cast
+
+Form: TypeAlias = Literal["object", "assembly", "ir"]
+Passes: TypeAlias = Literal["all", "all but vectorizer", "quick"]
+
+
+_IDLE = 60.0  # seconds without work after which the other process ends
+
+
+class Machine(NamedTuple):
+    """What LLVM generates code for; an empty triple is that of this process."""
+
+    triple: str
+    cpu: str
+    features: str
+
+
+@cache
+def binding() -> Any:
+    """llvmlite.binding with every target that it was built with switched on."""
+    from llvmlite import binding  # a fifth of a second; only processes that compile or load pay for it
+
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding
+
+
+@cache
+def target_machine(machine: Machine) -> Any:
+    """Position-independent code, so that the object can be loaded by a JIT as well as linked into a library.
+
+    Raises:
+        RuntimeError: LLVM has no back end for the triple.
+    """
+    target = binding().Target.from_triple(machine.triple or binding().get_process_triple())
+    return target.create_target_machine(
+        cpu=machine.cpu, features=machine.features, opt=3, reloc="pic", codemodel="default"
+    )
+
+
+@contextmanager
+def parsed(text: str, machine: Machine) -> Iterator[Any]:
+    """The text as an LLVM module.
+
+    It has an LLVM context of its own, since the global one keeps every constant and type for ever. Everything is closed
+    here and in this order: a garbage collection may free the context before the module, which crashes.
+
+    Raises:
+        RuntimeError: LLVM rejects the text.
+    """
+    with ExitStack() as stack:
+        context = stack.enter_context(binding().create_context())
+        module = stack.enter_context(binding().parse_assembly(text, context=context))
+        module.triple = str(target_machine(machine).triple)
+        module.data_layout = str(target_machine(machine).target_data)
+        module.verify()
+        yield module
+
+
+def translate(text: str, machine: Machine, form: Form, passes: Passes) -> bytes:
+    """The program after these passes, in that form. Ends this process where LLVM fails an assertion.
+
+    Raises:
+        RuntimeError: LLVM rejects the text.
+    """
+    with parsed(text, machine) as module:
+        _optimize(module, machine, passes)
+        if form == "object":
+            return bytes(target_machine(machine).emit_object(module))
+        return str(target_machine(machine).emit_assembly(module) if form == "assembly" else module).encode()
+
+
+class ProcessDied(RuntimeError):
+    """LLVM has ended its process; the text is the end of what it said."""
+
+
+def translate_apart(text: str, machine: Machine, form: Form, passes: Passes) -> bytes:
+    """As `translate`, in a process of its own. The first call starts it, in a tenth of a second.
+
+    It answers later calls too, and ends with this process or after a minute without work.
+
+    Raises:
+        RuntimeError: LLVM rejects the text; `ProcessDied`: it has ended the process.
+    """
+    with _lock:
+        translated, rejection = _process().ask((text, tuple(machine), form, passes))
+    if rejection is not None:
+        raise RuntimeError(rejection)
+    return bytes(translated)
+
+
+class _Process:
+    """A process that runs this file. What LLVM says in it is shown here."""
+
+    def __init__(self) -> None:
+        # Without `site`, which takes a third of the start: the path has all that it would add.
+        command = [sys.executable, "-I", "-S", __file__, *sys.path]
+        self.owner = os.getpid()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        self._shown = 0
+        self._popen = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said)
+        self._stdin, self._stdout = cast("IO[bytes]", self._popen.stdin), cast("IO[bytes]", self._popen.stdout)
+
+    def is_alive(self) -> bool:
+        return self._popen.poll() is None
+
+    def ask(self, request: tuple[Any, ...]) -> tuple[bytes, str | None]:
+        """The translated text, or why LLVM rejects it.
+
+        Raises:
+            ProcessDied: it has ended the process.
+        """
+        try:
+            pickle.dump(request, self._stdin)
+            self._stdin.flush()
+            reply: tuple[bytes, str | None] = pickle.load(self._stdout)
+        except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+            status, said = self._popen.wait(), self._heard().strip()[-2000:]
+            self.close()
+            raise ProcessDied(said or f"status {status}") from None
+        except BaseException:  # Ctrl-C: the reply that is still to come belongs to nobody
+            self.close()
+            raise
+        sys.stderr.write(self._heard())
+        return reply
+
+    def _heard(self) -> str:
+        """What LLVM has said since the last time."""
+        said = os.pread(self._said.fileno(), 1 << 20, self._shown)  # the offset of the file is the other process's
+        self._shown += len(said)
+        return said.decode(errors="replace")
+
+    def close(self) -> None:
+        """End the process."""
+        self._popen.kill()
+        self._popen.wait()
+        for pipe in (self._stdin, self._stdout, self._said):
+            with suppress(OSError):
+                pipe.close()
+
+
+_lock = threading.Lock()
+_running: list[_Process] = []  # one at most
+
+
+def _process() -> _Process:
+    """The process of this one, which a fork shares with nobody."""
+    if _running and _running[0].owner != os.getpid():
+        _running.clear()
+    if _running and not _running[0].is_alive():
+        _running.pop().close()
+    if not _running:
+        _running.append(_Process())
+    return _running[0]
+
+
+@atexit.register
+def _end() -> None:
+    if _running and _running[0].owner == os.getpid():
+        _running.pop().close()
+
+
+def _optimize(module: Any, machine: Machine, passes: Passes) -> None:
+    with ExitStack() as stack:
+        options = stack.enter_context(binding().create_pipeline_tuning_options(3))
+        options.loop_vectorization = passes != "all but vectorizer"  # for loops that the schedule left scalar
+        options.slp_vectorization = False
+        builder = stack.enter_context(binding().create_pass_builder(target_machine(machine), options))
+        if passes == "quick":
+            _simplify(module, builder)
+        else:
+            manager = builder.getModulePassManager()
+            manager.run(module, builder)
+            _dispose(manager)
+
+
+def _simplify(module: Any, builder: Any) -> None:
+    """What LLVM's -O3 does to each function before it vectorizes.
+
+    Not a list of passes of our own: kernels without loop unswitching, jump threading, or the promotion of what a loop
+    adds to in memory, were up to twice as slow as with -O3, so that a search would have ranked them wrongly.
+    """
+    manager = builder.getFunctionPassManager()
+    for function in module.functions:
+        if not function.is_declaration:
+            manager.run(function, builder)
+    _dispose(manager)
+
+
+def _dispose(manager: Any) -> None:
+    """Free a pass manager and its analyses, a seventh of a megabyte each.
+
+    `close` does not (llvmlite 0.50: of its two base classes the one that frees nothing comes first).
+    """
+    from llvmlite.binding.newpassmanagers import NewPassManager
+
+    NewPassManager._dispose(manager)
+    manager.detach()
+
+
+def _main() -> None:
+    """Answer the requests of `translate_apart`; `sys.argv` has the path after this file."""
+    import resource
+
+    sys.path[:] = sys.argv[1:]
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
+    while select.select([sys.stdin], [], [], _IDLE)[0]:
+        try:
+            text, machine, form, passes = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        reply: tuple[bytes | None, str | None]
+        try:
+            reply = translate(text, Machine(*machine), form, passes), None
+        except RuntimeError as error:
+            reply = None, str(error)
+        pickle.dump(reply, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    _main()

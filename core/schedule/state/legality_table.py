@@ -1,0 +1,63 @@
+"""Which blocks of a module's functions may be reordered and moved, while primitives change them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Set
+from typing import Any
+
+from pegbox.loops.nodes import Function
+from pegbox.schedule.analysis.legality import UNRESTRICTED, Legality, legality
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.tree import Tree, blocks_below
+
+
+class LegalityTable:
+    """The legality of each function: found out once, of the function that the schedule began with."""
+
+    def __init__(self, origins: Mapping[str, Function]) -> None:
+        self._origins = origins
+        self._known: dict[str, Legality] = {}
+
+    def copy(self) -> LegalityTable:
+        """A table to be changed independently."""
+        other = copy.copy(self)
+        other._known = dict(self._known)
+        return other
+
+    def lift(self) -> None:
+        """The functions come from a computation: all of their blocks may be reordered and moved."""
+        self._known = dict.fromkeys(self._origins, UNRESTRICTED)
+
+    def check(self, name: str, tree: Tree, arguments: Iterable[Any], *, moves: bool) -> None:
+        """Raises ScheduleError: a block among the arguments, or below a loop among them, keeps its order or place."""
+        if name not in self._known:
+            self._known[name] = legality(Tree(self._origins[name]))
+        known = self._known[name]
+        if known is not UNRESTRICTED:
+            for block, whole in _blocks(tree, arguments):
+                known.check(tree, block, moves=moves and whole)
+
+    def check_around(self, name: str, tree: Tree, block: str) -> None:
+        """Raises ScheduleError: a block, inside of which something is to be changed, keeps its order."""
+        self._known.get(name, UNRESTRICTED).check(tree, block, moves=False)
+
+    def immovable(self, name: str, tree: Tree, arguments: Iterable[Any]) -> str | None:
+        """Why a block among the arguments, or below a loop among them, has to stay where it is."""
+        reasons = self._known.get(name, UNRESTRICTED).immovable
+        return next((reasons[b] for b, _ in _blocks(tree, arguments) if b in reasons), None) if reasons else None
+
+    def mark_immovable(self, name: str, blocks: Set[str], reason: str) -> None:
+        """The blocks that a step has made of one that has to stay where it is have to stay too."""
+        self._known[name] = self._known[name].with_immovable(dict.fromkeys(blocks, reason))
+
+
+def _blocks(tree: Tree, arguments: Iterable[Any]) -> Iterator[tuple[str, bool]]:
+    """The blocks that arguments name or have below them; is it the block itself that is given?"""
+    for value in arguments:
+        if isinstance(value, BlockRef | str) and (name := getattr(value, "name", value)) in tree.blocks:
+            yield name, True
+        elif isinstance(value, LoopRef) and value.var in tree.loops:
+            yield from ((realize.block.name, False) for realize in blocks_below(tree.loops[value.var]))
+        elif isinstance(value, tuple | list):
+            yield from _blocks(tree, value)

@@ -1,0 +1,213 @@
+"""What a schedule is besides its primitives: the program as it is now, the steps that led to it, look-ups in it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Any, TypeVar
+
+from pegbox.compute.tensor import Tensor
+from pegbox.errors import ScheduleError
+from pegbox.expr.nodes import Var
+from pegbox.loops.from_compute import function_from_tensors
+from pegbox.loops.module import IRModule
+from pegbox.loops.nodes import BlockRealize, For, Function
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.state.handles import BlockRef, LoopRef
+from pegbox.schedule.state.legality_table import LegalityTable
+from pegbox.schedule.state.trace import Step, Trace
+from pegbox.schedule.tree import Tree
+
+_State = TypeVar("_State", bound="ScheduleState")
+
+
+class ScheduleState:
+    """The current program and the steps that led to it.
+
+    Primitives look at `tree`, find what their arguments stand for with `find_block` and `find_loop`, and hand what they
+    made of the program to `update`; the recording (`state/recording.py`) does the rest. Programs are immutable.
+
+    Attributes:
+        func_name: the function of the module that is scheduled; None while none was chosen of several.
+        origins: the functions of the module as they were at the beginning.
+        legality: which of their blocks may be reordered and moved.
+        steps: what was done so far, as `trace` gives it.
+        draws: the steps that drew numbers, by the tokens that the numbers carry.
+        amended: what the trace is to keep of the arguments of the step that is being done, instead of what was given.
+    """
+
+    def __init__(
+        self,
+        mod: IRModule | Function | Sequence[Tensor],
+        *,
+        seed: int | None = None,
+        debug_mask: object = None,
+        error_render_level: object = None,
+    ) -> None:
+        """Start from a module, a function, or tensors: the parameters in call order, inputs and outputs.
+
+        Args:
+            seed: of the random decisions of `sample_*`; without one they differ from run to run.
+            debug_mask, error_render_level: as TVM takes them; they change nothing.
+
+        Raises:
+            ScheduleError: `mod` is none of those.
+        """
+        self._module, self.func_name = _start(mod)
+        self._func = self._module[self.func_name] if self.func_name is not None else None
+        self._index: Tree | None = None
+        self.origins = dict(self._module.functions)
+        self.legality = LegalityTable(self.origins)
+        if not isinstance(mod, IRModule | Function):
+            self.legality.lift()
+        self.steps: list[Step] = []
+        self.draws: dict[object, int] = {}
+        self.amended: dict[str, Any] = {}
+        self.seed(seed)
+
+    @property
+    def func(self) -> Function:
+        """The program as it is now: the function that the schedule works on.
+
+        Raises:
+            ScheduleError: the module has several functions, none of them called "main", and `work_on` chose none.
+        """
+        if self._func is None:
+            raise ScheduleError(
+                f"the module has several functions, {', '.join(self._module)}",
+                "say with work_on(name) which to schedule",
+            )
+        return self._func
+
+    @property
+    def mod(self) -> IRModule:
+        """The module as it is now."""
+        return self._module if self._func is None else self._module.with_function(self._func)
+
+    @property
+    def trace(self) -> Trace:
+        """What was done so far."""
+        return Trace(tuple(self.steps))
+
+    @property
+    def tree(self) -> Tree:
+        """The index of the program as it is now."""
+        if self._index is None:
+            self._index = Tree(self.func)
+        return self._index
+
+    def seed(self, seed: int | None) -> None:
+        """Let the random decisions from here on follow from a seed."""
+        self._seed = seed
+        self._random: Random | None = None
+
+    @property
+    def rng(self) -> Random:
+        """What random decisions are drawn from."""
+        if self._random is None:
+            self._random = Random(self._seed)
+        return self._random
+
+    def copy(self: _State) -> _State:
+        """A schedule of the same program with the same trace, to be continued independently. Costs next to nothing."""
+        other = copy.copy(self)
+        other.steps, other.draws = list(self.steps), dict(self.draws)
+        other.legality, other._random = self.legality.copy(), copy.copy(self._random)
+        return other
+
+    def show(self) -> None:
+        """Print the module as a script; `print(sch)` gives the compact form."""
+        self.mod.show()
+
+    def __str__(self) -> str:
+        return str(self.func) if len(self._module) == 1 else "\n".join(str(self.mod[name]) for name in self.mod)
+
+    def find_block(self, block: BlockRef | str) -> BlockRealize:
+        """The block in the program as it is now.
+
+        Raises:
+            ScheduleError: there is none of that name.
+        """
+        name = block.name if isinstance(block, BlockRef) else block
+        found = self.tree.blocks.get(name) if isinstance(name, str) else None
+        if found is None:
+            raise ScheduleError(f"no block is called {name!r}", f"the program has {', '.join(self.tree.blocks)}")
+        return found
+
+    def find_loop(self, loop: LoopRef) -> For:
+        """The loop in the program as it is now.
+
+        Raises:
+            ScheduleError: it is not there any more, or is not a loop.
+        """
+        if not isinstance(loop, LoopRef):
+            raise ScheduleError(
+                f"{loop!r} is not a loop", "take one from get_loops(block) or from what a primitive returned"
+            )
+        found = self.tree.loops.get(loop.var)
+        if found is None:
+            raise refuse(
+                self.tree,
+                f"loop {loop.name} is not in the program (any more): a primitive replaced it, or it is of another",
+                "use the loops that the primitive returned, or ask get_loops(block) again",
+            )
+        return found
+
+    def find_loops(self, loops: Iterable[LoopRef]) -> list[For]:
+        """The loops in the program as it is now.
+
+        Raises:
+            ScheduleError: one is not there any more, or is given twice.
+        """
+        found = [self.find_loop(loop) for loop in loops]
+        variables: set[Var] = set()
+        for loop in found:
+            if loop.var in variables:
+                raise ScheduleError(f"loop {loop.var.name} is given twice", "give each loop once")
+            variables.add(loop.var)
+        return found
+
+    def find(self, block_or_loop: BlockRef | LoopRef | str) -> For | BlockRealize:
+        """The loop or block in the program as it is now; raises as `find_loop` and `find_block`."""
+        return self.find_loop(block_or_loop) if isinstance(block_or_loop, LoopRef) else self.find_block(block_or_loop)
+
+    def update(self, changed: Function | Tree) -> None:
+        """Take over a changed program, with its index where the primitive needed one."""
+        self._func = changed if isinstance(changed, Function) else changed.func
+        self._index = None if isinstance(changed, Function) else changed
+
+    def switch_to(self, func_name: str) -> None:
+        """Go on with another function of the module. The others keep what was done to them.
+
+        Raises:
+            ScheduleError: the module has no function of that name.
+        """
+        if func_name not in self._module.functions:
+            raise ScheduleError(f"the module has no function {func_name!r}", f"it has {', '.join(self._module)}")
+        self._module, self.func_name = self.mod, func_name
+        self.update(self._module[func_name])
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """What `restore` brings back: the program, and how many steps led to it."""
+        return self._module, self.func_name, self._func, self._index, len(self.steps)
+
+    def restore(self, snapshot: tuple[Any, ...]) -> None:
+        """Undo all that was done since the snapshot."""
+        self._module, self.func_name, self._func, self._index, count = snapshot
+        del self.steps[count:]
+
+
+def _start(mod: object) -> tuple[IRModule, str | None]:
+    """The module, and the function to begin with: the only one, or "main"."""
+    if isinstance(mod, Function):
+        return IRModule(mod), mod.name
+    if isinstance(mod, IRModule):
+        only = next(iter(mod)) if len(mod) == 1 else None
+        return mod, only or ("main" if "main" in mod.functions else None)
+    if isinstance(mod, Sequence) and mod and all(isinstance(t, Tensor) for t in mod):
+        func = function_from_tensors(mod)
+        return IRModule(func), func.name
+    raise ScheduleError(
+        f"Schedule({mod!r}): not a program", "give an IRModule, a function, or a list of tensors, inputs and outputs"
+    )
