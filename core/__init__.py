@@ -36,6 +36,7 @@ _HOME = {
     "create_task": "pegbox.task.task",
     "create_tuner": "pegbox.search.asktell",
     "template": "pegbox.task.template",
+    "workload": "pegbox.task.workload",
     "Target": "pegbox.codegen.targets.target",
     "tune": "pegbox.api",
     "build": "pegbox.api",
@@ -86,6 +87,7 @@ __all__ = [
     "template",
     "tir",
     "tune",
+    "workload",
 ]
 
 if TYPE_CHECKING:
@@ -108,6 +110,7 @@ if TYPE_CHECKING:
     from pegbox.task.config_view import TemplateConfig
     from pegbox.task.task import Task, create_task
     from pegbox.task.template import template
+    from pegbox.task.workload import workload
 
 
 __getattr__ = on_demand(__name__, _HOME)

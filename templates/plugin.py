@@ -12,3 +12,21 @@ def pegbox_register_templates() -> dict[str, str]:
         "batch_matmul": "pegbox.templates.batch_matmul:batch_matmul",
         "conv2d": "pegbox.templates.conv2d:conv2d",
     }
+
+
+@hookimpl
+def pegbox_register_workloads() -> dict[str, str]:
+    modules = {
+        "products": (
+            "matmul", "matmul_bias_relu", "matmul_bias_gelu", "matmul_chain", "batch_matmul", "matmul_transposed",
+            "matmul_int8", "attention",
+        ),
+        "convolutions": (
+            "conv1d", "conv2d", "conv2d_nhwc", "conv3d", "depthwise_conv2d", "conv2d_transposed", "conv2d_bn_relu",
+            "conv2d_winograd", "max_pool2d", "avg_pool2d",
+        ),
+        "reductions": (
+            "row_sum", "row_min", "row_argmax", "norm", "softmax", "layer_norm", "elementwise_chain", "sum_and_max",
+        ),
+    }  # fmt: skip
+    return {name: f"pegbox.templates.workloads.{module}:{name}" for module, names in modules.items() for name in names}

@@ -11,6 +11,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 ARGUMENTS = {
     "my_matmul.py": ["--size", "48", "--trials", "4"],
     "ask_tell.py": ["--rows", "64", "--trials", "8"],
+    "auto_schedule_matmul.py": ["--size", "48", "--trials", "3"],
     "packed_weights.py": ["--rows", "5", "--size", "40", "--trials", "2"],
 }
 
@@ -39,6 +40,17 @@ def test_my_matmul_is_a_template_for_the_command_line(tmp_path: Path) -> None:
     template = f"{EXAMPLES / 'my_matmul.py'}:my_matmul"
     out = run("-m", "pegbox", "show", template, 16, 16, 16, "--config", 0, "--emit", "ir", cwd=tmp_path)
     assert "def my_matmul(A: float32[16, 16], B: float32[16, 16], C: float32[16, 16]):" in out
+
+
+def test_auto_schedule_matmul_goes_on_from_its_records(tmp_path: Path) -> None:
+    first = run(EXAMPLES / "auto_schedule_matmul.py", *ARGUMENTS["auto_schedule_matmul.py"], cwd=tmp_path)
+    assert "s = te.create_schedule([out])" in first
+    assert "checked; " in first
+    more = ["--size", "48", "--trials", "4"]
+    run(EXAMPLES / "auto_schedule_matmul.py", *more, cwd=tmp_path)
+    records = [json.loads(line) for line in (tmp_path / "matmul_add.jsonl").read_text().splitlines()]
+    assert len({str(record["config"]) for record in records}) == 4
+    assert all(record["input"][1] == "matmul_add@sketch" for record in records)
 
 
 def test_ask_tell_tunes_something_that_is_no_kernel(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ BUILTIN_PLUGINS: dict[str, str] = {
     "pegbox.templates": "pegbox.templates.plugin",
     "pegbox.runners": "pegbox.plugins.runners.plugin",
     "pegbox.kernel_tuner": "pegbox.plugins.kernel_tuner.plugin",
+    "pegbox.sketch": "pegbox.plugins.sketch.plugin",
     "pegbox.cli": "pegbox.plugins.cli.plugin",
 }
 

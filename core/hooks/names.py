@@ -11,7 +11,8 @@ from pegbox.errors import ArgumentError, PluginError, UnknownName
 from pegbox.hooks.refs import import_ref, is_module_ref
 from pegbox.hooks.specs import HOOK_OF_KIND
 
-_FORBIDDEN = set(" \t\n:=,")  # they have a meaning in "name:option=value" (a slash has none: "tutorial/matmul")
+# They have a meaning in "name:option=value" and "workload@generator" (a slash has none: "tutorial/matmul").
+_FORBIDDEN = set(" \t\n:=,@")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
     from pegbox.measure import RunnerFactory
+    from pegbox.plugins.sketch.rules import Rule
     from pegbox.records.reader import ResultsReader
     from pegbox.search import CostModel, Tuner
+    from pegbox.task.workload import SpaceGenerator
 
 PROJECT = "pegbox"
 
@@ -76,6 +78,37 @@ def pegbox_register_templates() -> Mapping[str, Callable[..., Any] | str]:
 
 
 @hookspec
+def pegbox_register_workloads() -> Mapping[str, Callable[..., Any] | str]:
+    """Workloads by name. Called once per process, when any name is first looked up or listed.
+
+    The object is a function of shapes and types that gives the arguments of a kernel, inputs and outputs, without a
+    schedule; decorated with `pb.workload` or not. A space generator makes a template of it.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def pegbox_register_space_generators() -> Mapping[str, Callable[[], SpaceGenerator] | str]:
+    """Space generators by name, for `create_task(workload, space=NAME)`. Called when any name is first looked up.
+
+    The object is a factory without arguments. What it makes is called as `generator(tensors, target)` with the
+    arguments of a kernel, and gives the body of a template: a function of `cfg` that declares knobs and applies them
+    (`pegbox.task.workload.SpaceGenerator`).
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def pegbox_register_sketch_rules() -> Mapping[str, Callable[[], Rule] | str]:
+    """Rules of the space generator `sketch` by name. Called when any name is first looked up.
+
+    The object is a factory without arguments, of a rule that is asked before the built-in ones, in the order of the
+    names (`pegbox.plugins.sketch.rules.Rule`).
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def pegbox_register_results_readers() -> Mapping[str, Callable[[], ResultsReader] | str]:
     """Readers of other tools' results by name. Called once per process, when any name is first looked up or listed.
 
@@ -103,6 +136,9 @@ HOOK_OF_KIND: dict[str, str] = {
     "cost_model": "pegbox_register_cost_models",
     "runner": "pegbox_register_runners",
     "template": "pegbox_register_templates",
+    "workload": "pegbox_register_workloads",
+    "space_generator": "pegbox_register_space_generators",
+    "sketch_rule": "pegbox_register_sketch_rules",
     "results_reader": "pegbox_register_results_readers",
     "cli_command": "pegbox_register_cli_commands",
 }

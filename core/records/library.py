@@ -16,7 +16,7 @@ from pegbox.records.record import Record, call, plain
 from pegbox.records.recorded_space import RecordedSpace, latest_results
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
-from pegbox.task.template import registered_template
+from pegbox.task.workload import template_of
 
 SHIPPED = Path(__file__).parent / "shipped"
 _SUFFIX = ".jsonl.xz"
@@ -212,7 +212,9 @@ def _short(text: str) -> str:
 def _task_of(record: Record, source: str) -> Task:
     """A file may come from anywhere: its names are looked up among registered templates, and never imported or run."""
     try:
-        return create_task(registered_template(record.name), record.args, dict(record.kwargs), target=record.target)
+        return create_task(
+            template_of(record.name, registered=True), record.args, dict(record.kwargs), target=record.target
+        )
     except PegboxError as error:
         raise RecordError(
             f"{source!r}: the records are of {call(*record.workload)} from a space with the fingerprint "

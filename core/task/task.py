@@ -20,9 +20,11 @@ from pegbox.schedule.te.replay import replay
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.space import Config, ConfigSpace
 from pegbox.task.config_view import ApplyingConfig, DeclaringConfig, TemplateConfig
+from pegbox.task.dag import ComputeDAG
 from pegbox.task.flop import count_flop
-from pegbox.task.template import Template, find_template
+from pegbox.task.template import Template
 from pegbox.task.work import bytes_of
+from pegbox.task.workload import generated_template, template_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,6 +63,11 @@ class Task:
     def flop(self) -> float:
         """Arithmetic operations of one call: what the template says (`cfg.add_flop`), else what the computation has."""
         return count_flop(self.outputs) if self._declared_flop is None else self._declared_flop
+
+    @property
+    def compute_dag(self) -> ComputeDAG:
+        """What is computed: a line for each operation, and how much arithmetic it asks for."""
+        return ComputeDAG(self._tensors)
 
     @property
     def bytes_moved(self) -> float:
@@ -118,6 +125,20 @@ class Task:
         sch = self.schedule(config)
         return f"{sch.trace}\n\n{sch.func}"
 
+    def schedule_code(self, config: Config) -> str:
+        """The computation and one configuration's schedule as te code, where a generator made the space.
+
+        Raises:
+            TemplateError: a person wrote the template: its code is there; or the generator writes none.
+        """
+        write = getattr(self.template, "schedule_code", None)
+        if write is None:
+            raise TemplateError(
+                f"template {self.name} was not generated: read its own code; show_schedule(config) prints the "
+                "primitives of one configuration"
+            )
+        return str(write(ApplyingConfig(config, self.target), self.args, self.kwargs))
+
     def show_ir(self, config: Config) -> str:
         """The plain loops as text."""
         return str(self.lowered(config))
@@ -145,7 +166,8 @@ class Task:
             and isinstance(made[1], Sequence)
         ):
             raise TemplateError(
-                f"template {self.name} returned {made!r}; return (s, [A, B, C]): the schedule and the arguments"
+                f"template {self.name} returned {made!r}; return (s, [A, B, C]): the schedule and the arguments; or "
+                "add space='sketch' where the function says only what is computed"
             )
         tensors = tuple(made[1])
         for tensor in tensors:
@@ -168,8 +190,13 @@ def create_task(
     kwargs: Mapping[str, Any] | None = None,
     *,
     target: str | Target = "llvm",
+    space: object = None,
 ) -> Task:
     """A task from a template (a name, "file.py:name", or the function itself) at `args`.
+
+    Args:
+        space: who derives the space, where `template` is a workload, which only says what is computed: the name of a
+            space generator, such as "sketch", or the generator itself.
 
     Raises:
         UnknownName, PluginError, TemplateError: the template is not found or does not take the arguments.
@@ -179,4 +206,5 @@ def create_task(
     listed = check_list("args", args, f"the template's arguments as a list or tuple, such as args=({args!r},)")
     named = check_mapping("kwargs", {} if kwargs is None else kwargs, "the template's arguments by name, as a dict")
     resolved = target if isinstance(target, Target) else Target(target)
-    return Task(find_template(template), listed, named, resolved)
+    found = template_of(template) if space is None else generated_template(template, space)
+    return Task(found, listed, named, resolved)

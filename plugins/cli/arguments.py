@@ -34,6 +34,11 @@ def add_task_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
         help="the template's arguments in their order, or NAME=VALUE; Python literals (64, 0.5, 1,2,3), else text",
     )
     parser.add_argument(
+        "--space",
+        metavar="NAME",
+        help="derive the space, where TEMPLATE is a workload without a schedule: 'sketch', or another space generator",
+    )
+    parser.add_argument(
         "--target",
         default="llvm",
         help="e.g. 'llvm -mcpu=znver4 -num-cores 2' (default: $PEGBOX_TARGET, else this machine)",
@@ -43,7 +48,8 @@ def add_task_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
 def make_task(namespace: argparse.Namespace) -> Task:
     """The task that TEMPLATE, ARGS and --target name."""
     args, kwargs = read_args(namespace.args)
-    return pb.create_task(namespace.template, args=args, kwargs=kwargs, target=namespace.target)
+    generated = {"space": namespace.space} if namespace.space else {}
+    return pb.create_task(namespace.template, args=args, kwargs=kwargs, target=namespace.target, **generated)
 
 
 def add_config_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:
@@ -156,5 +162,6 @@ def default_records(namespace: argparse.Namespace) -> Path:
     stem = attribute if attribute_colon else namespace.template
     parts = [stem, "x".join(word for word in namespace.args if "=" not in word)]
     parts += sorted(word for word in namespace.args if "=" in word)
+    parts += [namespace.space] if namespace.space else []
     parts += [namespace.target] if namespace.target != "llvm" else []
     return Path("-".join(re.sub(r"[^\w.=+,]+", "_", part) for part in parts if part) + ".jsonl")

@@ -14,6 +14,7 @@ def pegbox_register_cli_commands() -> dict[str, str]:
         "best": "pegbox.plugins.cli.best:configure",
         "show": "pegbox.plugins.cli.show:configure",
         "build": "pegbox.plugins.cli.build:configure",
+        "sketch": "pegbox.plugins.sketch.command:configure",
         "templates": "pegbox.plugins.cli.templates:configure",
         "plugins": "pegbox.plugins.cli.plugins:configure",
     }

@@ -13,6 +13,8 @@ what --emit prints:
   space      the knobs and how many entities each has (the default)
   schedule   the schedule that the configuration makes, primitive by primitive
   ir         the loop program it becomes
+  dag        what is computed, an operation a line
+  code       the computation and the schedule as te code, where a space generator derived the space
   ll         the LLVM assembly
   asm        the machine code
 
@@ -29,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add_task_arguments(parser)
     add_config_arguments(parser, default="default: the first valid one")
-    emits = ("space", "schedule", "ir", "ll", "asm")
+    emits = ("space", "schedule", "ir", "dag", "code", "ll", "asm")
     parser.add_argument("--emit", choices=emits, default="space", help="what to print (default: space)")
     parser.set_defaults(run=run)
 
@@ -48,6 +50,10 @@ def run(namespace: argparse.Namespace) -> int:
             print(task.show_schedule(config))
         case "ir":
             print(task.show_ir(config))
+        case "dag":
+            print(task.compute_dag)
+        case "code":
+            print(task.schedule_code(config), end="")
         case "ll" | "asm":
             print(pb.build(task, config=config).source(namespace.emit))
         case other:

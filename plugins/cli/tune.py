@@ -27,6 +27,7 @@ examples:
   pegbox tune matmul 1024 1024 1024 --trials 64
   pegbox tune matmul 1000 999 1001 dtype=float64 --tuner xgb:plan_size=32
   pegbox tune my_templates.py:my_matmul 512 512 512 --budget 60s --records my.jsonl
+  pegbox tune my_ops.py:my_norm 512 512 --space sketch          a computation without a template
   pegbox tune matmul 1024 1024 1024 --trials 200 --resume       go on until there are 200
   pegbox tune matmul 512 512 512 --tuner my_tuner.py:MyTuner    a tuner of your own
   pegbox tune --simulate space.jsonl --tuner ga --trials 500    on what 'pegbox sweep' recorded, in a second
@@ -115,5 +116,6 @@ def _options(namespace: argparse.Namespace) -> dict[str, Any]:
 
 def _next_step(namespace: argparse.Namespace, records: Path) -> str:
     words = ["pegbox", "build", namespace.template, *namespace.args]
+    words += ["--space", namespace.space] if namespace.space else []
     words += ["--target", namespace.target] if namespace.target != "llvm" else []
     return shlex.join([*words, "--records", str(records), "--out", "kernel.so"])

@@ -65,14 +65,18 @@ def test_whole_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "args", "target", "name"),
+    ("template", "args", "space", "target", "name"),
     [
-        ("matmul", ["64", "32", "16"], "llvm", "matmul-64x32x16.jsonl"),
-        ("matmul", ["64", "dtype=float64", "32"], "llvm", "matmul-64x32-dtype=float64.jsonl"),
-        ("dir/mine.py:my_matmul", ["8"], "llvm", "my_matmul-8.jsonl"),
-        ("tutorial/matmul", [], "llvm", "tutorial_matmul.jsonl"),
-        ("conv", ["1,2"], "llvm -mcpu=znver4", "conv-1,2-llvm_mcpu=znver4.jsonl"),
+        ("matmul", ["64", "32", "16"], None, "llvm", "matmul-64x32x16.jsonl"),
+        ("mine.py:norm", ["64", "32"], "sketch", "llvm", "norm-64x32-sketch.jsonl"),
+        ("matmul", ["64", "dtype=float64", "32"], None, "llvm", "matmul-64x32-dtype=float64.jsonl"),
+        ("dir/mine.py:my_matmul", ["8"], None, "llvm", "my_matmul-8.jsonl"),
+        ("tutorial/matmul", [], None, "llvm", "tutorial_matmul.jsonl"),
+        ("conv", ["1,2"], None, "llvm -mcpu=znver4", "conv-1,2-llvm_mcpu=znver4.jsonl"),
     ],
 )
-def test_records_are_named_after_the_task(template: str, args: list[str], target: str, name: str) -> None:
-    assert str(default_records(argparse.Namespace(template=template, args=args, target=target))) == name
+def test_records_are_named_after_the_task(
+    template: str, args: list[str], space: str | None, target: str, name: str
+) -> None:
+    given = argparse.Namespace(template=template, args=args, space=space, target=target)
+    assert str(default_records(given)) == name

@@ -42,6 +42,11 @@ def test_tune_passes_only_what_was_given(pegbox: Any, api: Any) -> None:
     assert f"pegbox build matmul 64 32 dtype=float64 --records {records} --out kernel.so" in ran.out
 
 
+def test_a_space_generator_is_passed_on(pegbox: Any, api: Any) -> None:
+    assert pegbox("tune", "mine.py:norm", "64", "--space", "sketch", "--no-records").code == 0
+    assert api.calls["create_task"]["space"] == "sketch"
+
+
 def test_tune_passes_every_option(pegbox: Any, api: Any) -> None:
     words = "tune t.py:f --target llvm --tuner xgb:plan_size=32 --trials 9 --budget 1m --records a/b.jsonl --resume "
     words += "--early-stopping 5 --seed 3 --runner local --timeout 2s --quiet"

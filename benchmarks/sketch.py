@@ -1,0 +1,169 @@
+"""Kernels without a template: tune sketches of named workloads, then time them beside other libraries in one process.
+
+    python3 benchmarks/sketch.py                                        # all rows
+    python3 benchmarks/sketch.py softmax conv2d --trials 100            # those workloads
+    python3 benchmarks/sketch.py --args "matmul 512 384 640" --templates
+
+The rivals are NumPy for products, torch for the rest (`pip install torch`; a rival that is not installed is left out),
+and with `--templates` the hand-written template of the same computation, tuned with as many trials. Results are compared
+before anything is timed; then all take turns, pinned to one core with one thread each. The output shows medians, the ratio
+to the best rival, and how long deriving the sketches took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+_TRAPS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+if any(name in os.environ for name in _TRAPS) or os.environ.get("OMP_NUM_THREADS") != "1":
+    env = {k: v for k, v in os.environ.items() if k not in _TRAPS} | {"OMP_NUM_THREADS": "1"}
+    os.execve(sys.executable, [sys.executable, *sys.argv], env)
+
+import numpy as np  # noqa: E402
+
+import pegbox as pb  # noqa: E402
+
+ROWS = (
+    "matmul_bias_relu 1024 1024 1024", "matmul_bias_relu 1000 999 1001", "matmul_bias_gelu 256 1024 1024",
+    "conv2d 1 64 56 56 128 3 1 1", "conv2d_bn_relu 1 64 56 56 64 3 1 1", "conv2d_bn_relu 1 128 28 28 128 3 1 1",
+    "conv2d_bn_relu 1 256 14 14 256 3 1 1", "conv2d_bn_relu 1 512 7 7 512 3 1 1", "depthwise_conv2d 1 144 56 56 3 1 1",
+    "softmax 1024 1024", "layer_norm 1024 1024",
+)  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workloads", nargs="*", help="only the rows of these workloads")
+    parser.add_argument("--args", action="append", help='other rows, as "matmul 512 384 640"')
+    parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--target", default="llvm -num-cores 1")
+    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tuner", default=None, help="default: that of pb.tune")
+    parser.add_argument("--templates", action="store_true", help="tune the hand-written template too")
+    options = parser.parse_args()
+    for row in options.args or [r for r in ROWS if not options.workloads or r.split()[0] in options.workloads]:
+        name, *words = row.split()
+        print_row(name, tuple(map(int, words)), options)
+    return 0
+
+
+def print_row(name: str, args: tuple[int, ...], options: argparse.Namespace) -> None:
+    start = time.perf_counter()
+    task = pb.create_task(name, args=args, space="sketch", target=options.target)
+    derived = time.perf_counter() - start
+    result = tuned(task, options)
+    kernel = pb.build(task, config=result.best.config)
+    arrays = arrays_of(task)
+    kernel(*arrays)
+    calls = {name: call for name, call in rivals(name, args, arrays).items() if call is not None}
+    for rival, call in calls.items():
+        np.testing.assert_allclose(arrays[-1], np.asarray(call()), rtol=2e-3, atol=2e-3, err_msg=rival)
+    template = template_of(name, args, options) if options.templates else None
+    ns = timed(kernel, arrays, calls, template, options.rounds)
+    best = min((value for key, value in ns.items() if key != "ours"), default=float("nan"))
+    others = ", ".join(f"{key} {value / 1e3:.1f}" for key, value in ns.items() if key != "ours")
+    print(
+        f"{name} {'x'.join(map(str, args))}: ours {ns['ours'] / 1e3:.1f} µs, {others}; ratio {best / ns['ours']:.2f}; "
+        f"{task.flop / ns['ours']:.1f} GFLOP/s; derived in {derived * 1e3:.0f} ms; {len(result.trials)} trials in "
+        f"{result.seconds:.0f} s; {result.best.config}",
+        flush=True,
+    )
+
+
+def tuned(task: pb.Task, options: argparse.Namespace) -> Any:
+    more = {"tuner": options.tuner} if options.tuner else {}
+    result = pb.tune(task, trials=options.trials, seed=options.seed, progress=False, **more)
+    if result.best is None:
+        raise SystemExit(f"no valid kernel for {task}")
+    return result
+
+
+def template_of(name: str, args: tuple[int, ...], options: argparse.Namespace) -> tuple[Any, list[Any]] | None:
+    """The tuned kernel of the hand-written template of the same computation, with arrays, where there is one."""
+    if name == "matmul_bias_relu":  # the product alone: what the template computes
+        task = pb.create_task("matmul", args=args, target=options.target)
+    elif name in ("conv2d", "conv2d_bn_relu"):
+        n, c, y, x, o, k, stride, padding = args
+        kwargs = {"stride": stride, "padding": padding}
+        task = pb.create_task("conv2d", args=(n, c, y, x, o, k, k), kwargs=kwargs, target=options.target)
+    else:
+        return None
+    return pb.build(task, config=tuned(task, options).best.config), arrays_of(task)
+
+
+def arrays_of(task: pb.Task) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.uniform(-1, 1, spec.shape).astype(spec.dtype) for spec in task.arguments()]
+
+
+def rivals(name: str, args: tuple[int, ...], arrays: list[np.ndarray]) -> dict[str, Callable[[], Any] | None]:
+    """The same computation by other libraries."""
+    found: dict[str, Callable[[], Any] | None] = {}
+    if name == "matmul_bias_relu":
+        a, b, bias, _ = arrays
+        found["NumPy"] = lambda: np.maximum(a @ b + bias, 0)
+    elif name == "matmul":
+        found["NumPy"] = lambda: arrays[0] @ arrays[1]
+    try:
+        import torch
+        import torch.nn.functional as f
+    except ImportError:
+        return found
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    t = [torch.from_numpy(array) for array in arrays[:-1]]
+    if name == "matmul_bias_relu":
+        found["torch"] = lambda: f.relu(torch.addmm(t[2], t[0], t[1]))
+    elif name == "matmul_bias_gelu":
+        found["torch"] = lambda: f.gelu(torch.addmm(t[2], t[0], t[1]), approximate="tanh")
+    elif name == "conv2d":
+        found["torch"] = lambda: f.conv2d(t[0], t[1], stride=args[6], padding=args[7])
+    elif name == "conv2d_bn_relu":
+        found["torch"] = fused_conv(f, t, args[6], args[7])
+    elif name == "depthwise_conv2d":
+        weight = t[1][:, None]
+        found["torch"] = lambda: f.conv2d(t[0], weight, stride=args[5], padding=args[6], groups=args[1])
+    elif name == "softmax":
+        found["torch"] = lambda: f.softmax(t[0], 1)
+    elif name == "layer_norm":
+        found["torch"] = lambda: f.layer_norm(t[0], (args[1],), t[1], t[2])
+    return found
+
+
+def fused_conv(f: Any, t: list[Any], stride: int, padding: int) -> Callable[[], Any]:
+    """Batch normalization folded into the weights ahead of time, as torch does at inference, and oneDNN's ReLU."""
+    weight = t[1] * t[3][:, None, None, None]
+    bias = t[2] * t[3] + t[4]
+    return lambda: f.conv2d(t[0], weight, bias, stride=stride, padding=padding).relu_()
+
+
+def timed(
+    kernel: Any, arrays: list[np.ndarray], calls: dict[str, Any], template: tuple[Any, list[Any]] | None, rounds: int
+) -> dict[str, float]:
+    """Nanoseconds per call: medians of rounds in which all take turns."""
+    affinity = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(affinity)})
+    number = max(1, round(4e6 / max(kernel.time_ns(arrays, 2) / 2, 1)))
+    samples: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        samples.setdefault("ours", []).append(kernel.time_ns(arrays, number) / number)
+        for name, call in calls.items():
+            start = time.perf_counter_ns()
+            for _ in range(number):
+                call()
+            samples.setdefault(name, []).append((time.perf_counter_ns() - start) / number)
+        if template is not None:
+            samples.setdefault("template", []).append(template[0].time_ns(template[1], number) / number)
+    os.sched_setaffinity(0, affinity)
+    return {name: statistics.median(values) for name, values in samples.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

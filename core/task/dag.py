@@ -1,0 +1,32 @@
+"""The graph of a computation, as a person reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pegbox.compute.graph import post_order
+from pegbox.compute.printer import identifier, te_lines
+from pegbox.compute.tensor import ComputeOp, Operation, Tensor
+from pegbox.task.flop import count_flop
+
+
+class ComputeDAG:
+    """The operations that the arguments of a kernel need, producers first.
+
+    Attributes:
+        tensors: the kernel's arguments in call order.
+        ops: the operations, inputs among them.
+    """
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self.tensors = tuple(tensors)
+        self.ops: tuple[Operation, ...] = tuple(post_order([t.op for t in tensors]))
+
+    @property
+    def flop(self) -> float:
+        """Arithmetic operations of all of it; see `pegbox.task.flop.count_flop`."""
+        return count_flop([op.outputs[0] for op in self.ops if isinstance(op, ComputeOp)])
+
+    def __str__(self) -> str:
+        names = {t.buffer: identifier(t.name) for op in self.ops for t in op.outputs}
+        return "\n".join([*te_lines(self.ops, names), f"# {self.flop:,.0f} operations"])

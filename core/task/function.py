@@ -1,0 +1,120 @@
+"""Functions that users name: templates and workloads. Arguments are checked; pickles find them by their place."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from pegbox.errors import TemplateError
+from pegbox.hooks import registry
+from pegbox.hooks.refs import import_file, is_file_module
+
+_Named = TypeVar("_Named", bound="NamedFunction")
+
+
+@dataclass(frozen=True)
+class NamedFunction:
+    """A function under a name that the registry knows."""
+
+    name: str
+    function: Callable[..., Any]
+
+    kind: ClassVar[str]
+    leading: ClassVar[int] = 0  # parameters that pegbox gives, not the user
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        """The function, where `inspect` and the registry look for it."""
+        return self.function
+
+    @property
+    def doc(self) -> str:
+        """The function's docstring, or an empty string."""
+        return inspect.getdoc(self.function) or ""
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """The parameters that a user gives."""
+        full = inspect.signature(self.function)
+        return full.replace(parameters=list(full.parameters.values())[self.leading :])
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by name, defaults filled in: the same workload always looks the same.
+
+        Raises:
+            TemplateError: they do not fit the function.
+        """
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            given = ", ".join([*map(repr, args), *(f"{k}={v!r}" for k, v in kwargs.items())])
+            raise TemplateError(f"{self.kind} {self.name}{self.signature} cannot take ({given}): {error}") from error
+        bound.apply_defaults()
+        return {name: _plain(value) for name, value in bound.arguments.items()}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By the place of the function, where pickle would find what took its name."""
+        module, path = self.function.__module__, ""
+        if "<" in self.function.__qualname__:
+            raise pickle.PicklingError(
+                f"{self.kind} {self.name} ({self.function.__qualname__}) is defined inside a function, where no other "
+                "process finds it; define it at the top of a module"
+            )
+        if is_file_module(module):
+            path = str(sys.modules[module].__file__)
+        return _unpickled, (type(self), self.name, module, path, self.function.__qualname__)
+
+    @classmethod
+    def registered(cls: type[_Named], name: str, function: Callable[..., Any]) -> _Named:
+        """Make one and register it, for the module of the function.
+
+        Raises:
+            PluginError: another definition has the name already.
+        """
+        made = cls(name, function)
+        registry.register(cls.kind, name, made, owner=function.__module__)
+        return made
+
+    @classmethod
+    def of(cls: type[_Named], found: object, ref: object) -> _Named:
+        """What the registry found, which may be a plain function.
+
+        Raises:
+            TemplateError: it is not a function.
+        """
+        if isinstance(found, cls):
+            return found
+        if callable(found) and not isinstance(found, NamedFunction):
+            return cls(getattr(found, "__name__", str(ref)), found)
+        raise TemplateError(
+            f"{ref!r} is {found!r}, not a {cls.kind} function; decorate one with @pegbox.{cls.kind}('name')"
+        )
+
+
+def _unpickled(kind: type[NamedFunction], name: str, module: str, path: str, attribute: str) -> NamedFunction:
+    home = import_file(Path(path)) if path else import_module(module)
+    found = attrgetter(attribute)(home)
+    if isinstance(found, kind) and found.name == name:
+        return found
+    return kind(name, found.function if isinstance(found, NamedFunction) else found)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's and tuples as lists (as JSON has them), so that equal arguments look the same."""
+    match value:
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case dict():
+            return {key: _plain(item) for key, item in value.items()}
+        case _:
+            return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value

@@ -1,0 +1,144 @@
+"""What the rules ask about a graph of operations: how each reads its inputs, and who reads whom.
+
+The questions are those of Ansor (Zheng et al., OSDI 2020, section 4.1) as its system answers them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pegbox.compute.axis import IterVar
+from pegbox.compute.reducer import Reduce
+from pegbox.compute.tensor import ComputeOp, Operation
+from pegbox.expr.affine import linear
+from pegbox.expr.nodes import Buffer, Call, Const, Expr, Load, Select
+from pegbox.expr.visit import children, free_vars, loads
+
+_EXPENSIVE = frozenset({"exp"})
+
+
+@dataclass(frozen=True)
+class Access:
+    """How one load of an operation depends on its axes.
+
+    Attributes:
+        simple: each index is a number, or an axis plus a number.
+        missing: an axis is in none of the indices.
+        duplicated: an axis is in several.
+        ordered: the axes come in the operation's order.
+    """
+
+    simple: bool
+    missing: bool = False
+    duplicated: bool = False
+    ordered: bool = True
+
+
+def access(axes: Sequence[IterVar], load: Load) -> Access:
+    """How a load depends on the axes around it."""
+    positions = []
+    for index in load.indices:
+        if isinstance(index, Const):
+            continue
+        found = _shifted_axis(axes, index)
+        if found is None:
+            return Access(simple=False)
+        positions.append(found)
+    counts = [positions.count(n) for n in range(len(axes))]
+    return Access(True, 0 in counts, any(c > 1 for c in counts), positions == sorted(positions))
+
+
+def _shifted_axis(axes: Sequence[IterVar], index: Expr) -> int | None:
+    """The position of the axis that an index is, plus a number perhaps."""
+    terms = linear(index).terms
+    if len(terms) != 1:
+        return None
+    (term, factor) = next(iter(terms.items()))
+    return next((n for n, axis in enumerate(axes) if term is axis and factor == 1), None)
+
+
+class Graph:
+    """The operations of a schedule, producers first, with what is asked about them."""
+
+    def __init__(self, ops: Sequence[ComputeOp], outputs: Sequence[Operation]) -> None:
+        self.ops = list(ops)
+        self._outputs = {id(op.outputs[0].buffer) for op in outputs}
+        self._maker = {id(t.buffer): op for op in self.ops for t in op.outputs}
+
+    @cached_property
+    def readers(self) -> dict[int, list[ComputeOp]]:
+        """The operations that read an operation's outputs, in order."""
+        found: dict[int, list[ComputeOp]] = {id(op): [] for op in self.ops}
+        for op in self.ops:
+            for maker in dict.fromkeys(self._maker.get(id(load.buffer)) for load in loads_of(op)):
+                if maker is not None:
+                    found[id(maker)].append(op)
+        return found
+
+    def is_output(self, op: ComputeOp) -> bool:
+        return any(id(t.buffer) in self._outputs for t in op.outputs)
+
+    def consumers(self, op: ComputeOp, inlined: set[int]) -> list[ComputeOp]:
+        """The operations that need an operation's values, through those that are inlined."""
+        found: dict[int, ComputeOp] = {}
+        for reader in self.readers[id(op)]:
+            through = self.consumers(reader, inlined) if id(reader) in inlined else [reader]
+            found.update((id(each), each) for each in through)
+        return list(found.values())
+
+    def is_elementwise_match(self, op: ComputeOp, target: ComputeOp) -> bool:
+        """Does each element of `target` need, through single readers, just the same element of `op`?"""
+        while op is not target:
+            readers = self.readers[id(op)]
+            if len(readers) != 1:
+                return False
+            reader = readers[0]
+            if {t.shape for t in (*op.outputs, *reader.outputs)} != {op.outputs[0].shape}:
+                return False
+            made = {id(t.buffer) for t in op.outputs}
+            for load in loads_of(reader):
+                if id(load.buffer) in made and access(reader.axis, load) != Access(True):
+                    return False
+            op = reader
+        return True
+
+
+def loads_of(op: ComputeOp) -> list[Load]:
+    """Every load of an operation's body."""
+    return [load for part in _parts(op) for load in loads(part)]
+
+
+def _parts(op: ComputeOp) -> list[Expr]:
+    return [p for e in op.body for p in ((*e.sources, e.condition) if isinstance(e, Reduce) else (e,))]
+
+
+def needs_multi_level_tiling(op: ComputeOp) -> bool:
+    """Is there reuse of data: inputs that several points of the output share?"""
+    by_buffer: dict[int, list[Load]] = {}
+    for load in loads_of(op):
+        by_buffer.setdefault(id(load.buffer), []).append(load)
+    shared = 0
+    for several in by_buffer.values():
+        used = {v for load in several for index in load.indices for v in free_vars(index)}
+        shared += any(axis.extent > 1 and axis not in used for axis in op.axis)
+    return shared >= 2 or (shared >= 1 and bool(op.reduce_axis))
+
+
+def is_strictly_inlineable(op: ComputeOp) -> bool:
+    """Is it as cheap to compute an element again as to read it: a plain elementwise step without transposition?"""
+    if any(_has_branch_or_expensive(part) for part in _parts(op)):
+        return False
+    found = [access(op.axis, load) for load in loads_of(op)]
+    return all(each.simple and each.ordered and not each.duplicated for each in found)
+
+
+def _has_branch_or_expensive(expr: Expr) -> bool:
+    if isinstance(expr, Select) or (isinstance(expr, Call) and expr.name in _EXPENSIVE):
+        return True
+    return any(map(_has_branch_or_expensive, children(expr)))
+
+
+def buffers_of(op: Operation) -> set[Buffer]:
+    return {t.buffer for t in op.outputs}

@@ -1,0 +1,111 @@
+"""What Ansor samples at random for a sketch (OSDI 2020, section 4.2), as knobs: places, threads, vectors, unrolling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pegbox.codegen.targets.target import Target
+from pegbox.expr.dtypes import BITS
+from pegbox.plugins.sketch.packing import pack_operands
+from pegbox.plugins.sketch.state import Place, State
+from pegbox.plugins.sketch.steps import Call, Choice, Knob, Limit, Name, Step, Value, compute_at
+
+UNROLL = (0, 16, 64, 512)
+ROOT = "root"
+_MOST_PLACES = 4  # loops of a consumer that a stage may be computed in
+
+
+def annotate(state: State, target: Target, *, packing: bool = True) -> State:
+    """The sketch with everything that is said after its loops are there, left to knobs.
+
+    Args:
+        packing: what Ansor lacks, too: copies of operands, and tiles that fit the registers.
+    """
+    new = state.copy()
+    stages = [name for name in new.stages if not new.is_inlined(name)]
+    for place in [place for name in stages if (place := _place(new, name)) is not None]:
+        new.place(place, ROOT, [])
+    for name in new.tiles if packing else ():
+        pack_operands(new, name)
+        _keep_in_registers(new, name, target)
+    for name in reversed(stages):
+        loops = new.loops(name)
+        if not loops:
+            continue
+        if new.op(name).reduce_axis:
+            knob = new.knob(Knob(f"{name}_unroll", candidates=UNROLL))
+            new.call(name, "pragma", Name(loops[0]), "auto_unroll_max_step", Value(knob))
+        lanes = not new.is_reduce(loops[-1])
+        if lanes:
+            new.call(name, "vectorize", Name(loops[-1]))
+        if target.num_cores > 1 and new.is_root(name):
+            _share(new, name, loops[:-1] if lanes else loops)
+    return new
+
+
+def _keep_in_registers(state: State, name: str, target: Target) -> None:
+    """The innermost tile is written out, and no larger than the registers."""
+    level = state.tiles[name].levels[-1]
+    for loop in level[:-1]:
+        state.call(name, "unroll", Name(loop))
+    lanes = target.vector_bits // BITS[state.op(name).outputs[0].dtype]
+    state.limits.append(
+        Limit(state.tiles[name].knobs, lanes * target.vector_registers, f"the tile of {name} fits the vector registers")
+    )
+
+
+def _place(state: State, name: str) -> Place | None:
+    """The single consumer of a stage at the root, and the loops of it that the stage may be computed in."""
+    if not state.is_root(name) or state.graph.is_output(state.op(name)) or state.is_cached(name):
+        return None
+    consumers = state.consumers(name)
+    loops = _outer_spatial(state, consumers[0])[:_MOST_PLACES] if len(consumers) == 1 else []
+    return Place(f"{name}_at", name, consumers[0], tuple(loops)) if loops else None
+
+
+def _outer_spatial(state: State, name: str) -> list[str]:
+    """A stage's loops before the first one that reduces, without the innermost."""
+    loops = state.loops(name)
+    first = next((n for n, loop in enumerate(loops) if state.is_reduce(loop)), len(loops) - 1)
+    return [loop for loop in loops[:first] if state.longest(loop) > 1]
+
+
+def _share(state: State, name: str, loops: Sequence[str]) -> None:
+    """Let threads share the outer loops, fused: how many of them is a knob."""
+    fixed = {loop: other for other, loop in state.attached(name)}
+    outer = []
+    for loop in loops:
+        if state.is_reduce(loop):
+            break
+        outer.append(loop)
+        if loop in fixed:  # what stands further inside would have to move
+            break
+    if all(state.longest(loop) == 1 for loop in outer):
+        return
+    places = [place for place in state.places if place.consumer == name]
+    counts = [n for n, loop in enumerate(outer, start=1) if state.longest(loop) > 1]
+    branches = [(n, _shared(name, outer[:n], fixed, places)) for n in counts]
+    own = next((place.knob for place in state.places if place.stage == name), None)
+    when = None if own is None else (own, (ROOT,))
+    knob = state.knob(Knob(f"{name}_parallel", candidates=(0, *counts), when=when))
+    if own is None:
+        state.choose(knob, branches)
+    else:
+        state.choose(own, [(ROOT, [Choice(knob, tuple((n, tuple(steps)) for n, steps in branches))])])
+
+
+def _shared(name: str, loops: Sequence[str], fixed: dict[str, str], places: Sequence[Place]) -> list[Step]:
+    """Fuse loops and share them. What was computed in one that is gone is computed in the fused one."""
+    if len(loops) == 1:
+        return [Call(name, "parallel", (Name(loops[0]),))]
+    fused = f"{name}_fused"
+    steps: list[Step] = [
+        Call(name, "fuse", tuple(map(Name, loops)), (fused,)),
+        Call(name, "parallel", (Name(fused),)),
+        *(compute_at(fixed[loop], name, fused) for loop in loops if loop in fixed),
+    ]
+    for place in places:
+        gone = [loop for loop in place.loops if loop in loops]
+        if gone:
+            steps.append(Choice(place.knob, tuple((loop, (compute_at(place.stage, name, fused),)) for loop in gone)))
+    return steps

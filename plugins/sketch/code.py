@@ -1,0 +1,122 @@
+"""Sketches as Python: the schedule of one configuration, and a template module that a person can go on with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pegbox.compute.graph import post_order
+from pegbox.compute.printer import te_lines
+from pegbox.compute.tensor import ComputeOp, Tensor
+from pegbox.plugins.sketch.steps import (
+    Argument,
+    Axes,
+    Call,
+    Choice,
+    Choices,
+    Knob,
+    Name,
+    Size,
+    Stage,
+    Step,
+    Tile,
+    Value,
+)
+
+_INDENT = "    "
+
+
+def compute_lines(arguments: Sequence[Tensor], tensors: Mapping[str, Tensor]) -> list[str]:
+    """The te code of a computation, inputs in the order of the arguments first."""
+    outputs = [t.op for t in arguments if isinstance(t.op, ComputeOp)]
+    given = [t.op for t in arguments if not isinstance(t.op, ComputeOp)]
+    ops = [*given, *(op for op in post_order(outputs) if op not in given)]
+    return list(te_lines(ops, {tensor.buffer: name for name, tensor in tensors.items()}))
+
+
+def schedule_lines(
+    steps: Sequence[Step], cfg: Choices | None = None, knobs: Mapping[str, str] | None = None
+) -> list[str]:
+    """The te code of a sketch's steps.
+
+    Args:
+        cfg: the values of the knobs, where the code is for one configuration; without it the code asks `cfg`.
+        knobs: the names that the knobs have in `cfg`, where these are others.
+    """
+    return list(_Writer(cfg, knobs or {}).lines(steps))
+
+
+class _Writer:
+    def __init__(self, cfg: Choices | None, knobs: Mapping[str, str]) -> None:
+        self.cfg, self.knobs = cfg, knobs
+
+    def lines(self, steps: Sequence[Step]) -> Iterator[str]:
+        for step in steps:
+            match step:
+                case Axes(tensor, loops, reduce):
+                    kind = "reduce_axis" if reduce else "axis"
+                    yield f"{_targets(loops)} = s[{tensor}].op.{kind}"
+                case Call(stage, method, arguments, results):
+                    target = "s" if stage is None else f"s[{stage}]"
+                    call = f"{target}.{method}({', '.join(map(self._argument, arguments))})"
+                    yield f"{', '.join(results)} = {call}" if results else call
+                case Tile(stage, loop, knob, results):
+                    yield from self._tile(stage, loop, knob, results)
+                case Choice(knob, branches):
+                    yield from self._choice(knob, branches)
+
+    def _tile(self, stage: str, loop: str, knob: str, results: Sequence[str]) -> Iterator[str]:
+        if self.cfg is None:
+            yield f"{_targets(results)} = {self._knob(knob)}.apply(s, {stage}, {loop})"
+            return
+        size, rest = self.cfg[knob].size, loop
+        for level, outer in enumerate(results[:-1], start=1):
+            inner = results[-1] if level == len(results) - 1 else f"{loop}_rest"
+            yield f"{outer}, {inner} = s[{stage}].split({rest}, factor={math.prod(size[level:])})"
+            rest = inner
+
+    def _choice(self, knob: str, branches: Sequence[tuple[Any, tuple[Step, ...]]]) -> Iterator[str]:
+        if self.cfg is not None:
+            chosen = self.cfg[knob].val
+            yield from self.lines(next((steps for value, steps in branches if value == chosen), ()))
+            return
+        word = "if"
+        for value, steps in branches:
+            yield f"{word} {self._knob(knob)}.val == {value!r}:"
+            yield from (_INDENT + line for line in self.lines(steps))
+            word = "elif"
+
+    def _argument(self, argument: Argument) -> str:
+        match argument:
+            case Name(name):
+                return name
+            case Stage(tensor):
+                return f"s[{tensor}]"
+            case Value(knob):
+                return f"{self._knob(knob)}.val" if self.cfg is None else repr(self.cfg[knob].val)
+            case Size(knob, level):
+                if self.cfg is not None:
+                    return str(math.prod(self.cfg[knob].size[level:]))
+                return f"math.prod({self._knob(knob)}.size[{level}:])"
+            case tuple():
+                return f"[{', '.join(map(self._argument, argument))}]"
+            case _:
+                return repr(argument)
+
+    def _knob(self, knob: str) -> str:
+        return f'cfg["{self.knobs.get(knob, knob)}"]'
+
+
+def _targets(names: Sequence[str]) -> str:
+    return names[0] + "," if len(names) == 1 else ", ".join(names)
+
+
+def knob_line(knob: Knob, name: str, when: Mapping[str, Any] | None) -> str:
+    """The declaration of a knob."""
+    condition = "" if not when else f", when={when!r}"
+    if knob.extent is None:
+        return f'cfg.define_knob("{name}", {list(knob.candidates)!r}{condition})'
+    fits = "" if knob.innermost is None else f", filter=lambda split: split.size[-1] <= {knob.innermost}"
+    policy = "" if knob.policy == "factors" else f', policy="{knob.policy}"'
+    return f'cfg.define_split("{name}", {knob.extent}{policy}, num_outputs={knob.levels}{fits}{condition})'

@@ -1,0 +1,51 @@
+"""`pegbox sketch`: the sketches of a computation, or a template module of them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pegbox.codegen.targets.target import Target
+from pegbox.plugins.cli import exits
+from pegbox.plugins.cli.arguments import read_args
+from pegbox.plugins.sketch.generator import SketchGenerator
+from pegbox.plugins.sketch.module import template_module
+from pegbox.task.workload import find_workload
+
+_EPILOG = f"""\
+examples:
+  pegbox sketch my_ops.py:matmul_add 512 512 512                        the sketches and their knobs
+  pegbox sketch my_ops.py:matmul_add 512 512 512 --out my_template.py   a template to edit
+  pegbox tune my_template.py:matmul_add 512 512 512                     which has the same space
+{exits.EXPLAINED}
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Derive a computation's sketches, and write them as a template to edit"""
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "workload", metavar="WORKLOAD", help="a name ('pegbox templates' lists them) or FILE.py:FUNCTION"
+    )
+    parser.add_argument("args", metavar="ARG", nargs="*", help="the workload's arguments in their order, or NAME=VALUE")
+    parser.add_argument("--target", default="llvm", help="what the template is for: default this machine")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write a template module here")
+    parser.add_argument("--force", action="store_true", help="overwrite FILE")
+    parser.set_defaults(run=run, usage_error=parser.error)
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Print the sketches, or write the module."""
+    args, kwargs = read_args(namespace.args)
+    workload = find_workload(namespace.workload)
+    bound = workload.bind(args, kwargs)
+    space = SketchGenerator()(workload.tensors(*args, **kwargs), Target(namespace.target))
+    if namespace.out is None:
+        for sketch in space.sketches.values():
+            print(f"{sketch.name}: {', '.join(knob.name for knob in sketch.knobs) or 'no knobs'}")
+        return exits.DONE
+    if namespace.out.exists() and not namespace.force:
+        namespace.usage_error(f"{namespace.out} is there already; give another --out, or --force")
+    namespace.out.write_text(template_module(space, workload.name, bound), encoding="utf-8")
+    print(f"{namespace.out}: {len(space.sketches)} sketches; next: pegbox tune {namespace.out}:{workload.name} ...")
+    return exits.DONE

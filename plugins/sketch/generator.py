@@ -1,0 +1,100 @@
+"""From a computation to its sketches, and to their space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pegbox.checks import check_choice, check_int
+from pegbox.codegen.targets.target import Target
+from pegbox.compute.graph import placeholders, post_order
+from pegbox.compute.printer import identifier
+from pegbox.compute.tensor import ComputeOp, Tensor
+from pegbox.errors import ArgumentError, TemplateError
+from pegbox.expr.printer import unused_name
+from pegbox.hooks import registry
+from pegbox.plugins.sketch.annotation import annotate
+from pegbox.plugins.sketch.rules import Rule, ansor_rules, derive
+from pegbox.plugins.sketch.space import Sketch, SketchSpace
+from pegbox.plugins.sketch.state import State
+
+RESERVED = ("s", "cfg", "te", "pb", "math")  # what the code of a template calls so
+
+
+@dataclass(frozen=True)
+class SketchGenerator:
+    """The space generator `sketch`: templates that rules derive from a computation.
+
+    Args:
+        rules: "default": the rules that plugins register (in the order of their names), then Ansor's, with knobs for
+            copies of operands and tiles that fit the registers; "ansor": Ansor's rules and knobs alone; or a list.
+        structure: the levels of tiles, S spatial and R reduce, outermost first.
+        max_innermost_factor: the most iterations of the innermost loop of a split.
+    """
+
+    rules: str | Sequence[Rule] = "default"
+    structure: str = "SSRSRS"
+    max_innermost_factor: int = 64
+
+    def __post_init__(self) -> None:
+        if set(self.structure) - set("SR") or not self.structure.startswith("S") or not self.structure.endswith("S"):
+            raise ArgumentError(f"structure={self.structure!r}: write levels as S and R, an S first and last")
+        if isinstance(self.rules, str):
+            check_choice("rules", self.rules, ("default", "ansor"))
+        check_int("max_innermost_factor", self.max_innermost_factor, minimum=1)
+
+    def __call__(self, tensors: Sequence[Tensor], target: Target) -> SketchSpace:
+        return SketchSpace(self.sketches(tensors, target))
+
+    def sketches(self, tensors: Sequence[Tensor], target: Target) -> list[Sketch]:
+        """The sketches of a computation.
+
+        Args:
+            tensors: the kernel's arguments in call order, inputs and outputs; of outputs alone, the inputs come first
+                in the order of their use.
+
+        Raises:
+            TemplateError: nothing is computed, two stages have one name, or a rule does what is not legal.
+        """
+        outputs = [t for t in tensors if isinstance(t.op, ComputeOp)]
+        if not outputs:
+            raise TemplateError(f"there is nothing to schedule: {[t.name for t in tensors]} are inputs; add outputs")
+        names = _names(outputs)
+        given = tuple(tensors) if len(outputs) < len(tensors) else (*placeholders(outputs), *outputs)
+        own = self.rules != "ansor"
+        labels: list[str] = []
+        sketches = []
+        for state in derive(State(outputs, names, target.num_cores), self._all_rules()):
+            labels.append(unused_name("+".join(state.applied) or "plain", labels))
+            done = annotate(state, target, packing=own)
+            parts = tuple(done.knobs.values()), tuple(done.limits), tuple(done.steps)
+            sketches.append(Sketch(labels[-1], given, names, *parts))
+        return sketches
+
+    def _all_rules(self) -> Sequence[Rule]:
+        if not isinstance(self.rules, str):
+            return self.rules
+        others = registry.names("sketch_rule") if self.rules == "default" else []
+        added: list[Rule] = [registry.get("sketch_rule", name)() for name in others]
+        return [*added, *ansor_rules(self.structure, self.max_innermost_factor, tails=self.rules == "default")]
+
+
+def generate_sketches(
+    tensors: Sequence[Tensor], target: str | Target = "llvm", rules: str | Sequence[Rule] = "default"
+) -> list[Sketch]:
+    """The sketches of a computation; see `SketchGenerator`."""
+    resolved = target if isinstance(target, Target) else Target(target)
+    return SketchGenerator(rules).sketches(tensors, resolved)
+
+
+def _names(outputs: Sequence[Tensor]) -> dict[str, Tensor]:
+    """Every tensor of the graph by a name that is an identifier, and not one that the code of a sketch has."""
+    found: dict[str, Tensor] = {}
+    stages: set[str] = set()
+    for op in post_order([t.op for t in outputs]):
+        if op.name in stages:
+            raise TemplateError(f"two stages are called {op.name!r}; give each its own name=")
+        stages.add(op.name)
+        for tensor in op.outputs:
+            found[unused_name(identifier(tensor.name), {*found, *RESERVED})] = tensor
+    return found

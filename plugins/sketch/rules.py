@@ -1,0 +1,235 @@
+"""The rules that derive sketches, in the order in which Ansor asks them (Zheng et al., OSDI 2020, table 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Protocol, TypeAlias
+
+from pegbox.errors import ScheduleError, TemplateError
+from pegbox.plugins.sketch.analysis import is_strictly_inlineable, needs_multi_level_tiling
+from pegbox.plugins.sketch.state import State, Tiles, follow, spatial_and_reduce
+from pegbox.plugins.sketch.steps import Name
+
+CONST_INDICES = "auto_scheduler_simplify_const_tensor_indices"
+
+Derived: TypeAlias = tuple[State, int]
+
+
+class Match(Enum):
+    """Does a rule fit a stage, and are the rules behind it asked too?"""
+
+    NO = "no"
+    ALSO = "also"  # this rule, and those behind it as alternatives
+    ONLY = "only"  # this rule, and none behind it
+
+
+class Rule(Protocol):
+    """One way to go on with a sketch at a stage."""
+
+    def match(self, state: State, stage: int) -> Match:
+        """Does the rule fit `state.stages[stage]`?"""
+
+    def apply(self, state: State, stage: int) -> list[Derived]:
+        """The sketches that it makes, each with the stage to look at next. `state` itself stays as it is."""
+
+
+class AlwaysInline:
+    """A step that is as cheap to compute as to read is computed where it is used."""
+
+    def match(self, state: State, stage: int) -> Match:
+        op = state.op(state.stages[stage])
+        if state.graph.is_output(op) or op.reduce_axis or not is_strictly_inlineable(op):
+            return Match.NO
+        return Match.ONLY
+
+    def apply(self, state: State, stage: int) -> list[Derived]:
+        new = state.copy()
+        new.compute_inline(state.stages[stage])
+        return [(new, stage - 1)]
+
+
+class AddRfactor:
+    """A reduction with few results is done in parts: in parallel, or as the lanes of vectors."""
+
+    def match(self, state: State, stage: int) -> Match:
+        name = state.stages[stage]
+        op = state.op(name)
+        points, terms = spatial_and_reduce(op)
+        if f"{name}_rf" in state.stages or is_cache(name):
+            return Match.NO
+        if needs_multi_level_tiling(op):
+            needed = points <= terms and points <= 16 * state.num_cores
+        else:
+            needed = terms > 1 and terms > state.num_cores
+        return Match.ALSO if needed else Match.NO
+
+    def apply(self, state: State, stage: int) -> list[Derived]:
+        return [self._derive(state, stage, inner) for inner in (False, True)]
+
+    def _derive(self, state: State, stage: int, inner: bool) -> Derived:
+        new = state.copy()
+        name = new.stages[stage]
+        spatial = [x for x in new.loops(name) if not new.is_reduce(x)]
+        fused = new.fuse(name, [x for x in new.loops(name) if new.is_reduce(x)])
+        parts = new.tile(name, fused, 2)[1]
+        partial = new.rfactor(name, parts[inner], len(spatial))
+        if inner:  # the parts become lanes
+            loops = new.loops(partial)
+            lanes = loops.pop(len(spatial))
+            new.reorder(partial, [*loops, lanes])
+        new.applied.append(f"rfactor({'lanes' if inner else 'parts'})")
+        return new, new.stages.index(partial) - 1
+
+
+class SimplifyConstTensor:
+    """Loops over a small constant matrix (of winograd's transforms) are written out, so that its zeros and ones vanish.
+
+    An operation asks for it by its attribute `auto_scheduler_simplify_const_tensor_indices`, the names of those axes.
+    """
+
+    def match(self, state: State, stage: int) -> Match:
+        return Match.ONLY if CONST_INDICES in state.op(state.stages[stage]).attrs else Match.NO
+
+    def apply(self, state: State, stage: int) -> list[Derived]:
+        new = state.copy()
+        name = new.stages[stage]
+        op = new.op(name)
+        axes = dict(zip(new.loops(name), (*op.axis, *op.reduce_axis), strict=True))
+        constant = [loop for loop, axis in axes.items() if axis.name in op.attrs[CONST_INDICES]]
+        tiled = [new.tile(name, loop, 2)[1] for loop in axes if loop not in constant]
+        new.reorder(name, [*(t[0] for t in tiled), *(t[1] for t in tiled), *constant])
+        for loop in constant:
+            new.call(name, "unroll", Name(loop))
+        return [(new, stage - 1)]
+
+
+class AddCacheWrite:
+    """What is tiled, and has no consumer to be fused with, gets one: the copy of its tile."""
+
+    def match(self, state: State, stage: int) -> Match:
+        name = state.stages[stage]
+        alone = needs_multi_level_tiling(state.op(name)) and state.matched_consumer(name) is None
+        return Match.ALSO if alone else Match.NO
+
+    def apply(self, state: State, stage: int) -> list[Derived]:
+        new = state.copy()
+        new.cache_write(new.stages[stage])
+        new.applied.append("cache")
+        return [(new, stage)]
+
+
+class MultiLevelTiling:
+    """Loops are tiled for registers, caches and cores at once.
+
+    Args:
+        structure: a letter a level, S for the spatial loops and R for the reduce ones.
+        max_innermost_factor: the most iterations of the innermost loop of a split.
+        tails: also splits that do not divide, where an extent has few divisors.
+    """
+
+    def __init__(self, structure: str = "SSRSRS", max_innermost_factor: int = 64, tails: bool = False) -> None:
+        self.structure, self.max_innermost_factor, self.tails = structure, max_innermost_factor, tails
+
+    def match(self, state: State, stage: int) -> Match:
+        return Match.ONLY if needs_multi_level_tiling(state.op(state.stages[stage])) else Match.NO
+
+    def apply(self, state: State, stage: int) -> list[Derived]:
+        new = state.copy()
+        self.tile(new, new.stages[stage])
+        new.applied.append("tile")
+        return [(new, stage - 1)]
+
+    def tile(self, state: State, stage: str) -> list[str]:
+        """Tile a stage; gives the knobs of its spatial axes."""
+        levels: dict[str, list[list[str]]] = {letter: [[] for _ in self.structure] for letter in "SR"}
+        knobs = []
+        for loop in state.loops(stage):
+            letter = "R" if state.is_reduce(loop) else "S"
+            count = self.structure.count(letter)
+            knob, parts = state.tile(stage, loop, count, innermost=self.max_innermost_factor, tails=self.tails)
+            if letter == "S":
+                knobs.append(knob)
+            for level, part in zip(levels[letter], parts, strict=False):
+                level.append(part)
+        tiles = Tiles([levels[letter].pop(0) for letter in self.structure], tuple(knobs))
+        state.tiles[stage] = tiles
+        state.reorder(stage, [loop for level in tiles.levels for loop in level])
+        return knobs
+
+
+class MultiLevelTilingWithFusion(MultiLevelTiling):
+    """The tiled stage is computed in the tiles of its consumer, at either of the outer levels."""
+
+    def match(self, state: State, stage: int) -> Match:
+        name = state.stages[stage]
+        if not needs_multi_level_tiling(state.op(name)) or state.matched_consumer(name) is None:
+            return Match.NO
+        return Match.ONLY if is_cache(name) else Match.ALSO
+
+    def apply(self, state: State, stage: int) -> list[Derived]:
+        return [self._derive(state, stage, n) for n in (1, 2) if self.structure[n - 1] == "S"]
+
+    def _derive(self, state: State, stage: int, level: int) -> Derived:
+        new = state.copy()
+        name = new.stages[stage]
+        consumer = new.matched_consumer(name)
+        assert consumer is not None  # match has asked
+        knobs = self.tile(new, name)
+        new.compute_at(name, consumer, follow(new, consumer, knobs, level))
+        new.applied.append(f"fuse({level})")
+        return new, stage - 1
+
+
+class Skip:
+    """A stage stays as it is."""
+
+    def match(self, state: State, stage: int) -> Match:
+        return Match.ALSO
+
+    def apply(self, state: State, stage: int) -> list[Derived]:
+        return [(state, stage - 1)]
+
+
+def is_cache(stage: str) -> bool:
+    """Was a stage made by `cache_write`?"""
+    return stage.endswith("_local")
+
+
+def ansor_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64, tails: bool = False) -> list[Rule]:
+    """The rules of Ansor on a CPU, in its order; see `MultiLevelTiling` for the arguments."""
+    tiling = structure, max_innermost_factor, tails
+    first: list[Rule] = [AlwaysInline(), SimplifyConstTensor(), AddRfactor(), AddCacheWrite()]
+    return [*first, MultiLevelTilingWithFusion(*tiling), MultiLevelTiling(*tiling), Skip()]
+
+
+def derive(state: State, rules: Sequence[Rule]) -> list[State]:
+    """The sketches that the rules derive, from the last stage to the first."""
+    pending, done = [(state, len(state.stages) - 1)], []
+    while pending:
+        current, stage = pending.pop(0)
+        if stage < 0:
+            done.append(current)
+            continue
+        for rule in rules:
+            match, derived = _asked(rule, current, stage)
+            pending += derived
+            if match is Match.ONLY:
+                break
+    return done
+
+
+def _asked(rule: Rule, state: State, stage: int) -> tuple[Match, list[Derived]]:
+    """What a rule says. Raises TemplateError that names it where it does what is not legal."""
+    name = state.stages[stage]
+    try:
+        match = rule.match(state, stage)
+        derived = [] if match is Match.NO else rule.apply(state, stage)
+    except ScheduleError as error:
+        raise TemplateError(f"rule {type(rule).__name__} at stage {name}: {error}") from error
+    for each in derived:
+        if not (isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], State) and each[1] <= stage + 1):
+            raise TemplateError(
+                f"rule {type(rule).__name__} at stage {name} gave {each!r}; give (state.copy() with steps, next stage)"
+            )
+    return match, derived

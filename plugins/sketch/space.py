@@ -1,0 +1,127 @@
+"""Sketches, and the space of several: their choice is a knob like others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pegbox.compute.tensor import ComputeOp, Tensor
+from pegbox.expr.printer import unused_name
+from pegbox.plugins.sketch.code import compute_lines, schedule_lines
+from pegbox.plugins.sketch.module import template_module
+from pegbox.plugins.sketch.steps import CHOICE, Choices, Knob, Limit, Run, Step
+from pegbox.schedule.te.schedule import TESchedule, create_schedule
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A way to schedule a computation that leaves values to knobs.
+
+    Attributes:
+        name: the rules that made it.
+        arguments: the kernel's arguments in call order.
+    """
+
+    name: str
+    arguments: tuple[Tensor, ...]
+    tensors: Mapping[str, Tensor]
+    knobs: tuple[Knob, ...]
+    limits: tuple[Limit, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        return [t for t in self.arguments if isinstance(t.op, ComputeOp)]
+
+    def to_template(self, name: str = "kernel") -> str:
+        """The text of a template module with this sketch alone."""
+        return template_module(SketchSpace([self]), name, {})
+
+    def schedule(self, cfg: Any) -> TESchedule:
+        """The schedule that the values of the knobs make.
+
+        Raises:
+            ScheduleError: they make one that is not legal.
+        """
+        run = Run(create_schedule([t.op for t in self.outputs]), dict(self.tensors), cfg)
+        run.do(self.steps)
+        return run.s
+
+
+class SketchSpace:
+    """What a template of several sketches does: `space(cfg)` declares all knobs, and applies the chosen sketch.
+
+    Attributes:
+        declared: the knobs by their names in the space, each with the sketches that have it: equal ones are one.
+    """
+
+    def __init__(self, sketches: Sequence[Sketch]) -> None:
+        self.sketches = {sketch.name: sketch for sketch in sketches}
+        self.declared = _shared(sketches)
+
+    def __call__(self, cfg: Any) -> tuple[TESchedule, list[Tensor]]:
+        if len(self.sketches) > 1:
+            cfg.define_knob(CHOICE, list(self.sketches))
+        for name, (knob, _) in self.declared.items():
+            knob.declare(cfg, name, self.condition(name))
+        for limit, names in self.limits():
+            limit.declare(cfg, names)
+        chosen = self.chosen(cfg)
+        return chosen.schedule(self.own(cfg, chosen)), list(chosen.arguments)
+
+    def schedule_code(self, cfg: Any) -> str:
+        """The computation and the schedule of one configuration as te code."""
+        sketch = self.chosen(cfg)
+        outputs = ", ".join(name for name, t in sketch.tensors.items() if t in sketch.outputs)
+        lines = [*compute_lines(sketch.arguments, sketch.tensors), "", f"s = te.create_schedule([{outputs}])"]
+        return "\n".join([*lines, *schedule_lines(sketch.steps, self.own(cfg, sketch))]) + "\n"
+
+    def limits(self) -> list[tuple[Limit, tuple[str, ...]]]:
+        """The constraints of the space, each once, with the names that their knobs have in it."""
+        found = {}
+        for sketch in self.sketches.values():
+            names = self.names(sketch)
+            for limit in sketch.limits:
+                found[limit.most, tuple(names[knob] for knob in limit.knobs)] = limit
+        return [(limit, names) for (_, names), limit in found.items()]
+
+    def chosen(self, cfg: Any) -> Sketch:
+        """The sketch that a configuration chooses."""
+        return self.sketches[cfg[CHOICE].val] if len(self.sketches) > 1 else next(iter(self.sketches.values()))
+
+    def own(self, cfg: Any, sketch: Sketch) -> Choices:
+        """The values of a sketch's knobs by the names that they have in the sketch."""
+        return _Renamed(cfg, self.names(sketch))
+
+    def names(self, sketch: Sketch) -> dict[str, str]:
+        """The names in the space of a sketch's knobs."""
+        return {knob.name: name for name, (knob, users) in self.declared.items() if sketch.name in users}
+
+    def condition(self, name: str) -> dict[str, Any]:
+        """When a knob exists."""
+        knob, users = self.declared[name]
+        found = {} if len(users) == len(self.sketches) else {CHOICE: tuple(users)}
+        if knob.when is not None:
+            found[self.names(self.sketches[users[0]])[knob.when[0]]] = knob.when[1]
+        return found
+
+
+@dataclass(frozen=True)
+class _Renamed:
+    cfg: Any
+    names: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.cfg[self.names[name]]
+
+
+def _shared(sketches: Sequence[Sketch]) -> dict[str, tuple[Knob, list[str]]]:
+    names: dict[Knob, str] = {}
+    users: dict[str, tuple[Knob, list[str]]] = {}
+    for sketch in sketches:
+        for knob in sketch.knobs:
+            if knob not in names:
+                names[knob] = unused_name(knob.name, users)
+            users.setdefault(names[knob], (knob, []))[1].append(sketch.name)
+    return users

@@ -1,0 +1,296 @@
+"""A sketch while it is derived: the steps so far, the knobs that they leave open, and the schedule that they make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pegbox.compute.axis import IterVar
+from pegbox.compute.printer import identifier
+from pegbox.compute.tensor import ComputeOp, Tensor
+from pegbox.expr.nodes import Buffer
+from pegbox.expr.printer import unused_name
+from pegbox.plugins.sketch.analysis import Graph
+from pegbox.plugins.sketch.steps import (
+    Argument,
+    Axes,
+    Call,
+    Choice,
+    Knob,
+    Limit,
+    Name,
+    Run,
+    Size,
+    Stage,
+    Step,
+    Tile,
+    compute_at,
+)
+from pegbox.schedule.te.schedule import create_schedule
+from pegbox.schedule.te.stage_base import At, Inline, Root
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """A tiled stage: the loops of each level, outermost first, and the knobs of its spatial axes, in their order."""
+
+    levels: list[list[str]]
+    knobs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A knob that says in which loop of its consumer a stage is computed."""
+
+    knob: str
+    stage: str
+    consumer: str
+    loops: tuple[str, ...]
+
+
+class State:
+    """The stages of a computation, as rules change them.
+
+    Stages are named by their tensors, loops by names that are unique in the sketch. A rule takes a `copy` for each
+    sketch that it derives, and calls the methods below, which are those of a TE schedule.
+
+    Attributes:
+        applied: the words that say which rules made it what it is.
+        limits: what its knobs may not be together.
+        tiles: the stages that are tiled.
+        places: the stages whose place is a knob.
+    """
+
+    def __init__(self, outputs: Sequence[Tensor], names: dict[str, Tensor], num_cores: int = 1) -> None:
+        self.outputs, self.names, self.num_cores = tuple(outputs), names, num_cores
+        self.steps: list[Step] = []
+        self.knobs: dict[str, Knob] = {}
+        self.applied: list[str] = []
+        self.limits: list[Limit] = []
+        self.tiles: dict[str, Tiles] = {}
+        self.places: list[Place] = []
+        self._longest: dict[str, int] = {}
+        self._run = Run(create_schedule([t.op for t in outputs]), dict(names))
+
+    def copy(self) -> State:
+        """The same sketch, to be continued on its own."""
+        other = State(self.outputs, self.names, self.num_cores)
+        other.steps, other.knobs, other.applied = list(self.steps), dict(self.knobs), list(self.applied)
+        other.places, other._longest = list(self.places), dict(self._longest)
+        other.tiles, other.limits = dict(self.tiles), list(self.limits)
+        other._run.do(other.steps)
+        return other
+
+    # Questions ------------------------------------------------------------------------------------------------------
+
+    @property
+    def stages(self) -> list[str]:
+        """The names of the computed tensors' stages (the first output of each), producers first."""
+        names = {id(value.buffer): name for name, value in self._run.values.items() if isinstance(value, Tensor)}
+        return [names[id(stage.op.outputs[0].buffer)] for stage in self._run.s.stages]
+
+    def tensor(self, name: str) -> Tensor:
+        """A tensor by its name in the sketch."""
+        found: Tensor = self._run.values[name]
+        return found
+
+    def name_of(self, buffer: Buffer) -> str | None:
+        """The name of the tensor in a buffer."""
+        return next((n for n, v in self._run.values.items() if isinstance(v, Tensor) and v.buffer is buffer), None)
+
+    def op(self, stage: str) -> ComputeOp:
+        """The operation of a stage as it is now: rewrites exchange it."""
+        return self._run.s[self._run.values[stage]].op
+
+    @property
+    def graph(self) -> Graph:
+        """Who reads whom now."""
+        return Graph([s.op for s in self._run.s.stages], [t.op for t in self.outputs])
+
+    def consumers(self, stage: str) -> list[str]:
+        """The stages that need a stage's values, through those that are inlined."""
+        inlined = {id(s.op) for s in self._run.s.stages if isinstance(s.attach, Inline)}
+        by_op = {id(self.op(name)): name for name in self.stages}
+        return [by_op[id(op)] for op in self.graph.consumers(self.op(stage), inlined)]
+
+    def matched_consumer(self, stage: str) -> str | None:
+        """The single consumer, where it needs just the element that it computes itself, and not both reduce."""
+        consumers = self.consumers(stage)
+        if len(consumers) != 1:
+            return None
+        mine, its = self.op(stage), self.op(consumers[0])
+        matches = self.graph.is_elementwise_match(mine, its)
+        return consumers[0] if matches and not (mine.reduce_axis and its.reduce_axis) else None
+
+    def is_root(self, stage: str) -> bool:
+        """Is it computed whole, in loops of its own?"""
+        return isinstance(self._run.s[self._run.values[stage]].attach, Root)
+
+    def is_cached(self, stage: str) -> bool:
+        """Is its copy a stage of its own?"""
+        return f"{stage}_local" in self.stages
+
+    def attached(self, stage: str) -> list[tuple[str, str]]:
+        """The stages that are computed in loops of this one, each with the loop."""
+        names = {id(value): name for name, value in self._run.values.items() if isinstance(value, IterVar)}
+        mine = self._run.s[self._run.values[stage]]
+        places = [(name, self._run.s[self._run.values[name]].attach) for name in self.stages]
+        return [(name, names[id(p.loop)]) for name, p in places if isinstance(p, At) and p.stage is mine]
+
+    def is_inlined(self, stage: str) -> bool:
+        return isinstance(self._run.s[self._run.values[stage]].attach, Inline)
+
+    def loops(self, stage: str) -> list[str]:
+        """The names of a stage's loops, outermost first. Axes that no step has named get names."""
+        leaves = self._run.s[self._run.values[stage]].leaf_iter_vars
+        names = {id(value): name for name, value in self._run.values.items() if isinstance(value, IterVar)}
+        if any(id(loop) not in names for loop in leaves):
+            self._name_axes(stage, set(names))
+            return self.loops(stage)
+        return [names[id(loop)] for loop in leaves]
+
+    def extent(self, loop: str) -> int:
+        """The iterations of an axis."""
+        return int(self._run.values[loop].extent)
+
+    def longest(self, loop: str) -> int:
+        """The most iterations that a loop may have, whatever the knobs say."""
+        return self._longest.get(loop) or self.extent(loop)
+
+    def is_reduce(self, loop: str) -> bool:
+        """Does a loop run over values that are combined?"""
+        return bool(self._run.values[loop].kind == "reduce")
+
+    # Steps ----------------------------------------------------------------------------------------------------------
+
+    def do(self, *steps: Step) -> None:
+        """Add steps.
+
+        Raises:
+            ScheduleError: one is not legal.
+        """
+        self._run.do(steps)
+        self.steps += steps
+
+    def knob(self, knob: Knob) -> str:
+        """Declare a knob; gives its name."""
+        self.knobs[knob.name] = knob
+        return knob.name
+
+    def call(self, stage: str | None, method: str, *arguments: Argument, results: Sequence[str] = ()) -> list[str]:
+        """A method of a stage's schedule, or of the whole one; gives the names of its results, made unique."""
+        unique = self._unused(results)
+        self.do(Call(stage, method, arguments, tuple(unique)))
+        return unique
+
+    def tile(
+        self, stage: str, loop: str, levels: int, *, innermost: int | None = None, tails: bool = False
+    ) -> tuple[str, list[str]]:
+        """Split a loop into `levels` loops by a knob; gives the knob's name and the loops.
+
+        Args:
+            innermost: the most iterations of the last loop.
+            tails: where the extent has few divisors, also splits that do not divide it.
+        """
+        extent = self.extent(loop)
+        policy = "verbose" if tails and _has_few_divisors(extent) else "factors"
+        knob = self.knob(Knob(loop, extent, levels, innermost, policy))
+        loops = self._unused([f"{loop}_{n}" for n in range(levels)])
+        self._longest.update(dict.fromkeys(loops, extent))
+        self.do(Tile(stage, loop, knob, tuple(loops)))
+        return knob, loops
+
+    def compute_inline(self, stage: str) -> None:
+        self.call(stage, "compute_inline")
+
+    def compute_at(self, stage: str, target: str, loop: str) -> None:
+        self.call(stage, "compute_at", Stage(target), Name(loop))
+
+    def reorder(self, stage: str, loops: Sequence[str]) -> None:
+        self.call(stage, "reorder", *map(Name, loops))
+
+    def fuse(self, stage: str, loops: Sequence[str]) -> str:
+        return (
+            self.call(stage, "fuse", *map(Name, loops), results=[f"{stage}_fused"])[0] if len(loops) > 1 else loops[0]
+        )
+
+    def split(self, stage: str, loop: str, factor: Argument, results: tuple[str, str]) -> list[str]:
+        parts = self.call(stage, "split", Name(loop), factor, results=list(results))
+        self._longest.update(dict.fromkeys(parts, self.longest(loop)))
+        return parts
+
+    def cache_write(self, stage: str, scope: str = "local") -> str:
+        """A stage of its own that computes; what was the stage copies out of it."""
+        outputs = self._outputs(stage)
+        given: Argument = Name(stage) if len(outputs) == 1 else tuple(map(Name, outputs))
+        return self.call(None, "cache_write", given, scope, results=[f"{name}_{scope}" for name in outputs])[0]
+
+    def rfactor(self, stage: str, loop: str, axis: int) -> str:
+        """Partial results of a reduction, a stage of their own."""
+        results = [f"{name}_rf" for name in self._outputs(stage)]
+        return self.call(None, "rfactor", Name(stage), Name(loop), axis, results=results)[0]
+
+    def choose(self, knob: str, branches: Sequence[tuple[Any, Sequence[Step]]]) -> None:
+        """Steps that a knob's value chooses; they are not done on the schedule here."""
+        self.do(Choice(knob, tuple((value, tuple(steps)) for value, steps in branches)))
+
+    def place(self, place: Place, elsewhere: str, before: Sequence[Step]) -> None:
+        """Let a knob say in which loop of its consumer a stage is computed, after some steps that make the stage.
+
+        Args:
+            elsewhere: the value for none of the loops.
+        """
+        knob = self.knob(Knob(place.knob, candidates=(elsewhere, *place.loops)))
+        attach = [(loop, [*before, compute_at(place.stage, place.consumer, loop)]) for loop in place.loops]
+        self.choose(knob, attach)
+        self.places.append(place)
+
+    def _outputs(self, stage: str) -> list[str]:
+        """The names of all that a stage computes."""
+        names = {id(value.buffer): name for name, value in self._run.values.items() if isinstance(value, Tensor)}
+        return [names[id(tensor.buffer)] for tensor in self.op(stage).outputs]
+
+    def _name_axes(self, stage: str, named: set[int]) -> None:
+        op = self.op(stage)
+        for reduce, axes in ((False, op.axis), (True, op.reduce_axis)):
+            if axes and any(id(axis) not in named for axis in axes):
+                names = [f"{stage}_{identifier(a.name.removesuffix('.c'))}" for a in axes]
+                self.do(Axes(stage, tuple(self._unused(names)), reduce))
+
+    def _unused(self, names: Sequence[str]) -> list[str]:
+        taken = set(self._run.values)
+        found = []
+        for name in names:
+            found.append(unused_name(name, taken))
+            taken.add(found[-1])
+        return found
+
+
+def _has_few_divisors(extent: int) -> bool:
+    """Has a number fewer divisors than there are powers of two up to it, as primes have?"""
+    return sum(extent % n == 0 for n in range(1, extent + 1)) < extent.bit_length() - 1
+
+
+def spatial_and_reduce(op: ComputeOp) -> tuple[int, int]:
+    """The number of points of an operation's output, and of terms in each."""
+    return math.prod(a.extent for a in op.axis), math.prod(a.extent for a in op.reduce_axis)
+
+
+def follow(state: State, target: str, knobs: Sequence[str], level: int) -> str:
+    """Tile a consumer as its producer is tiled, in `level` + 1 levels; gives its last loop of the level.
+
+    Args:
+        knobs: the splits of the producer's axes, in their order.
+    """
+    levels: list[list[str]] = [[] for _ in range(level + 1)]
+    for loop, knob in zip(state.loops(target), knobs, strict=True):
+        rest = loop
+        for n in range(1, level + 1):
+            inner = f"{loop}_{level}" if n == level else f"{loop}_rest"
+            outer, rest = state.split(target, rest, Size(knob, n), (f"{loop}_{n - 1}", inner))
+            levels[n - 1].append(outer)
+        levels[level].append(rest)
+    state.reorder(target, [loop for each in levels for loop in each])
+    return levels[level - 1][-1]

@@ -1,0 +1,214 @@
+"""The steps of a sketch: calls on a TE schedule that leave values to knobs.
+
+`Run` does them, `pegbox.plugins.sketch.code` writes them.
+
+Tensors and loops are named, so that one sketch can be replayed on a schedule that is made anew for each candidate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from pegbox.schedule.te.schedule import TESchedule
+
+CHOICE = "sketch"  # the knob that chooses one of several sketches
+
+
+@dataclass(frozen=True)
+class Name:
+    """A tensor or a loop."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The stage of a tensor, as an argument."""
+
+    tensor: str
+
+
+@dataclass(frozen=True)
+class Value:
+    """The value of a `define_knob`."""
+
+    knob: str
+
+
+@dataclass(frozen=True)
+class Size:
+    """The product of a split's extents from a level on: what the loops from there on have together."""
+
+    knob: str
+    level: int
+
+
+Argument: TypeAlias = Name | Stage | Value | Size | int | str | bool | tuple["Argument", ...]
+
+
+@dataclass(frozen=True)
+class Axes:
+    """`i, j = s[C].op.axis`: names for the axes of an operation."""
+
+    tensor: str
+    names: tuple[str, ...]
+    reduce: bool = False
+
+
+@dataclass(frozen=True)
+class Call:
+    """`results = s[stage].method(*arguments)`, or of the schedule itself where there is no stage."""
+
+    stage: str | None
+    method: str
+    arguments: tuple[Argument, ...] = ()
+    results: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tile:
+    """`results = cfg[knob].apply(s, stage, loop)`: a loop becomes one for each extent of a split."""
+
+    stage: str
+    loop: str
+    knob: str
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Other steps for each value of a knob; none for values that are not listed."""
+
+    knob: str
+    branches: tuple[tuple[Any, tuple[Step, ...]], ...]
+
+
+Step: TypeAlias = Axes | Call | Tile | Choice
+
+
+def compute_at(stage: str, consumer: str, loop: str) -> Call:
+    """The step that computes a stage in a loop of another one."""
+    return Call(stage, "compute_at", (Stage(consumer), Name(loop)))
+
+
+class Choices(Protocol):
+    """What knobs say: the `cfg` of a template, or `Undecided`."""
+
+    def __getitem__(self, name: str) -> Any: ...
+
+
+class Undecided:
+    """For a sketch that is still derived: all splits into ones, no branch of a choice. The structure is the same."""
+
+    def __getitem__(self, name: str) -> Undecided:
+        return self
+
+    val = None
+
+
+@dataclass
+class Run:
+    """The schedule that steps have made so far, with what their names mean."""
+
+    s: TESchedule
+    values: dict[str, Any]
+    choices: Choices = field(default_factory=Undecided)
+
+    def do(self, steps: Sequence[Step]) -> None:
+        """Do the steps in order.
+
+        Raises:
+            ScheduleError: one is not legal.
+        """
+        for step in steps:
+            match step:
+                case Axes(tensor, names, reduce):
+                    op = self.s[self.values[tensor]].op
+                    self._bind(names, op.reduce_axis if reduce else op.axis)
+                case Call(stage, method, arguments, results):
+                    target: Any = self.s if stage is None else self.s[self.values[stage]]
+                    made = getattr(target, method)(*map(self._argument, arguments))
+                    self._bind(results, made if len(results) > 1 else [made])
+                case Tile(stage, loop, knob, results):
+                    self._bind(results, self._tile(stage, self.values[loop], knob, len(results)))
+                case Choice(knob, branches):
+                    self.do(next((steps for value, steps in branches if value == self.choices[knob].val), ()))
+
+    def _bind(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        self.values.update(zip(names, values, strict=True) if names else ())
+
+    def _tile(self, stage: str, loop: Any, knob: str, count: int) -> Sequence[Any]:
+        if not isinstance(self.choices, Undecided):
+            return list(self.choices[knob].apply(self.s, self.values[stage], loop))
+        made = []
+        for _ in range(count - 1):
+            outer, loop = self.s[self.values[stage]].split(loop, factor=1)
+            made.append(outer)
+        return [*made, loop]
+
+    def _argument(self, argument: Argument) -> Any:
+        match argument:
+            case Name(name):
+                return self.values[name]
+            case Stage(tensor):
+                return self.s[self.values[tensor]]
+            case Value(knob):
+                return 0 if isinstance(self.choices, Undecided) else self.choices[knob].val
+            case Size(knob, level):
+                return 1 if isinstance(self.choices, Undecided) else math.prod(self.choices[knob].size[level:])
+            case tuple():
+                return [self._argument(each) for each in argument]
+            case _:
+                return argument
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a tile may be at most: the product of the innermost extents of some splits.
+
+    Attributes:
+        knobs: the splits.
+        most: the largest product.
+        message: what a refused configuration is told.
+    """
+
+    knobs: tuple[str, ...]
+    most: int
+    message: str
+
+    def declare(self, cfg: Any, names: Sequence[str]) -> None:
+        """Declare it in a template's space, where the knobs have these names."""
+        most = self.most
+        cfg.add_constraint(
+            lambda config: math.prod(config[name].size[-1] for name in names) <= most, reads=names, message=self.message
+        )
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A choice that a sketch leaves open: `define_split` of an extent, or `define_knob` of candidates.
+
+    Attributes:
+        levels, innermost: of a split: how many loops it makes, and the most iterations of the last one.
+        when: another knob of the sketch, and its values for which this one exists.
+    """
+
+    name: str
+    extent: int | None = None
+    levels: int = 0
+    innermost: int | None = None
+    policy: str = "factors"
+    candidates: tuple[Any, ...] = ()
+    when: tuple[str, tuple[Any, ...]] | None = None
+
+    def declare(self, cfg: Any, name: str, when: Mapping[str, Any] | None) -> None:
+        """Declare it in a template's space, under a name and a condition on other knobs."""
+        if self.extent is None:
+            cfg.define_knob(name, list(self.candidates), when=when)
+            return
+        most = self.innermost
+        fits = None if most is None else (lambda split: split.size[-1] <= most)
+        cfg.define_split(name, self.extent, self.policy, num_outputs=self.levels, filter=fits, when=when)

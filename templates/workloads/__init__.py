@@ -1,0 +1,3 @@
+"""Workloads by name: computations without a schedule, for space generators."""
+
+from __future__ import annotations

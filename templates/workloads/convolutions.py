@@ -1,0 +1,256 @@
+"""Convolutions and pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pegbox as pb
+from pegbox import te
+
+
+def _tensor(
+    shape: Sequence[int], body: Callable[..., te.Expr], name: str, attrs: Mapping[str, object] | None = None
+) -> te.Tensor:
+    return te.compute(tuple(shape), body, name=name, attrs=attrs)
+
+
+def _padded(x: te.Tensor, pads: Sequence[int], value: float = 0.0) -> te.Tensor:
+    """X with a border of `pads[d]` on either side of each axis; X itself without any."""
+    if not any(pads):
+        return x
+    edge = te.const(value, x.dtype)
+
+    def element(*at: te.Expr) -> te.Expr:
+        inside = [test for i, p, e in zip(at, pads, x.shape, strict=True) if p for test in (i >= p, i < e + p)]
+        return te.if_then_else(te.all(*inside), x(*(i - p for i, p in zip(at, pads, strict=True))), edge)
+
+    return _tensor([e + 2 * p for e, p in zip(x.shape, pads, strict=True)], element, "padded")
+
+
+def _size(extent: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
+    """Outputs along an axis."""
+    return (extent + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def _convolve(x: te.Tensor, w: te.Tensor, stride: int, padding: int, dilation: int = 1, groups: int = 1) -> te.Tensor:
+    """X[n, c, *spatial] with filters W[o, c / groups, *kernel]."""
+    n, _, *spatial = x.shape
+    o, c, *kernel = w.shape
+    padded = _padded(x, (0, 0, *[padding] * len(spatial)))
+    rc = te.reduce_axis((0, c), name="rc")
+    offsets = [te.reduce_axis((0, k), name=f"r{d}") for d, k in enumerate(kernel)]
+
+    def element(b: te.Expr, f: te.Expr, *at: te.Expr) -> te.Expr:
+        channel = rc if groups == 1 else f // (o // groups) * c + rc
+        places = [i * stride + r * dilation for i, r in zip(at, offsets, strict=True)]
+        return te.sum(padded(b, channel, *places) * w(f, rc, *offsets), axis=[rc, *offsets])
+
+    sizes = [_size(e, k, stride, padding, dilation) for e, k in zip(spatial, kernel, strict=True)]
+    return _tensor((n, o, *sizes), lambda *at: element(*at), "conv")
+
+
+def _operands(
+    n: int, c: int, spatial: Sequence[int], o: int, kernel: Sequence[int], dtype: str
+) -> tuple[te.Tensor, te.Tensor]:
+    x = te.placeholder((n, c, *spatial), name="X", dtype=dtype)
+    return x, te.placeholder((o, c, *kernel), name="W", dtype=dtype)
+
+
+@pb.workload("conv1d")
+def conv1d(
+    n: int, c: int, x: int, o: int, k: int, stride: int = 1, padding: int = 0, dtype: str = "float32"
+) -> list[te.Tensor]:
+    """X[n, c, x] with o filters of [c, k]"""
+    data, filters = _operands(n, c, (x,), o, (k,), dtype)
+    return [data, filters, _convolve(data, filters, stride, padding)]
+
+
+@pb.workload("conv2d")
+def conv2d(
+    n: int, c: int, y: int, x: int, o: int, k: int, stride: int = 1, padding: int = 0, dilation: int = 1,
+    groups: int = 1, dtype: str = "float32",
+) -> list[te.Tensor]:  # fmt: skip
+    """X[n, c, y, x] with o filters of [c / groups, k, k]"""
+    data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
+    filters = te.placeholder((o, c // groups, k, k), name="W", dtype=dtype)
+    return [data, filters, _convolve(data, filters, stride, padding, dilation, groups)]
+
+
+@pb.workload("conv2d_nhwc")
+def conv2d_nhwc(
+    n: int, y: int, x: int, c: int, o: int, k: int, stride: int = 1, padding: int = 0, dtype: str = "float32"
+) -> list[te.Tensor]:
+    """X[n, y, x, c] with filters W[k, k, c, o]"""
+    data = te.placeholder((n, y, x, c), name="X", dtype=dtype)
+    filters = te.placeholder((k, k, c, o), name="W", dtype=dtype)
+    padded = _padded(data, (0, padding, padding, 0))
+    ry, rx, rc = te.reduce_axis((0, k), name="ry"), te.reduce_axis((0, k), name="rx"), te.reduce_axis((0, c), name="rc")
+
+    def element(b: te.Expr, i: te.Expr, j: te.Expr, f: te.Expr) -> te.Expr:
+        return te.sum(padded[b, i * stride + ry, j * stride + rx, rc] * filters[ry, rx, rc, f], axis=[ry, rx, rc])
+
+    shape = (n, _size(y, k, stride, padding), _size(x, k, stride, padding), o)
+    return [data, filters, _tensor(shape, element, "conv")]
+
+
+@pb.workload("conv3d")
+def conv3d(
+    n: int, c: int, z: int, y: int, x: int, o: int, k: int, stride: int = 1, padding: int = 0, dtype: str = "float32"
+) -> list[te.Tensor]:
+    """X[n, c, z, y, x] with o filters of [c, k, k, k]"""
+    data, filters = _operands(n, c, (z, y, x), o, (k, k, k), dtype)
+    return [data, filters, _convolve(data, filters, stride, padding)]
+
+
+@pb.workload("depthwise_conv2d")
+def depthwise_conv2d(
+    n: int, c: int, y: int, x: int, k: int, stride: int = 1, padding: int = 0, dtype: str = "float32"
+) -> list[te.Tensor]:
+    """X[n, c, y, x], each channel with a filter of its own, W[c, k, k]"""
+    data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
+    filters = te.placeholder((c, k, k), name="W", dtype=dtype)
+    padded = _padded(data, (0, 0, padding, padding))
+    ry, rx = te.reduce_axis((0, k), name="ry"), te.reduce_axis((0, k), name="rx")
+
+    def element(b: te.Expr, f: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        return te.sum(padded[b, f, i * stride + ry, j * stride + rx] * filters[f, ry, rx], axis=[ry, rx])
+
+    shape = (n, c, _size(y, k, stride, padding), _size(x, k, stride, padding))
+    return [data, filters, _tensor(shape, element, "conv")]
+
+
+@pb.workload("conv2d_transposed")
+def conv2d_transposed(
+    n: int, c: int, y: int, x: int, o: int, k: int, stride: int = 2, padding: int = 0, dtype: str = "float32"
+) -> list[te.Tensor]:
+    """The gradient of a convolution: X[n, c, y, x] with W[c, o, k, k], `stride` outputs for each input"""
+    data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
+    filters = te.placeholder((c, o, k, k), name="W", dtype=dtype)
+    border, zero = k - 1 - padding, te.const(0, dtype)
+
+    def spread(b: te.Expr, f: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        up, left = i - border, j - border
+        last = te.all(up < (y - 1) * stride + 1, left < (x - 1) * stride + 1)
+        there = te.all(up >= 0, left >= 0, last, up % stride == 0, left % stride == 0)
+        return te.if_then_else(there, data[b, f, up // stride, left // stride], zero)
+
+    spread_shape = (n, c, (y - 1) * stride + 1 + 2 * border, (x - 1) * stride + 1 + 2 * border)
+    dilated = _tensor(spread_shape, spread, "dilated")
+    rc, ry, rx = (te.reduce_axis((0, e), name=name) for e, name in ((c, "rc"), (k, "ry"), (k, "rx")))
+
+    def element(b: te.Expr, f: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        return te.sum(dilated[b, rc, i + ry, j + rx] * filters[rc, f, k - 1 - ry, k - 1 - rx], axis=[rc, ry, rx])
+
+    shape = (n, o, (y - 1) * stride + k - 2 * padding, (x - 1) * stride + k - 2 * padding)
+    return [data, filters, _tensor(shape, element, "conv")]
+
+
+@pb.workload("conv2d_bn_relu")
+def conv2d_bn_relu(
+    n: int, c: int, y: int, x: int, o: int, k: int, stride: int = 1, padding: int = 0, dtype: str = "float32"
+) -> list[te.Tensor]:
+    """max((conv2d + bias) * scale + shift, 0): batch normalization at inference (Ioffe and Szegedy, 2015)"""
+    data, filters, conv = conv2d.tensors(n, c, y, x, o, k, stride, padding, dtype=dtype)
+    bias, scale, shift = (te.placeholder((o,), name=name, dtype=dtype) for name in ("bias", "scale", "shift"))
+    biased = _tensor(conv.shape, lambda b, f, i, j: conv[b, f, i, j] + bias[f], "biased")
+    scaled = _tensor(conv.shape, lambda b, f, i, j: biased[b, f, i, j] * scale[f], "scaled")
+    shifted = _tensor(conv.shape, lambda b, f, i, j: scaled[b, f, i, j] + shift[f], "shifted")
+    relu = _tensor(conv.shape, lambda b, f, i, j: te.maximum(shifted[b, f, i, j], te.const(0, dtype)), "relu")
+    return [data, filters, bias, scale, shift, relu]
+
+
+@pb.workload("max_pool2d")
+def max_pool2d(
+    n: int, c: int, y: int, x: int, k: int, stride: int = 2, padding: int = 0, dtype: str = "float32"
+) -> list[te.Tensor]:
+    """The largest of each window of k × k in X[n, c, y, x]"""
+    data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
+    lowest = float("-inf") if dtype.startswith(("float", "bfloat")) else -(2**7)
+    padded = _padded(data, (0, 0, padding, padding), lowest)
+    ry, rx = te.reduce_axis((0, k), name="ry"), te.reduce_axis((0, k), name="rx")
+    shape = (n, c, _size(y, k, stride, padding), _size(x, k, stride, padding))
+
+    def element(b: te.Expr, f: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        return te.max(padded[b, f, i * stride + ry, j * stride + rx], axis=[ry, rx])
+
+    return [data, _tensor(shape, element, "pool")]
+
+
+@pb.workload("avg_pool2d")
+def avg_pool2d(
+    n: int, c: int, y: int, x: int, k: int, stride: int = 2, padding: int = 0, dtype: str = "float32"
+) -> list[te.Tensor]:
+    """The mean of each window of k × k in X[n, c, y, x], its border counted as zeros"""
+    data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
+    padded = _padded(data, (0, 0, padding, padding))
+    ry, rx = te.reduce_axis((0, k), name="ry"), te.reduce_axis((0, k), name="rx")
+    shape = (n, c, _size(y, k, stride, padding), _size(x, k, stride, padding))
+
+    def total(b: te.Expr, f: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        return te.sum(padded[b, f, i * stride + ry, j * stride + rx], axis=[ry, rx])
+
+    pooled = _tensor(shape, total, "total")
+    return [data, _tensor(shape, lambda b, f, i, j: pooled[b, f, i, j] * te.const(1 / k**2, dtype), "mean")]
+
+
+def _constant(*axes: str) -> dict[str, object]:
+    """The attribute of an operation whose small constant matrices these axes index: see the rules of sketches."""
+    return {"auto_scheduler_simplify_const_tensor_indices": list(axes)}
+
+
+@pb.workload("conv2d_winograd")
+def conv2d_winograd(
+    n: int, c: int, y: int, x: int, o: int, padding: int = 1, dtype: str = "float32"
+) -> list[te.Tensor]:
+    """conv2d of 3 × 3 by tiles of 2 × 2 outputs, F(2×2, 3×3) of Lavin and Gray (CVPR 2016); y and x even"""
+    data, filters = _operands(n, c, (y, x), o, (3, 3), dtype)
+    padded = _padded(data, (0, 0, padding, padding))
+    ty, tx = (y + 2 * padding - 2) // 2, (x + 2 * padding - 2) // 2
+    tiles = n * ty * tx
+    left: list[list[float]] = [[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]]
+    kernel: list[list[float]] = [[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]]
+    right: list[list[float]] = [[1, 1, 1, 0], [0, 1, -1, -1]]
+
+    def entry(matrix: Sequence[Sequence[float]], i: te.Expr, j: te.Expr) -> te.Expr:
+        found: te.Expr = te.const(0, dtype)
+        for row, values in enumerate(matrix):
+            for column, value in enumerate(values):
+                if value:
+                    found = te.if_then_else(te.all(i == row, j == column), te.const(value, dtype), found)
+        return found
+
+    tile = _tensor(
+        (c, tiles, 4, 4),
+        lambda f, p, i, j: padded[p // (ty * tx), f, p // tx % ty * 2 + i, p % tx * 2 + j],
+        "tile",
+    )
+    a1, a2, a3, a4 = (te.reduce_axis((0, e), name=f"a{d}") for d, e in enumerate((3, 3, 4, 4)))
+    packed_w = _tensor(
+        (4, 4, c, o),
+        lambda i, j, f, g: te.sum(filters[g, f, a1, a2] * entry(kernel, i, a1) * entry(kernel, j, a2), axis=[a1, a2]),
+        "transformed_filters",
+        _constant("i", "j", "a1", "a2"),
+    )
+    packed_x = _tensor(
+        (4, 4, c, tiles),
+        lambda i, j, f, p: te.sum(tile[f, p, a3, a4] * entry(left, i, a3) * entry(left, j, a4), axis=[a3, a4]),
+        "transformed_data",
+        _constant("i", "j", "a3", "a4"),
+    )
+    rc = te.reduce_axis((0, c), name="rc")
+    product = _tensor(
+        (4, 4, o, tiles), lambda i, j, g, p: te.sum(packed_w[i, j, rc, g] * packed_x[i, j, rc, p], axis=rc), "product"
+    )
+    b1, b2 = te.reduce_axis((0, 4), name="b1"), te.reduce_axis((0, 4), name="b2")
+    inverse = _tensor(
+        (o, tiles, 2, 2),
+        lambda g, p, i, j: te.sum(product[b1, b2, g, p] * entry(right, i, b1) * entry(right, j, b2), axis=[b1, b2]),
+        "inverse",
+        _constant("i", "j", "b1", "b2"),
+    )
+    out = _tensor(
+        (n, o, ty * 2, tx * 2),
+        lambda b, g, i, j: inverse[g, (b * ty + i // 2) * tx + j // 2, i % 2, j % 2],
+        "conv",
+    )
+    return [data, filters, out]

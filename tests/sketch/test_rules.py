@@ -1,0 +1,167 @@
+"""Which sketches the rules derive: as many, and of the same structure, as Ansor's system gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pegbox as pb
+from pegbox import te
+from pegbox.errors import ArgumentError, TemplateError
+from pegbox.hooks import registry
+from pegbox.plugins.sketch.generator import SketchGenerator, generate_sketches
+from pegbox.plugins.sketch.rules import Match, Rule, ansor_rules
+from pegbox.plugins.sketch.space import Sketch
+from pegbox.plugins.sketch.state import State
+from pegbox.task.workload import find_workload
+
+TILED = ["tile", "cache+fuse(1)", "cache+fuse(2)"]
+FUSED = ["fuse(1)", "fuse(2)", "tile"]
+
+
+def sketches(name: str, *args: Any, cores: int = 4, rules: Any = "ansor") -> list[Sketch]:
+    return generate_sketches(find_workload(name).tensors(*args), f"llvm -num-cores {cores}", rules)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "wanted"),
+    [
+        ("matmul", (512, 512, 512), TILED),
+        ("matmul", (8, 512, 8), ["rfactor(parts)", "rfactor(lanes)", *TILED]),
+        ("matmul_bias_relu", (512, 512, 512), FUSED),
+        ("conv2d_bn_relu", (1, 56, 56, 56, 64, 3, 1, 1), FUSED),
+        ("max_pool2d", (1, 56, 56, 64, 3, 2, 1), ["rfactor(parts)", "rfactor(lanes)", "plain"]),
+        ("row_min", (64, 32), ["rfactor(parts)", "rfactor(lanes)", "plain"]),
+        ("norm", (64, 64), ["rfactor(parts)", "rfactor(lanes)", "plain"]),
+        ("conv2d_winograd", (1, 16, 14, 14, 16), TILED),
+        ("elementwise_chain", (16, 16), ["plain"]),
+    ],
+)
+def test_the_sketches_are_those_of_ansor(name: str, args: tuple[int, ...], wanted: list[str]) -> None:
+    assert sorted(s.name for s in sketches(name, *args)) == sorted(wanted)
+
+
+@pytest.mark.parametrize(("name", "args", "count"), [("softmax", (16, 16), 9), ("matmul_chain", (64, 64, 64, 64), 9)])
+def test_the_choices_of_several_stages_multiply(name: str, args: tuple[int, ...], count: int) -> None:
+    assert len(sketches(name, *args)) == count
+
+
+def test_a_reduction_is_not_done_in_parts_where_the_cores_have_enough_points() -> None:
+    assert [s.name for s in sketches("matmul", 64, 64, 64)].count("rfactor(parts)") == 0
+    assert "rfactor(parts)" in [s.name for s in sketches("matmul", 4, 64, 4)]
+
+
+def code(sketch: Sketch) -> str:
+    from pegbox.plugins.sketch.code import schedule_lines
+
+    return "\n".join(schedule_lines(sketch.steps))
+
+
+def test_the_tiled_consumer_follows_the_tiles_of_its_producer() -> None:
+    fused = next(s for s in sketches("matmul_bias_relu", 64, 64, 64, cores=1) if s.name == "fuse(1)")
+    assert code(fused).splitlines()[:9] == [
+        "C_i0, C_i1 = s[C].op.axis",
+        "C_C_k, = s[C].op.reduce_axis",
+        'C_i0_0, C_i0_1, C_i0_2, C_i0_3 = cfg["C_i0"].apply(s, C, C_i0)',
+        'C_i1_0, C_i1_1, C_i1_2, C_i1_3 = cfg["C_i1"].apply(s, C, C_i1)',
+        'C_C_k_0, C_C_k_1 = cfg["C_C_k"].apply(s, C, C_C_k)',
+        "s[C].reorder(C_i0_0, C_i1_0, C_i0_1, C_i1_1, C_C_k_0, C_i0_2, C_i1_2, C_C_k_1, C_i0_3, C_i1_3)",
+        "relu_i0, relu_i1 = s[relu].op.axis",
+        'relu_i0_0, relu_i0_1 = s[relu].split(relu_i0, math.prod(cfg["C_i0"].size[1:]))',
+        'relu_i1_0, relu_i1_1 = s[relu].split(relu_i1, math.prod(cfg["C_i1"].size[1:]))',
+    ]
+    assert "s[C].compute_at(s[relu], relu_i1_0)" in code(fused)
+
+
+def test_an_elementwise_producer_is_inlined_unless_it_is_expensive() -> None:
+    lines = code(sketches("elementwise_chain", 16, 16)[0])
+    assert "s[twice].compute_inline()" in lines
+    assert "s[both].compute_inline()" in lines
+    assert "s[gate].compute_inline()" in lines  # a sigmoid counts as cheap in Ansor, an exp does not
+    assert "s[power].compute_inline()" not in code(sketches("softmax", 16, 16)[0])
+
+
+def test_the_structure_of_tiles_is_an_option() -> None:
+    tensors = find_workload("matmul").tensors(64, 64, 64)
+    made = SketchGenerator(rules="ansor", structure="SSRS").sketches(tensors, pb.Target("llvm -num-cores 1"))
+    assert "s[C].reorder(C_i0_0, C_i1_0, C_i0_1, C_i1_1, C_C_k, C_i0_2, C_i1_2)" in code(made[0]).replace(
+        "C_k_0", "C_k"
+    )
+
+
+@pytest.mark.parametrize("structure", ["", "RS", "SR", "SXS"])
+def test_a_structure_that_is_none_is_refused(structure: str) -> None:
+    with pytest.raises(ArgumentError, match="structure"):
+        SketchGenerator(structure=structure)
+
+
+def test_unknown_rules_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="ansor"):
+        SketchGenerator(rules="ansr")
+
+
+class RowBlocks:
+    """A user's rule: the rows of an output are computed in blocks."""
+
+    def match(self, state: State, stage: int) -> Match:
+        op = state.op(state.stages[stage])
+        return Match.ONLY if state.graph.is_output(op) and not op.reduce_axis else Match.NO
+
+    def apply(self, state: State, stage: int) -> list[tuple[State, int]]:
+        new = state.copy()
+        name = new.stages[stage]
+        new.tile(name, new.loops(name)[0], 2)
+        new.applied.append("rows")
+        return [(new, stage - 1)]
+
+
+def test_a_rule_of_ones_own_is_asked_first() -> None:
+    rules: list[Rule] = [RowBlocks(), *ansor_rules()]
+    made = sketches("elementwise_chain", 16, 16, rules=rules)
+    assert [s.name for s in made] == ["rows"]
+    assert "gated_i" in [knob.name for knob in made[0].knobs]
+
+
+def test_a_registered_rule_changes_the_default_but_not_ansors(request: pytest.FixtureRequest) -> None:
+    registry.register("sketch_rule", "row_blocks", RowBlocks)
+    request.addfinalizer(lambda: registry.unregister("sketch_rule", "row_blocks", owner=RowBlocks.__module__))
+    assert [s.name for s in sketches("elementwise_chain", 16, 16, rules="default")] == ["rows"]
+    assert [s.name for s in sketches("elementwise_chain", 16, 16, rules="ansor")] == ["plain"]
+
+
+class Illegal(RowBlocks):
+    """Computes an output inside of itself."""
+
+    def apply(self, state: State, stage: int) -> list[tuple[State, int]]:
+        new = state.copy()
+        name = new.stages[stage]
+        new.compute_at(name, name, new.loops(name)[0])
+        return [(new, stage - 1)]
+
+
+class Nothing(RowBlocks):
+    def apply(self, state: State, stage: int) -> list[tuple[State, int]]:
+        return [state]  # type: ignore[list-item]
+
+
+def test_a_rule_that_does_what_is_not_legal_is_named() -> None:
+    with pytest.raises(TemplateError, match=r"rule Illegal at stage gated: compute_at"):
+        sketches("elementwise_chain", 16, 16, rules=[Illegal(), *ansor_rules()])
+
+
+def test_a_rule_that_gives_something_else_is_named() -> None:
+    with pytest.raises(TemplateError, match=r"rule Nothing at stage gated gave .*State"):
+        sketches("elementwise_chain", 16, 16, rules=[Nothing(), *ansor_rules()])
+
+
+def test_inputs_alone_are_nothing_to_schedule() -> None:
+    with pytest.raises(TemplateError, match="nothing to schedule: \\['A'\\]"):
+        generate_sketches([te.placeholder((4,), name="A")])
+
+
+def test_two_stages_of_one_name_are_refused() -> None:
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: te.exp(A[i]), name="B")
+    with pytest.raises(TemplateError, match="two stages are called 'B'"):
+        generate_sketches([A, te.compute((4,), lambda i: B[i] + 1.0, name="B")])
