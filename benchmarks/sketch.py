@@ -4,10 +4,10 @@
     python3 benchmarks/sketch.py softmax conv2d --trials 100            # those workloads
     python3 benchmarks/sketch.py --args "matmul 512 384 640" --templates
 
-The rivals are NumPy for products, torch for the rest (`pip install torch`; a rival that is not installed is left out),
-and with `--templates` the hand-written template of the same computation, tuned with as many trials. Results are compared
-before anything is timed; then all take turns, pinned to one core with one thread each. The output shows medians, the ratio
-to the best rival, and how long deriving the sketches took.
+The rivals are NumPy for products and torch (`pip install torch`; a rival that is not installed is left out), and with
+`--templates` the hand-written template of the same computation, tuned with as many trials. Results are compared before
+anything is timed. Then all take turns, pinned to one core with one thread each. The output shows medians, the ratio to
+the best rival, and how long deriving the sketches took.
 """
 
 from __future__ import annotations

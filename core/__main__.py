@@ -1,4 +1,4 @@
-"""`python -m pegbox` is `pegbox`."""
+"""Entry point of `python -m pegbox`, the same as `pegbox`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Where names become objects: create_task, create_tuner, tune, build, lower, export, compare."""
+"""The functions of `pegbox`, which resolve names to objects: create_task, create_tuner, tune, build, lower, ..."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of arguments, where they enter; every message shows the name, the value and what is valid.
+"""Checks of arguments at public entry points; an error shows the name, the value and the valid values.
 
 `error` is the class of the room that asks. Nothing is converted but what is meant anyway: numbers of NumPy become
 Python's, text becomes seconds where it says how long.

@@ -1,4 +1,4 @@
-"""Every error that pegbox raises on purpose: one root, one class per kind of failure.
+"""The error classes of pegbox: one root, one class per kind of failure.
 
 Messages show the value that caused the failure, where it came from, and the remedy.
 """

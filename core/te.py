@@ -1,4 +1,4 @@
-"""The compute language, and TE schedules on it: the names that users import."""
+"""`pegbox.te`: the compute language and TE schedules, as users import them."""
 
 from __future__ import annotations
 

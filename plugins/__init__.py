@@ -1,4 +1,4 @@
-"""Built-in runners and the command line; each is an ordinary plugin."""
+"""Built-in plugins: runners, readers of other tools' files, and the command line."""
 
 if __name__ != "pegbox.plugins":
     raise ImportError(

@@ -1,4 +1,4 @@
-"""Convolutions whose lanes run along output channels, in either layout.
+"""Convolutions with vector lanes along output channels, in either layout.
 
 The register tile is `tile_h` × `tile_w` pixels of the result by `vectors` vectors of channels. Each step of the
 reduction multiplies one element of the input for each pixel, broadcast, with vectors of weights that were packed for

@@ -1,4 +1,4 @@
-"""Convolutions in NCHW whose lanes run along pixels, so that neither the input nor the result changes its layout.
+"""Convolutions in NCHW with vector lanes along pixels, without a change of layout.
 
 Rows of an image are taken as one line. In the copy of the input with its border they are so long ("pitch") that what a
 filter position needs always lies equally far from the pixel of the result: pixel q = y · pitch + x reads element

@@ -1,4 +1,4 @@
-"""Which register tiles a convolution's space has: those that its shape and the target's registers make fast.
+"""The register tiles of a convolution's space: those that suit its shape and the target's registers.
 
 Tiles stick out of the result by a small share, and their code is written out once. Or the last ones of a row and of the
 channels are cut, and written out again: where registers are few, few tiles go into 7 or 14 columns otherwise.

@@ -1,4 +1,4 @@
-"""What a convolution's arguments mean: sizes, layouts, and the indices that belong to them."""
+"""`Conv`: the sizes, layouts and indices of a convolution's arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The knobs of convolutions, and which of their values go together.
+"""The knobs of convolutions, and their constraints.
 
 A register tile is rows × vectors: vectors of the target's length along one dimension, as many rows of them along
 another one, accumulated over the whole reduction.

@@ -1,4 +1,4 @@
-"""What both kinds of convolutions have in common: their stages, the padded input, the loops of the reduction."""
+"""Stages that all convolutions share: the padded input, and the loops of the reduction."""
 
 from __future__ import annotations
 

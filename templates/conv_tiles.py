@@ -1,4 +1,4 @@
-"""How a convolution is cut into register tiles, and these into blocks: extents that space and schedules share.
+"""Extents of register tiles and blocks of a convolution, for the space and the schedules.
 
 A tile may stick out of the result by a small share, into padding: what is computed there is never read. Tiles of a
 block that lie outside are skipped.

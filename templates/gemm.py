@@ -1,4 +1,4 @@
-"""Matrix products of any shape: what `matmul` and `batch_matmul` compute, and how it is scheduled.
+"""Matrix products of any shape: the computation and the schedules of `matmul` and `batch_matmul`.
 
 Three ways to multiply, of which the tuner picks one (`layout`):
 

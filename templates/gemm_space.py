@@ -1,4 +1,4 @@
-"""The knobs of matrix products, and which of their values go together.
+"""The knobs of matrix products, and their constraints.
 
 A register tile is `mr` rows of `nr` columns, nr a multiple of the target's vectors. It is accumulated over `k_block`
 steps of the reduction (0: all of them). Blocks are laid out around what the target's caches hold, as in Goto and van

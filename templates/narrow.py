@@ -1,4 +1,4 @@
-"""Matrix products with a narrow result, down to matrix × vector: dot products of the rows of A with the columns of B.
+"""Matrix products with few columns, down to matrix × vector: dot products of rows of A and columns of B.
 
 Columns are too few to fill vectors, so the reduction does: lanes run along k, and each element of the result sums the
 lanes of its accumulator once, at the end. B is transposed first, which is little work and makes its columns contiguous.

@@ -1,4 +1,4 @@
-"""What a matrix product is given: sizes, types, how B lies in memory, and on which target."""
+"""The arguments of a matrix product: sizes, type, layout of B, and target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Register tiles: how many elements a target's vectors hold, and which tiles of accumulators its registers take.
+"""Register tiles: the elements of a target's vectors, and the tiles of accumulators that fit its registers.
 
 A tile is `rows` × `vectors` accumulators. Each step of the reduction loads a vector for each column of them and one
 element for each row, which is broadcast.

@@ -1,4 +1,4 @@
-"""Weights packed ahead: `weights="packed"` of a template, and the function that lays an array out for it."""
+"""`pack_weights`: packs weights for the kernels of a task with `weights="packed"`."""
 
 from __future__ import annotations
 

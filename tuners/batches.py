@@ -1,4 +1,4 @@
-"""Choosing what to measure together: a batch of good guesses that differ.
+"""Batches: the choice of good configurations that differ from each other.
 
 Measuring is done in batches, and a batch of near twins teaches a model little more than one of them would.
 """

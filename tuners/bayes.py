@@ -1,4 +1,4 @@
-"""Bayesian optimisation: a Gaussian process over knobs and programs, which starts from experience; optimistic batches.
+"""The tuner `bayes`: Bayesian optimisation with a Gaussian process over knobs and programs, and experience.
 
 Snoek et al., "Practical Bayesian Optimization of Machine Learning Algorithms" (NeurIPS 2012); for compilers' spaces of
 mixed knobs with constraints, Hellsten et al., "BaCO: A Fast and Portable Bayesian Compiler Optimization Framework"

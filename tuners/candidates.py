@@ -1,4 +1,4 @@
-"""Candidates for a model to choose from: some from anywhere, some from around the best measured so far."""
+"""Candidates for a model to score: random configurations, and relatives of the best measured."""
 
 from __future__ import annotations
 

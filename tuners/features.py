@@ -1,4 +1,4 @@
-"""What a cost model learns from: numbers of a configuration's knobs, of the program that it makes, or both.
+"""The features that a cost model learns from: those of the knobs, of the program, or both.
 
 Features of programs cost far more to compute than knobs to encode, and are cheapest for many rows at once. So they are
 remembered, and asked for in batches.

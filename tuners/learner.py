@@ -1,4 +1,4 @@
-"""A cost model at work: fitted on what was measured, helped by what other shapes have taught, asked for scores."""
+"""`Learner`: a cost model fitted to the trials, combined with models of other shapes and experience."""
 
 from __future__ import annotations
 

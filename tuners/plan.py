@@ -1,4 +1,4 @@
-"""Tuners that plan batches with a learned cost model: measure a varied batch of what it likes, learn, repeat.
+"""`PlanTuner`: plans of batches by a learned cost model, the base of `xgb` and `evolution`.
 
 Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018), adapted to short runs: the model is fitted anew
 after every small plan. How the configurations that it likes are found is left to the tuners.

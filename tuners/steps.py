@@ -1,4 +1,4 @@
-"""Steps of one knob at a time, in the order that the knob's values have."""
+"""Steps of a single knob to the next value."""
 
 from __future__ import annotations
 

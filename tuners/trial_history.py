@@ -1,4 +1,4 @@
-"""The trials that a tuner with a model was told of, and what the model had said of them before."""
+"""The trials that were told to a tuner with a model."""
 
 from __future__ import annotations
 

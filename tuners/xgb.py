@@ -1,4 +1,4 @@
-"""A tuner guided by a learned cost model: anneal on the model, measure a varied batch of the best, learn, repeat.
+"""The tuner `xgb`: simulated annealing on a learned cost model, in varied batches.
 
 Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018), the method of AutoTVM, adapted to short runs: the
 model is fitted anew after every small plan, and the chains start from the best measured so far and around it.

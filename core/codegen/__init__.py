@@ -1,4 +1,4 @@
-"""Lowered functions to machine code through LLVM.
+"""Code generation: lowered functions to machine code through LLVM.
 
 Names are imported when they are first used, and llvmlite when it is needed: the processes that compile candidates do
 without the emitter and NumPy.

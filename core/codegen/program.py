@@ -1,4 +1,4 @@
-"""What travels between the stages of code generation: plain values that can be pickled, printed and compared."""
+"""`Program` and `CompiledProgram`: the plain values between the stages of code generation."""
 
 from __future__ import annotations
 

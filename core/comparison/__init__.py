@@ -1,4 +1,4 @@
-"""Comparing tuners: the runs, what follows from them, and the report."""
+"""Comparison of tuners: the runs, the statistics, and the report."""
 
 from pegbox.comparison.contenders import TunerLike
 from pegbox.comparison.experiment import ComparisonInterrupted, compare

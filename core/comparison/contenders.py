@@ -1,4 +1,4 @@
-"""Who is compared, on what, with which seeds: reading and checking what the user gave."""
+"""The arguments of a comparison, read and checked: tuners, tasks, seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is drawn of a comparison: shares of the best known speed after each trial, and runs that reached the target."""
+"""The data of a comparison's charts: share of the best known speed per trial, share of runs at the target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An honest comparison of tuners: the same budget, several seeds, one start, winners measured again together.
+"""The runs of a comparison: equal budget, several seeds, a common start, winners measured again together.
 
 Every tuner gets each task with each seed, the same random configurations to start from and the same number of trials.
 Runs of one seed stand next to each other and their order rotates from seed to seed, so that a machine that warms up or

@@ -1,4 +1,4 @@
-"""A comparison as one HTML page that opens anywhere: curves, table, verdicts and setup, nothing to load.
+"""The HTML report of a comparison, one self-contained file: curves, table, verdicts and setup.
 
 Without matplotlib, which draws the curves, the page says how to get them.
 """

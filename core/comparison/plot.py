@@ -1,4 +1,4 @@
-"""The curves of a comparison, drawn by matplotlib, which is an extra: `pip install 'pegbox[plot]'`.
+"""The curves of a comparison, drawn by matplotlib (an optional dependency: `pip install 'pegbox[plot]'`).
 
 Figures are made without pyplot: they need no window, and leave the user's own back end alone.
 """

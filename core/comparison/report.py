@@ -1,4 +1,4 @@
-"""The report of a comparison: questions about its runs, and the ways to show and keep it."""
+"""`Comparison`: the report of a comparison, with queries and output as text, HTML and JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comparison measured, as plain data: its setup, and one curve per task, tuner and seed."""
+"""The results of a comparison as plain data: its setup, and one curve per task, tuner and seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts as sentences: who beats whom, who cannot be told apart, and what a few seeds can say at all."""
+"""Verdicts as sentences: which tuner beats which, which cannot be told apart, and what few seeds can show."""
 
 from __future__ import annotations
 

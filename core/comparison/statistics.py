@@ -1,4 +1,4 @@
-"""The statistics of a comparison: medians, their intervals, and tests that a few seeds can bear.
+"""Statistics of a comparison: medians, bootstrap intervals, and exact rank tests for few seeds.
 
 All of it works on ranks, so that a run which never reached a target, or found nothing valid, can take part: it is
 infinitely slow, and ties with its like. Lower is better throughout.

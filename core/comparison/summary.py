@@ -1,4 +1,4 @@
-"""All seeds of one tuner on one task, in a line of numbers."""
+"""`Summary`: the row of one tuner on one task, over all seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comparison as plain text: per task a table and what the tests say."""
+"""The text report of a comparison: a table and the verdicts per task."""
 
 from __future__ import annotations
 

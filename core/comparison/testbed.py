@@ -1,4 +1,4 @@
-"""Where the runs on a task take place, on this machine or on what was recorded, and the start that they share."""
+"""The testbed of a comparison: where runs on a task get their costs, by measuring or from records."""
 
 from __future__ import annotations
 

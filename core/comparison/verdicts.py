@@ -1,4 +1,4 @@
-"""Which of two tuners is better, and can one say so? Fixed budgets and fixed targets, a test for each pair.
+"""Verdicts: tests for each pair of tuners at fixed budgets and fixed targets.
 
 Both views are those of the COCO platform (Hansen et al., "COCO: a platform for comparing continuous optimizers in a
 black-box setting", 2021): how good after n trials, and how many trials until good enough. A run that never reached the

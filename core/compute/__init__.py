@@ -1,0 +1,1 @@
+"""The compute graph: tensors, operations, reductions, and the NumPy reference."""

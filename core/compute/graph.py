@@ -1,4 +1,4 @@
-"""The graph that tensors span: operations in the order in which they can run."""
+"""The compute graph of some tensors: its operations in topological order."""
 
 from __future__ import annotations
 

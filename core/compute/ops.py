@@ -1,4 +1,4 @@
-"""What users write: placeholder, compute, reduce_axis and the reductions."""
+"""`te.placeholder`, `te.compute`, `te.reduce_axis` and the reductions."""
 
 from __future__ import annotations
 

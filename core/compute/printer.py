@@ -1,4 +1,4 @@
-"""Computations as the te code that makes them."""
+"""Printer of computations as te code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions: how many values become one."""
+"""Reducers: the combiner and the identity of a reduction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The NumPy reference: what a compute graph means, for checking what kernels compute.
+"""The NumPy reference: evaluates a compute graph, to check the results of kernels.
 
 Whole arrays at a time, in blocks that bound the memory (about 256 MiB), never a Python loop over elements.
 

@@ -1,4 +1,4 @@
-"""Sums of products through matrix multiplication: what makes checking a matmul or a convolution affordable.
+"""Sums of products in the NumPy reference, computed by matrix multiplication, so that checks of matmuls are fast.
 
 A source that is a product splits into factors. Each factor is evaluated over its own variables alone (an affine load
 is a strided view, for a convolution the sliding windows), and two factors meet in one batched `np.matmul`.

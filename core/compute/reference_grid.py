@@ -1,4 +1,4 @@
-"""Whole-array evaluation of expressions over a grid of index values.
+"""Evaluation of expressions on whole grids of index values, for the NumPy reference.
 
 Every variable of the grid is one dimension of the arrays; an expression's value has length one in the dimensions of
 the variables that it does not depend on, so that NumPy broadcasts.

@@ -1,4 +1,4 @@
-"""What the operators and intrinsics mean for NumPy arrays: as on the machine, in the types of the operands."""
+"""Operators and intrinsics on NumPy arrays, with the same rounding and types as kernels."""
 
 from __future__ import annotations
 

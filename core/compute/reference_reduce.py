@@ -1,4 +1,4 @@
-"""Reductions over grids: NumPy's own where the combination is one of its operations, a tree of combinations else."""
+"""Reductions in the NumPy reference: NumPy's own if there is one, otherwise a tree of combinations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors and the operations that make them: the nodes of the compute graph."""
+"""Tensors and operations: the nodes of the compute graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thread axes: what loops are bound to, so that each iteration is a thread (or a block of threads) of its own."""
+"""Thread axes, to which loops are bound so that each iteration is a thread or a block of threads."""
 
 from __future__ import annotations
 

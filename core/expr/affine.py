@@ -1,4 +1,4 @@
-"""The canonical form of index arithmetic: a sum of coefficient × term, plus a constant.
+"""Affine forms: the canonical form of index arithmetic, a sum of coefficient × term plus a constant.
 
 Coefficients and constants are whole numbers without a limit: modulo 2^64 the sum is what int64 arithmetic gives in any
 order. Whether it is that very number is a question about ranges: see `pegbox.expr.bounds.fits`.

@@ -1,4 +1,4 @@
-"""Between which values does an integer expression lie?"""
+"""Bounds of integer expressions, given the ranges of their variables."""
 
 from __future__ import annotations
 

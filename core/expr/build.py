@@ -1,4 +1,4 @@
-"""Building expressions: types meet, constants fold, neutral elements vanish."""
+"""Constructors of expressions: convert types, fold constants, drop neutral elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The element types and the rules by which two of them meet in one operation."""
+"""Element types, and the type of an operation on two of them."""
 
 from __future__ import annotations
 

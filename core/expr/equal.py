@@ -1,4 +1,4 @@
-"""Are two expressions the same, node by node?"""
+"""Structural equality of expressions."""
 
 from __future__ import annotations
 

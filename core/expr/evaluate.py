@@ -1,4 +1,4 @@
-"""The value of one expression, computed slowly and plainly in Python: what every other evaluation is held against.
+"""Evaluation of one expression in plain Python: slow, and the reference for all other evaluations.
 
 Numbers behave as on the machine: integers wrap around at the width of their type, floats are rounded to their type
 after every operation, `//` and `%` round towards minus infinity and give 0 by zero, casts are C's.

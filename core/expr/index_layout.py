@@ -1,4 +1,4 @@
-"""What an index map makes of a shape: is it one to one, does it leave gaps, and what is its inverse?
+"""Properties of an index map on a shape: one to one or not, gaps, new shape, inverse.
 
 Inputs that meet in an index form a group; groups are independent of each other. Each group is small enough, mostly, to
 be tried out on all of its elements at once (with NumPy), which is exact. Inverses are guessed from the form of the map

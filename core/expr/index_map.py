@@ -1,4 +1,4 @@
-"""Maps between index spaces: `lambda i, j: (i // 16, j, i % 16)` says where an element of another layout stands."""
+"""Index maps: functions such as `lambda i, j: (i // 16, j, i % 16)` from old indices to those of a new layout."""
 
 from __future__ import annotations
 

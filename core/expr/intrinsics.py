@@ -1,4 +1,4 @@
-"""Intrinsics: functions of numbers that the code generator and the NumPy reference both know."""
+"""Intrinsics: the math functions that both the code generator and the NumPy reference implement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions that speak to the machine: pointers, strides, vectors. Bodies of tensor intrinsics are made of them.
+"""Low-level expressions for the bodies of tensor intrinsics: pointers, strides, vectors.
 
     Expr ::= ... | Address(buffer, indices, extents, access)   a pointer to an element, for calls
            | VectorLoad(buffer, indices, lanes)                neighbours along the last dimension, as one value

@@ -1,4 +1,4 @@
-"""What the operators of expressions mean for NumPy's scalars and arrays, in the types of the operands."""
+"""Operators of expressions on NumPy scalars and arrays, in the types of the operands."""
 
 from __future__ import annotations
 

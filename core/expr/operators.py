@@ -1,4 +1,4 @@
-"""What the operators of expressions mean: a table for Python's numbers, one for comparisons of any numbers."""
+"""Operators of expressions as tables: one for Python numbers, one for comparisons of any numbers."""
 
 from __future__ import annotations
 

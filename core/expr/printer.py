@@ -1,4 +1,4 @@
-"""Expressions as text, with the fewest parentheses that keep the meaning; a style says how the text spells the rest."""
+"""Printer of expressions, with as few parentheses as possible; a style decides the spelling of the rest."""
 
 from __future__ import annotations
 

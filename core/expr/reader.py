@@ -1,4 +1,4 @@
-"""Values of Python's syntax for arithmetic and conditions; who reads says what names mean and what is allowed."""
+"""Reader of Python arithmetic and conditions; the caller says what names mean and what is allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding the values of pattern variables that turn patterns into given expressions."""
+"""Unification: values of pattern variables that make patterns equal to given expressions."""
 
 from __future__ import annotations
 

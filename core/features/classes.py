@@ -1,4 +1,4 @@
-"""Which configurations make the same program but for its numbers: a tree of the questions that traced runs asked.
+"""Classes of configurations whose programs differ in numbers only: a tree of the questions of traced runs.
 
 Each leaf is one class: the nodes of its description, or None where the template refuses. A run is deterministic, so
 that configurations which gave the same answers so far ask the same question next.

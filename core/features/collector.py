@@ -1,4 +1,4 @@
-"""Python's garbage collector, held back.
+"""Pauses of Python's garbage collector.
 
 Traces and schedules are many small objects that hold on to each other and live together. To look again and again
 for garbage among them takes a quarter of the time that it takes to make them.

@@ -1,4 +1,4 @@
-"""From a nest to a fixed set of numbers: what the features are computed from.
+"""Descriptions of loop nests: the fixed set of numbers from which features are computed.
 
 The numbers are exact integers, or symbols for those of all configurations. Their layout is the same for every program:
 see `LAYOUT`.

@@ -1,4 +1,4 @@
-"""How much memory some loops touch: elements, cache lines and pages of each buffer."""
+"""Footprints of loops: accessed elements, cache lines and pages of each buffer."""
 
 from __future__ import annotations
 

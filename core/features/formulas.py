@@ -1,4 +1,4 @@
-"""The features: what a cost model gets to see of a program, from the numbers of `pegbox.features.describe`.
+"""The formulas of the features, over the numbers of `pegbox.features.describe`.
 
 Sizes are logarithms to base 2, traffic is in bytes for each operation, so that their meaning does not depend on the
 shape or the template. What a machine has is the unit: operations count in its vectors, tiles in its registers,

@@ -1,4 +1,4 @@
-"""From a scheduled program (with blocks) to a nest."""
+"""Loop nests for features, made from a scheduled program with blocks."""
 
 from __future__ import annotations
 

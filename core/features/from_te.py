@@ -1,4 +1,4 @@
-"""From the stages of a TE schedule to a nest, without lowering: relations give the loops, needed regions their extents.
+"""Loop nests for features, made from the stages of a TE schedule without lowering it.
 
 It repeats what `pegbox.schedule.te.replay` does on the loop IR, as far as extents go, by interval arithmetic that asks
 nothing of the numbers, so that one traced run stands for thousands of configurations.

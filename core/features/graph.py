@@ -1,4 +1,4 @@
-"""Integer expressions over the knobs of a space, each kept once, evaluated for many configurations at a time.
+"""A graph of shared integer expressions over the knobs, evaluated for many configurations at once.
 
 A node that depends on one knob only is a table: its value for each digit of the knob. All others are made of two
 earlier nodes by one operation. Each node knows between which values it lies, so that most of what a program asks of its

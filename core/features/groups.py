@@ -1,4 +1,4 @@
-"""Classes that are much alike are evaluated together: most of their nodes are the same."""
+"""Groups of similar classes, which are evaluated together because they share most nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indices as sums over loops, and over what `//` and `%` make of such sums: how far they reach, how they move.
+"""Index expressions of accesses as sums over loops: extents and strides, `//` and `%` included.
 
 Coefficients may be symbols (`pegbox.features.symbol`): all that depends on the configuration does so by arithmetic.
 That is why these are not the sums of `pegbox.expr.affine`: whether a coefficient is zero, whether it is a multiple of

@@ -1,4 +1,4 @@
-"""A program as cost models look at it: statements below loops, and the buffers that they touch."""
+"""Loop nests for features: statements below loops, and the buffers that they access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Features of the program that each configuration of a task makes, for thousands of configurations at once."""
+"""`ProgramFeatures`: features of the programs of a task for rows of configurations."""
 
 from __future__ import annotations
 

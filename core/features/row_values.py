@@ -1,4 +1,4 @@
-"""Values of nodes for one configuration, when they are asked for."""
+"""Values of graph nodes for one configuration, computed on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a block at given values of its variables to statements: what they touch, what they compute."""
+"""Statements of a loop nest, made from blocks: what they access and compute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of a program as expressions over the knobs, without values: what descriptions of programs are made of.
+"""Symbols: numbers of a program as expressions over the knobs, without values.
 
 A traced integer (`pegbox.features.traced`) is the value of one configuration, because templates need one. What is
 computed from the loops of a program needs none: there a `Symbol` stands for the number in all configurations at once.

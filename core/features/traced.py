@@ -1,4 +1,4 @@
-"""Integers that remember how they were made of a configuration.
+"""Traced integers: they record the expression over the knobs that gave them.
 
 A `TracedInt` stands for an int: the value of one configuration. Beside that it carries the expression over the
 configuration's numbers that gave it. Arithmetic on it gives traced integers; a comparison gives a plain bool and notes

@@ -1,4 +1,4 @@
-"""A configuration whose numbers are traced, as a template sees it."""
+"""The `cfg` of a traced run of a template: its numbers are traced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins: the hooks they answer, how they are found, and the registry of the names they bring.
+"""Plugins: hook specs, plugin loading, and the registry of names.
 
 A plugin needs `hookimpl` from here; everything else in pegbox asks `registry` for names.
 """

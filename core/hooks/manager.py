@@ -1,4 +1,4 @@
-"""Find plugins, load them one at a time, ask each for its names.
+"""The plugin manager: finds plugins, loads them one at a time, and asks each for its names.
 
 pluggy's own entry-point loading stops at the first plugin that fails, and one hook that raises loses the answers of
 all plugins. Here a failure stays with the plugin that caused it: it is kept for `pegbox plugins`, and the rest goes on.

@@ -1,4 +1,4 @@
-"""The table of names: who claims which name of which kind, and the object behind it."""
+"""The table of names: the owners of each name of a kind, and the object behind it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References written as text: "module:attribute", "path/to/file.py:attribute", "reference:option=value,...".
+"""References as text: "module:attribute", "path/to/file.py:attribute", "reference:option=value,...".
 
 A file is imported once per process under a name made from its path, so that two files called `templates.py` are
 two modules and classes defined in them can be found again by name.

@@ -1,4 +1,4 @@
-"""The hooks a plugin may answer, and the two markers that tie a function to them.
+"""The hook specs that a plugin may implement, and the markers `hookspec` and `hookimpl`.
 
 A plugin is a module. It answers a hook by defining a function of the hook's name under `@hookimpl`::
 

@@ -1,0 +1,1 @@
+"""The loop IR: nodes, walking, modules, verification, equality and printing."""

@@ -1,4 +1,4 @@
-"""A copy of statements that can stand beside the original: loops, variables and buffers of its own, blocks renamed."""
+"""Copies of statements with new loops, variables and buffers, and renamed blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values of a variable are meant by its digits? `v // 16` and `v % 16` are digits, as layouts make them."""
+"""Digits of a variable, such as `v // 16` and `v % 16` in packed layouts, and the values that they determine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are two programs the same, whatever their variables are called?
+"""Structural equality of programs, up to the names of variables.
 
 Names of functions, parameters, buffers and blocks count, for people look things up by them; names of loops and of block
 variables do not. Buffers correspond by their place. Where a program came from (`origins`) does not count either.

@@ -1,4 +1,4 @@
-"""C code that programs call: source text, or a library that is there. Functions carry it in their attributes."""
+"""C code that programs call: source text or a library, kept in the attributes of a function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the compute graph to the loop IR: one naive nest for each operation, in an order in which they can run."""
+"""Conversion of a compute graph to the loop IR: one simple nest for each operation."""
 
 from __future__ import annotations
 

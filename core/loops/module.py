@@ -1,4 +1,4 @@
-"""Modules: functions by name, the unit that scripts hold and that is built."""
+"""Modules: functions by name, the unit that scripts define and `build` takes."""
 
 from __future__ import annotations
 

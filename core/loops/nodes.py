@@ -1,4 +1,4 @@
-"""The loop IR: functions of nested loops around blocks.
+"""The nodes of the loop IR: functions of nested loops around blocks.
 
 The whole grammar:
 

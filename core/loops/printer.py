@@ -1,4 +1,4 @@
-"""Programs as text: the walk over statements, and the plain text that `print(pegbox.lower(...))` shows."""
+"""Printer of programs: the walk over statements, and the plain text of `print(pegbox.lower(...))`."""
 
 from __future__ import annotations
 

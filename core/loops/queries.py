@@ -1,4 +1,4 @@
-"""Asking a program instead of reading it: what does it allocate, which loops stand around a statement?"""
+"""Queries on a program: its allocations, and the loops around a statement."""
 
 from __future__ import annotations
 

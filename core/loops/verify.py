@@ -1,4 +1,4 @@
-"""Is a program well-formed? Everything that the rest of the house takes for granted, checked in one walk."""
+"""Verification: whether a program is well-formed, as all other modules assume."""
 
 from __future__ import annotations
 

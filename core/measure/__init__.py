@@ -1,4 +1,4 @@
-"""Measuring: candidates in, `Ok` or `Failed` out.
+"""Measuring: builds, checks and times candidates; the result is `Ok` or `Failed`.
 
 Names are imported when they are first used: the processes that compile candidates need neither NumPy nor plugins.
 """

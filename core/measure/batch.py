@@ -1,4 +1,4 @@
-"""The pipeline of one batch: lower, build, run; what may overlap does, and what needs silence waits for it."""
+"""The pipeline of a batch: lower, build and run, overlapped as far as timing allows."""
 
 from __future__ import annotations
 

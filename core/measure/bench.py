@@ -1,4 +1,4 @@
-"""What candidates of one task are run on: seeded inputs, the answers they must give, and how exact those must be."""
+"""The bench of a task: seeded inputs, expected outputs, and the tolerance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compile programs in processes of their own, several at a time."""
+"""Builder processes: compile several programs at a time."""
 
 from __future__ import annotations
 

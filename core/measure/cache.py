@@ -1,4 +1,4 @@
-"""The object code of the fastest candidates, so that measuring them again needs no compiler."""
+"""Cache of the object code of the fastest candidates, so that they are measured again without compiling."""
 
 from __future__ import annotations
 

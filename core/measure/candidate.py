@@ -1,4 +1,4 @@
-"""One config on its way through lowering, building and running, with the time each step took."""
+"""A candidate: one config on its way through lowering, building and running, with the time of each step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages over pipes: requests are pickles, which come from this process; replies are data, whoever wrote them.
+"""Messages over pipes to worker processes: requests are pickles, replies are checked data.
 
 A reply is a header (the token of its request, its kind, the length of its body) and a body: JSON text or bytes. The
 pipe of the replies ends in a process that runs candidates, so that all of it is checked and nothing in it is run.

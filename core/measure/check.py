@@ -1,4 +1,4 @@
-"""Is the answer right? Outputs are poisoned before the first run and compared with the NumPy reference after it."""
+"""The check of a kernel's results: outputs are poisoned before the first run and compared with the NumPy reference."""
 
 from __future__ import annotations
 

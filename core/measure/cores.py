@@ -1,4 +1,4 @@
-"""Which CPU cores time candidates and which compile them."""
+"""The division of CPU cores into timing and compiling cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that a worker's candidates have started: found by a mark in their environment, which they inherit."""
+"""Processes started by candidates: found by a mark in their environment, and killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measure the configs of a task on this machine: lower here, build and run in processes of their own."""
+"""`LocalMeasurer`: measures configs on this machine, with builds and runs in worker processes."""
 
 from __future__ import annotations
 

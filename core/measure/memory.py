@@ -1,4 +1,4 @@
-"""How much memory a worker process may take."""
+"""The memory limit of a worker process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parent side of a worker process: start it, give it jobs, read its answers, kill it."""
+"""The parent side of a worker process: start it, send jobs, receive replies, kill it."""
 
 from __future__ import annotations
 

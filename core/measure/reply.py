@@ -1,4 +1,4 @@
-"""Results and builds as data: what the jobs of worker processes answer, and how it is checked where it arrives.
+"""Replies of worker processes: results and builds as data, checked when they arrive.
 
 A candidate runs in the process that answers and may have done anything to it, so that every field is held against
 what was asked.

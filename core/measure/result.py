@@ -1,4 +1,4 @@
-"""What measuring a candidate gives: `Ok` with its costs or `Failed` with the reason."""
+"""Results of measuring: `Ok` with its costs, or `Failed` with the reason."""
 
 from __future__ import annotations
 

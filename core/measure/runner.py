@@ -1,4 +1,4 @@
-"""The protocol of runners: what turns compiled candidates into results. Kind "runner" of the plugins."""
+"""The protocol of runners, which turn compiled candidates into results (plugin kind "runner")."""
 
 from __future__ import annotations
 

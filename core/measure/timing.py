@@ -1,4 +1,4 @@
-"""How long to time a candidate: every decision of a trial that depends on the clock, and nothing else."""
+"""The timing policy: how long and how often a candidate is timed."""
 
 from __future__ import annotations
 

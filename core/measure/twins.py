@@ -1,4 +1,4 @@
-"""Configurations that make equal programs: what was measured of one holds for the other."""
+"""Configurations with equal programs, which share one measurement."""
 
 from __future__ import annotations
 

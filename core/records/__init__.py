@@ -1,4 +1,4 @@
-"""Records: what was measured, kept as one JSON object a line, and used again."""
+"""Records: measurements stored as one JSON object per line, and their use."""
 
 from pegbox.records.history import (
     History,

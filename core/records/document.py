@@ -1,4 +1,4 @@
-"""JSON as it is found in files of unknown origin: read into what Python can hold, print and write again."""
+"""JSON of unknown origin, limited to what Python can hold, print and write again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fields of a record's JSON object, each of the kind that a record has there."""
+"""Checks of the fields of a record's JSON object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What earlier runs measured of a task: for going on from there, and for using the best instead of choosing by hand.
+"""The earlier measurements of a task, for resuming a search.
 
 `with apply_history_best("matmul.jsonl"): ...` is the latter.
 """

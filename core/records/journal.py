@@ -1,4 +1,4 @@
-"""A file of records: appended line by line, readable while it is written, safe against a torn line."""
+"""`Journal`: a file of records, appended line by line, readable while it is written, safe against torn lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening recorded spaces: by file, or by the name of one that ships with pegbox."""
+"""Opening of recorded spaces, by file or by the name of one that ships with pegbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packing records: one line for each configuration, with what a simulation needs of it.
+"""Packing of records: one line per configuration, with what a simulation needs.
 
 The lines are records like any other, so that whatever reads records reads them.
 """

@@ -1,4 +1,4 @@
-"""Readers of the results of other tools: plugins of the kind "results_reader"."""
+"""The protocol of readers of other tools' results (plugin kind "results_reader")."""
 
 from __future__ import annotations
 

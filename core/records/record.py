@@ -1,4 +1,4 @@
-"""One measured config with what is needed to trust it later: which task, target and space it belongs to."""
+"""`Record`: one measured config with its task, target and space."""
 
 from __future__ import annotations
 

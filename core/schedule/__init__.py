@@ -1,4 +1,4 @@
-"""Schedules: `Schedule` edits a program step by step, `Trace` is what it did."""
+"""Schedules: `Schedule` edits a program step by step, and `Trace` records the steps."""
 
 from pegbox.schedule.schedule import Schedule as Schedule
 from pegbox.schedule.state.handles import BlockRef as BlockRef

@@ -1,4 +1,4 @@
-"""The refusal of a primitive, with the loops of the program in few lines: where is the loop that it is about?"""
+"""Refusals of primitives: a `ScheduleError` with the loops of the program and the place marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements written one after the other: TVM's `tir.ir_builder`, for the bodies of tensor intrinsics."""
+"""`tir.ir_builder`, as in TVM: writes statements one after the other, for the bodies of tensor intrinsics."""
 
 from __future__ import annotations
 

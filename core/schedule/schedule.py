@@ -1,4 +1,4 @@
-"""The schedule of a program: primitives that change it step by step and never its result."""
+"""`Schedule`: a program and the primitives that change it step by step, without changing its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where everything stands in a program: loops by variable, blocks by name, parents by node; and path-copying edits.
+"""Index of a program: loops by variable, blocks by name, parents by node; and path-copying edits.
 
 The tree ends at blocks: a block's body speaks only of the block's own variables, so no primitive has to look inside
 to move it. Building a tree costs microseconds, so that each edit just makes the next one.

@@ -1,4 +1,4 @@
-"""The search: what a tuner and a cost model are, the one tuning loop, callbacks, progress, comparing tuners.
+"""The search: protocols of tuners and cost models, the tuning loop, callbacks, progress.
 
 Names are imported when they are first used: a search needs no comparison.
 """

@@ -1,4 +1,4 @@
-"""Tuners driven by hand: ask for configurations, measure them in any way, tell what they cost. See docs/ask-tell.md."""
+"""Ask and tell: drive a tuner with your own measurements. See docs/ask-tell.md."""
 
 from __future__ import annotations
 

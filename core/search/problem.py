@@ -1,4 +1,4 @@
-"""What a search runs on: a task that is measured on this machine, or one whose answers come from records."""
+"""The problem of a search: a task to measure, or a recorded space to simulate."""
 
 from __future__ import annotations
 

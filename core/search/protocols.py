@@ -1,4 +1,4 @@
-"""What a tuner, a cost model and a measurer have to offer: the seams of the search.
+"""The protocols of tuners, cost models and measurers.
 
 All three are structural: a plugin writes a class with these methods and inherits nothing.
 """

@@ -1,4 +1,4 @@
-"""`pegbox.tune`: search a task's space for its fastest configuration."""
+"""`pegbox.tune`: searches a task's space for its fastest configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration spaces: knobs, constraints between them, and configs. They know no IR and no schedule."""
+"""Configuration spaces: knobs, constraints, and configs. They use no IR and no schedule."""
 
 from pegbox.space.annotate import AnnotateKnob
 from pegbox.space.config import Config

@@ -1,4 +1,4 @@
-"""Annotate knobs: what to do with each of a list of axes. Policies follow AutoTVM's `define_annotate`."""
+"""Annotate knobs: one annotation for each of several axes. Policies follow AutoTVM's `define_annotate`."""
 
 from __future__ import annotations
 

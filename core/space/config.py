@@ -1,4 +1,4 @@
-"""Config: one point of a space, as a vector of digits."""
+"""`Config`: one point of a space, as a vector of digits."""
 
 from __future__ import annotations
 

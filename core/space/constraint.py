@@ -1,4 +1,4 @@
-"""Constraints: predicates over the entities of some knobs, asked once per distinct combination of their digits."""
+"""Constraints: predicates over some knobs, evaluated once per combination of their digits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digits: a config as one small number per knob, and the mixed-radix index they spell.
+"""Digits of a config, one small number per knob, and the mixed-radix index that they form.
 
 The first knob varies fastest. An index is a Python int, so that no space is too large for it; whole arrays of
 configs stay arrays of digits, of shape (configs, knobs) and type int64.

@@ -1,4 +1,4 @@
-"""Encoding: configs as rows of numbers for cost models.
+"""Encoding of configs as rows of features for cost models.
 
 Each knob brings a table of features, one row per digit; encoding is looking rows up. A knob with a condition gets one
 more feature that is 1 where the knob exists; where it does not, all its features are 0.

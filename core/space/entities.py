@@ -1,4 +1,4 @@
-"""Entities: the plain values a knob can take. They know no schedule and no knob.
+"""Entities: the plain values that a knob can take.
 
 An entity is what a template reads: `cfg["tile"].size`, `cfg["unroll"].val`, `cfg["order"].perm`, `cfg["ann"].anns`.
 Lists are handed out as fresh copies, so that a template cannot change a space by accident.

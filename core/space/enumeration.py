@@ -1,4 +1,4 @@
-"""Enumeration: backtracking over columns, one column at a time, on whole blocks of partial rows.
+"""Enumeration of valid configs by backtracking, on whole arrays of partial rows.
 
 One search serves counting, iterating in index order, and finding valid configs where they are too rare for
 rejection: it is complete, so that finding nothing proves that nothing is there.

@@ -1,4 +1,4 @@
-"""Reading a config back from its JSON form, and refusing one that comes from another space."""
+"""JSON form of configs: reading, and the check that a config belongs to the space."""
 
 from __future__ import annotations
 

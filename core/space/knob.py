@@ -1,4 +1,4 @@
-"""What all knobs share: a name, a tuple of entities, a condition, and how its values look as numbers."""
+"""`Knob`: the base of all knobs, with a name, entities, a condition, and features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A space as text: what `print(task.space)` shows."""
+"""The printed form of a space."""
 
 from __future__ import annotations
 

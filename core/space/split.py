@@ -1,4 +1,4 @@
-"""Split knobs: into which extents an axis is split. Policies and counts follow AutoTVM's `define_split`."""
+"""Split knobs: the extents into which an axis is split. Policies follow AutoTVM's `define_split`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Structure: a snapshot of a space in the form that array operations need.
+"""`Structure`: an immutable snapshot of a space as arrays, for array operations.
 
 It knows which knobs exist in a row of digits, which constraints hold, and into which independent components the
 knobs fall: knobs that no constraint and no condition ties together never have to be looked at together.

@@ -1,4 +1,4 @@
-"""Variation: new configs out of old ones, for tuners that walk a space. Whole arrays at a time."""
+"""Neighbours and crossovers of configs, on whole arrays."""
 
 from __future__ import annotations
 

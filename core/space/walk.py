@@ -1,4 +1,4 @@
-"""Random walks over the valid rows of one component, from rows that are known to be valid.
+"""Random walks over the valid rows of one component of a space.
 
 The Metropolis algorithm (Metropolis et al. 1953) for the uniform distribution: a random move is taken where it leads
 to a valid row, so that a long walk forgets where it began. It serves where valid rows are too rare to be drawn and too

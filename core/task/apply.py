@@ -1,4 +1,4 @@
-"""The seam between knobs, which know no schedule, and schedules: `cfg["tile"].apply(s, C, y)`.
+"""`cfg["tile"].apply(s, C, y)`: applies the values of knobs to schedules.
 
 A template's `cfg["tile"]` is the entity itself, wrapped in one of the handles below; everything but `apply` is the
 entity's own.

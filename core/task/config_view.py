@@ -1,4 +1,4 @@
-"""The `cfg` of a template: declares the space in one run, applies a configuration in all others."""
+"""The `cfg` argument of a template: declares knobs in one run, returns the values of a configuration in all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph of a computation, as a person reads it."""
+"""`ComputeDAG`: the graph of a computation, printed as te code with its operation count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much arithmetic does a computation ask for?"""
+"""`count_flop`: the number of arithmetic operations of a computation."""
 
 from __future__ import annotations
 

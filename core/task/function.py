@@ -1,4 +1,4 @@
-"""Functions that users name: templates and workloads. Arguments are checked; pickles find them by their place."""
+"""`NamedFunction`: the common base of templates and workloads, with checked arguments and pickling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task: one template at one set of arguments on one target. What tuners search and builders build."""
+"""`Task`: a template with arguments and a target."""
 
 from __future__ import annotations
 

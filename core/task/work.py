@@ -1,4 +1,4 @@
-"""How fast a call was, in words: arithmetic a second, or bytes a second where there is no arithmetic."""
+"""Speeds of kernels as text: GFLOP/s, or GB/s for computations without arithmetic."""
 
 from __future__ import annotations
 

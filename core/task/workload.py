@@ -1,4 +1,4 @@
-"""Workloads: functions that say what is computed, and leave the schedule to a space generator."""
+"""Workloads and space generators: computations without a schedule, and templates made of them."""
 
 from __future__ import annotations
 

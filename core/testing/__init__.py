@@ -1,4 +1,4 @@
-"""For authors of plugins: the contracts of tuners, cost models, runners and templates as test suites."""
+"""Test suites (contracts) for authors of tuners, cost models, runners and templates."""
 
 from pegbox.search.testing import CostModelContract, TunerContract
 from pegbox.testing.runner_contract import RunnerContract

@@ -1,4 +1,4 @@
-"""Hand-written candidates in LLVM assembly: `C[i] = A[i] + B[i]`, done well and done in every bad way.
+"""Kernels `C[i] = A[i] + B[i]` in LLVM assembly, correct and broken in many ways, for tests of runners.
 
 They let the measuring rooms be tested without schedules and lowering, and they can do what no schedule may.
 """

@@ -1,4 +1,4 @@
-"""For authors of runners: the contract as a test suite.
+"""`RunnerContract`: a test suite for runners.
 
 ::
 

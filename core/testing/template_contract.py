@@ -1,4 +1,4 @@
-"""For authors of templates: the contract as a test suite.
+"""`TemplateContract`: a test suite for templates.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Values of a knob that make the same programs: two names of one choice."""
+"""Search for knob values that always make the same program."""
 
 from __future__ import annotations
 

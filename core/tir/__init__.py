@@ -1,4 +1,4 @@
-"""The schedule language on the loop IR: `tir.Schedule` and what it hands out, programs and modules of them."""
+"""`pegbox.tir`: schedules, programs and modules on the loop IR, as users import them."""
 
 from pegbox.errors import ScheduleError as ScheduleError
 from pegbox.expr.index_map import IndexMap as IndexMap

@@ -1,4 +1,4 @@
-"""The command line: one file per command, each registered through the same hook as a third party's."""
+"""The command line: one file per command, registered through the plugin hook."""
 
 from pegbox.plugins.cli.app import main
 

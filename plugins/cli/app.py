@@ -1,4 +1,4 @@
-"""`pegbox COMMAND ...`: find the command, parse its arguments, turn errors into messages and exit codes.
+"""`pegbox COMMAND ...`: parses the arguments, runs the command, and turns errors into messages and exit codes.
 
 Each command has a parser of its own instead of argparse's subparsers: only the command that was named is imported,
 and options may stand between template arguments (`tune matmul 64 64 --trials 8 64`).

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and how their texts are read."""
+"""Arguments that several commands share, and their parsers."""
 
 from __future__ import annotations
 

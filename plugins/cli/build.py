@@ -1,4 +1,4 @@
-"""`pegbox build`: a kernel as a file that C, or anything that calls C, can link."""
+"""`pegbox build`: writes a kernel as a library or an object file, with a C header."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pegbox compare`: which tuner is better, with statistics."""
+"""`pegbox compare`: compares tuners, with statistics."""
 
 from __future__ import annotations
 

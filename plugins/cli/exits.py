@@ -1,4 +1,4 @@
-"""Exit codes of every command."""
+"""Exit codes of the commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records files as the commands read them."""
+"""Reading of records files by the commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pegbox plugins`: what was found, what it brings, what went wrong."""
+"""`pegbox plugins`: lists plugins, their names, and their errors."""
 
 from __future__ import annotations
 

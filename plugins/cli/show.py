@@ -1,4 +1,4 @@
-"""`pegbox show`: the choices of a template, and what one configuration becomes."""
+"""`pegbox show`: prints the choices of a template, or one configuration as schedule, loops or code."""
 
 from __future__ import annotations
 

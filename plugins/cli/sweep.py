@@ -1,4 +1,4 @@
-"""`pegbox sweep`: record a whole space, or a uniform sample of it."""
+"""`pegbox sweep`: measures a whole space, or a uniform sample of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pegbox templates`: the templates that can be named."""
+"""`pegbox templates`: lists the registered templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results files of other autotuners on disk: packed in several ways, with the metadata beside them."""
+"""Opening of other tools' results files: packed formats, and metadata files."""
 
 from __future__ import annotations
 

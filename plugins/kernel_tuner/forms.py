@@ -1,4 +1,4 @@
-"""The forms in which other autotuners write their results, read into one: `Sheet`.
+"""The file formats of other autotuners, each read into a `Sheet`.
 
 - T4, the results format of the auto-tuning community: `{"results": [{"configuration": ..., "measurements": ...}]}`.
   Kernel Tuner writes it, and several converters do, each a little differently from the schema and from each other.

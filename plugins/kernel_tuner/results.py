@@ -1,4 +1,4 @@
-"""From the entries of a sheet to results: which objective, in which unit, and what failed."""
+"""Conversion of a sheet's entries to results: objective, unit, failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the results files of other autotuners: numbers, units, and the many ways to say that nothing ran."""
+"""Values in other tools' results files: numbers, units, and the ways to mark a failure."""
 
 from __future__ import annotations
 

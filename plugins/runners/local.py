@@ -1,4 +1,4 @@
-"""The runner "local": candidates run on this machine, in a process that may die."""
+"""The runner "local": runs candidates on this machine, in a process that they may crash."""
 
 from __future__ import annotations
 

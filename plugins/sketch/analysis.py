@@ -1,4 +1,4 @@
-"""What the rules ask about a graph of operations: how each reads its inputs, and who reads whom.
+"""Analysis of a compute graph for the rules: how operations read their inputs, and who reads whom.
 
 The questions are those of Ansor (Zheng et al., OSDI 2020, section 4.1) as its system answers them.
 """

@@ -1,4 +1,4 @@
-"""What Ansor samples at random for a sketch (OSDI 2020, section 4.2), as knobs: places, threads, vectors, unrolling."""
+"""Annotation of sketches with knobs: places, threads, vectors, unrolling, copies of operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sketches as Python: the schedule of one configuration, and a template module that a person can go on with."""
+"""Sketches as te code: the computation, the knobs, and the schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a computation to its sketches, and to their space."""
+"""`SketchGenerator`: the space generator `sketch`, from a computation to its sketches and their space."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sketches as a template module: compute, knobs and schedules as te code that a person can edit."""
+"""Sketches as the text of a template module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of operands: what a tile reads of an input, side by side, made once for all the tiles that share it.
+"""Packing of operands: copies of what a tile reads of an input, made for all the tiles that share it.
 
 Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008). What Ansor lacks on a CPU.
 """

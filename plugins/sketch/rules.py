@@ -1,4 +1,4 @@
-"""The rules that derive sketches, in the order in which Ansor asks them (Zheng et al., OSDI 2020, table 1)."""
+"""The rules that derive sketches, in Ansor's order (Zheng et al., OSDI 2020, table 1)."""
 
 from __future__ import annotations
 

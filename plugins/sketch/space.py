@@ -1,4 +1,4 @@
-"""Sketches, and the space of several: their choice is a knob like others."""
+"""`Sketch` and `SketchSpace`: one sketch, and the space of several, whose choice is a knob."""
 
 from __future__ import annotations
 

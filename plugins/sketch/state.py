@@ -1,4 +1,4 @@
-"""A sketch while it is derived: the steps so far, the knobs that they leave open, and the schedule that they make."""
+"""`State`: a sketch while rules derive it, with its steps, knobs and schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of a sketch: calls on a TE schedule that leave values to knobs.
+"""The steps of a sketch: calls on a TE schedule whose values are left to knobs.
 
 `Run` does them, `pegbox.plugins.sketch.code` writes them.
 

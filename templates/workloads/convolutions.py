@@ -1,4 +1,4 @@
-"""Convolutions and pooling."""
+"""Workloads: convolutions and pooling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of matrices, alone and with what networks put around them."""
+"""Workloads: matrix products, alone and with bias, activation or attention."""
 
 from __future__ import annotations
 

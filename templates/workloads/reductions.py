@@ -1,4 +1,4 @@
-"""Reductions, normalizations and elementwise chains."""
+"""Workloads: reductions, normalizations and elementwise chains."""
 
 from __future__ import annotations
 

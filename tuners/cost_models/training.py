@@ -1,4 +1,4 @@
-"""What cost models have in common: checks of what they are given, and costs turned into something to learn."""
+"""Training data of cost models: checks, and costs turned into learning targets."""
 
 from __future__ import annotations
 

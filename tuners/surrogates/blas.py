@@ -1,4 +1,4 @@
-"""Linear algebra on one thread.
+"""Linear algebra limited to one thread.
 
 A Gaussian process of a few hundred trials makes thousands of calls that take microseconds. OpenBLAS spreads each over
 all cores, and where these have other work its threads wait for one another, turning: on two cores at work a search took

@@ -1,4 +1,4 @@
-"""Configurations as rows of numbers whose distances mean something: the inputs of a Gaussian process."""
+"""Inputs of a Gaussian process: configurations as rows with meaningful distances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel: how alike two configurations are expected to perform."""
+"""The kernel of a Gaussian process: the similarity of two configurations."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From lowered functions to LLVM assembly text."""
+"""The emitter: lowered functions to LLVM assembly text."""

@@ -1,4 +1,4 @@
-"""Calls of machine code from the bodies of tensor intrinsics: C functions, LLVM intrinsics, prefetches."""
+"""Emission of calls in the bodies of tensor intrinsics: C functions, LLVM intrinsics, prefetches."""
 
 from __future__ import annotations
 

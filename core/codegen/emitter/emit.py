@@ -1,4 +1,4 @@
-"""Lowered functions to LLVM assembly text: the one entrance of the emitter."""
+"""`emit`: a lowered function to a `Program` of LLVM assembly text. The only entry point of the emitter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions that callers see on a CPU: the kernel with its workspace argument, and the loop that times it."""
+"""The exported functions of a kernel: the kernel with its workspace argument, and the loop that times it."""
 
 from __future__ import annotations
 

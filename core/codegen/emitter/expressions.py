@@ -1,4 +1,4 @@
-"""Expressions to registers: one function per kind of node."""
+"""Emission of expressions: one function per kind of node, each returns a register."""
 
 from __future__ import annotations
 

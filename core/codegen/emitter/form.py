@@ -1,4 +1,4 @@
-"""Index expressions as the emitter takes them: the linear form of `pegbox.expr.affine`, with its terms told apart.
+"""Linear forms of index expressions for the emitter, with constant, loop and lane terms separated.
 
 int64 arithmetic wraps around, so all numbers are those of int64, modulo 2^64. Where that is not enough (division,
 comparison), the ranges of the loops have to show that the sum is the number itself: see

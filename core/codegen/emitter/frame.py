@@ -1,4 +1,4 @@
-"""A function body while its LLVM assembly text is written.
+"""The state of the emitter for one function body.
 
 Instructions whose operands are known at an outer loop are written there. An instruction written twice with the same
 operands is written once (the text is the key), so the emitter may ask for what it needs without remembering whether it

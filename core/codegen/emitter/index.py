@@ -1,4 +1,4 @@
-"""Linear forms put into the loops around them: constant + registers with coefficients + one number per lane."""
+"""Values of linear forms inside loops: constant + registers with coefficients + one number per lane."""
 
 from __future__ import annotations
 

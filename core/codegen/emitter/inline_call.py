@@ -1,4 +1,4 @@
-"""Calls of functions that are given as text and always inlined (vector_math)."""
+"""Calls of LLVM functions given as text that are always inlined (vector_math)."""
 
 from __future__ import annotations
 

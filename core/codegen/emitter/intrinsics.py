@@ -1,4 +1,4 @@
-"""Calls: what the machine has becomes an LLVM intrinsic, the transcendental functions come from vector_math."""
+"""Emission of math calls: LLVM intrinsics if the machine has an instruction, otherwise functions of vector_math."""
 
 from __future__ import annotations
 

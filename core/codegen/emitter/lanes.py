@@ -1,4 +1,4 @@
-"""Lanes of a vectorized loop: which value each lane's loop variable has, and the pattern that addresses make of it."""
+"""Lanes of a vectorized loop: the loop variable's value in each lane, and the pattern of the lanes' addresses."""
 
 from __future__ import annotations
 

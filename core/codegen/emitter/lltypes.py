@@ -1,4 +1,4 @@
-"""How element types are written in LLVM assembly, in registers and in memory, and how constants are.
+"""Element types and constants in LLVM assembly, in registers and in memory.
 
 Floats of 16 bits are written as integers of their bits, which every processor can load, choose, shuffle and store.
 Those that compute with them see them as floats for just that (narrow_floats).

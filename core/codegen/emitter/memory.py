@@ -1,4 +1,4 @@
-"""Loads and stores: addresses from linear forms, vectors where lanes are dense, masks where lanes are dead.
+"""Emission of loads and stores: addresses from linear forms, vector accesses for dense lanes, masks.
 
 An address is a pointer that outer loops made, plus a constant number of elements: that is what LLVM folds into one
 addressing mode. Values that were just loaded or stored are remembered per buffer until something may change them.

@@ -1,4 +1,4 @@
-"""The LLVM assembly text of a whole module: declarations, functions, metadata, each once."""
+"""The LLVM assembly text of a whole module: declarations, functions and metadata, each emitted once."""
 
 from __future__ import annotations
 

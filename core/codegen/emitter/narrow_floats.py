@@ -1,4 +1,4 @@
-"""Floats of 16 bits: as integers of their bits in registers (lltypes), as floats where the target can do something.
+"""float16 and bfloat16 in LLVM text: stored as integers, computed natively where the target can.
 
 bfloat16 is computed in float32 and rounded after each operation, as on processors that have no arithmetic for it; so is
 float16 where the processor has none. Conversions that the target lacks are written out (vector_math.conversions): LLVM

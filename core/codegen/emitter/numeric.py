@@ -1,4 +1,4 @@
-"""Arithmetic on registers: one table or one small function per family of operations.
+"""Emission of arithmetic: one table or one small function per family of operations.
 
 Meaning, where LLVM leaves a choice:
 - fmul, fadd and fsub may fuse (`contract`); nothing else is relaxed.

@@ -1,4 +1,4 @@
-"""Parallel loops on a CPU: the loop becomes a function that an OpenMP runtime runs on every thread of a team.
+"""Parallel loops on a CPU: outlined into a function that an OpenMP runtime runs on every thread of a team.
 
 Two functions per loop: `@kernel.parallel.1` is what the runtime calls; it takes its arguments out of a record and
 works out its share of the iterations (contiguous, sizes differing by at most one). It calls `@kernel.part.1`, which

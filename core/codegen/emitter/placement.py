@@ -1,4 +1,4 @@
-"""Where buffers live, and how wide vectors are: decisions made once per function, before text is written.
+"""Placement of buffers (registers, stack, workspace) and widths of vectors, decided once per function.
 
 Small buffers are allocas, which LLVM lifts into registers when every index is a number; larger ones get a place of
 their own in the workspace. A large buffer inside a parallel loop has one copy per thread.

@@ -1,4 +1,4 @@
-"""Buffers allocated inside a vectorized loop: every lane needs a copy of its own.
+"""Privatization: a buffer allocated inside a vectorized loop gets a copy for each lane.
 
 for v in vectorized range(8):              t = alloc([2, 8])
     t = alloc([2])                         for v in vectorized range(8):

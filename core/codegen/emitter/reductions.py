@@ -1,4 +1,4 @@
-"""Stores that all lanes of a vectorized loop make to one element: reductions across lanes.
+"""Reductions across lanes: stores of all lanes of a vectorized loop to one element.
 
 `buf[i] = buf[i] op value` with `i` the same in every lane becomes one reduction of the lanes' values, reassociated:
 the schedule asked for it by vectorizing a reduction loop.

@@ -1,4 +1,4 @@
-"""Statements to text: loops, conditions, stores, allocations."""
+"""Emission of statements: loops, conditions, stores, allocations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectorized loops far wider than the machine's vectors become serial loops over blocks of a few vectors.
+"""Strip mining: a vectorized loop wider than a few machine vectors becomes a serial loop over blocks of vectors.
 
     for v in vectorized range(4100):   =>   for o in range(16):
         b[v] = a[v]                             for i in vectorized range(256): b[o * 256 + i] = a[o * 256 + i]

@@ -1,4 +1,4 @@
-"""The text of one function: lines, fresh names, the current block.
+"""The text of one LLVM function while it is written: lines, fresh names, the current basic block.
 
 Each loop body starts with a list of hoisted lines that stays open until the end: instructions that depend on nothing
 deeper are written there later.

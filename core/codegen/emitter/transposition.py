@@ -1,4 +1,4 @@
-"""Strided loads by transposition: what lanes read far apart is read as rows, and turned around in registers.
+"""Strided loads by transposition: rows are loaded as vectors and transposed in registers.
 
 `for j in unrolled: for l in vectorized: out[..., l] = a[l * stride + j]` asks for one element of every row at a time.
 Gathering them is as slow as scalar loads. Here lane l's row is loaded as a vector of as many elements as there are

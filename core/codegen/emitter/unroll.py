@@ -1,4 +1,4 @@
-"""Which serial loops auto_unroll_max_step unrolls.
+"""`auto_unroll_max_step`: the choice of the serial loops to unroll.
 
 The pragma on a loop covers the loop and everything inside. From the inside out, a serial loop whose body has no loop
 left is unrolled while the steps of the unrolled code stay within the limit. A step is a store; a vectorized one counts

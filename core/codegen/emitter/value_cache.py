@@ -1,4 +1,4 @@
-"""What is known of a buffer's contents in straight-line code: which register holds what was loaded or stored."""
+"""Cache of buffer values in straight-line code: which register holds an element that was loaded or stored."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From assembly text to kernels in this process, and to files."""
+"""The runtime: LLVM text to object code, to kernels in this process, and to files."""

@@ -1,4 +1,4 @@
-"""Checking the arrays that a kernel is called with: machine code would believe anything."""
+"""Checks of the arrays that a kernel is called with; machine code itself checks nothing."""
 
 from __future__ import annotations
 

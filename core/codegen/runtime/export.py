@@ -1,4 +1,4 @@
-"""Kernels for programs that are not Python: object files, shared libraries, C headers."""
+"""Export of kernels for C and other languages: object files, shared libraries, C headers."""
 
 from __future__ import annotations
 

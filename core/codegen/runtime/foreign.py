@@ -1,4 +1,4 @@
-"""C functions that kernels call: compiled with the system's compiler, kept in a folder, found by name."""
+"""C functions that kernels call: compiled with the system's compiler, cached in a folder, found by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Object code into this process: one JIT for all kernels, one library per kernel, freed when the kernel dies."""
+"""Loading of object code into this process: one JIT for all kernels, one library per kernel, freed with the kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LLVM at work: programs in, optimized object code (or assembly, or optimized IR) out."""
+"""Compilation with LLVM: assembly text to optimized object code (or assembly, or optimized IR)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding an OpenMP runtime that is already on the machine, for parallel loops."""
+"""Search for an OpenMP runtime on the machine, for parallel loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules of machine code: kernels by name."""
+"""Runtime modules: the kernels of a built module, by name."""
 
 from __future__ import annotations
 

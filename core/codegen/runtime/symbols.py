@@ -1,4 +1,4 @@
-"""What an object file asks others for: the names in its symbol table that it does not define.
+"""Undefined symbols of an object file, read from its symbol table.
 
 Source: "System V Application Binary Interface", chapters "Sections" and "Symbol Table" (ELF, 64 bits, little endian).
 """

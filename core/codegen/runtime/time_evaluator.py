@@ -1,4 +1,4 @@
-"""Timing a kernel on arrays that are there: `kernel.time_evaluator(number=10)(a, b, c).mean`.
+"""`kernel.time_evaluator(number=10)(a, b, c).mean`: timing a kernel on given arrays.
 
 For candidates of a search see `pegbox.measure`, which runs them in processes of their own.
 """

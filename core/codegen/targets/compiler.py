@@ -1,4 +1,4 @@
-"""The system's C compiler, which also links."""
+"""The system's C compiler, which also serves as the linker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The x86 processors that LLVM knows by name: the width of their vectors in bits, and their caches.
+"""Table of the x86 processors that LLVM knows: vector width in bits, and caches.
 
 The width decides into how many lanes a vectorized loop is cut; the caches, which sizes of blocks are worth trying. The
 list also lets a target string be checked before LLVM is loaded: LLVM itself only prints a warning for a name that it

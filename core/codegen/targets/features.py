@@ -1,4 +1,4 @@
-"""Which instructions a target has: the feature that an LLVM intrinsic needs, and the processors that come with it."""
+"""Target features: which one an LLVM intrinsic needs, and which processors have it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this machine is: its processor's name and features as LLVM sees them, and how many cores we may use."""
+"""The host machine: its processor's name and features as LLVM sees them, and the number of usable cores."""
 
 from __future__ import annotations
 

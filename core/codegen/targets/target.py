@@ -1,4 +1,4 @@
-"""Targets: for which processor code is made, and on how many cores it runs."""
+"""`Target`: the processor that code is generated for, and the number of its cores."""
 
 from __future__ import annotations
 

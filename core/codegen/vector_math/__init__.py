@@ -1,4 +1,4 @@
-"""Vector functions that LLVM would turn into one library call per lane, as LLVM assembly text.
+"""Math functions on vectors as LLVM text, for those that LLVM would turn into one library call per lane.
 
 Each is a branch-free polynomial, generic over the number of lanes. Largest errors found, in units in the last place:
 

@@ -1,4 +1,4 @@
-"""Minimax polynomials, lowest coefficient first; `tests/helpers/minimax.py` computes them and says of what."""
+"""Coefficients of minimax polynomials, lowest first; `tests/helpers/minimax.py` computes them."""
 
 from typing import Final
 

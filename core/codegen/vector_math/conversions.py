@@ -1,4 +1,4 @@
-"""Conversions from and to floats of 16 bits, which are integers of their bits here.
+"""Conversions from and to 16-bit floats, which are represented by integers.
 
 Rounding is to the nearest, ties to even; too large becomes infinity, NaN stays NaN (made quiet).
 """

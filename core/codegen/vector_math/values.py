@@ -1,4 +1,4 @@
-"""Writing LLVM assembly for functions of numbers as if it were Python arithmetic.
+"""Values that build LLVM text by Python arithmetic, for writing math functions.
 
 A `Body` collects instructions; a `Value` is one SSA name or constant in it, and its operators append instructions.
 The text is the same for any number of lanes except for the types, so LLVM chooses the registers.

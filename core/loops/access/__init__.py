@@ -1,1 +1,1 @@
-"""Accesses of buffers: which part, by whom, and between which values an index lies."""
+"""Accesses of buffers: regions, accessing statements, and intervals of indices."""

@@ -1,4 +1,4 @@
-"""Accesses of buffers: what a statement and everything below it reads and writes, and where."""
+"""Reads and writes of buffers by a statement and everything below it."""
 
 from __future__ import annotations
 

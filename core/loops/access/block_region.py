@@ -1,4 +1,4 @@
-"""The regions that a block states: derived from its body, or checked against it."""
+"""The read and write regions that a block declares: inferred from its body, or checked against it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values does an index take while some loops run and the others stand still?
+"""Intervals of an index while some loops run and the others stand still.
 
 The answer is an interval: a lowest value in terms of the loops that stand still, and a constant number of values.
 """

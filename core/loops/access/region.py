@@ -1,4 +1,4 @@
-"""Which part of which buffer does a block read and write?"""
+"""Regions: the part of a buffer that a block reads or writes, as one interval per dimension."""
 
 from __future__ import annotations
 

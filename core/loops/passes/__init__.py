@@ -1,4 +1,4 @@
-"""Lowering: from a scheduled program with blocks to the plain loops that a code generator takes."""
+"""Lowering passes: from a scheduled program with blocks to the plain loops that code generation takes."""
 
 from __future__ import annotations
 

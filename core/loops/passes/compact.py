@@ -1,4 +1,4 @@
-"""Intermediate buffers need room only for what is alive at a time: allocate them where they are used, that large."""
+"""Pass: allocate each intermediate inside the innermost loop around its uses, with the size used there."""
 
 from __future__ import annotations
 

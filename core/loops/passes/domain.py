@@ -1,4 +1,4 @@
-"""Where does an iteration land when a condition on it fails?"""
+"""Analysis of conditions: where an iteration lands in the domain of the computation if the condition fails."""
 
 from __future__ import annotations
 

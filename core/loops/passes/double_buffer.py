@@ -1,4 +1,4 @@
-"""Double buffers: while one half of a buffer is read, the next iteration's values are made in the other.
+"""Pass: double buffers. One half is read while the next iteration's values are computed in the other.
 
     for k in range(n):                     B = alloc(2 * ...)
         B = alloc(...)                     B[0, ...] = of iteration 0

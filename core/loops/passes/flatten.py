@@ -1,4 +1,4 @@
-"""Blocks away: bind their variables, turn predicates into conditions, simplify with the loops' ranges."""
+"""Pass: replace blocks by their bodies, with bound variables and predicates as conditions."""
 
 from __future__ import annotations
 

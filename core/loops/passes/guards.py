@@ -1,4 +1,4 @@
-"""Guards that memory does not need are dropped: computing a little too much is cheaper than testing every lane."""
+"""Pass: drop tests that memory does not need, because computing a little too much is cheaper than testing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests float outwards: each condition stands directly inside the innermost loop that it speaks of."""
+"""Pass: move each test out to the innermost loop whose variable it uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions start somewhere: place each block's init before the outermost loop that reduces."""
+"""Pass: place each reduction's init before the outermost reduce loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Buffers of one name are told apart, so that a lowered program can be asked about each of them."""
+"""Pass: give buffers of the same name different names."""
 
 from __future__ import annotations
 

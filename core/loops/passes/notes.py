@@ -1,4 +1,4 @@
-"""What blocks say of the buffers that they write, collected before the blocks are gone.
+"""Pass: store the buffer annotations of blocks in `Function.notes`, before the blocks are removed.
 
 Block annotations: ("buffer_dim_align", ((buffer index, axis, factor, offset), ...)) and ("double_buffer_scope", buffer
 index), as in TVM. The passes `storage_align` and `double_buffer` act on the notes. Passes between make other buffers,

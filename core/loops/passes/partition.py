@@ -1,4 +1,4 @@
-"""Loop partition: peel the iterations that need a test from those that do not.
+"""Pass: partition loops into parts with and without tests.
 
 A split that does not divide leaves `outer * factor + inner < extent` around the work. Only the last outer iteration
 can fail it, so the loop is cut there: the full tiles run without a test, and in the tail the outer variable is a

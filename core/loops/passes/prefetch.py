@@ -1,4 +1,4 @@
-"""Prefetches in the place of their notes: at the start of each iteration, what an iteration further on will read.
+"""Pass: insert the prefetches that annotations ask for.
 
 `sch.prefetch` leaves the note ("prefetch", (block, buffer, offset, ...)) on a loop. What the block's statements read
 of the buffer while the loops inside run is a box in terms of the loop's variable; moved on by `offset` iterations, it

@@ -1,4 +1,4 @@
-"""Padding of rows: the distance of neighbours along a dimension becomes what the schedule asks for.
+"""Pass: pad rows of buffers to the strides that the schedule sets.
 
 Rows whose length is a multiple of a large power of two fall on the same lines of a cache, or banks of a shared memory.
 """

@@ -1,4 +1,4 @@
-"""Which intermediates do several blocks write, each its own part?
+"""Buffers that several blocks write, each a part of its own.
 
 A test that keeps a block inside of its domain may go where nobody reads what lies beyond. With one way of writing a
 buffer that is so: beyond the domain is beyond what anybody may read. Where blocks write parts of one buffer (the halves

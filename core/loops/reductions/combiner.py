@@ -1,4 +1,4 @@
-"""How a reduction block combines values: read off its update, or kept with it where a user made the reducer.
+"""The combiner of a reduction block: recognised from its update, or stored with it for a user's reducer.
 
 A block's update is `out = combine(out, sources)`. Taking a reduction apart (rfactor) needs the three separately. Blocks
 of sum, prod, max and min, and argmax and argmin as TVM's users write them, are recognised as they stand, so that hand-

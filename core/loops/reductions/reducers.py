@@ -1,4 +1,4 @@
-"""The reducers that a block is recognised by, without being told."""
+"""The built-in reducers that are recognised from a block's update."""
 
 from __future__ import annotations
 

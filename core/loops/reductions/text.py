@@ -1,4 +1,4 @@
-"""Combinations as nested tuples of strings, which annotations may hold: hashable, printed and read back.
+"""Combiners as nested tuples of strings, for annotations: hashable, printed and read back.
 
 ("select", ("ge", "a1", "b1"), "a0", "b0"), ("max", "a1", "b1")        argmax
 """

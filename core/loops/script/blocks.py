@@ -1,4 +1,4 @@
-"""Blocks of scripts: their variables, what they read and write, their init, and what is missing in them."""
+"""Reader of blocks in scripts: variables, regions, init, and the inference of what is left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of T's names inside expressions: `T.max(a, b)`, `T.float32(0)`, `T.if_then_else(...)`, ..."""
+"""Reader of calls of T's names in expressions: `T.max(a, b)`, `T.float32(0)`, `T.if_then_else(...)`, ..."""
 
 from __future__ import annotations
 

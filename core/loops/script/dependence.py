@@ -1,4 +1,4 @@
-"""Does a buffer carry values from one iteration of a loop to the next?
+"""Loop-carried values: whether a buffer carries values from one iteration of a loop to the next.
 
 An intermediate has its memory in the innermost loop around all of its uses, so each iteration must write what it reads
 there. Programs that come from computations do. In one that somebody wrote by hand a buffer may hold what the iteration

@@ -1,4 +1,4 @@
-"""What loops of scripts run over, and how."""
+"""Reader of loop headers in scripts: ranges, grids and loop kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions of scripts: Python's syntax to values: expressions of the IR, buffers, or plain Python values."""
+"""Reader of expressions in scripts: Python syntax to expressions of the IR, buffers, or plain Python values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions and modules of scripts, from text or from decorated Python functions."""
+"""Reader of functions and modules in scripts, from text or from decorated Python functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identifiers for variables and buffers, no two alike among those that can be seen at a place."""
+"""Unique identifiers for the variables and buffers of a printed script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs as script: what `print(mod)` shows, and what reads back to an equal program."""
+"""Printer of programs as scripts, which read back to equal programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What names mean at a place of a script: loops, block variables, buffers, and whatever stands around the function."""
+"""Scopes of a script: loops, block variables, buffers, and names from around the function."""
 
 from __future__ import annotations
 

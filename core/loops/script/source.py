@@ -1,4 +1,4 @@
-"""Script text with its place in a file, and errors that point into it."""
+"""Source text of scripts with positions, and errors that point into it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements of scripts: loops, stores, tests, buffers, effects."""
+"""Reader of statements in scripts: loops, stores, tests, buffers, effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a script spells values: literals of annotations, and what in expressions is not an operator."""
+"""The spelling of values in printed scripts: literals of annotations, casts, calls."""
 
 from __future__ import annotations
 

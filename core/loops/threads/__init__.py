@@ -1,1 +1,1 @@
-"""Thread axes: what threads share, how they cooperate, and where they wait for each other."""
+"""Thread axes: shared memory, cooperation of threads, and barriers."""

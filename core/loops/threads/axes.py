@@ -1,4 +1,4 @@
-"""What thread axes mean: which memory the threads along one share, and how far an axis reaches.
+"""The meaning of thread axes: which memory scopes the threads along each axis share, and its extent.
 
 A program with thread loops may be read loop by loop, as if all were serial: each thread then does for itself whatever
 stands below it. That reading always gives the right values, and is what all checks and the interpreters go by. Scripts

@@ -1,4 +1,4 @@
-"""Barriers in programs that say only what each thread does: loops over threads are cut where these wait.
+"""Barriers: loops over threads are cut where the threads wait for each other.
 
     for tx in thread range(4):                   for tx in thread range(4):
         S[tx] = A[tx]                                S[tx] = A[tx]

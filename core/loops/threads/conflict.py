@@ -1,4 +1,4 @@
-"""Which shared memory do threads use together: does one read or write elements that another one writes?
+"""Thread conflicts: shared elements that one thread writes and another reads or writes.
 
 Below one loop over the threads of a block, such values are only right between barriers. Where each thread has elements
 of its own, or all threads write the same values, the loop can be read one iteration after the other.

@@ -1,4 +1,4 @@
-"""Threads that cooperate: work that all threads of a block share is done once, between barriers.
+"""Cooperation of threads: shared work of a block of threads runs once, between barriers.
 
 Read loop by loop, a program with thread loops is right as it stands (see `pegbox.loops.threads.axes`), but each thread
 then does for itself what its block does together. Here such work leaves the loops of those threads, which means that

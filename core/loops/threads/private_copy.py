@@ -1,4 +1,4 @@
-"""A copy of a buffer for each thread: what a thread keeps for itself while others run in between."""
+"""Private copies: a buffer that a thread keeps across a barrier gets a copy for each thread."""
 
 from __future__ import annotations
 

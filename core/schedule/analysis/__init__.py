@@ -1,4 +1,4 @@
-"""Questions about blocks: which loops bind which variables, which buffers meet where."""
+"""Analyses of blocks and loops that the checks of primitives use."""
 
 from __future__ import annotations
 

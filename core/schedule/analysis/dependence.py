@@ -1,4 +1,4 @@
-"""Loop-carried dependences of blocks: may the iterations run in any order, is each value final when it is written?
+"""Loop-carried dependences: may iterations run in any order, and is each value final when it is written?
 
 Those of blocks that come from a computation may. Blocks that people wrote need not be so: `A[vi] = A[vi - 1]` scans,
 `H[X[vi]] = vi` writes an element twice, a block may touch more than its regions tell. The primitives reason from

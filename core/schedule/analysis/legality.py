@@ -1,4 +1,4 @@
-"""Which blocks of a program that people wrote may be reordered, and which may be moved?
+"""Legality: which blocks of a program written by hand may be reordered, and which may be moved.
 
 The question is asked once, of the program that a schedule starts from: primitives keep what is legal. It is not asked
 of programs that come from a computation, whose blocks may all be reordered and moved.

@@ -1,4 +1,4 @@
-"""Which loops may run in parallel, as vectors or as threads, and which may stand around which?"""
+"""Legality of loop kinds: which loops may be parallel, vectorized or bound, and how these may nest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a block make of a buffer while some loops stand still, and is that what another block needs?"""
+"""Region cover: whether the part of a buffer that a block writes covers what another block reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a block variable has to run over, so that a block computes what its consumers need at a place."""
+"""Required region: the ranges of block variables that consumers need at a place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which loops may be bound to which thread axes, and what do threads share?"""
+"""Legality of `bind`: which loops may be bound to which thread axes, and what the threads share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters of which a program keeps what the caller put there: a copy of such a buffer starts out wrong."""
+"""Write cover: parameters that a program does not write completely, so that a copy must start from them."""
 
 from __future__ import annotations
 

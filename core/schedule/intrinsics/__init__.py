@@ -1,4 +1,4 @@
-"""Tensor intrinsics that come with pegbox, made when they are first asked for by name."""
+"""The built-in tensor intrinsics, made when they are first used by name."""
 
 from pegbox.schedule.intrinsics.dot import dot_product
 from pegbox.schedule.intrinsics.intrinsic import MAKERS

@@ -1,4 +1,4 @@
-"""Small helpers to write descriptions and statements of intrinsics."""
+"""Helpers to write the descriptions and statements of intrinsics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dot products of a few narrow numbers for sixteen elements at once: AVX512-VNNI and AVX512-BF16.
+"""Intrinsics for dot products of narrow numbers: AVX512-VNNI and AVX512-BF16.
 
 One instruction reads sixteen groups from `B`, one group from `A` (the same for all), and adds a sum of products to each
 of the sixteen elements of `C`. Lay `B` out as [..., 16, group], so that the groups follow each other in memory.

@@ -1,4 +1,4 @@
-"""Tensor intrinsics: what a nest computes, and the statements that compute it at once.
+"""`TensorIntrin`: a description of a computation, and the statements that compute it.
 
 The description is a program of one nest; its parameters are the operands, as large as the tile. The statements speak of
 the same buffers. `tensorize` puts them in the place of a nest that computes the same (`intrinsic_match`).

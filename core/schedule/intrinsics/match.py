@@ -1,4 +1,4 @@
-"""Does a nest compute what a tensor intrinsic describes, and which part of which buffer are the operands then?
+"""Matching of a loop nest with the description of a tensor intrinsic, and its operands.
 
 Both are walked side by side. Loops stand for each other in the order in which they come (or in another one, where that
 fits); of what indexes a buffer, the part that the loops inside decide must be what the description says, the rest is

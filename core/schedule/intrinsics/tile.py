@@ -1,4 +1,4 @@
-"""A tile of a matrix product that stays in registers: float32, of any size that is whole vectors wide.
+"""The intrinsic `float32_tile_MxNxK`: a tile of a matrix product, kept in registers.
 
 For each step of the reduction a row of `B` is loaded as vectors, and each element of a column of `A` goes to all lanes:
 an outer product (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", TOMS 34, 2008).

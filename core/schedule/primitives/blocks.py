@@ -1,4 +1,4 @@
-"""Blocks of blocks, and blocks that one machine instruction computes: blockize, tensorize."""
+"""Primitives blockize and tensorize."""
 
 from __future__ import annotations
 

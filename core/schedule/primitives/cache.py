@@ -1,4 +1,4 @@
-"""Copies of what a block reads or writes, for a faster place or another layout."""
+"""Primitives cache_read and cache_write."""
 
 from __future__ import annotations
 

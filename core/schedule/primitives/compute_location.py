@@ -1,4 +1,4 @@
-"""Moving a producer to where its values are needed, or a consumer to where they are made."""
+"""Primitives compute_at and reverse_compute_at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computing a value where it is used instead of storing it: compute_inline, and reverse_compute_inline."""
+"""Primitives compute_inline and reverse_compute_inline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a loop runs: vectorized, parallel, unrolled; and hints for the code generator and the memory."""
+"""Primitives that set how a loop runs: vectorize, parallel, unroll, annotate, pragma, prefetch."""
 
 from __future__ import annotations
 

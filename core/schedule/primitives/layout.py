@@ -1,4 +1,4 @@
-"""Other layouts of buffers and blocks: reindex, transform_layout, transform_block_layout, pad_einsum."""
+"""Primitives for layouts: reindex, transform_layout, transform_block_layout, pad_einsum."""
 
 from __future__ import annotations
 

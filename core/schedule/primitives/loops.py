@@ -1,4 +1,4 @@
-"""Reshaping loops: split, fuse, reorder, tile."""
+"""Primitives for loops: split, fuse, reorder, tile."""
 
 from __future__ import annotations
 

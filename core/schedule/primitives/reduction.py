@@ -1,4 +1,4 @@
-"""Taking reductions apart: where they start, and partial results."""
+"""Primitives decompose_reduction and rfactor."""
 
 from __future__ import annotations
 

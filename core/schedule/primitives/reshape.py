@@ -1,4 +1,4 @@
-"""The shape of a nest and of blocks: add_unit_loop, loop_partition, reorder_block_iter_var."""
+"""Primitives for the shape of nests and blocks: add_unit_loop, loop_partition, reorder_block_iter_var."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random decisions that a trace remembers: tile sizes, categories, places.
+"""Primitives for random decisions, which the trace records: tile sizes, categories, places.
 
 The numbers that are drawn may be used like any others. A trace knows where they come from, so that a replay with
 another decision gives its later steps the new numbers. The primitives are those of MetaSchedule (Shao et al., "Tensor

@@ -1,4 +1,4 @@
-"""Where and how a buffer is kept: set_scope, storage_align. (Double buffers are a note: see `annotate`.)"""
+"""Primitives for the storage of buffers: set_scope, storage_align. (double_buffer is an annotation.)"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops bound to thread axes: bind, env_threads; and stores that only some threads do: set_store_predicate."""
+"""Primitives bind, env_threads and set_store_predicate."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Rewriting programs, from tree to tree: what the primitives do once they have checked."""
+"""Rewrites of the program tree: what primitives do after their checks."""

@@ -1,4 +1,4 @@
-"""A nest as a block of its own: the loops inside of it become the block's inside, the ones outside move whole tiles.
+"""Rewrite of blockize: a loop nest becomes a block.
 
 Each variable of the block inside is `outer part + inner part`, where the inner part counts the elements of a tile and
 the outer one goes in steps of whole tiles (the division of iteration spaces in TensorIR, Feng et al., ASPLOS 2023).

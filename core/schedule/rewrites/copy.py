@@ -1,4 +1,4 @@
-"""Blocks that copy buffers, and where they go: before the first reader, after the last writer.
+"""Copy blocks of cache_read and cache_write, and their places: before the first reader, after the last writer.
 
 At the top of the program a copy takes the whole buffer. Where the buffer is made inside of loops around its readers,
 the copy stands in those loops too, and takes what one iteration needs or makes.

@@ -1,4 +1,4 @@
-"""The rewriting behind pad_einsum: a sum of products over whole tiles."""
+"""Rewrite of pad_einsum: a sum of products over whole tiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks that dissolve into others: which can, and what their value is at given places."""
+"""Rewrites of compute_inline and reverse_compute_inline."""
 
 from __future__ import annotations
 

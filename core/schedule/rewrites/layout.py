@@ -1,4 +1,4 @@
-"""Other layouts of buffers and of blocks' variables: the rewriting behind transform_layout, reindex and their like."""
+"""Rewrites of transform_layout and related primitives: new layouts of buffers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What compute_at and reverse_compute_at share: where a block may move to, and its new loops."""
+"""Legal places and new loops of a moved block, for compute_at and reverse_compute_at."""
 
 from __future__ import annotations
 

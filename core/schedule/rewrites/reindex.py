@@ -1,4 +1,4 @@
-"""The rewriting behind reindex and transform_block_layout."""
+"""Rewrites of reindex and transform_block_layout."""
 
 from __future__ import annotations
 

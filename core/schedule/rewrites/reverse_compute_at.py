@@ -1,4 +1,4 @@
-"""A block moves below a loop that makes what it reads: the rewriting of reverse_compute_at, and of caches."""
+"""Rewrite of reverse_compute_at, also used by caches: moves a block below a loop of its producer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking a reduction apart along a loop, into partial results and their combination: the checks, and the two blocks.
+"""Checks of rfactor: whether a reduction can be split along a loop.
 
 The idea is Halide's (Suriana, Adams and Kamil, "Parallel Associative Reductions in Halide", CGO 2017).
 """

@@ -1,4 +1,4 @@
-"""A block whose inside is what a tensor intrinsic computes, with the intrinsic's statements in its place."""
+"""Rewrite of tensorize: replaces the inside of a block by the statements of an intrinsic."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a schedule holds: the program, handles to its blocks and loops, and the trace of its steps."""
+"""The state of a schedule: the program, references to blocks and loops, and the trace."""

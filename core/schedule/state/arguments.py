@@ -1,4 +1,4 @@
-"""Are the arguments of a primitive of the types that its signature names?
+"""Checks of the argument types of a primitive against its signature.
 
 The check is made from the annotations, once a primitive; a call costs microseconds. Where an annotation says nothing
 that can be tested, anything passes and the primitive itself has to look.

@@ -1,4 +1,4 @@
-"""What is inside of a block, looked at as a program of its own, and put back after it was changed.
+"""Block scope: the inside of a block, treated as a program of its own and put back after a change.
 
 The tree of a program ends at blocks. A primitive on something inside of a block works on a function whose body is the
 block's body: variables of the blocks around have ranges but no loops, buffers that something outside touches count as

@@ -1,4 +1,4 @@
-"""Buffers of a program: which one is meant, what a new one may be called, which scopes there are."""
+"""Look-up of buffers by number or name, new buffer names, and memory scopes."""
 
 from __future__ import annotations
 

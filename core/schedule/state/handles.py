@@ -1,4 +1,4 @@
-"""What users hold of a program: loops by their variable, blocks by their name; and what was drawn at random."""
+"""`LoopRef`, `BlockRef` and drawn values: the references that a schedule returns."""
 
 from __future__ import annotations
 

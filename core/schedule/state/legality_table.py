@@ -1,4 +1,4 @@
-"""Which blocks of a module's functions may be reordered and moved, while primitives change them."""
+"""`LegalityTable`: which blocks of a module's functions may be reordered and moved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding functions, blocks and loops in what a schedule works on. All but `work_on` are questions: nothing changes."""
+"""Look-up of blocks and loops in the program of a schedule."""
 
 from __future__ import annotations
 

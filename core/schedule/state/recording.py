@@ -1,4 +1,4 @@
-"""What turns a function of a schedule's state into a primitive, a composite of primitives, or a question."""
+"""Decorators that make a function a primitive, a composite of primitives, or a query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a schedule is besides its primitives: the program as it is now, the steps that led to it, look-ups in it."""
+"""`ScheduleState`: the current program, the recorded steps, and look-up, for the primitives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was done to a program, as plain values: it can be printed as Python, pickled, stored as JSON and done again."""
+"""`Trace`: the steps of a schedule as plain values; prints as Python, converts to JSON, and replays."""
 
 from __future__ import annotations
 

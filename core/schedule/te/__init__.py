@@ -1,1 +1,1 @@
-"""TE schedules: stages that record what shall happen, rewrites of the graph, and the replay on `tir.Schedule`."""
+"""TE schedules: stages that record relations, rewrites of the compute graph, and the replay on `tir.Schedule`."""

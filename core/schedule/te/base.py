@@ -1,4 +1,4 @@
-"""The stages of a TE schedule: what rewrites of the compute graph and groups stand on."""
+"""Base class of TE schedules: their stages, for rewrites of the graph and for groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cache_read and cache_write of TE: the compute graph gets a copy, which is a stage of its own."""
+"""cache_read and cache_write of TE: add a copy stage to the compute graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensor intrinsics in TE: an operation says what is computed, a function of buffers gives the statements for it."""
+"""`te.decl_tensor_intrin`: an operation as the description, a function that returns the statements."""
 
 from __future__ import annotations
 

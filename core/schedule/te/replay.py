@@ -1,4 +1,4 @@
-"""From a TE schedule to a scheduled program: replay the stages' relations on the loop IR.
+"""Replay of a TE schedule on the loop IR: from stages to a scheduled program.
 
 Stages go from the outputs back to the inputs. A stage that is attached is first moved to its consumer's loop, which
 gives it one loop per axis, over the region that is needed there; then its own splits, orders and annotations apply.

@@ -1,4 +1,4 @@
-"""rfactor of TE: the compute graph gets a stage of partial results."""
+"""rfactor of TE: adds a stage of partial results to the compute graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TE schedules: one stage an operation, and the rewrites of the compute graph that add stages."""
+"""`TESchedule`: one stage per operation, and the rewrites of the compute graph that add stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stage of a TE schedule: one operation, the relations its loops are to have, and where it is computed.
+"""`Stage`: one operation of a TE schedule, the relations of its loops, and its place.
 
 The methods are functions in one module a family (`stage_loops`, `stage_kinds` ...) of what `stage_base` holds.
 """

@@ -1,4 +1,4 @@
-"""Where a stage is computed: at the root, inside a consumer's loop, or wherever an element is needed."""
+"""Stage methods for the place of a stage: compute_at, compute_root, compute_inline."""
 
 from __future__ import annotations
 

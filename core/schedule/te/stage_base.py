@@ -1,4 +1,4 @@
-"""What every family of stage methods stands on: the operation, its loops, and the relations between them.
+"""Base class of the stage methods: the operation, its loops, and the relations between them.
 
 Nothing happens to a program here. Relations are recorded and replayed on the loop IR when the schedule is lowered
 (`pegbox.schedule.te.replay`), which is what makes their meaning independent of the order of calls across stages.

@@ -1,4 +1,4 @@
-"""How the loops of a stage run: vectorize, parallel, unroll, pragma, prefetch."""
+"""Stage methods for loop kinds: vectorize, parallel, unroll, pragma, prefetch."""
 
 from __future__ import annotations
 

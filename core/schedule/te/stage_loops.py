@@ -1,4 +1,4 @@
-"""The loops of a stage become other loops: split, fuse, reorder, tile."""
+"""Stage methods for loops: split, fuse, reorder, tile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where and how the values of a stage are kept: set_scope, storage_align, double_buffer."""
+"""Stage methods for storage: set_scope, storage_align, double_buffer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What machine code computes of a stage: tensorize, and the C code that it calls."""
+"""Stage method tensorize, and the C code that its intrinsics call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loops of a stage on thread axes: bind, env_threads, set_store_predicate."""
+"""Stage methods for thread axes: bind, env_threads, set_store_predicate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replaying what a TE stage says of threads: those around it, which of them store, and what memory it is in."""
+"""Replay of the thread axes, store predicates and default scopes of TE stages."""
 
 from __future__ import annotations
 

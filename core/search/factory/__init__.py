@@ -1,1 +1,1 @@
-"""From names and options to tuners and cost models."""
+"""Factories: make tuners and cost models from names and options."""

@@ -1,4 +1,4 @@
-"""An optional base class for tuners, and tuners with options given before there is a space to search.
+"""`BaseTuner`, an optional base class, and tuners with options that are bound before the space is known.
 
 `MyTuner.with_options(alpha=2)` stands for "a MyTuner with alpha=2", which `tune` and `compare` make anew for each space
 and each seed.

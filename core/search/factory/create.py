@@ -1,4 +1,4 @@
-"""From a tuner's or a cost model's name to the object."""
+"""Creation of a tuner or a cost model from its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From options as text to the keyword arguments that a plugin's factory declares.
+"""Conversion of option texts to the keyword arguments of a plugin's factory.
 
 A factory's keyword-only parameters are its options: their annotations give the types, their defaults the defaults.
 Nothing has to be declared a second time.

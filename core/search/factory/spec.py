@@ -1,4 +1,4 @@
-"""The spelling of a plugin and its options: `xgb:plan_size=32,loss_type=rank`."""
+"""Parser of plugin specs with options: `xgb:plan_size=32,loss_type=rank`."""
 
 from __future__ import annotations
 

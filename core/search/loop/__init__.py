@@ -1,1 +1,1 @@
-"""The tuning loop: who is asked, what is measured, who is told."""
+"""The tuning loop: asks the tuner, measures, and tells the results."""

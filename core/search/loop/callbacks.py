@@ -1,4 +1,4 @@
-"""Being told what a search does: the callback protocol and how its errors are held.
+"""The protocol of callbacks of a search, and the handling of their errors.
 
 Records, progress and whatever a user wants to watch are callbacks. A callback that breaks must not cost a
 measurement: every other callback still hears of the trial. An essential one (records) then ends the run with

@@ -1,4 +1,4 @@
-"""Showing how a search goes: one live line on a terminal, one printed line a batch anywhere else."""
+"""Display of a search's progress: one live line on a terminal, otherwise one line per batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a run: measure the best few again, so that the winner is not just the luckiest.
+"""Finalists: the best few are measured again at the end, because the fastest single measurement is partly luck.
 
 The minimum of many noisy measurements is biased low (the winner's curse); MetaSchedule's winners came out 5-12% slower
 when measured again. The finalists are measured side by side by the measurer, interleaved, and only those numbers count.

@@ -1,4 +1,4 @@
-"""Ctrl-C must not tear a result apart on its way to the records."""
+"""Delays Ctrl-C while a result is written to the records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tuning run leaves behind: its trials, the best of them, and where the time went."""
+"""`TuneResult`: the trials of a run, the best of them, and the time of each phase."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Between a tuner and whoever drives it, the loop or a person: it trusts no tuner to be right, and names the one that
-is not.
+"""Checks of a tuner's proposals, with errors that name the tuner.
 
 What a tuner may get wrong, and what comes of it:
 

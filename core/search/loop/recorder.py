@@ -1,4 +1,4 @@
-"""Records of a search: the callback that writes them, and what an earlier run wrote."""
+"""The callback that writes the records of a search, and the records of an earlier run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a running search stands, where its time goes, and when it has to stop."""
+"""The state of a running search, and its stop conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one tuning loop: ask the tuner, measure, tell the callbacks at once and the tuner batch by batch.
+"""`run`: ask the tuner, measure, tell the callbacks at once and the tuner per batch.
 
 Nothing already measured is ever lost. Every result reaches the trial list and the essential callbacks (records) before
 anything else sees it, Ctrl-C is held back meanwhile, and whatever breaks afterwards (the tuner, a callback, the

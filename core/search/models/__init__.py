@@ -1,1 +1,1 @@
-"""What models are given and how good they are: inputs, experience, reports."""
+"""Inputs of cost models, experience, and reports on the quality of predictions."""

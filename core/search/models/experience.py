@@ -1,4 +1,4 @@
-"""What is known of programs before the first trial: measurements of other workloads, and what a model learned there.
+"""Experience: a ranking of programs that was learned from measurements of other workloads.
 
 A set of them comes with pegbox (`benchmarks/experience.py` makes it). Models that were trained before are what Zheng et
 al., "TenSet: A Large-scale Program Performance Dataset for Learned Tensor Compilers" (NeurIPS 2021), and MetaSchedule

@@ -1,4 +1,4 @@
-"""What the search is given of a task's programs: their features, and what earlier runs measured of other shapes."""
+"""Inputs of tuners from a task: features of its programs, and measurements of other shapes."""
 
 from __future__ import annotations
 

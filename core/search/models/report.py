@@ -1,4 +1,4 @@
-"""How good a tuner's model is: judged on trials that it had not seen when it scored them."""
+"""Reports on a tuner's model: its accuracy on trials that it had not seen."""
 
 from __future__ import annotations
 

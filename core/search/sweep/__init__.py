@@ -1,1 +1,1 @@
-"""Measuring a whole space, or a uniform sample of it."""
+"""Sweeps: measure a whole space, or a uniform sample of it."""

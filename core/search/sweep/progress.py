@@ -1,4 +1,4 @@
-"""A sweep in progress: measuring a whole space or a uniform sample of it, so that searches can be simulated on it.
+"""`Sweep`: a running sweep, which measures a space or a sample of it; `SweepResult` is its result.
 
 Configurations are measured in random order, so that a machine that warms up or slows down has nothing to do with any
 knob. At the end the fastest are measured again (`pegbox.search.sweep.remeasurement`). Both go on where an earlier sweep

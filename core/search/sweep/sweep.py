@@ -1,4 +1,4 @@
-"""`pegbox.sweep`: records of a whole space, or of a uniform sample of it."""
+"""`pegbox.sweep`: measures a whole space, or a uniform sample of it, into records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For authors of tuners and cost models: their contracts as test suites, and an artificial machine to measure on."""
+"""Test suites (contracts) for authors of tuners and cost models, and an artificial machine to measure on."""
 
 from pegbox.search.testing.cost_model_contract import CostModelContract, easy_data
 from pegbox.search.testing.tuner_contract import (

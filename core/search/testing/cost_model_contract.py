@@ -1,4 +1,4 @@
-"""For authors of cost models: the contract as a test suite.
+"""`CostModelContract`: a test suite for cost models.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Running one method of a test class in another process: what depends on nothing but its seed comes out alike."""
+"""Runs a test method in another process, to check that results depend on the seed only."""
 
 from __future__ import annotations
 

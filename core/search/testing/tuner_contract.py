@@ -1,4 +1,4 @@
-"""For authors of tuners: the contract as a test suite, and an artificial machine to measure on.
+"""`TunerContract`: a test suite for tuners, and an artificial machine to measure on.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What scripts call `I`."""
+"""The names that scripts import as `I`."""
 
 from __future__ import annotations
 

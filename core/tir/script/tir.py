@@ -1,4 +1,4 @@
-"""What scripts call `T`: the decorator, and the names of the dialect, which mean something inside of scripts only."""
+"""The names that scripts import as `T`; they have a meaning inside scripts only."""
 
 from __future__ import annotations
 
