@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pegbox.compute.ops import compute, placeholder
@@ -246,3 +247,14 @@ def test_the_tightest_of_two_predicates_says_what_of_a_parameter_is_made() -> No
     sch.split(sch.get_loop("C", 1), [4, 4])
     with pytest.raises(ScheduleError, match="B writes the parameter B, all of which is needed"):
         sch.compute_at("B", sch.get_loop("C", 2))
+
+
+def test_what_an_output_with_composite_indices_needs_is_all_of_it(check_values: Any) -> None:
+    """The other output's reader asks for a part only; that says nothing of what the first one's asks for."""
+    a = placeholder((2, 8), name="A")
+    b0, b1 = compute((2, 8), lambda i, j: (a[i, j] + 1.0, a[i, j] * 2.0), name="B")
+    c = compute((4, 8), lambda i, j: build.select(i < 2, b0[i, j], b1[i - 2, j]), name="C")
+    sch = Schedule([a, c])
+    sch.transform_layout("B", ("write", "B_0"), lambda i, j: ((j * 14 + i) % 5, (j * 14 + i) // 5))
+    sch.compute_at("B", sch.get_loops("C")[1])
+    check_values(sch, lambda x: [np.concatenate([x + 1, x * 2])])

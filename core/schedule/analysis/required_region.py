@@ -12,7 +12,7 @@ from pegbox.expr.nodes import Expr, Var
 from pegbox.expr.visit import free_vars
 from pegbox.loops.access.interval import SymbolicInterval, hull, index_interval, relaxation
 from pegbox.loops.digits import digits_interval, digits_of
-from pegbox.loops.nodes import Block, BlockRealize
+from pegbox.loops.nodes import Block, BlockRealize, Region
 from pegbox.schedule.tree import Tree
 
 
@@ -74,7 +74,15 @@ def needed_spans(tree: Tree, block: Block, readers: list[BlockRealize], standing
                 hulls = {dim: _hull(tree, region.buffer, dim, readers, standing) for dim, _ in digits}
                 agreed = digits_interval(digits, hulls) if len(block.writes) == 1 and var not in spans else None
                 spans[var] = span(agreed, domains[var], tree.ranges)
+        if len(block.writes) > 1:  # what another output's indices say of a variable is not all that is needed
+            spans |= {var: span(None, domains[var], tree.ranges) for var in _composite(region) if var in domains}
     return spans
+
+
+def _composite(region: Region) -> set[Var]:
+    """The variables that are no index by themselves."""
+    inside = {var for lo, _ in region.box for var in free_vars(lo)}
+    return inside - {lo for lo, count in region.box if isinstance(lo, Var) and count == 1}
 
 
 def _hull(
