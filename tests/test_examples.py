@@ -42,14 +42,11 @@ def test_my_matmul_is_a_template_for_the_command_line(tmp_path: Path) -> None:
     assert "def my_matmul(A: float32[16, 16], B: float32[16, 16], C: float32[16, 16]):" in out
 
 
-def test_auto_schedule_matmul_goes_on_from_its_records(tmp_path: Path) -> None:
-    first = run(EXAMPLES / "auto_schedule_matmul.py", *ARGUMENTS["auto_schedule_matmul.py"], cwd=tmp_path)
-    assert "s = te.create_schedule([out])" in first
-    assert "checked; " in first
-    more = ["--size", "48", "--trials", "4"]
-    run(EXAMPLES / "auto_schedule_matmul.py", *more, cwd=tmp_path)
+def test_auto_schedule_matmul_derives_a_space_and_checks_its_kernel(tmp_path: Path) -> None:
+    out = run(EXAMPLES / "auto_schedule_matmul.py", *ARGUMENTS["auto_schedule_matmul.py"], cwd=tmp_path)
+    assert "s = te.create_schedule([out])" in out
+    assert "checked; " in out
     records = [json.loads(line) for line in (tmp_path / "matmul_add.jsonl").read_text().splitlines()]
-    assert len({str(record["config"]) for record in records}) == 4
     assert all(record["input"][1] == "matmul_add@sketch" for record in records)
 
 

@@ -11,8 +11,8 @@ class SketchContract(TemplateContract):
     """The levels of tiles overlap: a tile of one iteration in this level or in that one is the same program."""
 
     unchanged = 0.6
-    values = 3
-    configs = 4
+    values = 2
+    configs = 3
 
 
 class TestSketchesOfMatmul(SketchContract):
