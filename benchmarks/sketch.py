@@ -72,7 +72,7 @@ def print_row(name: str, args: tuple[int, ...], options: argparse.Namespace) -> 
     print(
         f"{name} {'x'.join(map(str, args))}: ours {ns['ours'] / 1e3:.1f} µs, {others}; ratio {best / ns['ours']:.2f}; "
         f"{task.flop / ns['ours']:.1f} GFLOP/s; derived in {derived * 1e3:.0f} ms; {len(result.trials)} trials in "
-        f"{result.seconds:.0f} s; {result.best.config}",
+        f"{result.elapsed:.0f} s; {result.best.config}",
         flush=True,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pegbox.errors import ArgumentError, PluginError, UnknownName
 from pegbox.hooks.refs import import_ref, is_module_ref
@@ -63,6 +63,9 @@ class NameTable:
         _check_claim(kind, name, target, owner)
         claim = Claim(kind, name, target, owner, _origin(target))
         claims = self._claims.setdefault((kind, name), [])
+        for other in claims:  # a plugin's module that is imported now, and registers itself
+            if _same(other, claim) and isinstance(other.target, str):
+                claim = replace(claim, owner=other.owner)
         claims[:] = [other for other in claims if not _same(other, claim)] + [claim]
         return _clash(claims) if len(claims) > 1 else None
 

@@ -22,8 +22,11 @@ A template need not be registered: FILE.py:FUNCTION works wherever a name does.
 """
 
 
+_NEEDS = {"template": "", "workload": " --space sketch"}
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
-    """List the templates, their arguments and who brings them"""
+    """List the templates and workloads, their arguments and who brings them"""
     parser.epilog = _EPILOG
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     parser.set_defaults(run=run)
@@ -31,34 +34,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(namespace: argparse.Namespace) -> int:
     """Print one template after the other."""
-    found = [_describe(name) for name in registry.names("template")]
+    found = [_describe(kind, name) for kind in ("template", "workload") for name in registry.names(kind)]
     if namespace.json:
         print(json.dumps(found, indent=2))
         return exits.DONE
     for template in found:
-        print(f"{template['name']}{template['signature']}")
+        print(f"{template['name']}{template['signature']}{_NEEDS[template['kind']]}")
         print(f"    {template['error'] or template['summary'] or 'no description'}")
         print(f"    from {template['owner']}")
     return exits.DONE
 
 
-def _describe(name: str) -> dict[str, Any]:
-    """One template; one that cannot be imported keeps its line, with the reason."""
-    described = {"name": name, "signature": "", "summary": "", "owner": "", "error": None}
+def _describe(kind: str, name: str) -> dict[str, Any]:
+    """One template or workload; one that cannot be imported keeps its line, with the reason."""
+    described = {"kind": kind, "name": name, "signature": "", "summary": "", "owner": "", "error": None}
     try:
-        described["owner"] = registry.claim("template", name).owner
-        template = registry.get("template", name)
+        described["owner"] = registry.claim(kind, name).owner
+        template = registry.get(kind, name)
     except PegboxError as error:
         return {**described, "error": str(error)}
     summary = (inspect.getdoc(inspect.unwrap(template)) or "").partition("\n")[0]
-    return {**described, "signature": _signature(template), "summary": summary}
+    return {**described, "signature": _signature(template, kind), "summary": summary}
 
 
-def _signature(template: Any) -> str:
-    """The arguments a user gives: all but the first, which is the configuration."""
+def _signature(template: Any, kind: str) -> str:
+    """The arguments a user gives: of a template all but the first, which is the configuration."""
     try:
         signature = inspect.signature(template)
     except (TypeError, ValueError):
         return "(...)"
     parameters = [parameter.replace(annotation=parameter.empty) for parameter in signature.parameters.values()]
-    return str(inspect.Signature(parameters[1:]))
+    return str(inspect.Signature(parameters[kind == "template" :]))
