@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -174,3 +175,11 @@ def test_every_built_in_name_can_be_imported(kind: str) -> None:
     PluginLoader(table, environ={}, entry_points=list).load()
     for claim in table.claims(kind):
         assert callable(claim.load())
+
+
+def test_a_plugin_keeps_a_name_that_its_module_registers_when_it_is_imported() -> None:
+    table = NameTable()
+    table.add("template", "json", "json:dumps", owner="plugin acme")
+    table.add("template", "json", json.dumps, owner="json")
+    assert table.claim("template", "json").owner == "plugin acme"
+    assert table.claim("template", "json").load() is json.dumps

@@ -302,3 +302,18 @@ def test_double_buffers_of_parameters_and_of_several_outputs_are_refused(program
     sch.annotate("B", "double_buffer_scope", 0)
     with pytest.raises(LoweringError, match="what makes it writes B_1 as well; double_buffer stages with one output"):
         lower_function(sch.func)
+
+
+def test_a_note_goes_with_the_buffer_that_it_speaks_of(check_values: Any) -> None:
+    """What is inside of the block may vanish, and with it a buffer that the block wrote."""
+    a = te.placeholder((6, 13), name="A")
+    b = te.compute((6, 13), lambda i, j: a[i, j] + 1.0, name="B")
+    c = te.compute((6, 13), lambda i, j: b[i, j] * 2.0, name="C")
+    sch = Schedule([a, c])
+    sch.blockize(sch.get_loops("C")[1])
+    sch.cache_read("C", 0, "local")
+    sch.storage_align("C_o", 1, 0, 1, 0)
+    sch.compute_inline("B_local")
+    assert "buffer_dim_align" not in str(sch)
+    lower_function(sch.func)
+    check_values(sch, lambda x: [(x + 1) * 2])

@@ -13,7 +13,7 @@ from typing import Any
 
 from pegbox.errors import LoweringError
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.nodes import Block, BlockRealize, For, Function, Stmt
+from pegbox.loops.nodes import Block, BlockRealize, For, Function, Region, Stmt
 from pegbox.loops.visit import common_path, paths, realizes
 
 ALIGN = "buffer_dim_align"
@@ -68,6 +68,28 @@ def alignment(value: Any) -> tuple[tuple[int, int, int, int], ...] | None:
     if items is None or not all(isinstance(i, tuple) and len(i) == 4 and all(type(n) is int for n in i) for i in items):
         return None
     return items
+
+
+def with_writes(block: Block, writes: Sequence[Region]) -> tuple[tuple[str, Any], ...]:
+    """The annotations of a block that is going to write these regions: a note goes with its buffer.
+
+    Where buffers took the places of others, as many as there were, notes stay as they are.
+    """
+    before = list(dict.fromkeys(w.buffer for w in block.writes))
+    after = list(dict.fromkeys(w.buffer for w in writes))
+    numbers = {n: after.index(b) for n, b in enumerate(before) if b in after}
+    if len(before) == len(after):
+        numbers = {n: numbers.get(n, n) for n in range(len(before))}
+    moved = ((key, _renumbered(key, value, numbers)) for key, value in block.annotations)
+    return tuple((key, value) for key, value in moved if value is not None)
+
+
+def _renumbered(key: str, value: Any, numbers: Mapping[int, int]) -> Any:
+    """The value of an annotation with its buffers renumbered; None where they are gone."""
+    items = alignment(value) if key == ALIGN else None
+    if items is not None:
+        return tuple((numbers[which], *rest) for which, *rest in items if which in numbers) or None
+    return numbers.get(value) if key == DOUBLE and type(value) is int else value
 
 
 def _alignments(block: Block, value: Any) -> Iterator[tuple[Buffer, tuple[int, int, int]]]:

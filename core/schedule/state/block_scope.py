@@ -15,6 +15,7 @@ from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.access.block_region import contained, derived_regions
 from pegbox.loops.access.region import read, written
 from pegbox.loops.nodes import Block, BlockRealize, For, ForKind, Function, Region, Stmt
+from pegbox.loops.passes.notes import with_writes
 from pegbox.loops.visit import blocks_below, children, iter_ranges, walk, walk_nest
 from pegbox.schedule.analysis.region_cover import covers_reads
 from pegbox.schedule.errors import refuse
@@ -139,8 +140,13 @@ def replace_body(func: Function, name: str, before: Function, after: Function) -
     block = realize.block
     own = set(after.allocs)
     reads, writes = derived_regions(block.iters, after.body, block.init)
+    ordered = _in_order(writes, block.writes)
     changed = replace(
-        block, body=after.body, reads=_in_order(reads, block.reads), writes=_in_order(writes, block.writes)
+        block,
+        body=after.body,
+        reads=_in_order(reads, block.reads),
+        writes=ordered,
+        annotations=with_writes(block, ordered),
     )
     tree = Tree(func)
     made = tree.replace(realize, BlockRealize(realize.values, changed, realize.predicate))
