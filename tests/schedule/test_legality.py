@@ -21,6 +21,8 @@ from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, Function, It
 from pegbox.loops.passes import lower_function
 from pegbox.schedule import Schedule
 from pegbox.tir.script import from_source
+from pegbox.tir.script import ir as I
+from pegbox.tir.script import tir as T
 
 N = 6
 Axis = tuple[Var, int, str, Expr]
@@ -393,3 +395,33 @@ def test_where_a_scatter_writes_is_read_from_memory() -> None:
     sch = Schedule(_script(body + "        B[T.cast(A[vi, 0], 'int64')] = A[vi, 1]\n"))
     with pytest.raises(ScheduleError, match="where it writes B is read from memory"):
         sch.parallel(sch.get_loop("u", 0))
+
+
+@I.ir_module
+class RunningSums:
+    """Sums along rows, in blocks of a block: the inner iterations depend on each other."""
+
+    @T.prim_func
+    def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
+        for i in range(4):
+            with T.block("row"):
+                vi = T.axis.spatial(4, i)
+                for j in range(8):
+                    with T.block("sum"):
+                        vj = T.axis.spatial(8, j)
+                        B[vi, vj] = T.if_then_else(vj > 0, B[vi, vj - 1], T.float32(0)) + A[vi, vj]
+
+
+@pytest.mark.parametrize("kind", ["parallel", "vectorize"])
+def test_the_first_step_inside_of_a_block_is_checked_like_later_ones(kind: str) -> None:
+    sch = Schedule(RunningSums)
+    loop = sch.get_loops("sum")[-1]
+    with pytest.raises(ScheduleError, match="the iterations of block row have to keep their order"):
+        getattr(sch, kind)(loop)
+
+
+def test_questions_about_what_keeps_its_order_are_answered() -> None:
+    sch = Schedule(RunningSums)
+    with pytest.raises(ScheduleError):
+        sch.parallel(sch.get_loops("row")[-1])
+    assert sch.extent(sch.get_loops("sum")[-1]) == 8

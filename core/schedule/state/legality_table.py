@@ -29,27 +29,30 @@ class LegalityTable:
         """The functions come from a computation: all of their blocks may be reordered and moved."""
         self._known = dict.fromkeys(self._origins, UNRESTRICTED)
 
-    def check(self, name: str, tree: Tree, arguments: Iterable[Any], *, moves: bool) -> None:
-        """Raises ScheduleError: a block among the arguments, or below a loop among them, keeps its order or place."""
+    def _of(self, name: str) -> Legality:
         if name not in self._known:
             self._known[name] = legality(Tree(self._origins[name]))
-        known = self._known[name]
+        return self._known[name]
+
+    def check(self, name: str, tree: Tree, arguments: Iterable[Any], *, moves: bool) -> None:
+        """Raises ScheduleError: a block among the arguments, or below a loop among them, keeps its order or place."""
+        known = self._of(name)
         if known is not UNRESTRICTED:
             for block, whole in _blocks(tree, arguments):
                 known.check(tree, block, moves=moves and whole)
 
     def check_around(self, name: str, tree: Tree, block: str) -> None:
         """Raises ScheduleError: a block, inside of which something is to be changed, keeps its order."""
-        self._known.get(name, UNRESTRICTED).check(tree, block, moves=False)
+        self._of(name).check(tree, block, moves=False)
 
     def immovable(self, name: str, tree: Tree, arguments: Iterable[Any]) -> str | None:
         """Why a block among the arguments, or below a loop among them, has to stay where it is."""
-        reasons = self._known.get(name, UNRESTRICTED).immovable
+        reasons = self._of(name).immovable
         return next((reasons[b] for b, _ in _blocks(tree, arguments) if b in reasons), None) if reasons else None
 
     def mark_immovable(self, name: str, blocks: Set[str], reason: str) -> None:
         """The blocks that a step has made of one that has to stay where it is have to stay too."""
-        self._known[name] = self._known[name].with_immovable(dict.fromkeys(blocks, reason))
+        self._known[name] = self._of(name).with_immovable(dict.fromkeys(blocks, reason))
 
 
 def _blocks(tree: Tree, arguments: Iterable[Any]) -> Iterator[tuple[str, bool]]:

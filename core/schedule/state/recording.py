@@ -53,7 +53,7 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
         values = (*args, *options.values())
         try:
             signature.check(args, options)
-            scope = _enter(sch, values)
+            scope = _enter(sch, values, changes=True)
             # Loops are told by their place before the step: afterwards they may be gone.
             step_args = tuple(_trace_value(sch, a) for a in args)
             step_options = {
@@ -110,7 +110,7 @@ def lookup(method: _Method) -> _Method:
     @wraps(method)
     def asked(sch: ScheduleState, *args: Any, **options: Any) -> Any:
         before = sch.snapshot()
-        _enter(sch, (*args, *options.values()))
+        _enter(sch, (*args, *options.values()), changes=False)
         try:
             return method(sch, *args, **options)
         finally:
@@ -119,14 +119,19 @@ def lookup(method: _Method) -> _Method:
     return cast("_Method", asked)
 
 
-def _enter(sch: ScheduleState, arguments: Sequence[Any]) -> BlockScope | None:
-    """Where the arguments stand inside of a block, go on with what is inside of it as the program."""
+def _enter(sch: ScheduleState, arguments: Sequence[Any], *, changes: bool) -> BlockScope | None:
+    """Where the arguments stand inside of a block, go on with what is inside of it as the program.
+
+    Raises:
+        ScheduleError: what is inside is to be changed, and the block keeps its order.
+    """
     if sch.func_name is None:
         return None
     path = common_path(sch.func, sch.tree, handles(arguments))
     if not path:
         return None
-    sch.legality.check_around(sch.func_name, sch.tree, path[0])
+    if changes:
+        sch.legality.check_around(sch.func_name, sch.tree, path[0])
     scope = BlockScope(sch.func, path)
     sch.update(scope.innermost)
     return scope
