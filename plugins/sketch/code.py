@@ -57,9 +57,10 @@ class _Writer:
                 case Axes(tensor, loops, reduce):
                     kind = "reduce_axis" if reduce else "axis"
                     yield f"{_targets(loops)} = s[{tensor}].op.{kind}"
-                case Call(stage, method, arguments, results):
+                case Call(stage, method, arguments, results, options):
                     target = "s" if stage is None else f"s[{stage}]"
-                    call = f"{target}.{method}({', '.join(map(self._argument, arguments))})"
+                    given = [*map(self._argument, arguments), *(f"{k}={self._argument(v)}" for k, v in options)]
+                    call = f"{target}.{method}({', '.join(given)})"
                     yield f"{', '.join(results)} = {call}" if results else call
                 case Tile(stage, loop, knob, results):
                     yield from self._tile(stage, loop, knob, results)

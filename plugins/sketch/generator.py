@@ -14,6 +14,7 @@ from pegbox.errors import ArgumentError, TemplateError
 from pegbox.expr.printer import unused_name
 from pegbox.hooks import registry
 from pegbox.plugins.sketch.annotation import annotate
+from pegbox.plugins.sketch.lane_axis import LaneAxis
 from pegbox.plugins.sketch.rules import Rule, ansor_rules, derive
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.sketch.state import State
@@ -64,7 +65,7 @@ class SketchGenerator:
         own = self.rules != "ansor"
         labels: list[str] = []
         sketches = []
-        for state in derive(State(outputs, names, target.num_cores), self._all_rules()):
+        for state in derive(State(outputs, names, target), self._all_rules()):
             labels.append(unused_name("+".join(state.applied) or "plain", labels))
             done = annotate(state, target, packing=own)
             parts = tuple(done.knobs.values()), tuple(done.limits), tuple(done.steps)
@@ -76,6 +77,8 @@ class SketchGenerator:
             return self.rules
         others = registry.names("sketch_rule") if self.rules == "default" else []
         added: list[Rule] = [registry.get("sketch_rule", name)() for name in others]
+        if self.rules == "default":
+            added.append(LaneAxis(self.structure, self.max_innermost_factor, tails=True))
         return [*added, *ansor_rules(self.structure, self.max_innermost_factor, tails=self.rules == "default")]
 
 

@@ -59,9 +59,9 @@ class AddRfactor:
         if f"{name}_rf" in state.stages or is_cache(name):
             return Match.NO
         if needs_multi_level_tiling(op):
-            needed = points <= terms and points <= 16 * state.num_cores
+            needed = points <= terms and points <= 16 * state.target.num_cores
         else:
-            needed = terms > 1 and terms > state.num_cores
+            needed = terms > 1 and terms > state.target.num_cores
         return Match.ALSO if needed else Match.NO
 
     def apply(self, state: State, stage: int) -> list[Derived]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pegbox.codegen.targets.target import Target
 from pegbox.compute.axis import IterVar
 from pegbox.compute.printer import identifier
 from pegbox.compute.tensor import ComputeOp, Tensor
@@ -63,8 +64,8 @@ class State:
         places: the stages whose place is a knob.
     """
 
-    def __init__(self, outputs: Sequence[Tensor], names: dict[str, Tensor], num_cores: int = 1) -> None:
-        self.outputs, self.names, self.num_cores = tuple(outputs), names, num_cores
+    def __init__(self, outputs: Sequence[Tensor], names: dict[str, Tensor], target: Target) -> None:
+        self.outputs, self.names, self.target = tuple(outputs), names, target
         self.steps: list[Step] = []
         self.knobs: dict[str, Knob] = {}
         self.applied: list[str] = []
@@ -76,7 +77,7 @@ class State:
 
     def copy(self) -> State:
         """The same sketch, to be continued on its own."""
-        other = State(self.outputs, self.names, self.num_cores)
+        other = State(self.outputs, self.names, self.target)
         other.steps, other.knobs, other.applied = list(self.steps), dict(self.knobs), list(self.applied)
         other.places, other._longest = list(self.places), dict(self._longest)
         other.tiles, other.limits = dict(self.tiles), list(self.limits)
@@ -179,10 +180,12 @@ class State:
         self.knobs[knob.name] = knob
         return knob.name
 
-    def call(self, stage: str | None, method: str, *arguments: Argument, results: Sequence[str] = ()) -> list[str]:
+    def call(
+        self, stage: str | None, method: str, *arguments: Argument, results: Sequence[str] = (), **options: Argument
+    ) -> list[str]:
         """A method of a stage's schedule, or of the whole one; gives the names of its results, made unique."""
         unique = self._unused(results)
-        self.do(Call(stage, method, arguments, tuple(unique)))
+        self.do(Call(stage, method, arguments, tuple(unique), tuple(options.items())))
         return unique
 
     def tile(
@@ -221,11 +224,17 @@ class State:
         self._longest.update(dict.fromkeys(parts, self.longest(loop)))
         return parts
 
-    def cache_write(self, stage: str, scope: str = "local") -> str:
+    def cache_write(self, stage: str, scope: str = "local", order: Sequence[int] | None = None) -> str:
         """A stage of its own that computes; what was the stage copies out of it."""
         outputs = self._outputs(stage)
         given: Argument = Name(stage) if len(outputs) == 1 else tuple(map(Name, outputs))
-        return self.call(None, "cache_write", given, scope, results=[f"{name}_{scope}" for name in outputs])[0]
+        results = [f"{name}_{scope}" for name in outputs]
+        return self.call(None, "cache_write", given, scope, results=results, **_order(order))[0]
+
+    def cache_read(self, tensor: str, reader: str, copy: str, order: Sequence[int] | None = None) -> str:
+        """A copy of a tensor that a stage then reads, a stage of its own."""
+        arguments = Name(tensor), "global", (Name(reader),)
+        return self.call(None, "cache_read", *arguments, results=[copy], **_order(order))[0]
 
     def rfactor(self, stage: str, loop: str, axis: int) -> str:
         """Partial results of a reduction, a stage of their own."""
@@ -266,6 +275,10 @@ class State:
             found.append(unused_name(name, taken))
             taken.add(found[-1])
         return found
+
+
+def _order(order: Sequence[int] | None) -> dict[str, Argument]:
+    return {} if order is None else {"order": tuple(order)}
 
 
 def _has_few_divisors(extent: int) -> bool:

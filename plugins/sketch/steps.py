@@ -66,6 +66,7 @@ class Call:
     method: str
     arguments: tuple[Argument, ...] = ()
     results: tuple[str, ...] = ()
+    options: tuple[tuple[str, Argument], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -128,9 +129,10 @@ class Run:
                 case Axes(tensor, names, reduce):
                     op = self.s[self.values[tensor]].op
                     self._bind(names, op.reduce_axis if reduce else op.axis)
-                case Call(stage, method, arguments, results):
+                case Call(stage, method, arguments, results, options):
                     target: Any = self.s if stage is None else self.s[self.values[stage]]
-                    made = getattr(target, method)(*map(self._argument, arguments))
+                    given = {name: self._argument(value) for name, value in options}
+                    made = getattr(target, method)(*map(self._argument, arguments), **given)
                     self._bind(results, made if len(results) > 1 else [made])
                 case Tile(stage, loop, knob, results):
                     self._bind(results, self._tile(stage, self.values[loop], knob, len(results)))

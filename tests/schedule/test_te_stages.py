@@ -185,6 +185,37 @@ def test_te_cache_write_into_a_tile(golden: Any) -> None:
     del yo
 
 
+def test_te_cache_write_with_its_axes_in_another_order(golden: Any) -> None:
+    a, b, c = matmul()
+    s = te.create_schedule(c)
+    tile = s.cache_write(c, "local", order=[1, 0])
+    assert tile.shape == c.shape[::-1]
+    assert [iv.name for iv in s[tile].op.axis] == ["j.c", "i.c"]
+    s[tile].compute_at(s[c], s[c].op.axis[0])
+    golden(scheduled(s, [a, b, c]))
+    check_values(s, [a, b, c])
+
+
+def test_te_cache_read_with_its_axes_in_another_order(golden: Any) -> None:
+    a, b, c = matmul()
+    s = te.create_schedule(c)
+    copy = s.cache_read(b, "global", [c], order=[1, 0])
+    assert copy.shape == b.shape[::-1]
+    golden(scheduled(s, [a, b, c]))
+    check_values(s, [a, b, c])
+
+
+@pytest.mark.parametrize("order", [[0], [0, 0], [0, 2], [1, 0, 2], ["x", 0], 3])
+def test_te_caches_refuse_what_is_no_order(order: Any) -> None:
+    _, b, c = matmul()
+    s = te.create_schedule(c)
+    with pytest.raises(ScheduleError, match="order"):
+        s.cache_write(c, "local", order=order)
+    with pytest.raises(ScheduleError, match="order"):
+        s.cache_read(b, "global", [c], order=order)
+    assert len(s.stages) == 1
+
+
 def test_te_cache_write_keeps_what_was_said_of_the_spatial_loops() -> None:
     a, b, c = matmul()
     s = te.create_schedule(c)

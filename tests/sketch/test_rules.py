@@ -82,6 +82,22 @@ def test_an_elementwise_producer_is_inlined_unless_it_is_expensive() -> None:
     assert "s[power].compute_inline()" not in code(sketches("softmax", 16, 16)[0])
 
 
+def test_channels_are_lanes_where_the_image_is_small() -> None:
+    small = {s.name: s for s in sketches("conv2d_bn_relu", 1, 32, 14, 14, 64, 3, 1, 1, rules="default")}
+    lanes = [name for name in small if name.startswith("lanes")]
+    assert lanes == ["lanes(i1)+fuse(1)", "lanes(i1)+fuse(2)"]
+    lines = code(small[lanes[0]])
+    assert "conv_local = s.cache_write(conv, 'local', order=[0, 2, 3, 1])" in lines
+    assert "W_lanes = s.cache_read(W, 'global', [conv_local], order=[1, 2, 3, 0])" in lines
+    assert "s[conv].compute_inline()" in lines
+    for large in (
+        ("conv2d_bn_relu", 1, 8, 70, 70, 64, 3),
+        ("conv2d_nhwc", 1, 14, 14, 32, 64, 3),
+        ("matmul", 64, 64, 64),
+    ):
+        assert not [s.name for s in sketches(*large, rules="default") if s.name.startswith("lanes")]
+
+
 def test_the_structure_of_tiles_is_an_option() -> None:
     tensors = find_workload("matmul").tensors(64, 64, 64)
     made = SketchGenerator(rules="ansor", structure="SSRS").sketches(tensors, pb.Target("llvm -num-cores 1"))

@@ -10,8 +10,9 @@ from pegbox.compute.axis import IterVar, Range
 from pegbox.compute.reducer import map_body
 from pegbox.compute.tensor import ComputeOp, Operation, Tensor, read_buffers
 from pegbox.errors import ScheduleError
+from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr, Load, Var
-from pegbox.expr.visit import replace_buffers, substitute
+from pegbox.expr.visit import rewrite, substitute
 from pegbox.schedule.state.buffers import check_scope
 from pegbox.schedule.te.base import TEScheduleBase
 from pegbox.schedule.te.stage_base import te_method
@@ -21,23 +22,28 @@ class CacheRewrites(TEScheduleBase):
     """Copies of what stages read and write."""
 
     @overload
-    def cache_write(self, tensor: Tensor, scope: str = "local") -> Tensor: ...
+    def cache_write(self, tensor: Tensor, scope: str = "local", *, order: Sequence[int] | None = None) -> Tensor: ...
 
     @overload
-    def cache_write(self, tensor: Sequence[Tensor], scope: str = "local") -> list[Tensor]: ...
+    def cache_write(
+        self, tensor: Sequence[Tensor], scope: str = "local", *, order: Sequence[int] | None = None
+    ) -> list[Tensor]: ...
 
     @te_method
-    def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str = "local") -> Tensor | list[Tensor]:
+    def cache_write(
+        self, tensor: Tensor | Sequence[Tensor], scope: str = "local", *, order: Sequence[int] | None = None
+    ) -> Tensor | list[Tensor]:
         """Compute `tensor` into a buffer of its own first; the stage of `tensor` becomes the copy out of it.
 
         The new stage has fresh spatial axes and the original's reduce axes. Returns the new tensor.
 
         Args:
             tensor: one tensor, or all outputs of one operation (of argmax, say), for which a list is returned.
+            order: the axes of `tensor` in the order in which the new buffer has them: [1, 0] for a transposed one.
 
         Raises:
-            ScheduleError: an unknown scope, not all outputs of one operation are given, or its reduce axes were
-                scheduled already.
+            ScheduleError: an unknown scope, an order that is not of the axes, not all outputs of one operation are
+                given, or its reduce axes were scheduled already.
         """
         given = [tensor] if isinstance(tensor, Tensor) else _tensors("tensor", tensor)
         if not given:
@@ -48,13 +54,14 @@ class CacheRewrites(TEScheduleBase):
         _check_outputs(op, given)
         if any(map(stage.is_scheduled, op.reduce_axis)):
             raise ScheduleError(f"the reduce axes of {op.name} are scheduled already", "call cache_write first")
-        fresh = tuple(IterVar(f"{iv.name}.c", iv.dom, iv.kind) for iv in op.axis)
-        mapping: dict[Var, Expr] = dict(zip(op.axis, fresh, strict=True))
+        ordered = [op.axis[place] for place in _order(order, len(op.axis))]
+        fresh = tuple(IterVar(f"{iv.name}.c", iv.dom, iv.kind) for iv in ordered)
+        mapping: dict[Var, Expr] = dict(zip(ordered, fresh, strict=True))
         bodies = tuple(map_body(e, lambda x: substitute(x, mapping)) for e in op.body)
         cached = ComputeOp(self._name(f"{op.name}.{scope}"), fresh, bodies)
         for made in cached.outputs:
             made.buffer.scope = scope
-        stage.op = op.rebuilt(tuple(Load(made.buffer, op.axis) for made in cached.outputs))
+        stage.op = op.rebuilt(tuple(Load(made.buffer, tuple(ordered)) for made in cached.outputs))
         stage.leaf_iter_vars = [iv for iv in stage.leaf_iter_vars if iv not in op.reduce_axis]
         self._attached_to(self._insert_before(stage, cached), stage, {iv: iv for iv in op.reduce_axis})
         if isinstance(tensor, Tensor):
@@ -63,12 +70,21 @@ class CacheRewrites(TEScheduleBase):
 
     @te_method
     def cache_read(
-        self, tensor: Tensor, scope: str, readers: Tensor | Operation | Sequence[Tensor | Operation]
+        self,
+        tensor: Tensor,
+        scope: str,
+        readers: Tensor | Operation | Sequence[Tensor | Operation],
+        *,
+        order: Sequence[int] | None = None,
     ) -> Tensor:
         """Copy `tensor` into a buffer of its own, which `readers` then read. Returns the new tensor.
 
+        Args:
+            order: the axes of `tensor` in the order in which the copy has them: [1, 0] for a transposed one.
+
         Raises:
-            ScheduleError: an unknown scope, a reader does not read the tensor, or there is none.
+            ScheduleError: an unknown scope, an order that is not of the axes, a reader does not read the tensor, or
+                there is none.
         """
         _tensors("tensor", [tensor])
         check_scope(scope)
@@ -88,14 +104,33 @@ class CacheRewrites(TEScheduleBase):
                 "no readers given",
                 f"give those that shall read the copy: {', '.join(known)}",
             )
+        places = _order(order, tensor.ndim)
         axis = tuple(IterVar(f"ax{i}", Range(0, extent), "spatial") for i, extent in enumerate(tensor.shape))
-        cached = ComputeOp(self._name(f"{tensor.name}.{scope}"), axis, (Load(tensor.buffer, axis),))
-        cached.outputs[0].buffer.scope = scope
-        swap = {tensor.buffer: cached.outputs[0].buffer}
+        ordered = tuple(axis[place] for place in places)
+        cached = ComputeOp(self._name(f"{tensor.name}.{scope}"), ordered, (Load(tensor.buffer, axis),))
+        copy = cached.outputs[0].buffer
+        copy.scope = scope
+
+        def moved(expr: Expr) -> Expr | None:
+            if not isinstance(expr, Load) or expr.buffer is not tensor.buffer:
+                return None
+            return Load(copy, tuple(rewrite(expr.indices[place], moved) for place in places))
+
         for stage in stages:
-            stage.op = stage.op.rebuilt(tuple(map_body(e, lambda x: replace_buffers(x, swap)) for e in stage.op.body))
+            stage.op = stage.op.rebuilt(tuple(map_body(e, lambda x: rewrite(x, moved)) for e in stage.op.body))
         self._insert_before(min(stages, key=self.stages.index), cached)
         return cached.outputs[0]
+
+
+def _order(order: object, ndim: int) -> list[int]:
+    """A permutation of the axes. Raises ScheduleError: it is none."""
+    if order is None:
+        return list(range(ndim))
+    wanted = f"the numbers 0 to {ndim - 1} in some order"
+    given = [integer(place) for place in check_list("order", order, wanted, error=ScheduleError)]
+    if sorted(place for place in given if place is not None) != list(range(ndim)) or len(given) != ndim:
+        raise ScheduleError(f"order={order!r} is not an order of the {ndim} axes", f"give {wanted}")
+    return [place for place in given if place is not None]
 
 
 def _tensors(name: str, given: object) -> list[Tensor]:

@@ -1,0 +1,85 @@
+"""The rule `LaneAxis`: another axis than the last one runs along vectors, where the last one is too short for them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pegbox.compute.axis import IterVar
+from pegbox.expr.dtypes import BITS
+from pegbox.expr.nodes import Load
+from pegbox.expr.visit import free_vars
+from pegbox.plugins.sketch.analysis import loads_of, needs_multi_level_tiling
+from pegbox.plugins.sketch.rules import Derived, Match, MultiLevelTiling, is_cache
+from pegbox.plugins.sketch.state import State, follow
+
+_SHORT = 4  # vectors: an axis that is longer is worth its rest
+
+
+class _Choice(NamedTuple):
+    """An axis, and the operand that it is an index of: which dimension."""
+
+    axis: int
+    operand: str
+    dim: int
+
+
+class LaneAxis(MultiLevelTiling):
+    """The output channels of a convolution on a small image, say, become the lanes.
+
+    The stage is computed into a buffer with that axis last, the operand that has the axis is copied with it last, and
+    the consumer, or the copy out of the buffer, is tiled alike. Not one of Ansor's rules; compilers for convolutions
+    choose such layouts for whole networks (Liu et al., "Optimizing CNN Model Inference on CPUs", ATC 2019).
+    """
+
+    def match(self, state: State, stage: int) -> Match:
+        return Match.NO if self._choice(state, state.stages[stage]) is None else Match.ALSO
+
+    def apply(self, state: State, stage: int) -> list[Derived]:
+        return [self._derive(state, stage, n) for n in (1, 2) if self.structure[n - 1] == "S"]
+
+    def _derive(self, state: State, stage: int, level: int) -> Derived:
+        new = state.copy()
+        name = new.stages[stage]
+        choice = self._choice(new, name)
+        assert choice is not None  # match has asked
+        axes = len(new.op(name).axis)
+        order = [*(n for n in range(axes) if n != choice.axis), choice.axis]
+        consumer = name if new.graph.is_output(new.op(name)) else new.matched_consumer(name) or name
+        tile = new.cache_write(name, order=order)
+        dims = range(len(new.tensor(choice.operand).shape))
+        last = [*(d for d in dims if d != choice.dim), choice.dim]
+        new.cache_read(choice.operand, tile, f"{choice.operand}_lanes", order=last)
+        if consumer != name:
+            new.compute_inline(name)
+        knobs = self.tile(new, tile)
+        own = [knobs[order.index(n)] for n in range(axes)]
+        new.compute_at(tile, consumer, follow(new, consumer, own, level))
+        new.applied.append(f"lanes({new.op(name).axis[choice.axis].name})+fuse({level})")
+        return new, new.stages.index(tile) - 1
+
+    def _choice(self, state: State, name: str) -> _Choice | None:
+        op = state.op(name)
+        if is_cache(name) or not op.reduce_axis or len(op.outputs) > 1 or not needs_multi_level_tiling(op):
+            return None
+        lanes = state.target.vector_bits // BITS[op.outputs[0].dtype]
+        short = op.axis[-1].extent
+        if short % lanes == 0 or short >= _SHORT * lanes:
+            return None
+        found = [(axis.extent, _index_of(state, loads_of(op), axis, n)) for n, axis in enumerate(op.axis[:-1])]
+        good = [(extent, choice) for extent, choice in found if choice is not None and extent >= lanes]
+        return max(good, key=lambda pair: pair[0])[1] if good else None
+
+
+def _index_of(state: State, loads: list[Load], axis: IterVar, number: int) -> _Choice | None:
+    """The operand of which the axis is an index by itself, where it is in the index of no other."""
+    places = {
+        (load.buffer, dim, index is axis)
+        for load in loads
+        for dim, index in enumerate(load.indices)
+        if axis in free_vars(index)
+    }
+    if len(places) != 1:
+        return None
+    buffer, dim, alone = places.pop()
+    operand = state.name_of(buffer)
+    return _Choice(number, operand, dim) if alone and operand is not None else None
