@@ -75,7 +75,7 @@ def _share(state: State, name: str, loops: Sequence[str]) -> None:
     fixed = {loop: other for other, loop in state.attached(name)}
     outer = []
     for loop in loops:
-        if state.is_reduce(loop):
+        if state.is_reduce(loop) or not state.is_serial(name, loop):
             break
         outer.append(loop)
         if loop in fixed:  # what stands further inside would have to move

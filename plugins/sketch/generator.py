@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pegbox.checks import check_choice, check_int
+from pegbox.checks import check_choice, check_int, check_list
 from pegbox.codegen.targets.target import Target
 from pegbox.compute.graph import placeholders, post_order
 from pegbox.compute.printer import identifier
@@ -19,6 +20,7 @@ from pegbox.plugins.sketch.rules import Rule, ansor_rules, derive
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.sketch.state import State
 
+_STRUCTURE = re.compile("S[SR]*R[SR]*S")
 RESERVED = ("s", "cfg", "te", "pb", "math")  # what the code of a template calls so
 
 
@@ -38,10 +40,15 @@ class SketchGenerator:
     max_innermost_factor: int = 64
 
     def __post_init__(self) -> None:
-        if set(self.structure) - set("SR") or not self.structure.startswith("S") or not self.structure.endswith("S"):
-            raise ArgumentError(f"structure={self.structure!r}: write levels as S and R, an S first and last")
+        if not isinstance(self.structure, str) or _STRUCTURE.fullmatch(self.structure) is None:
+            wanted = "levels as S and R, an S first and last and an R between, such as 'SSRSRS'"
+            raise ArgumentError(f"structure={self.structure!r}: write {wanted}")
         if isinstance(self.rules, str):
             check_choice("rules", self.rules, ("default", "ansor"))
+        else:
+            listed = check_list("rules", self.rules, "'default', 'ansor', or a list of rules")
+            if not listed or any(isinstance(r, type) or not hasattr(r, "match") for r in listed):
+                raise ArgumentError(f"rules={self.rules!r}: give at least one rule, an object with match and apply")
         check_int("max_innermost_factor", self.max_innermost_factor, minimum=1)
 
     def __call__(self, tensors: Sequence[Tensor], target: Target) -> SketchSpace:
@@ -57,11 +64,13 @@ class SketchGenerator:
         Raises:
             TemplateError: nothing is computed, two stages have one name, or a rule does what is not legal.
         """
+        tensors = check_list("tensors", tensors, "the arguments of a kernel, inputs and outputs", of=Tensor)
         outputs = [t for t in tensors if isinstance(t.op, ComputeOp)]
         if not outputs:
             raise TemplateError(f"there is nothing to schedule: {[t.name for t in tensors]} are inputs; add outputs")
         names = _names(outputs)
         given = tuple(tensors) if len(outputs) < len(tensors) else (*placeholders(outputs), *outputs)
+        _check_complete(given)
         own = self.rules != "ansor"
         labels: list[str] = []
         sketches = []
@@ -70,6 +79,10 @@ class SketchGenerator:
             done = annotate(state, target, packing=own)
             parts = tuple(done.knobs.values()), tuple(done.limits), tuple(done.steps)
             sketches.append(Sketch(labels[-1], given, names, *parts))
+        if not sketches:
+            raise TemplateError(
+                f"the rules derive no sketch of {', '.join(names)}; let one go on at each stage: Skip()"
+            )
         return sketches
 
     def _all_rules(self) -> Sequence[Rule]:
@@ -88,6 +101,17 @@ def generate_sketches(
     """The sketches of a computation; see `SketchGenerator`."""
     resolved = target if isinstance(target, Target) else Target(target)
     return SketchGenerator(rules).sketches(tensors, resolved)
+
+
+def _check_complete(tensors: Sequence[Tensor]) -> None:
+    """Raises TemplateError: an input is not among the kernel's arguments, or an argument stands there twice."""
+    outputs = [t for t in tensors if isinstance(t.op, ComputeOp)]
+    missing = [t.name for t in placeholders(outputs) if t not in tensors]
+    if missing:
+        raise TemplateError(f"there are inputs that are not among the arguments: {', '.join(missing)}; give them too")
+    twice = [t.name for n, t in enumerate(tensors) if t in tensors[:n]]
+    if twice:
+        raise TemplateError(f"the argument {twice[0]} stands twice; give each once")
 
 
 def _names(outputs: Sequence[Tensor]) -> dict[str, Tensor]:

@@ -9,7 +9,7 @@ from pegbox.expr.dtypes import BITS
 from pegbox.expr.nodes import Load
 from pegbox.expr.visit import free_vars
 from pegbox.plugins.sketch.analysis import loads_of, needs_multi_level_tiling
-from pegbox.plugins.sketch.rules import Derived, Match, MultiLevelTiling, is_cache
+from pegbox.plugins.sketch.rules import Derived, Match, MultiLevelTiling
 from pegbox.plugins.sketch.state import State, follow
 
 _SHORT = 4  # vectors: an axis that is longer is worth its rest
@@ -59,7 +59,7 @@ class LaneAxis(MultiLevelTiling):
 
     def _choice(self, state: State, name: str) -> _Choice | None:
         op = state.op(name)
-        if is_cache(name) or not op.reduce_axis or len(op.outputs) > 1 or not needs_multi_level_tiling(op):
+        if name in state.caches or not op.reduce_axis or len(op.outputs) > 1 or not needs_multi_level_tiling(op):
             return None
         lanes = state.target.vector_bits // BITS[op.outputs[0].dtype]
         short = op.axis[-1].extent

@@ -19,7 +19,7 @@ def pack_operands(state: State, name: str) -> None:
     levels = state.tiles[name].levels
     places = [level[-1] for level in levels[1:-2] if any(state.longest(loop) > 1 for loop in level)]
     for operand in shared_inputs(state, name):
-        copy = f"{operand}_packed"
+        copy = state.unused(f"{operand}_packed")
         read = Call(None, "cache_read", (Name(operand), "global", (Name(name),)), (copy,))
         state.place(Place(f"{name}_{operand}_pack", copy, name, tuple(places)), AS_IT_LIES, [read])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol, TypeAlias
@@ -9,8 +10,9 @@ from typing import Protocol, TypeAlias
 from pegbox.errors import ScheduleError, TemplateError
 from pegbox.plugins.sketch.analysis import is_strictly_inlineable, needs_multi_level_tiling
 from pegbox.plugins.sketch.state import State, Tiles, follow, spatial_and_reduce
-from pegbox.plugins.sketch.steps import Name
+from pegbox.plugins.sketch.steps import Axes, Name
 
+MOST_STEPS = 4000  # of a derivation: an attention has 400
 CONST_INDICES = "auto_scheduler_simplify_const_tensor_indices"
 
 Derived: TypeAlias = tuple[State, int]
@@ -39,7 +41,8 @@ class AlwaysInline:
 
     def match(self, state: State, stage: int) -> Match:
         op = state.op(state.stages[stage])
-        if state.graph.is_output(op) or op.reduce_axis or not is_strictly_inlineable(op):
+        single = len(op.outputs) == 1
+        if not single or state.graph.is_output(op) or op.reduce_axis or not is_strictly_inlineable(op):
             return Match.NO
         return Match.ONLY
 
@@ -56,7 +59,7 @@ class AddRfactor:
         name = state.stages[stage]
         op = state.op(name)
         points, terms = spatial_and_reduce(op)
-        if f"{name}_rf" in state.stages or is_cache(name):
+        if name in state.partials.values() or name in state.caches:
             return Match.NO
         if needs_multi_level_tiling(op):
             needed = points <= terms and points <= 16 * state.target.num_cores
@@ -165,7 +168,7 @@ class MultiLevelTilingWithFusion(MultiLevelTiling):
         name = state.stages[stage]
         if not needs_multi_level_tiling(state.op(name)) or state.matched_consumer(name) is None:
             return Match.NO
-        return Match.ONLY if is_cache(name) else Match.ALSO
+        return Match.ONLY if name in state.caches else Match.ALSO
 
     def apply(self, state: State, stage: int) -> list[Derived]:
         return [self._derive(state, stage, n) for n in (1, 2) if self.structure[n - 1] == "S"]
@@ -191,11 +194,6 @@ class Skip:
         return [(state, stage - 1)]
 
 
-def is_cache(stage: str) -> bool:
-    """Was a stage made by `cache_write`?"""
-    return stage.endswith("_local")
-
-
 def ansor_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64, tails: bool = False) -> list[Rule]:
     """The rules of Ansor on a CPU, in its order; see `MultiLevelTiling` for the arguments."""
     tiling = structure, max_innermost_factor, tails
@@ -204,32 +202,56 @@ def ansor_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64, tails
 
 
 def derive(state: State, rules: Sequence[Rule]) -> list[State]:
-    """The sketches that the rules derive, from the last stage to the first."""
-    pending, done = [(state, len(state.stages) - 1)], []
-    while pending:
-        current, stage = pending.pop(0)
+    """The sketches that the rules derive, from the last stage to the first.
+
+    Raises:
+        TemplateError: a rule does what is not legal, or there are more sketches than anyone can search.
+    """
+    pending, done = deque([(state, len(state.stages) - 1)]), []
+    for _ in range(MOST_STEPS):
+        if not pending:
+            return done
+        current, stage = pending.popleft()
         if stage < 0:
             done.append(current)
             continue
         for rule in rules:
             match, derived = _asked(rule, current, stage)
-            pending += derived
+            pending.extend(derived)
             if match is Match.ONLY:
                 break
-    return done
+    raise TemplateError(
+        f"the rules derive more than {len(done):,} sketches and did not end after {MOST_STEPS:,} steps; give fewer "
+        "rules, let each go on to an earlier stage, or divide the computation"
+    )
 
 
 def _asked(rule: Rule, state: State, stage: int) -> tuple[Match, list[Derived]]:
     """What a rule says. Raises TemplateError that names it where it does what is not legal."""
-    name = state.stages[stage]
+    where = f"rule {type(rule).__name__} at stage {state.stages[stage]}"
+    before = _content(state)
     try:
         match = rule.match(state, stage)
-        derived = [] if match is Match.NO else rule.apply(state, stage)
+        derived = rule.apply(state, stage) if match in (Match.ALSO, Match.ONLY) else []
     except ScheduleError as error:
-        raise TemplateError(f"rule {type(rule).__name__} at stage {name}: {error}") from error
-    for each in derived:
-        if not (isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], State) and each[1] <= stage + 1):
-            raise TemplateError(
-                f"rule {type(rule).__name__} at stage {name} gave {each!r}; give (state.copy() with steps, next stage)"
-            )
+        raise TemplateError(f"{where}: {error}") from error
+    except Exception as error:
+        raise TemplateError(f"{where} raised {type(error).__name__}: {error}") from error
+    if not isinstance(match, Match):
+        raise TemplateError(f"{where}: match gave {match!r}; give Match.NO, Match.ALSO or Match.ONLY")
+    if _content(state) != before:
+        raise TemplateError(f"{where} changed the sketch that it was given; change a copy, state.copy()")
+    if not isinstance(derived, list) or not all(_is_derived(each, stage) for each in derived):
+        raise TemplateError(f"{where} gave {derived!r}; give a list of (state.copy() with steps, next stage)")
     return match, derived
+
+
+def _content(state: State) -> tuple[int, int]:
+    """What tells whether a sketch was changed. Names for axes are given whenever somebody asks."""
+    return sum(not isinstance(step, Axes) for step in state.steps), len(state.knobs)
+
+
+def _is_derived(each: object, stage: int) -> bool:
+    if not (isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], State) and type(each[1]) is int):
+        return False
+    return -1 <= each[1] <= min(stage + 1, len(each[0].stages) - 1)

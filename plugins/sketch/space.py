@@ -117,11 +117,14 @@ class _Renamed:
 
 
 def _shared(sketches: Sequence[Sketch]) -> dict[str, tuple[Knob, list[str]]]:
-    names: dict[Knob, str] = {}
+    names: dict[tuple[Knob, str], str] = {}
     users: dict[str, tuple[Knob, list[str]]] = {}
     for sketch in sketches:
+        own: dict[str, str] = {}  # a knob comes after the one that it depends on
         for knob in sketch.knobs:
-            if knob not in names:
-                names[knob] = unused_name(knob.name, users)
-            users.setdefault(names[knob], (knob, []))[1].append(sketch.name)
+            meaning = knob, "" if knob.when is None else own[knob.when[0]]
+            if meaning not in names:
+                names[meaning] = unused_name(knob.name, users)
+            own[knob.name] = names[meaning]
+            users.setdefault(own[knob.name], (knob, []))[1].append(sketch.name)
     return users

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pegbox.codegen.targets.target import Target
@@ -15,6 +15,7 @@ from pegbox.expr.nodes import Buffer
 from pegbox.expr.printer import unused_name
 from pegbox.plugins.sketch.analysis import Graph
 from pegbox.plugins.sketch.steps import (
+    CHOICE,
     Argument,
     Axes,
     Call,
@@ -62,6 +63,8 @@ class State:
         limits: what its knobs may not be together.
         tiles: the stages that are tiled.
         places: the stages whose place is a knob.
+        caches: the stages that `cache_write` made, each with the stage that copies out of it.
+        partials: the stages that `rfactor` made, each with the stage that combines its parts.
     """
 
     def __init__(self, outputs: Sequence[Tensor], names: dict[str, Tensor], target: Target) -> None:
@@ -72,6 +75,9 @@ class State:
         self.limits: list[Limit] = []
         self.tiles: dict[str, Tiles] = {}
         self.places: list[Place] = []
+        self.caches: dict[str, str] = {}
+        self.partials: dict[str, str] = {}
+        self._reserved: set[str] = set()
         self._longest: dict[str, int] = {}
         self._run = Run(create_schedule([t.op for t in outputs]), dict(names))
 
@@ -80,6 +86,8 @@ class State:
         other = State(self.outputs, self.names, self.target)
         other.steps, other.knobs, other.applied = list(self.steps), dict(self.knobs), list(self.applied)
         other.places, other._longest = list(self.places), dict(self._longest)
+        other.caches, other.partials = dict(self.caches), dict(self.partials)
+        other._reserved = set(self._reserved)
         other.tiles, other.limits = dict(self.tiles), list(self.limits)
         other._run.do(other.steps)
         return other
@@ -117,11 +125,16 @@ class State:
         return [by_op[id(op)] for op in self.graph.consumers(self.op(stage), inlined)]
 
     def matched_consumer(self, stage: str) -> str | None:
-        """The single consumer, where it needs just the element that it computes itself, and not both reduce."""
+        """The single consumer, where it needs just the element that it computes itself, and not both reduce.
+
+        None for outputs, which stay at the root, and where the consumer's loops are not its axes any more.
+        """
         consumers = self.consumers(stage)
-        if len(consumers) != 1:
+        if len(consumers) != 1 or self.graph.is_output(self.op(stage)):
             return None
         mine, its = self.op(stage), self.op(consumers[0])
+        if self._run.s[self._run.values[consumers[0]]].leaf_iter_vars != [*its.axis, *its.reduce_axis]:
+            return None  # its loops are others already
         matches = self.graph.is_elementwise_match(mine, its)
         return consumers[0] if matches and not (mine.reduce_axis and its.reduce_axis) else None
 
@@ -130,8 +143,12 @@ class State:
         return isinstance(self._run.s[self._run.values[stage]].attach, Root)
 
     def is_cached(self, stage: str) -> bool:
-        """Is its copy a stage of its own?"""
-        return f"{stage}_local" in self.stages
+        """Is it computed in a stage of its own, out of which it copies?"""
+        return stage in self.caches.values()
+
+    def is_serial(self, stage: str, loop: str) -> bool:
+        """Was nothing said of how a loop runs?"""
+        return self._run.values[loop] not in self._run.s[self._run.values[stage]].kinds
 
     def attached(self, stage: str) -> list[tuple[str, str]]:
         """The stages that are computed in loops of this one, each with the loop."""
@@ -176,9 +193,16 @@ class State:
         self.steps += steps
 
     def knob(self, knob: Knob) -> str:
-        """Declare a knob; gives its name."""
-        self.knobs[knob.name] = knob
-        return knob.name
+        """Declare a knob; gives its name, numbered where another one has it."""
+        name = unused_name(knob.name, {*self.knobs, CHOICE})
+        self.knobs[name] = replace(knob, name=name)
+        return name
+
+    def unused(self, name: str) -> str:
+        """A name for a tensor that only some values of a knob make."""
+        found = self._unused([name])[0]
+        self._reserved.add(found)
+        return found
 
     def call(
         self, stage: str | None, method: str, *arguments: Argument, results: Sequence[str] = (), **options: Argument
@@ -229,7 +253,9 @@ class State:
         outputs = self._outputs(stage)
         given: Argument = Name(stage) if len(outputs) == 1 else tuple(map(Name, outputs))
         results = [f"{name}_{scope}" for name in outputs]
-        return self.call(None, "cache_write", given, scope, results=results, **_order(order))[0]
+        cache = self.call(None, "cache_write", given, scope, results=results, **_order(order))[0]
+        self.caches[cache] = stage
+        return cache
 
     def cache_read(self, tensor: str, reader: str, copy: str, order: Sequence[int] | None = None) -> str:
         """A copy of a tensor that a stage then reads, a stage of its own."""
@@ -239,7 +265,9 @@ class State:
     def rfactor(self, stage: str, loop: str, axis: int) -> str:
         """Partial results of a reduction, a stage of their own."""
         results = [f"{name}_rf" for name in self._outputs(stage)]
-        return self.call(None, "rfactor", Name(stage), Name(loop), axis, results=results)[0]
+        partial = self.call(None, "rfactor", Name(stage), Name(loop), axis, results=results)[0]
+        self.partials[partial] = stage
+        return partial
 
     def choose(self, knob: str, branches: Sequence[tuple[Any, Sequence[Step]]]) -> None:
         """Steps that a knob's value chooses; they are not done on the schedule here."""
@@ -254,7 +282,7 @@ class State:
         knob = self.knob(Knob(place.knob, candidates=(elsewhere, *place.loops)))
         attach = [(loop, [*before, compute_at(place.stage, place.consumer, loop)]) for loop in place.loops]
         self.choose(knob, attach)
-        self.places.append(place)
+        self.places.append(replace(place, knob=knob))
 
     def _outputs(self, stage: str) -> list[str]:
         """The names of all that a stage computes."""
@@ -269,7 +297,7 @@ class State:
                 self.do(Axes(stage, tuple(self._unused(names)), reduce))
 
     def _unused(self, names: Sequence[str]) -> list[str]:
-        taken = set(self._run.values)
+        taken = {*self._run.values, *self._reserved}
         found = []
         for name in names:
             found.append(unused_name(name, taken))
@@ -283,7 +311,8 @@ def _order(order: Sequence[int] | None) -> dict[str, Argument]:
 
 def _has_few_divisors(extent: int) -> bool:
     """Has a number fewer divisors than there are powers of two up to it, as primes have?"""
-    return sum(extent % n == 0 for n in range(1, extent + 1)) < extent.bit_length() - 1
+    pairs = sum(extent % n == 0 for n in range(1, math.isqrt(extent) + 1))
+    return 2 * pairs - (math.isqrt(extent) ** 2 == extent) < extent.bit_length() - 1
 
 
 def spatial_and_reduce(op: ComputeOp) -> tuple[int, int]:
