@@ -207,7 +207,8 @@ def derive(state: State, rules: Sequence[Rule]) -> list[State]:
     Raises:
         TemplateError: a rule does what is not legal, or there are more sketches than anyone can search.
     """
-    pending, done = deque([(state, len(state.stages) - 1)]), []
+    pending = deque([(state, len(state.stages) - 1)])
+    done: list[State] = []
     for _ in range(MOST_STEPS):
         if not pending:
             return done
