@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import keyword
 import math
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from pegbox.compute.axis import IterVar
-from pegbox.compute.reducer import MAX, MIN, PROD, SUM, Reducer
+from pegbox.compute.reducer import MAX, MIN, PROD, SUM, Reduce, Reducer
 from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp
 from pegbox.expr import dtypes
 from pegbox.expr.build import TRUE
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Logic, Not, Var
-from pegbox.expr.printer import Printer, Style, unused_name
+from pegbox.expr.printer import Printer, Style, quoted, unused_name
 
-_REDUCERS = {id(SUM): "te.sum", id(PROD): "te.prod", id(MAX): "te.max", id(MIN): "te.min"}
+RESERVED = ("te", "float")
+"""What te code uses itself."""
+
+_REDUCERS = {SUM: "te.sum", PROD: "te.prod", MAX: "te.max", MIN: "te.min"}
 
 
 def _number(expr: Const) -> str:
@@ -25,7 +31,7 @@ def _number(expr: Const) -> str:
     return f'te.const({text}, "{expr.dtype}")'
 
 
-_STYLE = Style(literal=_number, quote=lambda text: f'"{text}"', prefix="te.", select="if_then_else", cast="cast")
+_STYLE = Style(literal=_number, quote=quoted, prefix="te.", select="if_then_else", cast="cast")
 
 
 class _Printer(Printer):
@@ -43,8 +49,14 @@ class _Printer(Printer):
         return super().box(buffer, indices, extents) if buffer.shape else self._scalar(buffer)
 
     def _scalar(self, buffer: Buffer) -> str:
-        name = self.name(buffer)
-        return name if (name == buffer.name and "]" in name) or name in "ab" else f"{name}()"
+        return f"{self.name(buffer)}()"
+
+
+class _ReducerPrinter(_Printer):
+    """What a reducer makes of its values, which are parameters and not tensors."""
+
+    def _scalar(self, buffer: Buffer) -> str:
+        return buffer.name
 
 
 def _operands(expr: Expr, op: str) -> list[Expr]:
@@ -54,45 +66,81 @@ def _operands(expr: Expr, op: str) -> list[Expr]:
     return [*_operands(expr.a, op), *_operands(expr.b, op)]
 
 
+def tensor_names(ops: Iterable[Operation], reserved: Iterable[str] = ()) -> dict[Buffer, str]:
+    """An identifier for each tensor of a graph: no two are alike, and none is one that te code uses itself.
+
+    Args:
+        reserved: what else no tensor may be called.
+    """
+    return _identifiers([tensor.buffer for op in ops for tensor in op.outputs], {*RESERVED, *reserved})
+
+
 def te_lines(ops: Sequence[Operation], names: Mapping[Buffer, str]) -> Iterator[str]:
-    """The statements that make operations, producers first, in the names that tensors are given."""
-    taken = set(names.values())
-    reducers: dict[int, str] = {}
+    """The statements that make operations, producers first, in the names that tensors are given (`tensor_names`)."""
+    written = _Written(names)
     for op in ops:
         if isinstance(op, ComputeOp):
-            yield from _compute(op, names, taken, reducers)
+            yield from _compute(op, written)
         elif isinstance(op, PlaceholderOp):
             tensor = op.outputs[0]
             dtype = "" if tensor.dtype == "float32" else f', dtype="{tensor.dtype}"'
-            yield f'{names[tensor.buffer]} = te.placeholder({tensor.shape!r}, name="{op.name}"{dtype})'
+            yield f"{names[tensor.buffer]} = te.placeholder({tensor.shape!r}, name={quoted(op.name)}{dtype})"
 
 
-def _compute(op: ComputeOp, names: Mapping[Buffer, str], taken: set[str], reducers: dict[int, str]) -> Iterator[str]:
-    axes = _names([*op.axis, *op.reduce_axis], taken)
-    for axis in op.reduce_axis:
-        taken.add(axes[axis])
-        yield f'{axes[axis]} = te.reduce_axis(({axis.dom.min}, {axis.dom.min + axis.extent}), name="{axis.name}")'
-    printer = _Printer(_STYLE, lambda what: axes[what] if isinstance(what, Var) else names[what])
-    if op.reduce is not None and id(op.reduce.reducer) not in {**_REDUCERS, **reducers}:
-        reducers[id(op.reduce.reducer)] = name = unused_name(op.reduce.reducer.name, taken)
-        taken.add(name)
-        yield f"{name} = {_comm_reducer(op.reduce.reducer, [s.dtype for s in op.reduce.sources])}"
-    body = _body(op, printer, {**_REDUCERS, **reducers}, axes)
-    outputs = ", ".join(names[t.buffer] for t in op.outputs)
-    parameters = ", ".join(axes[axis] for axis in op.axis)
+class _Written:
+    """What the statements so far have names for: tensors, axes that are reduced, and reducers for their types."""
+
+    def __init__(self, tensors: Mapping[Buffer, str]) -> None:
+        self.tensors = tensors
+        self.taken = {*tensors.values(), *RESERVED}
+        self.axes: dict[Any, str] = {}
+        self.reducers: dict[tuple[Reducer, tuple[str, ...]], str] = {}
+
+
+def _compute(op: ComputeOp, written: _Written) -> Iterator[str]:
+    yield from _reduce_axes(op, written)
+    if op.reduce is not None:
+        yield from _own_reducer(op.reduce, written)
+    spatial = _identifiers(op.axis, written.taken)
+    body = _body(op, {**written.axes, **spatial}, written)
+    outputs = ", ".join(written.tensors[t.buffer] for t in op.outputs)
     options = "".join(f", {key}={value!r}" for key, value in (("tag", op.tag), ("attrs", op.attrs)) if value)
-    arguments = f" {parameters}" if parameters else ""
-    yield f'{outputs} = te.compute({op.outputs[0].shape!r}, lambda{arguments}: {body}, name="{op.name}"{options})'
+    arguments = f" {', '.join(spatial.values())}" if spatial else ""
+    shape, name = op.outputs[0].shape, quoted(op.name)
+    yield f"{outputs} = te.compute({shape!r}, lambda{arguments}: {body}, name={name}{options})"
 
 
-def _body(op: ComputeOp, printer: Printer, reducers: Mapping[int, str], axes: Mapping[IterVar, str]) -> str:
+def _reduce_axes(op: ComputeOp, written: _Written) -> Iterator[str]:
+    """Those that no computation before this one reduces."""
+    for axis, name in _identifiers([a for a in op.reduce_axis if a not in written.axes], written.taken).items():
+        written.axes[axis] = name
+        written.taken.add(name)
+        yield f"{name} = te.reduce_axis(({axis.dom.min}, {axis.dom.min + axis.extent}), name={quoted(axis.name)})"
+
+
+def _own_reducer(reduce: Reduce, written: _Written) -> Iterator[str]:
+    """A reducer that te lacks, where it is not written for these types yet."""
+    key = _reducer_key(reduce)
+    if reduce.reducer not in _REDUCERS and key not in written.reducers:
+        written.reducers[key] = name = unused_name(identifier(reduce.reducer.name), written.taken)
+        written.taken.add(name)
+        yield f"{name} = {_comm_reducer(*key)}"
+
+
+def _reducer_key(reduce: Reduce) -> tuple[Reducer, tuple[str, ...]]:
+    return reduce.reducer, tuple(source.dtype for source in reduce.sources)
+
+
+def _body(op: ComputeOp, axes: Mapping[Any, str], written: _Written) -> str:
+    printer = _Printer(_STYLE, lambda what: axes[what] if isinstance(what, Var) else written.tensors[what])
     reduce = op.reduce
     if reduce is None:
         return _tuple([printer.expr(e) for e in op.body])
+    reducer = _REDUCERS.get(reduce.reducer) or written.reducers[_reducer_key(reduce)]
     over = [axes[axis] for axis in reduce.axes]
     axis = over[0] if len(over) == 1 else f"[{', '.join(over)}]"
     where = "" if reduce.condition is TRUE or reduce.condition == TRUE else f", where={printer.expr(reduce.condition)}"
-    return f"{reducers[id(reduce.reducer)]}({_tuple([printer.expr(e) for e in reduce.sources])}, axis={axis}{where})"
+    return f"{reducer}({_tuple([printer.expr(e) for e in reduce.sources])}, axis={axis}{where})"
 
 
 def _comm_reducer(reducer: Reducer, types: Sequence[str]) -> str:
@@ -100,26 +148,31 @@ def _comm_reducer(reducer: Reducer, types: Sequence[str]) -> str:
         labels = [name] if len(types) == 1 else [f"{name}[{n}]" for n in range(len(types))]
         return tuple(Load(Buffer(label, (), t), ()) for label, t in zip(labels, types, strict=True))
 
-    printer = _Printer(_STYLE, lambda what: what.name)
+    printer = _ReducerPrinter(_STYLE, attrgetter("name"))
     combine = _tuple([printer.expr(e) for e in reducer.combine(values("a"), values("b"))])
     identity = _tuple([printer.expr(e) for e in reducer.identity(tuple(types))])
     parameters = ", ".join(f"t{n}" for n in range(len(types)))
-    return f'te.comm_reducer(lambda a, b: {combine}, lambda {parameters}: {identity}, name="{reducer.name}")'
+    return f"te.comm_reducer(lambda a, b: {combine}, lambda {parameters}: {identity}, name={quoted(reducer.name)})"
 
 
 def _tuple(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 
 
-def _names(axes: Sequence[IterVar], taken: set[str]) -> dict[Any, str]:
-    """Identifiers for axes, none of them that of a tensor."""
+def _identifiers(named: Iterable[Buffer | IterVar], taken: Iterable[str]) -> dict[Any, str]:
+    """An identifier for each of some tensors or axes, none of them taken."""
     found: dict[Any, str] = {}
-    for axis in axes:
-        found[axis] = unused_name(identifier(axis.name), taken | set(found.values()))
+    unavailable = set(taken)
+    for each in named:
+        found[each] = unused_name(identifier(each.name), unavailable)
+        unavailable.add(found[each])
     return found
 
 
 def identifier(name: str) -> str:
     """A name as Python can write it."""
-    text = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
-    return text if text[:1].isalpha() or text[:1] == "_" else f"_{text}"
+    plain = unicodedata.normalize("NFKC", name)  # as Python reads it
+    text = "".join(c if f"_{c}".isidentifier() else "_" for c in plain) or "_"
+    if not text.isidentifier():
+        text = f"_{text}"
+    return f"{text}_" if keyword.iskeyword(text) or text == "__debug__" else text

@@ -30,6 +30,12 @@ def unused_name(name: str, taken: Container[str]) -> str:
     return unused
 
 
+def quoted(text: str) -> str:
+    """A string as Python code: in double quotes, as people write it, where that needs no escapes."""
+    plain = text.isprintable() and '"' not in text and "\\" not in text
+    return f'"{text}"' if plain else repr(text)
+
+
 def _literal(expr: Const) -> str:
     return repr(expr.value) if expr.dtype in ("int64", "float32", "bool") else f"{expr.dtype}({expr.value!r})"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pegbox.compute.graph import post_order
-from pegbox.compute.printer import identifier, te_lines
+from pegbox.compute.printer import te_lines, tensor_names
 from pegbox.compute.tensor import ComputeOp, Operation, Tensor
 from pegbox.task.flop import count_flop
 
@@ -28,5 +28,4 @@ class ComputeDAG:
         return count_flop([op.outputs[0] for op in self.ops if isinstance(op, ComputeOp)])
 
     def __str__(self) -> str:
-        names = {t.buffer: identifier(t.name) for op in self.ops for t in op.outputs}
-        return "\n".join([*te_lines(self.ops, names), f"# {self.flop:,.0f} operations"])
+        return "\n".join([*te_lines(self.ops, tensor_names(self.ops)), f"# {self.flop:,.0f} operations"])

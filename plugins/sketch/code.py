@@ -9,6 +9,7 @@ from typing import Any
 from pegbox.compute.graph import post_order
 from pegbox.compute.printer import te_lines
 from pegbox.compute.tensor import ComputeOp, Tensor
+from pegbox.expr.printer import quoted
 from pegbox.plugins.sketch.steps import (
     Argument,
     Axes,
@@ -25,6 +26,9 @@ from pegbox.plugins.sketch.steps import (
 )
 
 _INDENT = "    "
+
+RESERVED = ("s", "cfg", "pb", "math", "list", "ValueError")
+"""What the code of a template uses beside te code."""
 
 
 def compute_lines(arguments: Sequence[Tensor], tensors: Mapping[str, Tensor]) -> list[str]:
@@ -56,7 +60,7 @@ class _Writer:
             match step:
                 case Axes(tensor, loops, reduce):
                     kind = "reduce_axis" if reduce else "axis"
-                    yield f"{_targets(loops)} = s[{tensor}].op.{kind}"
+                    yield f"{targets(loops)} = s[{tensor}].op.{kind}"
                 case Call(stage, method, arguments, results, options):
                     target = "s" if stage is None else f"s[{stage}]"
                     given = [*map(self._argument, arguments), *(f"{k}={self._argument(v)}" for k, v in options)]
@@ -69,13 +73,14 @@ class _Writer:
 
     def _tile(self, stage: str, loop: str, knob: str, results: Sequence[str]) -> Iterator[str]:
         if self.cfg is None:
-            yield f"{_targets(results)} = {self._knob(knob)}.apply(s, {stage}, {loop})"
+            yield f"{targets(results)} = {self._knob(knob)}.apply(s, {stage}, {loop})"
             return
-        size, rest = self.cfg[knob].size, loop
+        size, rest, inner = self.cfg[knob].size, loop, results[-1]
         for level, outer in enumerate(results[:-1], start=1):
-            inner = results[-1] if level == len(results) - 1 else f"{loop}_rest"
             yield f"{outer}, {inner} = s[{stage}].split({rest}, factor={math.prod(size[level:])})"
             rest = inner
+        if len(results) == 1:
+            yield f"{inner} = {loop}"
 
     def _choice(self, knob: str, branches: Sequence[tuple[Any, tuple[Step, ...]]]) -> Iterator[str]:
         if self.cfg is not None:
@@ -100,16 +105,19 @@ class _Writer:
                 if self.cfg is not None:
                     return str(math.prod(self.cfg[knob].size[level:]))
                 return f"math.prod({self._knob(knob)}.size[{level}:])"
+            case str():
+                return quoted(argument)
             case tuple():
                 return f"[{', '.join(map(self._argument, argument))}]"
             case _:
                 return repr(argument)
 
     def _knob(self, knob: str) -> str:
-        return f'cfg["{self.knobs.get(knob, knob)}"]'
+        return f"cfg[{quoted(self.knobs.get(knob, knob))}]"
 
 
-def _targets(names: Sequence[str]) -> str:
+def targets(names: Sequence[str]) -> str:
+    """What names are bound at once, on the left of a statement."""
     return names[0] + "," if len(names) == 1 else ", ".join(names)
 
 
@@ -117,7 +125,7 @@ def knob_line(knob: Knob, name: str, when: Mapping[str, Any] | None) -> str:
     """The declaration of a knob."""
     condition = "" if not when else f", when={when!r}"
     if knob.extent is None:
-        return f'cfg.define_knob("{name}", {list(knob.candidates)!r}{condition})'
+        return f"cfg.define_knob({quoted(name)}, {list(knob.candidates)!r}{condition})"
     fits = "" if knob.innermost is None else f", filter=lambda split: split.size[-1] <= {knob.innermost}"
     policy = "" if knob.policy == "factors" else f', policy="{knob.policy}"'
-    return f'cfg.define_split("{name}", {knob.extent}{policy}, num_outputs={knob.levels}{fits}{condition})'
+    return f"cfg.define_split({quoted(name)}, {knob.extent}{policy}, num_outputs={knob.levels}{fits}{condition})"

@@ -9,7 +9,7 @@ from pegbox.codegen.targets.target import Target
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import read_args
 from pegbox.plugins.sketch.generator import SketchGenerator
-from pegbox.plugins.sketch.module import template_module
+from pegbox.plugins.sketch.module import check_literals, template_module, template_name
 from pegbox.task.workload import find_workload
 
 _EPILOG = f"""\
@@ -46,6 +46,8 @@ def run(namespace: argparse.Namespace) -> int:
         return exits.DONE
     if namespace.out.exists() and not namespace.force:
         namespace.usage_error(f"{namespace.out} is there already; give another --out, or --force")
+    check_literals(workload, bound)
     namespace.out.write_text(template_module(space, workload.name, bound), encoding="utf-8")
-    print(f"{namespace.out}: {len(space.sketches)} sketches; next: pegbox tune {namespace.out}:{workload.name} ...")
+    template = f"{namespace.out}:{template_name(workload.name)}"
+    print(f"{namespace.out}: {len(space.sketches)} sketches; next: pegbox tune {template} ...")
     return exits.DONE

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from pegbox.checks import check_choice, check_int, check_list
 from pegbox.codegen.targets.target import Target
 from pegbox.compute.graph import placeholders, post_order
-from pegbox.compute.printer import identifier
+from pegbox.compute.printer import tensor_names
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.errors import ArgumentError, TemplateError
 from pegbox.expr.printer import unused_name
 from pegbox.hooks import registry
 from pegbox.plugins.sketch.annotation import annotate
+from pegbox.plugins.sketch.code import RESERVED
 from pegbox.plugins.sketch.lane_axis import LaneAxis
 from pegbox.plugins.sketch.rules import Rule, ansor_rules, derive
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.sketch.state import State
 
 _STRUCTURE = re.compile("S[SR]*R[SR]*S")
-RESERVED = ("s", "cfg", "te", "pb", "math")  # what the code of a template calls so
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class SketchGenerator:
         outputs = [t for t in tensors if isinstance(t.op, ComputeOp)]
         if not outputs:
             raise TemplateError(f"there is nothing to schedule: {[t.name for t in tensors]} are inputs; add outputs")
-        names = _names(outputs)
         given = tuple(tensors) if len(outputs) < len(tensors) else (*placeholders(outputs), *outputs)
         _check_complete(given)
+        names = _names(given)
         own = self.rules != "ansor"
         labels: list[str] = []
         sketches = []
@@ -114,14 +114,14 @@ def _check_complete(tensors: Sequence[Tensor]) -> None:
         raise TemplateError(f"the argument {twice[0]} stands twice; give each once")
 
 
-def _names(outputs: Sequence[Tensor]) -> dict[str, Tensor]:
-    """Every tensor of the graph by a name that is an identifier, and not one that the code of a sketch has."""
-    found: dict[str, Tensor] = {}
+def _names(arguments: Sequence[Tensor]) -> dict[str, Tensor]:
+    """All tensors, inputs that nothing reads among them, by identifiers that the code of a sketch leaves free."""
+    inputs = [t.op for t in arguments if not isinstance(t.op, ComputeOp)]
+    ops = post_order([*inputs, *(t.op for t in arguments)])
     stages: set[str] = set()
-    for op in post_order([t.op for t in outputs]):
+    for op in ops:
         if op.name in stages:
             raise TemplateError(f"two stages are called {op.name!r}; give each its own name=")
         stages.add(op.name)
-        for tensor in op.outputs:
-            found[unused_name(identifier(tensor.name), {*found, *RESERVED})] = tensor
-    return found
+    names = tensor_names(ops, RESERVED)
+    return {names[tensor.buffer]: tensor for op in ops for tensor in op.outputs}

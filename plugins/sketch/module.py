@@ -2,91 +2,178 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
+from pegbox.compute.printer import RESERVED as RESERVED_TE
 from pegbox.compute.printer import identifier
-from pegbox.plugins.sketch.code import compute_lines, knob_line, schedule_lines
+from pegbox.errors import TemplateError
+from pegbox.expr.printer import quoted, unused_name
+from pegbox.plugins.sketch.code import RESERVED, compute_lines, knob_line, schedule_lines, targets
 from pegbox.plugins.sketch.steps import CHOICE
+from pegbox.task.workload import Workload
 
 if TYPE_CHECKING:
     from pegbox.plugins.sketch.space import Sketch, SketchSpace
 
 _WIDTH = 120
+_GLUE = "\xa0"  # a space at which no line ends
+_PLAIN_TEXT = re.compile(r"""'[^'"\\\s]*'|"[^'"\\\s]*\"""")
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What the functions of a module are called, and the arguments of the template by their names in the workload."""
+
+    template: str
+    arguments: Mapping[str, str]
+    compute: str
+    declare: str
+    schedules: Mapping[str, str]
+    tensors: tuple[str, ...]
 
 
 def template_module(space: SketchSpace, name: str, arguments: Mapping[str, Any]) -> str:
-    """The text of a module whose template `name` has the same space and the same programs.
+    """The text of a module whose template `template_name(name)` has the same space and the same programs.
 
     Args:
         arguments: what the workload was called with, by name: the module is for these only.
     """
     sketches = list(space.sketches.values())
-    tensors = ", ".join(sketches[0].tensors)
-    functions = {s.name: f"schedule_{identifier(s.name)}".replace("__", "_").rstrip("_") for s in sketches}
-    parts = [
-        f'"""A template for {name}, written by `pegbox sketch`: what is computed, the knobs, and a schedule for each '
-        'sketch."""\n\nfrom __future__ import annotations\n\nimport math\n\nimport pegbox as pb\nfrom pegbox import te',
-        _function(
-            "compute()",
-            "tuple[te.Tensor, ...]",
-            "What is computed.",
-            [*compute_lines(sketches[0].arguments, sketches[0].tensors), f"return {tensors}"],
-        ),
-        _function("declare(cfg: pb.TemplateConfig)", "None", "The knobs.", _knob_lines(space)),
-        *(_schedule(space, sketch, functions[sketch.name], tensors) for sketch in sketches),
-        _template(space, name, arguments, functions, tensors),
+    names = _names(space, name, arguments)
+    tensors = f"({targets(names.tensors)})" if len(names.tensors) == 1 else targets(names.tensors)
+    computed = [*compute_lines(sketches[0].arguments, sketches[0].tensors), f"return {tensors}"]
+    functions = [
+        _function(f"{names.compute}()", "tuple[te.Tensor, ...]", "What is computed.", computed),
+        _function(f"{names.declare}(cfg: pb.TemplateConfig)", "None", "The knobs.", _knob_lines(space)),
+        *(_schedule(space, sketch, names.schedules[sketch.name]) for sketch in sketches),
+        _template(space, name, arguments, names),
     ]
-    return "\n\n\n".join(parts) + "\n"
+    imports = ["import math\n"] if any("math.prod(" in text for text in functions) else []
+    imports += ["import pegbox as pb", "from pegbox import te"]
+    about = f"A template for {_in_docstring(name)}, written by `pegbox sketch`."
+    contents = "What is computed, the knobs, and a schedule for each sketch."
+    head = [f'"""{about}\n\n{contents}\n"""\n', "from __future__ import annotations\n", *imports]
+    return "\n\n\n".join(["\n".join(head), *functions]) + "\n"
+
+
+def template_name(name: str) -> str:
+    """What the template of a workload is called in its module."""
+    return unused_name(identifier(name), (*RESERVED_TE, *RESERVED))
+
+
+def check_literals(workload: Workload, arguments: Mapping[str, Any]) -> None:
+    """Can a module be written for these arguments of a workload?
+
+    Raises:
+        TemplateError: one cannot be written as Python, or the workload takes any number of them.
+    """
+    for key, parameter in workload.signature.parameters.items():
+        if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
+            raise TemplateError(
+                f"workload {workload.name}: {parameter} takes any number of arguments, which a template module cannot; "
+                "give each a parameter of its own"
+            )
+        if not _is_literal(arguments[key]):
+            raise TemplateError(
+                f"workload {workload.name}: {key}={arguments[key]!r} cannot be written in a template module; give a "
+                "number, a text, None, or lists of them"
+            )
+
+
+def _is_literal(value: Any) -> bool:
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError):
+        return False
+
+
+def _names(space: SketchSpace, name: str, arguments: Mapping[str, Any]) -> _Names:
+    tensors = tuple(next(iter(space.sketches.values())).tensors)
+    template, given = template_name(name), _parameters(arguments)
+    taken = [template, *given.values(), *tensors]
+
+    def own(wanted: str) -> str:
+        taken.append(unused_name(wanted, taken))
+        return taken[-1]
+
+    compute, declare = own("_compute"), own("_declare")
+    schedules = {s: own(f"_schedule_{identifier(s)}".replace("__", "_").rstrip("_")) for s in space.sketches}
+    return _Names(template, given, compute, declare, schedules, tensors)
+
+
+def _parameters(arguments: Mapping[str, Any]) -> dict[str, str]:
+    """The template's parameters: those of the workload, but for what the template uses itself."""
+    found: dict[str, str] = {}
+    for key in arguments:
+        found[key] = unused_name(identifier(key), {*found.values(), "te", "cfg", "list", "ValueError"})
+    return found
 
 
 def _knob_lines(space: SketchSpace) -> list[str]:
     lines = [knob_line(knob, name, space.condition(name)) for name, (knob, _) in space.declared.items()]
     for limit, names in space.limits():
-        product = " * ".join(f'c["{name}"].size[-1]' for name in names)
-        lines.append(
-            f"cfg.add_constraint(lambda c: {product} <= {limit.most}, reads={list(names)!r}, message={limit.message!r})"
-        )
+        product = " * ".join(f"c[{quoted(name)}].size[-1]" for name in names)
+        parts = f"lambda c: {product} <= {limit.most}", f"reads={list(names)!r}", f"message={quoted(limit.message)}"
+        lines.append("\n".join(["cfg.add_constraint(", *(f"    {part}," for part in parts), ")"]))
     chosen = [f'cfg.define_knob("{CHOICE}", {list(space.sketches)!r})'] if len(space.sketches) > 1 else []
     return [*chosen, *lines] or ["pass"]
 
 
-def _schedule(space: SketchSpace, sketch: Sketch, function: str, tensors: str) -> str:
+def _schedule(space: SketchSpace, sketch: Sketch, function: str) -> str:
     given = ", ".join(f"{name}: te.Tensor" for name in sketch.tensors)
     lines = schedule_lines(sketch.steps, knobs=space.names(sketch))
     signature = f"{function}(cfg: pb.TemplateConfig, s: te.TESchedule, {given})"
-    return _function(signature, "None", f"The sketch {sketch.name!r}.", lines or ["pass"])
+    return _function(signature, "None", f"The sketch {_in_docstring(sketch.name)}.", lines or ["pass"])
 
 
-def _template(
-    space: SketchSpace, name: str, arguments: Mapping[str, Any], functions: Mapping[str, str], tensors: str
-) -> str:
+def _template(space: SketchSpace, name: str, arguments: Mapping[str, Any], names: _Names) -> str:
     first = next(iter(space.sketches.values()))
-    names = {id(t): key for key, t in first.tensors.items()}
-    given = ", ".join(names[id(t)] for t in first.arguments)
-    outputs = ", ".join(names[id(t)] for t in first.outputs)
-    parameters = "".join(f", {key}={value!r}" for key, value in arguments.items())
-    lines = _check(arguments)
-    lines += [f"{tensors}{',' if ',' not in tensors else ''} = compute()", "declare(cfg)"]
+    called = {id(t): key for key, t in first.tensors.items()}
+    given = ", ".join(called[id(t)] for t in first.arguments)
+    outputs = ", ".join(called[id(t)] for t in first.outputs)
+    own = {names.arguments[key]: value for key, value in arguments.items()}
+    parameters = "".join(f", {key}={_default(value)!r}" for key, value in own.items())
+    lines = [*_check(own), f"{targets(names.tensors)} = {names.compute}()", f"{names.declare}(cfg)"]
     lines += [f"s = te.create_schedule([{outputs}])"]
     word = "if"
-    for sketch, function in functions.items():
-        call = f"{function}(cfg, s, {tensors})"
-        lines += [f'{word} cfg["{CHOICE}"].val == {sketch!r}:', f"    {call}"] if len(functions) > 1 else [call]
+    for sketch, function in names.schedules.items():
+        call = f"{function}(cfg, s, {', '.join(names.tensors)})"
+        several = [f'{word} cfg["{CHOICE}"].val == {quoted(sketch)}:', f"    {call}"]
+        lines += several if len(names.schedules) > 1 else [call]
         word = "elif"
     lines.append(f"return s, [{given}]")
-    signature = f"{identifier(name)}(cfg: pb.TemplateConfig{parameters})"
-    return _function(signature, "tuple[te.TESchedule, list[te.Tensor]]", f"{name}: what `pegbox tune` takes.", lines)
+    signature = f"{names.template}(cfg: pb.TemplateConfig{parameters})"
+    doc = f"{_in_docstring(name)}: what `pegbox tune` takes."
+    return _function(signature, "tuple[te.TESchedule, list[te.Tensor]]", doc, lines)
+
+
+def _default(value: Any) -> Any:
+    """A default that nobody can change."""
+    return tuple(map(_default, value)) if isinstance(value, list) else value
 
 
 def _check(arguments: Mapping[str, Any]) -> list[str]:
     """The module is for one shape: another one is refused."""
     if not arguments:
         return []
-    asked, made = f"({', '.join(arguments)},)", f"({', '.join(map(repr, arguments.values()))},)"
-    told = ", ".join(f"{key}={value}" for key, value in arguments.items())
-    return [f"if {asked} != {made}:", f'    raise ValueError("this template was written for {told}")']
+    asked = _tuple([f"list({key})" if isinstance(value, list) else key for key, value in arguments.items()])
+    told = quoted(f"this template was written for {', '.join(f'{key}={value}' for key, value in arguments.items())}")
+    return [f"if {asked} != {_tuple(list(map(repr, arguments.values())))}:", f"    raise ValueError({told})"]
+
+
+def _tuple(parts: Sequence[str]) -> str:
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+
+def _in_docstring(text: str) -> str:
+    """A name as the text of a docstring can hold it."""
+    return text if text.isprintable() and '"' not in text and "\\" not in text else ascii(text).replace('"', "'")
 
 
 def _function(signature: str, result: str, doc: str, lines: Iterable[str]) -> str:
@@ -97,12 +184,13 @@ def _function(signature: str, result: str, doc: str, lines: Iterable[str]) -> st
 def _wrapped(line: str) -> str:
     """A line that is too long with what its first parenthesis holds on lines of its own."""
     opening, closing = line.find("("), line.rfind(")")
-    if len(line) + 4 <= _WIDTH or opening < 0 or line.startswith(" ") or _has_spaced_text(line):
+    if len(line) + 4 <= _WIDTH or opening < 0 or line.startswith(" ") or "\n" in line or _has_spaced_text(line):
         return line
-    inner = textwrap.wrap(line[opening + 1 : closing], _WIDTH - 8, break_long_words=False, break_on_hyphens=False)
-    return "\n".join([line[: opening + 1], *("    " + each for each in inner), line[closing:]])
+    glued = line[opening + 1 : closing].replace(": ", f":{_GLUE}")
+    inner = textwrap.wrap(glued, _WIDTH - 8, break_long_words=False, break_on_hyphens=False)
+    return "\n".join([line[: opening + 1], *("    " + each.replace(_GLUE, " ") for each in inner), line[closing:]])
 
 
 def _has_spaced_text(line: str) -> bool:
-    """Is there a quoted text with a space in it, which must not be cut?"""
-    return any(" " in part for part in line.replace("'", '"').split('"')[1::2])
+    """Is there a text with a space or an escape in it, which must not be cut?"""
+    return any(quote in _PLAIN_TEXT.sub("", line) for quote in "'\"")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pegbox import te
 from pegbox.compute.graph import post_order
-from pegbox.compute.printer import identifier, te_lines
+from pegbox.compute.printer import identifier, te_lines, tensor_names
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.loops.from_compute import function_from_tensors
 
@@ -20,7 +20,7 @@ from pegbox.loops.from_compute import function_from_tensors
 def printed(tensors: Sequence[Tensor]) -> tuple[list[str], list[Tensor]]:
     """The code of a graph, and what it makes."""
     ops = post_order([t.op for t in tensors])
-    names = {t.buffer: identifier(t.name) for op in ops for t in op.outputs}
+    names = tensor_names(ops)
     lines = list(te_lines(ops, names))
     scope: dict[str, object] = {"te": te}
     exec("\n".join(lines), scope)
@@ -63,6 +63,53 @@ def test_a_reducer_of_ones_own_is_written_out() -> None:
     assert isinstance(again[1].op, ComputeOp)
 
 
-@pytest.mark.parametrize(("name", "wanted"), [("a.b", "a_b"), ("2x", "_2x"), ("k", "k"), ("é-1", "é_1")])
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("a.b", "a_b"),
+        ("2x", "_2x"),
+        ("k", "k"),
+        ("é-1", "é_1"),
+        ("in", "in_"),
+        ("²", "_2"),
+        ("", "_"),
+        ("__debug__", "__debug___"),
+    ],
+)
 def test_names_become_identifiers(name: str, wanted: str) -> None:
     assert identifier(name) == wanted
+
+
+def test_the_names_of_tensors_are_unique_and_not_those_that_code_uses() -> None:
+    tensors = [te.placeholder((4,), name=name) for name in ("a.b", "a_b", "a-b", "te", "float", "x")]
+    names = tensor_names([t.op for t in tensors], reserved=["x"])
+    assert list(names.values()) == ["a_b", "a_b_1", "a_b_2", "te_1", "float_1", "x_1"]
+
+
+def test_axes_keep_off_what_code_uses_and_are_written_once() -> None:
+    A, k = te.placeholder((4, 8), name="A"), te.reduce_axis((0, 8), name="float")
+    B = te.compute((4,), lambda i: te.max(A[i, k], axis=k), name="B")
+    C = te.compute((4,), lambda A: te.sum(te.max(B[A], float("-inf")) * k, axis=k), name="C")
+    lines, made = printed([A, C])
+    assert [line.partition(" ")[0] for line in lines] == ["A", "float_1", "B", "C"]
+    assert "lambda A_1: " in lines[-1]
+    assert function_from_tensors(made) == function_from_tensors([A, C])
+
+
+def test_a_tensor_without_dimensions_is_read_by_a_call_whatever_its_name() -> None:
+    tensors = [te.placeholder((), name=name) for name in ("a", "b", "x]")]
+    tensors.append(te.compute((4,), lambda i: tensors[0]() + tensors[1]() * tensors[2](), name="Y"))
+    _, made = printed(tensors)
+    assert function_from_tensors(made) == function_from_tensors(tensors)
+
+
+def test_a_reducer_is_written_for_each_type_under_a_name_of_python() -> None:
+    largest = te.comm_reducer(te.maximum, te.min_value, name="lambda")
+    made = []
+    for dtype in ("float32", "int8", "float32"):
+        X, k = te.placeholder((4, 8), name=f"X{len(made)}", dtype=dtype), te.reduce_axis((0, 8), name="k")
+        Y = te.compute((4,), lambda i, X=X, k=k: largest(X[i, k], axis=k), name=f"Y{len(made)}")
+        made += [X, Y]
+    lines, again = printed(made)
+    assert sum("te.comm_reducer(" in line for line in lines) == 2
+    assert function_from_tensors(again) == function_from_tensors(made)

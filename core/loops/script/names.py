@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import keyword
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pegbox.compute.printer import identifier as python_name
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.expr.printer import unused_name
 
@@ -15,11 +14,9 @@ _RESERVED = frozenset({"T", "I", "range", "float"})
 
 
 def identifier(name: str) -> str:
-    """The name as Python takes it."""
-    plain = re.sub(r"\W", "_", name) or "_"
-    if plain[0].isdigit():
-        plain = f"_{plain}"
-    return f"{plain}_" if keyword.iskeyword(plain) or plain in _RESERVED else plain
+    """The name as a script takes it."""
+    plain = python_name(name)
+    return f"{plain}_" if plain in _RESERVED else plain
 
 
 class Names:

@@ -9,7 +9,7 @@ from typing import Any
 from pegbox.expr import dtypes
 from pegbox.expr.affine import constant, linear
 from pegbox.expr.nodes import Const, Expr
-from pegbox.expr.printer import Style
+from pegbox.expr.printer import Style, quoted
 
 
 def literal(value: Any) -> str:
@@ -20,19 +20,13 @@ def literal(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
     if isinstance(value, str):
-        return _quoted(value)
+        return quoted(value)
     if isinstance(value, bool) or value is None:
         return repr(value)
     number = dtypes.integer(value)
     if number is not None:
         return repr(number)
     return repr(float(value)) if math.isfinite(value) else f'float("{float(value)}")'
-
-
-def _quoted(text: str) -> str:
-    """In double quotes, as people write it, where that needs no escapes."""
-    plain = text.isprintable() and '"' not in text and "\\" not in text
-    return f'"{text}"' if plain else repr(text)
 
 
 def _number(expr: Const) -> str:
@@ -51,7 +45,7 @@ def _end(lowest: Expr, count: int) -> Expr:
 
 SCRIPT = Style(
     literal=_number,
-    quote=_quoted,
+    quote=quoted,
     end=_end,
     prefix="T.",
     select="if_then_else",
