@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pegbox.compute.graph import post_order
 from pegbox.compute.printer import te_lines
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.expr.printer import quoted
+from pegbox.loops.script.style import literal
 from pegbox.plugins.sketch.steps import (
     Argument,
     Axes,
@@ -89,7 +90,7 @@ class _Writer:
             return
         word = "if"
         for value, steps in branches:
-            yield f"{word} {self._knob(knob)}.val == {value!r}:"
+            yield f"{word} {self._knob(knob)}.val == {literal(value)}:"
             yield from (_INDENT + line for line in self.lines(steps))
             word = "elif"
 
@@ -100,32 +101,35 @@ class _Writer:
             case Stage(tensor):
                 return f"s[{tensor}]"
             case Value(knob):
-                return f"{self._knob(knob)}.val" if self.cfg is None else repr(self.cfg[knob].val)
+                return f"{self._knob(knob)}.val" if self.cfg is None else literal(self.cfg[knob].val)
             case Size(knob, level):
                 if self.cfg is not None:
                     return str(math.prod(self.cfg[knob].size[level:]))
                 return f"math.prod({self._knob(knob)}.size[{level}:])"
-            case str():
-                return quoted(argument)
             case tuple():
                 return f"[{', '.join(map(self._argument, argument))}]"
             case _:
-                return repr(argument)
+                return literal(argument)
 
     def _knob(self, knob: str) -> str:
         return f"cfg[{quoted(self.knobs.get(knob, knob))}]"
 
 
 def targets(names: Sequence[str]) -> str:
-    """What names are bound at once, on the left of a statement."""
-    return names[0] + "," if len(names) == 1 else ", ".join(names)
+    """Names as one statement binds or returns them."""
+    return f"({names[0]},)" if len(names) == 1 else ", ".join(names)
+
+
+def list_of(values: Iterable[Any]) -> str:
+    """A list of numbers, strings and tuples of them."""
+    return f"[{', '.join(map(literal, values))}]"
 
 
 def knob_line(knob: Knob, name: str, when: Mapping[str, Any] | None) -> str:
     """The declaration of a knob."""
-    condition = "" if not when else f", when={when!r}"
+    condition = "" if not when else f", when={literal(when)}"
     if knob.extent is None:
-        return f"cfg.define_knob({quoted(name)}, {list(knob.candidates)!r}{condition})"
+        return f"cfg.define_knob({quoted(name)}, {list_of(knob.candidates)}{condition})"
     fits = "" if knob.innermost is None else f", filter=lambda split: split.size[-1] <= {knob.innermost}"
     policy = "" if knob.policy == "factors" else f', policy="{knob.policy}"'
     return f"cfg.define_split({quoted(name)}, {knob.extent}{policy}, num_outputs={knob.levels}{fits}{condition})"

@@ -14,7 +14,8 @@ from pegbox.compute.printer import RESERVED as RESERVED_TE
 from pegbox.compute.printer import identifier
 from pegbox.errors import TemplateError
 from pegbox.expr.printer import quoted, unused_name
-from pegbox.plugins.sketch.code import RESERVED, compute_lines, knob_line, schedule_lines, targets
+from pegbox.loops.script.style import literal
+from pegbox.plugins.sketch.code import RESERVED, compute_lines, knob_line, list_of, schedule_lines, targets
 from pegbox.plugins.sketch.steps import CHOICE
 from pegbox.task.workload import Workload
 
@@ -46,8 +47,7 @@ def template_module(space: SketchSpace, name: str, arguments: Mapping[str, Any])
     """
     sketches = list(space.sketches.values())
     names = _names(space, name, arguments)
-    tensors = f"({targets(names.tensors)})" if len(names.tensors) == 1 else targets(names.tensors)
-    computed = [*compute_lines(sketches[0].arguments, sketches[0].tensors), f"return {tensors}"]
+    computed = [*compute_lines(sketches[0].arguments, sketches[0].tensors), f"return {targets(names.tensors)}"]
     functions = [
         _function(f"{names.compute}()", "tuple[te.Tensor, ...]", "What is computed.", computed),
         _function(f"{names.declare}(cfg: pb.TemplateConfig)", "None", "The knobs.", _knob_lines(space)),
@@ -119,9 +119,9 @@ def _knob_lines(space: SketchSpace) -> list[str]:
     lines = [knob_line(knob, name, space.condition(name)) for name, (knob, _) in space.declared.items()]
     for limit, names in space.limits():
         product = " * ".join(f"c[{quoted(name)}].size[-1]" for name in names)
-        parts = f"lambda c: {product} <= {limit.most}", f"reads={list(names)!r}", f"message={quoted(limit.message)}"
+        parts = f"lambda c: {product} <= {limit.most}", f"reads={list_of(names)}", f"message={quoted(limit.message)}"
         lines.append("\n".join(["cfg.add_constraint(", *(f"    {part}," for part in parts), ")"]))
-    chosen = [f'cfg.define_knob("{CHOICE}", {list(space.sketches)!r})'] if len(space.sketches) > 1 else []
+    chosen = [f'cfg.define_knob("{CHOICE}", {list_of(space.sketches)})'] if len(space.sketches) > 1 else []
     return [*chosen, *lines] or ["pass"]
 
 
@@ -138,7 +138,7 @@ def _template(space: SketchSpace, name: str, arguments: Mapping[str, Any], names
     given = ", ".join(called[id(t)] for t in first.arguments)
     outputs = ", ".join(called[id(t)] for t in first.outputs)
     own = {names.arguments[key]: value for key, value in arguments.items()}
-    parameters = "".join(f", {key}={_default(value)!r}" for key, value in own.items())
+    parameters = "".join(f", {key}={_literal(value)}" for key, value in own.items())
     lines = [*_check(own), f"{targets(names.tensors)} = {names.compute}()", f"{names.declare}(cfg)"]
     lines += [f"s = te.create_schedule([{outputs}])"]
     word = "if"
@@ -153,9 +153,9 @@ def _template(space: SketchSpace, name: str, arguments: Mapping[str, Any], names
     return _function(signature, "tuple[te.TESchedule, list[te.Tensor]]", doc, lines)
 
 
-def _default(value: Any) -> Any:
-    """A default that nobody can change."""
-    return tuple(map(_default, value)) if isinstance(value, list) else value
+def _literal(value: Any) -> str:
+    """An argument as a default; a list is a tuple, which nobody can change."""
+    return literal(value) if isinstance(value, int | float | str | list | None) else repr(value)
 
 
 def _check(arguments: Mapping[str, Any]) -> list[str]:
@@ -163,8 +163,9 @@ def _check(arguments: Mapping[str, Any]) -> list[str]:
     if not arguments:
         return []
     asked = _tuple([f"list({key})" if isinstance(value, list) else key for key, value in arguments.items()])
+    made = [list_of(value) if isinstance(value, list) else _literal(value) for value in arguments.values()]
     told = quoted(f"this template was written for {', '.join(f'{key}={value}' for key, value in arguments.items())}")
-    return [f"if {asked} != {_tuple(list(map(repr, arguments.values())))}:", f"    raise ValueError({told})"]
+    return [f"if {asked} != {_tuple(made)}:", f"    raise ValueError({told})"]
 
 
 def _tuple(parts: Sequence[str]) -> str:

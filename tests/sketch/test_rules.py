@@ -62,7 +62,7 @@ def test_the_tiled_consumer_follows_the_tiles_of_its_producer() -> None:
     fused = next(s for s in sketches("matmul_bias_relu", 64, 64, 64, cores=1) if s.name == "fuse(1)")
     assert code(fused).splitlines()[:9] == [
         "C_i0, C_i1 = s[C].op.axis",
-        "C_C_k, = s[C].op.reduce_axis",
+        "(C_C_k,) = s[C].op.reduce_axis",
         'C_i0_0, C_i0_1, C_i0_2, C_i0_3 = cfg["C_i0"].apply(s, C, C_i0)',
         'C_i1_0, C_i1_1, C_i1_2, C_i1_3 = cfg["C_i1"].apply(s, C, C_i1)',
         'C_C_k_0, C_C_k_1 = cfg["C_C_k"].apply(s, C, C_C_k)',
@@ -87,8 +87,8 @@ def test_channels_are_lanes_where_the_image_is_small() -> None:
     lanes = [name for name in small if name.startswith("lanes")]
     assert lanes == ["lanes(i1)+fuse(1)", "lanes(i1)+fuse(2)"]
     lines = code(small[lanes[0]])
-    assert "conv_local = s.cache_write(conv, 'local', order=[0, 2, 3, 1])" in lines
-    assert "W_lanes = s.cache_read(W, 'global', [conv_local], order=[1, 2, 3, 0])" in lines
+    assert 'conv_local = s.cache_write(conv, "local", order=[0, 2, 3, 1])' in lines
+    assert 'W_lanes = s.cache_read(W, "global", [conv_local], order=[1, 2, 3, 0])' in lines
     assert "s[conv].compute_inline()" in lines
     for large in (
         ("conv2d_bn_relu", 1, 8, 70, 70, 64, 3),
