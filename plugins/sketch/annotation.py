@@ -84,7 +84,8 @@ def _share(state: State, name: str, loops: Sequence[str]) -> None:
         return
     places = [place for place in state.places if place.consumer == name]
     counts = [n for n, loop in enumerate(outer, start=1) if state.longest(loop) > 1]
-    branches = [(n, _shared(name, outer[:n], fixed, places)) for n in counts]
+    fused = state.unused(f"{name}_fused")
+    branches = [(n, _shared(name, outer[:n], fused, fixed, places)) for n in counts]
     own = next((place.knob for place in state.places if place.stage == name), None)
     when = None if own is None else (own, (ROOT,))
     knob = state.knob(Knob(f"{name}_parallel", candidates=(0, *counts), when=when))
@@ -94,11 +95,10 @@ def _share(state: State, name: str, loops: Sequence[str]) -> None:
         state.choose(own, [(ROOT, [Choice(knob, tuple((n, tuple(steps)) for n, steps in branches))])])
 
 
-def _shared(name: str, loops: Sequence[str], fixed: dict[str, str], places: Sequence[Place]) -> list[Step]:
+def _shared(name: str, loops: Sequence[str], fused: str, fixed: dict[str, str], places: Sequence[Place]) -> list[Step]:
     """Fuse loops and share them. What was computed in one that is gone is computed in the fused one."""
     if len(loops) == 1:
         return [Call(name, "parallel", (Name(loops[0]),))]
-    fused = f"{name}_fused"
     steps: list[Step] = [
         Call(name, "fuse", tuple(map(Name, loops)), (fused,)),
         Call(name, "parallel", (Name(fused),)),

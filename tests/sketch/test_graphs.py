@@ -237,3 +237,17 @@ def test_a_very_long_axis_is_no_burden() -> None:
     w = te.placeholder((4, 4), name="W")
     y = te.compute((2**30 + 3, 4), lambda i, j: te.sum(x[i, k] * w[k, j], axis=k), name="Y")
     assert len(generate_sketches([x, w, y], "llvm -num-cores 1", "default")) >= 3
+
+
+def test_a_tensor_may_be_called_like_a_loop_that_threads_share() -> None:
+    a = te.placeholder((N, N), name="out_fused")
+    task = pb.create_task(
+        Workload("fused", lambda: [a, te.compute((N, N), lambda i, j: te.exp(a[i, j]), name="out")]),
+        space="sketch",
+        target="llvm -num-cores 4",
+    )
+    for config in task.space.iterate():
+        check(task, config)
+        scope: dict[str, Any] = {"te": te}
+        exec(task.schedule_code(config), scope)
+        assert isinstance(scope["out_fused"], te.Tensor)
