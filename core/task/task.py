@@ -157,7 +157,8 @@ class Task:
             raise
         except (Exception, SystemExit) as error:  # sys.exit() in a template ends that run of it, not the search
             raise TemplateError(
-                f"template {self.name} with {self.workload[1]} raised {type(error).__name__}: {error}{self.template.remedy}"
+                f"template {self.name} with {self.workload[1]} raised {type(error).__name__}: {error}"
+                f"{self.template.remedy}"
             ) from error
         if isinstance(made, Schedule):
             made = (made, [b.tensor if isinstance(b, TensorBuffer) else b for b in made.func.params])
@@ -167,9 +168,7 @@ class Task:
             and isinstance(made[0], TESchedule | Schedule)
             and isinstance(made[1], Sequence)
         ):
-            raise TemplateError(
-                f"template {self.name} returned {made!r}; {self.template.returns}"
-            )
+            raise TemplateError(f"template {self.name} returned {made!r}; {self.template.returns}")
         tensors = tuple(made[1])
         for tensor in tensors:
             if not isinstance(tensor, Tensor):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from pegbox.codegen.targets.target import Target
+from pegbox.compute.printer import identifier
+from pegbox.errors import ArgumentError
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import read_args
 from pegbox.plugins.sketch.generator import SketchGenerator
@@ -19,6 +22,7 @@ examples:
   pegbox tune my_template.py:matmul_add 512 512 512                     which has the same space
 {exits.EXPLAINED}
 """
+_IN_MODULE = {"cfg", "te", "pb", "math"}  # what a template module calls so
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,10 +31,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "workload", metavar="WORKLOAD", help="a name ('pegbox templates' lists them) or FILE.py:FUNCTION"
     )
-    parser.add_argument("args", metavar="ARG", nargs="*", help="the workload's arguments in their order, or NAME=VALUE")
+    parser.add_argument(
+        "args",
+        metavar="ARG",
+        nargs="*",
+        help="the workload's arguments in their order, or NAME=VALUE; those with defaults may be left out",
+    )
     parser.add_argument("--target", default="llvm", help="what the template is for: default this machine")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write a template module here")
-    parser.add_argument("--force", action="store_true", help="overwrite FILE")
+    parser.add_argument("--out", type=Path, metavar="FILE.py", help="write a template module here")
+    parser.add_argument("--force", action="store_true", help="overwrite FILE.py")
     parser.set_defaults(run=run, usage_error=parser.error)
 
 
@@ -44,8 +53,21 @@ def run(namespace: argparse.Namespace) -> int:
         for sketch in space.sketches.values():
             print(f"{sketch.name}: {', '.join(knob.name for knob in sketch.knobs) or 'no knobs'}")
         return exits.DONE
+    if namespace.out.suffix != ".py":
+        namespace.usage_error(f"--out {namespace.out}: a template is read from a Python file; give {namespace.out}.py")
     if namespace.out.exists() and not namespace.force:
         namespace.usage_error(f"{namespace.out} is there already; give another --out, or --force")
+    if taken := _IN_MODULE & bound.keys():
+        raise ArgumentError(
+            f"workload {workload.name} has a parameter {min(taken)!r}, which means something else in the code of a "
+            "template; rename it"
+        )
     namespace.out.write_text(template_module(space, workload.name, bound), encoding="utf-8")
-    print(f"{namespace.out}: {len(space.sketches)} sketches; next: pegbox tune {namespace.out}:{workload.name} ...")
+    print(f"{namespace.out}: {len(space.sketches)} sketches; next: {_next(namespace, workload.name)}")
     return exits.DONE
+
+
+def _next(namespace: argparse.Namespace, name: str) -> str:
+    """The command that tunes what was written."""
+    words = ["pegbox", "tune", f"{namespace.out}:{identifier(name)}", *namespace.args]
+    return shlex.join([*words, "--target", namespace.target] if namespace.target != "llvm" else words)

@@ -42,8 +42,8 @@ def _sizes(extents: Sequence[int], k: int, stride: int, padding: int, dilation: 
     reach, least = dilation * (k - 1) + 1, min(extents)
     if reach > least + 2 * padding:
         raise ArgumentError(
-            f"k={k!r}: a window spans {reach} elements (dilation={dilation!r}), the input with padding={padding!r} only "
-            f"{least + 2 * padding} along one axis; give a smaller k, more padding or a larger input"
+            f"k={k!r}: a window spans {reach} elements (dilation={dilation!r}), the input with padding={padding!r} "
+            f"only {least + 2 * padding} along one axis; give a smaller k, more padding or a larger input"
         )
     return [(extent + 2 * padding - reach) // stride + 1 for extent in extents]
 
@@ -154,8 +154,8 @@ def conv2d_transposed(
     shape = (n, o, *((e - 1) * stride + k - 2 * padding for e in (y, x)))
     if min(shape[2:]) < 1:
         raise ArgumentError(
-            f"padding={padding!r} leaves no outputs of {y} x {x} inputs (k={k!r}, stride={stride!r}); give less padding "
-            "or a larger input"
+            f"padding={padding!r} leaves no outputs of {y} x {x} inputs (k={k!r}, stride={stride!r}); give less "
+            "padding or a larger input"
         )
     data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
     filters = te.placeholder((c, o, k, k), name="W", dtype=dtype)
@@ -238,8 +238,8 @@ def conv2d_winograd(
     for name, value, outputs in ("y", y, rows), ("x", x, columns):
         if outputs % 2:
             raise ArgumentError(
-                f"{name}={value!r} with padding={padding!r} gives {outputs} outputs, which tiles of 2 x 2 do not cover; "
-                f"give an even {name}, or the workload conv2d"
+                f"{name}={value!r} with padding={padding!r} gives {outputs} outputs, which tiles of 2 x 2 do not "
+                f"cover; give an even {name}, or the workload conv2d"
             )
     data, filters = _operands(n, c, (y, x), o, (3, 3), dtype)
     padded = _padded(data, (0, 0, padding, padding))
