@@ -151,9 +151,9 @@ class Task:
     def _run(self, cfg: TemplateConfig) -> tuple[TESchedule | Schedule, tuple[Tensor, ...]]:
         try:
             made = self.template(cfg, *self.args, **self.kwargs)
-        except (ComputeError, ExprError) as error:  # such as a shape with a cfg in it
-            raise type(error)(f"{error}{self.template.remedy}") from error
-        except PegboxError:
+        except PegboxError as error:
+            if isinstance(error, ComputeError | ExprError) and self.template.remedy:  # a shape with a cfg in it
+                raise type(error)(f"{error}{self.template.remedy}") from error
             raise
         except (Exception, SystemExit) as error:  # sys.exit() in a template ends that run of it, not the search
             raise TemplateError(

@@ -163,7 +163,7 @@ def generated_template(workload: object, space: object) -> GeneratedTemplate:
         ArgumentError: an option that the generator does not have.
     """
     found = find_workload(workload)
-    generator, label = _made(parse_spec(space)) if isinstance(space, str) else (space, _label(space))
+    generator, label = _made(parse_spec(space)) if isinstance(space, str) else (space, _label(space, None))
     if not callable(generator):
         raise TemplateError(f"space={space!r} is {generator!r}; give the name of a space generator, such as 'sketch'")
     _check_generator(generator, space)
@@ -171,7 +171,7 @@ def generated_template(workload: object, space: object) -> GeneratedTemplate:
 
 
 def _made(spec: Spec) -> tuple[Any, str]:
-    """The generator that a name and options mean, and the text that means it."""
+    """The generator that a name and options mean, and what to call it."""
     factory = registry.resolve(_GENERATOR, spec.name)
     if not callable(factory):
         return factory, str(spec)
@@ -181,21 +181,36 @@ def _made(spec: Spec) -> tuple[Any, str]:
             f"space={str(spec)!r}: {refusal}; text names a class of generators, or a function that gives one and takes "
             "options alone"
         )
-    return factory(**options), str(spec)
+    generator = factory(**options)
+    return generator, _label(generator, spec) if factory is type(generator) else str(spec)
 
 
-def _label(generator: object) -> str:
-    """What to call a generator: the text that makes it, if its class has a name and keeps its options as attributes."""
+def _label(generator: object, spec: Spec | None) -> str:
+    """What to call a generator: the text that makes it, if its class has a name and keeps its options as attributes.
+
+    Else the text that made it, or the name of the function or the class.
+    """
     kind = type(generator)
     origin = f"{kind.__module__}:{kind.__qualname__}"
     names = [claim.name for claim in registry.claims(_GENERATOR) if claim.origin == origin]
-    if len(names) == 1:
-        options = options_of(kind, leading=0).values()
-        values = {option.name: getattr(generator, option.name, option.default) for option in options}
-        changed = {option.name: values[option.name] for option in options if values[option.name] != option.default}
-        if all(isinstance(value, str | int | float) and _WORD.fullmatch(str(value)) for value in changed.values()):
-            return str(Spec(names[0], {name: str(value) for name, value in changed.items()}))
-    return str(getattr(generator, "__name__", kind.__name__))
+    options = _options_text(generator) if len(names) == 1 else None
+    if options is not None:
+        return str(Spec(names[0], options))
+    return str(spec or getattr(generator, "__name__", kind.__name__))
+
+
+def _options_text(generator: object) -> dict[str, str] | None:
+    """The options of a generator that are not the defaults; None where one cannot be written as text."""
+    changed: dict[str, str] = {}
+    for name, option in options_of(type(generator), leading=0).items():
+        value = getattr(generator, name, None)
+        if value is option.default:
+            continue
+        if not isinstance(value, str | int | float) or not _WORD.fullmatch(str(value)):
+            return None
+        if value != option.default:
+            changed[name] = str(value)
+    return changed
 
 
 def _check_generator(generator: Any, given: object) -> None:

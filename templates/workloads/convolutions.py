@@ -8,6 +8,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.checks import check_int
 from pegbox.errors import ArgumentError
+from pegbox.expr.dtypes import is_float
 
 
 def _tensor(
@@ -212,6 +213,8 @@ def avg_pool2d(
     n: int, c: int, y: int, x: int, k: int, stride: int = 2, padding: int = 0, dtype: str = "float32"
 ) -> list[te.Tensor]:
     """The mean of each window of k × k in X[n, c, y, x], its border counted as zeros"""
+    if not is_float(dtype):
+        raise ArgumentError(f"dtype={dtype!r} cannot hold the mean of a window; give a float type")
     sizes = _pool_sizes((y, x), k, stride, padding)
     data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
     padded = _padded(data, (0, 0, padding, padding))

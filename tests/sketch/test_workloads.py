@@ -117,6 +117,7 @@ def test_a_transposed_convolution_spreads_each_input(stride: int, padding: int) 
         ("max_pool2d", (1, 4, 8, 8, 9), r"k=9: a window spans 9"),
         ("avg_pool2d", (1, 4, 8, 8, 3, 0), r"stride=0"),
         ("avg_pool2d", (1, 4, 8, 8, 3, 1, 3), r"padding=3"),
+        ("avg_pool2d", (1, 4, 8, 8, 3, 1, 1, "int32"), r"dtype='int32' .*give a float type"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(name: str, args: tuple[Any, ...], message: str) -> None:

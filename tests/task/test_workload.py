@@ -225,7 +225,9 @@ def lanes() -> Iterator[None]:
     [
         (Lanes(), "test_options"),
         (Lanes(8, tails=True), "test_options:lanes=8,tails=True"),
-        ("test_options: lanes=8, tails=yes", "test_options:lanes=8,tails=yes"),
+        ("test_options: lanes=8, tails=yes", "test_options:lanes=8,tails=True"),
+        ("test_options:tails=no,lanes=4", "test_options"),
+        (f"{__name__}:Lanes:lanes=2", "test_options:lanes=2"),
         (Lanes(more=[1, 2]), "Lanes"),
         (Lanes(more="a, b"), "Lanes"),
     ],
