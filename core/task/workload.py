@@ -195,8 +195,8 @@ def _label(generator: object, spec: Spec | None) -> str:
     names = [claim.name for claim in registry.claims(_GENERATOR) if claim.origin == origin]
     options = _options_text(generator) if len(names) == 1 else None
     if options is not None:
-        return str(Spec(names[0], options))
-    return str(spec or getattr(generator, "__name__", kind.__name__))
+        spec = Spec(names[0], options)
+    return str(getattr(generator, "__name__", kind.__name__) if spec is None else spec)
 
 
 def _options_text(generator: object) -> dict[str, str] | None:
