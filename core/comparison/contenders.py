@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 from pegbox.checks import check_int, check_list
 from pegbox.errors import ArgumentError
+from pegbox.hooks.spec import Spec
 from pegbox.records.record import call
 from pegbox.search.factory.create import check_factory, tuner_label
-from pegbox.search.factory.spec import Spec
 from pegbox.search.problem import check_task
 from pegbox.search.protocols import SearchTask, TunerFactory
 

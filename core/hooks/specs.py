@@ -88,12 +88,13 @@ def pegbox_register_workloads() -> Mapping[str, Callable[..., Any] | str]:
 
 
 @hookspec
-def pegbox_register_space_generators() -> Mapping[str, Callable[[], SpaceGenerator] | str]:
+def pegbox_register_space_generators() -> Mapping[str, Callable[..., SpaceGenerator] | str]:
     """Space generators by name, for `create_task(workload, space=NAME)`. Called when any name is first looked up.
 
-    The object is a factory without arguments. What it makes is called as `generator(tensors, target)` with the
-    arguments of a kernel, and gives the body of a template: a function of `cfg` that declares knobs and applies them
-    (`pegbox.task.workload.SpaceGenerator`).
+    The object is a factory, called with the options that the user wrote after the name (`space="NAME:depth=3"`). What
+    it makes is called as `generator(tensors, target)` with the arguments of a kernel, and gives the body of a template:
+    a function of `cfg` that declares knobs and applies them (`pegbox.task.workload.SpaceGenerator`). Where the factory
+    is a class that keeps its options as attributes, an object of it is called as the text that makes it.
     """
     raise NotImplementedError
 

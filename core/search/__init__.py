@@ -11,9 +11,9 @@ from pegbox.exports import on_demand
 
 if TYPE_CHECKING:
     from pegbox.comparison import Comparison, ComparisonInterrupted, Run, Summary, compare
+    from pegbox.hooks.spec import Spec, parse_spec
     from pegbox.search.factory.base import BaseTuner, BoundTuner
     from pegbox.search.factory.create import make_cost_model, make_tuner
-    from pegbox.search.factory.spec import Spec, parse_spec
     from pegbox.search.loop.callbacks import Callback, CallbackLike, StopSearch
     from pegbox.search.loop.display import LineProgress, LiveProgress, progress
     from pegbox.search.loop.outcome import BestTrial, StopReason, Trial, TuneResult
@@ -62,7 +62,7 @@ _NAMES = {
     "pegbox.comparison": ["Comparison", "ComparisonInterrupted", "Run", "Summary", "compare"],
     "pegbox.search.factory.base": ["BaseTuner", "BoundTuner"],
     "pegbox.search.factory.create": ["make_cost_model", "make_tuner"],
-    "pegbox.search.factory.spec": ["Spec", "parse_spec"],
+    "pegbox.hooks.spec": ["Spec", "parse_spec"],
     "pegbox.search.loop.callbacks": ["Callback", "CallbackLike", "StopSearch"],
     "pegbox.search.loop.display": ["LineProgress", "LiveProgress", "progress"],
     "pegbox.search.loop.outcome": ["BestTrial", "StopReason", "Trial", "TuneResult"],

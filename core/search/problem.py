@@ -12,9 +12,9 @@ import numpy as np
 
 from pegbox.checks import check_mapping, check_seconds
 from pegbox.errors import ArgumentError
+from pegbox.hooks.options import bind_options
 from pegbox.measure.local import LocalMeasurer
 from pegbox.records.simulation import SimulatedMeasurer, recorded_space_for
-from pegbox.search.factory.options import bind_options
 from pegbox.search.protocols import Measurer, SearchTask
 from pegbox.space import ConfigSpace
 

@@ -12,7 +12,7 @@ from pegbox.checks import check_list, check_mapping
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.targets.target import Target
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, TensorBuffer
-from pegbox.errors import ArgumentError, PegboxError, TemplateError
+from pegbox.errors import ArgumentError, ComputeError, ExprError, PegboxError, TemplateError
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
 from pegbox.schedule.schedule import Schedule
@@ -151,11 +151,14 @@ class Task:
     def _run(self, cfg: TemplateConfig) -> tuple[TESchedule | Schedule, tuple[Tensor, ...]]:
         try:
             made = self.template(cfg, *self.args, **self.kwargs)
-        except PegboxError:
+        except PegboxError as error:
+            if isinstance(error, ComputeError | ExprError) and self.template.remedy:  # a shape with a cfg in it
+                raise type(error)(f"{error}{self.template.remedy}") from error
             raise
         except (Exception, SystemExit) as error:  # sys.exit() in a template ends that run of it, not the search
             raise TemplateError(
                 f"template {self.name} with {self.workload[1]} raised {type(error).__name__}: {error}"
+                f"{self.template.remedy}"
             ) from error
         if isinstance(made, Schedule):
             made = (made, [b.tensor if isinstance(b, TensorBuffer) else b for b in made.func.params])
@@ -165,10 +168,7 @@ class Task:
             and isinstance(made[0], TESchedule | Schedule)
             and isinstance(made[1], Sequence)
         ):
-            raise TemplateError(
-                f"template {self.name} returned {made!r}; return (s, [A, B, C]): the schedule and the arguments; or "
-                "add space='sketch' where the function says only what is computed"
-            )
+            raise TemplateError(f"template {self.name} returned {made!r}; {self.template.returns}")
         tensors = tuple(made[1])
         for tensor in tensors:
             if not isinstance(tensor, Tensor):
@@ -196,11 +196,11 @@ def create_task(
 
     Args:
         space: who derives the space, where `template` is a workload, which only says what is computed: the name of a
-            space generator, such as "sketch", or the generator itself.
+            space generator, such as "sketch" or "sketch:rules=ansor", or the generator itself.
 
     Raises:
         UnknownName, PluginError, TemplateError: the template is not found or does not take the arguments.
-        ArgumentError: `args` is not a list, or `kwargs` not a mapping.
+        ArgumentError: `args` is not a list, or `kwargs` not a mapping, or the space generator lacks such an option.
         TargetError: a malformed target.
     """
     listed = check_list("args", args, f"the template's arguments as a list or tuple, such as args=({args!r},)")

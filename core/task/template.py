@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, overload
 
+from pegbox.errors import TemplateError, UnknownName
 from pegbox.hooks import registry
 from pegbox.task.function import NamedFunction
+
+ADD_SPACE = "add space='sketch' (--space sketch on the command line)"
+WITHOUT_SCHEDULE = f"is a workload, which says nothing of a schedule; {ADD_SPACE}"
 
 
 @dataclass(frozen=True)
@@ -19,8 +24,27 @@ class Template(NamedFunction):
 
     kind: ClassVar[str] = "template"
     leading: ClassVar[int] = 1  # cfg
+    returns: ClassVar[str] = (
+        "return (s, [A, B, C]): the schedule and the arguments; or where the function says only what is computed, "
+        f"{ADD_SPACE}"
+    )
 
     __reduce__ = NamedFunction.__reduce__
+
+    @property
+    def remedy(self) -> str:
+        """What to say where the function fails: it may have been written without a configuration."""
+        first = next(iter(inspect.signature(self.function).parameters.values()), None)
+        if first is not None and (first.name in ("cfg", "config") or "Config" in str(first.annotation)):
+            return ""
+        lacks = "it has no parameter" if first is None else f"its first parameter {first.name!r} is what is given"
+        return f"; {lacks} for the configuration cfg: if it takes none, and says only what is computed, {ADD_SPACE}"
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            return super().bind(args, kwargs)
+        except TemplateError as error:
+            raise TemplateError(f"{error}{self.remedy}") from error
 
 
 @overload
@@ -38,21 +62,22 @@ def template(name: str | Callable[..., Any]) -> Any:
     return lambda function: Template.registered(name, function)
 
 
-def find_template(ref: object) -> Template:
+def find_template(ref: object, *, registered: bool = False) -> Template:
     """The template that `ref` means: a Template, a function, a name, or "path/to/file.py:name".
+
+    Args:
+        registered: only a name that the registry knows: it may come from anywhere, and nothing is imported or run.
 
     Raises:
         UnknownName, PluginError: the registry does not know it, or the file cannot be imported.
         TemplateError: what was found is not a template.
     """
-    return Template.of(registry.resolve("template", ref), ref)
-
-
-def registered_template(name: str) -> Template:
-    """The template that is registered under a name, which may come from anywhere: nothing else is imported or run.
-
-    Raises:
-        UnknownName, PluginError: the registry does not know it.
-        TemplateError: what is registered is not a template.
-    """
-    return Template.of(registry.get("template", name), name)
+    try:
+        found = registry.get("template", str(ref)) if registered else registry.resolve("template", ref)
+    except UnknownName as error:
+        if ref not in registry.names("workload"):
+            raise
+        raise UnknownName(f"there is no template {ref!r}: it {WITHOUT_SCHEDULE}") from error
+    if isinstance(found, NamedFunction) and found.kind == "workload":
+        raise TemplateError(f"{ref if isinstance(ref, str) else found.name!r} {WITHOUT_SCHEDULE}")
+    return Template.of(found, ref)

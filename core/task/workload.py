@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, overload
@@ -10,14 +11,20 @@ from typing import Any, ClassVar, Protocol, overload
 from pegbox.codegen.targets.target import Target
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.errors import PegboxError, TemplateError
+from pegbox.expr.printer import unused_name
 from pegbox.hooks import registry
+from pegbox.hooks.options import bind_options, options_of
+from pegbox.hooks.spec import Spec, parse_spec
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.task.config_view import TemplateConfig
 from pegbox.task.function import NamedFunction
-from pegbox.task.template import Template, find_template, registered_template
+from pegbox.task.template import Template, find_template
 
-_AT = "@"  # between a workload and its space generator in the name of a template
+_GENERATOR = "space_generator"
+# "workload@generator" or "workload@generator:option=value"; in "/home/me@here/ops.py:name" the sign is of the path.
+_GENERATED = re.compile(r"(.+?)@([^@:/]+(?::\s*[A-Za-z_]\w*\s*=.*)?)")
+_WORD = re.compile(r"[^\s,@]*")  # what can be written as the value of an option
 
 
 @dataclass(frozen=True)
@@ -101,13 +108,16 @@ class _Generated:
     def __init__(self, workload: Workload, generator: SpaceGenerator, space_given: object) -> None:
         self.workload, self.generator, self.space_given = workload, generator, space_given
         self._spaces: dict[str, Space] = {}
-        parameters = list(workload.signature.parameters.values())
-        cfg = inspect.Parameter("cfg", inspect.Parameter.POSITIONAL_ONLY)
-        self.__signature__ = inspect.Signature([cfg, *parameters])
+        parameters = workload.signature.parameters
+        cfg = inspect.Parameter(unused_name("cfg", parameters), inspect.Parameter.POSITIONAL_ONLY)
+        self.__signature__ = inspect.Signature([cfg, *parameters.values()])
         self.__doc__ = workload.doc
 
     def __call__(self, cfg: TemplateConfig, /, *args: Any, **kwargs: Any) -> Any:
-        return self.space(cfg.target, args, kwargs)(cfg)
+        space = self.space(cfg.target, args, kwargs)
+        if not callable(space):
+            raise TemplateError(f"the space generator {self.generator!r} gave {space!r}; let it give a function of cfg")
+        return space(cfg)
 
     def space(self, target: Target, args: Sequence[Any], kwargs: dict[str, Any]) -> Space:
         key = repr((str(target), self.workload.bind(args, kwargs)))
@@ -119,6 +129,9 @@ class _Generated:
 @dataclass(frozen=True)
 class GeneratedTemplate(Template):
     """The template that a space generator makes of a workload, called "workload@generator"."""
+
+    returns: ClassVar[str] = "let the function that its space generator gives return (s, [A, B, C]), as a template does"
+    remedy: ClassVar[str] = ""
 
     def schedule_code(self, cfg: TemplateConfig, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
         """What `Task.schedule_code` gives.
@@ -141,20 +154,89 @@ def generated_template(workload: object, space: object) -> GeneratedTemplate:
 
     Args:
         workload: a Workload, a function, a name, or "path/to/file.py:name".
-        space: the name of a space generator, "path/to/file.py:name", or the generator itself.
+        space: the name of a space generator or "path/to/file.py:name", with options such as "sketch:rules=ansor", or
+            the generator itself.
 
     Raises:
         UnknownName, PluginError: either is not found.
-        TemplateError: `workload` is not one.
+        TemplateError: `workload` is not one, or `space` is no generator.
+        ArgumentError: an option that the generator does not have.
     """
     found = find_workload(workload)
-    generator = registry.resolve("space_generator", space)
+    generator, label = _made(parse_spec(space)) if isinstance(space, str) else (space, _label(space, None))
     if not callable(generator):
         raise TemplateError(f"space={space!r} is {generator!r}; give the name of a space generator, such as 'sketch'")
-    if isinstance(space, str):
-        generator = generator()
-    label = space if isinstance(space, str) else getattr(space, "__name__", type(space).__name__)
-    return GeneratedTemplate(f"{found.name}{_AT}{label}", _Generated(found, generator, space))
+    _check_generator(generator, space)
+    return GeneratedTemplate(f"{found.name}@{label}", _Generated(found, generator, space))
+
+
+def _made(spec: Spec) -> tuple[Any, str]:
+    """The generator that a name and options mean, and what to call it."""
+    factory = registry.resolve(_GENERATOR, spec.name)
+    if not callable(factory):
+        return factory, str(spec)
+    options = bind_options(f"space generator {spec.name!r}", factory, spec.options, leading=0)
+    if refusal := _refusal(factory, **options):
+        raise TemplateError(
+            f"space={str(spec)!r}: {refusal}; text names a class of generators, or a function that gives one and takes "
+            "options alone"
+        )
+    generator = factory(**options)
+    return generator, _label(generator, spec) if factory is type(generator) else str(spec)
+
+
+def _label(generator: object, spec: Spec | None) -> str:
+    """What to call a generator: the text that makes it, if its class has a name and keeps its options as attributes.
+
+    Else the text that made it, or the name of the function or the class.
+    """
+    kind = type(generator)
+    origin = f"{kind.__module__}:{kind.__qualname__}"
+    names = [claim.name for claim in registry.claims(_GENERATOR) if claim.origin == origin]
+    options = _options_text(generator) if len(names) == 1 else None
+    if options is not None:
+        spec = Spec(names[0], options)
+    return str(getattr(generator, "__name__", kind.__name__) if spec is None else spec)
+
+
+def _options_text(generator: object) -> dict[str, str] | None:
+    """The options of a generator that are not the defaults; None where one cannot be written as text."""
+    changed: dict[str, str] = {}
+    for name, option in options_of(type(generator), leading=0).items():
+        value = getattr(generator, name, None)
+        if value is option.default:
+            continue
+        if not isinstance(value, str | int | float) or not _WORD.fullmatch(str(value)):
+            return None
+        if value != option.default:
+            changed[name] = str(value)
+    return changed
+
+
+def _check_generator(generator: Any, given: object) -> None:
+    """Raises:
+    TemplateError: it does not take tensors and a target.
+    """
+    if isinstance(generator, type):
+        made = next((vars(kind)["__call__"] for kind in generator.__mro__ if "__call__" in vars(kind)), None)
+        if made is not None and not _refusal(made, None, (), None):
+            raise TemplateError(f"space={given!r} is a class of generators; give one: space={generator.__name__}(...)")
+    if refusal := _refusal(generator, (), None):
+        raise TemplateError(
+            f"space={given!r} cannot be called as generator(tensors, target): {refusal}; where it is a function that "
+            "gives the generator, call it"
+        )
+
+
+def _refusal(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+    """Why a function does not take these arguments; empty where it does, or does not say what it takes."""
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError as error:
+        return str(error)
+    except ValueError:
+        pass
+    return ""
 
 
 def template_of(ref: object, *, registered: bool = False) -> Template:
@@ -165,12 +247,13 @@ def template_of(ref: object, *, registered: bool = False) -> Template:
 
     Raises:
         UnknownName, PluginError, TemplateError: as `find_template`.
+        ArgumentError: an option that the generator does not have.
     """
-    if isinstance(ref, str) and _AT in ref:
-        workload, _, space = ref.rpartition(_AT)
-        if registered:
-            registry.get("space_generator", space)
-        return generated_template(registry.get("workload", workload) if registered else workload, space)
-    if isinstance(ref, Workload):
-        raise TemplateError(f"{ref.name} is a workload: it says nothing of a schedule; add space='sketch'")
-    return registered_template(str(ref)) if registered else find_template(ref)
+    match = _GENERATED.fullmatch(ref) if isinstance(ref, str) else None
+    if match is None:
+        return find_template(ref, registered=registered)
+    workload, space = match.groups()
+    if registered:
+        registry.get(_GENERATOR, parse_spec(space).name)
+        workload = registry.get("workload", workload)
+    return generated_template(workload, space)

@@ -35,8 +35,9 @@ def add_task_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
     )
     parser.add_argument(
         "--space",
-        metavar="NAME",
-        help="derive the space, where TEMPLATE is a workload without a schedule: 'sketch', or another space generator",
+        metavar="NAME[:OPTION=VALUE,...]",
+        help="derive the space, where TEMPLATE is a workload without a schedule: 'sketch', 'sketch:rules=ansor', or "
+        "another space generator",
     )
     parser.add_argument(
         "--target",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from pegbox.codegen.targets.target import Target
@@ -27,10 +28,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "workload", metavar="WORKLOAD", help="a name ('pegbox templates' lists them) or FILE.py:FUNCTION"
     )
-    parser.add_argument("args", metavar="ARG", nargs="*", help="the workload's arguments in their order, or NAME=VALUE")
+    parser.add_argument(
+        "args",
+        metavar="ARG",
+        nargs="*",
+        help="the workload's arguments in their order, or NAME=VALUE; those with defaults may be left out",
+    )
     parser.add_argument("--target", default="llvm", help="what the template is for: default this machine")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write a template module here")
-    parser.add_argument("--force", action="store_true", help="overwrite FILE")
+    parser.add_argument("--out", type=Path, metavar="FILE.py", help="write a template module here")
+    parser.add_argument("--force", action="store_true", help="overwrite FILE.py")
     parser.set_defaults(run=run, usage_error=parser.error)
 
 
@@ -44,10 +50,18 @@ def run(namespace: argparse.Namespace) -> int:
         for sketch in space.sketches.values():
             print(f"{sketch.name}: {', '.join(knob.name for knob in sketch.knobs) or 'no knobs'}")
         return exits.DONE
+    if namespace.out.suffix != ".py":
+        namespace.usage_error(f"--out {namespace.out}: a template is read from a Python file; give {namespace.out}.py")
     if namespace.out.exists() and not namespace.force:
         namespace.usage_error(f"{namespace.out} is there already; give another --out, or --force")
     check_literals(workload, bound)
     namespace.out.write_text(template_module(space, workload.name, bound), encoding="utf-8")
     template = f"{namespace.out}:{template_name(workload.name)}"
-    print(f"{namespace.out}: {len(space.sketches)} sketches; next: pegbox tune {template} ...")
+    print(f"{namespace.out}: {len(space.sketches)} sketches; next: {_next(namespace, template)}")
     return exits.DONE
+
+
+def _next(namespace: argparse.Namespace, template: str) -> str:
+    """The command that tunes what was written."""
+    words = ["pegbox", "tune", template, *namespace.args]
+    return shlex.join([*words, "--target", namespace.target] if namespace.target != "llvm" else words)

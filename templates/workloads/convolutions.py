@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pegbox as pb
 from pegbox import te
+from pegbox.checks import check_int
+from pegbox.errors import ArgumentError
+from pegbox.expr.dtypes import is_float
 
 
 def _tensor(
@@ -14,11 +17,11 @@ def _tensor(
     return te.compute(tuple(shape), body, name=name, attrs=attrs)
 
 
-def _padded(x: te.Tensor, pads: Sequence[int], value: float = 0.0) -> te.Tensor:
+def _padded(x: te.Tensor, pads: Sequence[int], value: te.Expr | float = 0.0) -> te.Tensor:
     """X with a border of `pads[d]` on either side of each axis; X itself without any."""
     if not any(pads):
         return x
-    edge = te.const(value, x.dtype)
+    edge = value if isinstance(value, te.Expr) else te.const(value, x.dtype)
 
     def element(*at: te.Expr) -> te.Expr:
         inside = [test for i, p, e in zip(at, pads, x.shape, strict=True) if p for test in (i >= p, i < e + p)]
@@ -27,15 +30,36 @@ def _padded(x: te.Tensor, pads: Sequence[int], value: float = 0.0) -> te.Tensor:
     return _tensor([e + 2 * p for e, p in zip(x.shape, pads, strict=True)], element, "padded")
 
 
-def _size(extent: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
-    """Outputs along an axis."""
-    return (extent + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+def _sizes(extents: Sequence[int], k: int, stride: int, padding: int, dilation: int = 1) -> list[int]:
+    """Outputs along each axis.
+
+    Raises:
+        ArgumentError: an argument that means nothing, or no room for a single window.
+    """
+    check_int("k", k)
+    check_int("stride", stride)
+    check_int("padding", padding, minimum=0)
+    check_int("dilation", dilation)
+    reach, least = dilation * (k - 1) + 1, min(extents)
+    if reach > least + 2 * padding:
+        raise ArgumentError(
+            f"k={k!r}: a window spans {reach} elements (dilation={dilation!r}), the input with padding={padding!r} "
+            f"only {least + 2 * padding} along one axis; give a smaller k, more padding or a larger input"
+        )
+    return [(extent + 2 * padding - reach) // stride + 1 for extent in extents]
+
+
+def _pool_sizes(extents: Sequence[int], k: int, stride: int, padding: int) -> list[int]:
+    """Outputs of pooling along each axis: no window lies in the border alone."""
+    check_int("padding", padding, minimum=0, maximum=check_int("k", k) - 1)
+    return _sizes(extents, k, stride, padding)
 
 
 def _convolve(x: te.Tensor, w: te.Tensor, stride: int, padding: int, dilation: int = 1, groups: int = 1) -> te.Tensor:
     """X[n, c, *spatial] with filters W[o, c / groups, *kernel]."""
     n, _, *spatial = x.shape
     o, c, *kernel = w.shape
+    sizes = _sizes(spatial, kernel[0], stride, padding, dilation)
     padded = _padded(x, (0, 0, *[padding] * len(spatial)))
     rc = te.reduce_axis((0, c), name="rc")
     offsets = [te.reduce_axis((0, k), name=f"r{d}") for d, k in enumerate(kernel)]
@@ -45,7 +69,6 @@ def _convolve(x: te.Tensor, w: te.Tensor, stride: int, padding: int, dilation: i
         places = [i * stride + r * dilation for i, r in zip(at, offsets, strict=True)]
         return te.sum(padded(b, channel, *places) * w(f, rc, *offsets), axis=[rc, *offsets])
 
-    sizes = [_size(e, k, stride, padding, dilation) for e, k in zip(spatial, kernel, strict=True)]
     return _tensor((n, o, *sizes), lambda *at: element(*at), "conv")
 
 
@@ -71,6 +94,9 @@ def conv2d(
     groups: int = 1, dtype: str = "float32",
 ) -> list[te.Tensor]:  # fmt: skip
     """X[n, c, y, x] with o filters of [c / groups, k, k]"""
+    check_int("groups", groups)
+    if c % groups or o % groups:
+        raise ArgumentError(f"groups={groups!r} does not divide c={c!r} and o={o!r}; give a divisor of both")
     data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
     filters = te.placeholder((o, c // groups, k, k), name="W", dtype=dtype)
     return [data, filters, _convolve(data, filters, stride, padding, dilation, groups)]
@@ -81,6 +107,7 @@ def conv2d_nhwc(
     n: int, y: int, x: int, c: int, o: int, k: int, stride: int = 1, padding: int = 0, dtype: str = "float32"
 ) -> list[te.Tensor]:
     """X[n, y, x, c] with filters W[k, k, c, o]"""
+    sizes = _sizes((y, x), k, stride, padding)
     data = te.placeholder((n, y, x, c), name="X", dtype=dtype)
     filters = te.placeholder((k, k, c, o), name="W", dtype=dtype)
     padded = _padded(data, (0, padding, padding, 0))
@@ -89,8 +116,7 @@ def conv2d_nhwc(
     def element(b: te.Expr, i: te.Expr, j: te.Expr, f: te.Expr) -> te.Expr:
         return te.sum(padded[b, i * stride + ry, j * stride + rx, rc] * filters[ry, rx, rc, f], axis=[ry, rx, rc])
 
-    shape = (n, _size(y, k, stride, padding), _size(x, k, stride, padding), o)
-    return [data, filters, _tensor(shape, element, "conv")]
+    return [data, filters, _tensor((n, *sizes, o), element, "conv")]
 
 
 @pb.workload("conv3d")
@@ -107,6 +133,7 @@ def depthwise_conv2d(
     n: int, c: int, y: int, x: int, k: int, stride: int = 1, padding: int = 0, dtype: str = "float32"
 ) -> list[te.Tensor]:
     """X[n, c, y, x], each channel with a filter of its own, W[c, k, k]"""
+    sizes = _sizes((y, x), k, stride, padding)
     data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
     filters = te.placeholder((c, k, k), name="W", dtype=dtype)
     padded = _padded(data, (0, 0, padding, padding))
@@ -115,8 +142,7 @@ def depthwise_conv2d(
     def element(b: te.Expr, f: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
         return te.sum(padded[b, f, i * stride + ry, j * stride + rx] * filters[f, ry, rx], axis=[ry, rx])
 
-    shape = (n, c, _size(y, k, stride, padding), _size(x, k, stride, padding))
-    return [data, filters, _tensor(shape, element, "conv")]
+    return [data, filters, _tensor((n, c, *sizes), element, "conv")]
 
 
 @pb.workload("conv2d_transposed")
@@ -124,6 +150,14 @@ def conv2d_transposed(
     n: int, c: int, y: int, x: int, o: int, k: int, stride: int = 2, padding: int = 0, dtype: str = "float32"
 ) -> list[te.Tensor]:
     """The gradient of a convolution: X[n, c, y, x] with W[c, o, k, k], `stride` outputs for each input"""
+    check_int("stride", stride)
+    check_int("padding", padding, minimum=0, maximum=check_int("k", k) - 1)
+    shape = (n, o, *((e - 1) * stride + k - 2 * padding for e in (y, x)))
+    if min(shape[2:]) < 1:
+        raise ArgumentError(
+            f"padding={padding!r} leaves no outputs of {y} x {x} inputs (k={k!r}, stride={stride!r}); give less "
+            "padding or a larger input"
+        )
     data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
     filters = te.placeholder((c, o, k, k), name="W", dtype=dtype)
     border, zero = k - 1 - padding, te.const(0, dtype)
@@ -141,7 +175,6 @@ def conv2d_transposed(
     def element(b: te.Expr, f: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
         return te.sum(dilated[b, rc, i + ry, j + rx] * filters[rc, f, k - 1 - ry, k - 1 - rx], axis=[rc, ry, rx])
 
-    shape = (n, o, (y - 1) * stride + k - 2 * padding, (x - 1) * stride + k - 2 * padding)
     return [data, filters, _tensor(shape, element, "conv")]
 
 
@@ -164,16 +197,15 @@ def max_pool2d(
     n: int, c: int, y: int, x: int, k: int, stride: int = 2, padding: int = 0, dtype: str = "float32"
 ) -> list[te.Tensor]:
     """The largest of each window of k × k in X[n, c, y, x]"""
+    sizes = _pool_sizes((y, x), k, stride, padding)
     data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
-    lowest = float("-inf") if dtype.startswith(("float", "bfloat")) else -(2**7)
-    padded = _padded(data, (0, 0, padding, padding), lowest)
+    padded = _padded(data, (0, 0, padding, padding), te.min_value(dtype))
     ry, rx = te.reduce_axis((0, k), name="ry"), te.reduce_axis((0, k), name="rx")
-    shape = (n, c, _size(y, k, stride, padding), _size(x, k, stride, padding))
 
     def element(b: te.Expr, f: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
         return te.max(padded[b, f, i * stride + ry, j * stride + rx], axis=[ry, rx])
 
-    return [data, _tensor(shape, element, "pool")]
+    return [data, _tensor((n, c, *sizes), element, "pool")]
 
 
 @pb.workload("avg_pool2d")
@@ -181,16 +213,18 @@ def avg_pool2d(
     n: int, c: int, y: int, x: int, k: int, stride: int = 2, padding: int = 0, dtype: str = "float32"
 ) -> list[te.Tensor]:
     """The mean of each window of k × k in X[n, c, y, x], its border counted as zeros"""
+    if not is_float(dtype):
+        raise ArgumentError(f"dtype={dtype!r} cannot hold the mean of a window; give a float type")
+    sizes = _pool_sizes((y, x), k, stride, padding)
     data = te.placeholder((n, c, y, x), name="X", dtype=dtype)
     padded = _padded(data, (0, 0, padding, padding))
     ry, rx = te.reduce_axis((0, k), name="ry"), te.reduce_axis((0, k), name="rx")
-    shape = (n, c, _size(y, k, stride, padding), _size(x, k, stride, padding))
 
     def total(b: te.Expr, f: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
         return te.sum(padded[b, f, i * stride + ry, j * stride + rx], axis=[ry, rx])
 
-    pooled = _tensor(shape, total, "total")
-    return [data, _tensor(shape, lambda b, f, i, j: pooled[b, f, i, j] * te.const(1 / k**2, dtype), "mean")]
+    pooled = _tensor((n, c, *sizes), total, "total")
+    return [data, _tensor(pooled.shape, lambda b, f, i, j: pooled[b, f, i, j] * te.const(1 / k**2, dtype), "mean")]
 
 
 def _constant(*axes: str) -> dict[str, object]:
@@ -203,9 +237,16 @@ def conv2d_winograd(
     n: int, c: int, y: int, x: int, o: int, padding: int = 1, dtype: str = "float32"
 ) -> list[te.Tensor]:
     """conv2d of 3 × 3 by tiles of 2 × 2 outputs, F(2×2, 3×3) of Lavin and Gray (CVPR 2016); y and x even"""
+    rows, columns = _sizes((y, x), 3, 1, padding)
+    for name, value, outputs in ("y", y, rows), ("x", x, columns):
+        if outputs % 2:
+            raise ArgumentError(
+                f"{name}={value!r} with padding={padding!r} gives {outputs} outputs, which tiles of 2 x 2 do not "
+                f"cover; give an even {name}, or the workload conv2d"
+            )
     data, filters = _operands(n, c, (y, x), o, (3, 3), dtype)
     padded = _padded(data, (0, 0, padding, padding))
-    ty, tx = (y + 2 * padding - 2) // 2, (x + 2 * padding - 2) // 2
+    ty, tx = rows // 2, columns // 2
     tiles = n * ty * tx
     left: list[list[float]] = [[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]]
     kernel: list[list[float]] = [[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]]

@@ -47,6 +47,39 @@ def test_a_space_generator_is_passed_on(pegbox: Any, api: Any) -> None:
     assert api.calls["create_task"]["space"] == "sketch"
 
 
+def test_a_workload_without_a_generator_says_what_to_add(pegbox: Any) -> None:
+    Path("mine.py").write_text("def norm(n, m):\n    return []\n")
+    for words in (
+        ("row_sum", "8", "8"),
+        ("mine.py:norm", "8", "8"),
+        ("pegbox.templates.workloads.reductions:norm", "8"),
+    ):
+        ran = pegbox("show", *words)
+        assert ran.code == 2
+        assert "--space sketch" in ran.err
+
+
+def test_sketch_says_how_to_tune_what_it_wrote(pegbox: Any) -> None:
+    ran = pegbox("sketch", "row_sum", "8", "m=16", "--target", "llvm -num-cores 1", "--out", "mine.py")
+    assert ran.code == 0
+    assert ran.out.endswith("next: pegbox tune mine.py:row_sum 8 m=16 --target 'llvm -num-cores 1'\n")
+    ran = pegbox("sketch", "row_sum", "8", "16", "--out", "mine.py", "--force")
+    assert ran.out.endswith("next: pegbox tune mine.py:row_sum 8 16\n")
+
+
+def test_sketch_writes_python_files_only(pegbox: Any) -> None:
+    ran = pegbox("sketch", "row_sum", "8", "16", "--out", "mine.txt")
+    assert (ran.code, Path("mine.txt").exists()) == (2, False)
+    assert "give mine.txt.py" in ran.err
+
+
+def test_sketch_renames_a_parameter_that_the_code_of_a_template_has(pegbox: Any) -> None:
+    text = "from pegbox import te\ndef up(n, cfg):\n    x = te.placeholder((n, cfg), name='X')\n"
+    Path("ops.py").write_text(text + "    return [x, te.compute((n, cfg), lambda i, j: x[i, j] + 1, name='Y')]\n")
+    assert pegbox("sketch", "ops.py:up", "8", "16", "--out", "mine.py").code == 0
+    assert "def up(cfg: pb.TemplateConfig, n=8, cfg_1=16)" in Path("mine.py").read_text()
+
+
 def test_tune_passes_every_option(pegbox: Any, api: Any) -> None:
     words = "tune t.py:f --target llvm --tuner xgb:plan_size=32 --trials 9 --budget 1m --records a/b.jsonl --resume "
     words += "--early-stopping 5 --seed 3 --runner local --timeout 2s --quiet"

@@ -85,6 +85,16 @@ def test_a_parallel_loop_inside_others_sees_their_variables() -> None:
     check(function([a, c], [c], body), TWO_CORES)
 
 
+def test_names_are_of_any_letters() -> None:
+    given, out = Buffer("é 1", (2, 3), "int64"), Buffer("ü", (2, 3), "int64")
+    inner = lambda i: loop("ÿ", 3, lambda j: put(out, i, j, get(given, i, j) + i), PARALLEL)  # noqa: E731
+    array = np.zeros((2, 3), np.int64)
+    build(emit(function([given, out], [out], loop("ï", 2, inner), name="ñ"), TWO_CORES))(
+        np.ones((2, 3), np.int64), array
+    )
+    assert array.tolist() == [[1, 1, 1], [2, 2, 2]]
+
+
 def test_a_parallel_loop_inside_a_parallel_loop_is_serial() -> None:
     a, c = Buffer("a", (4, 16)), Buffer("c", (4, 16))
     body = loop("i", 4, lambda i: loop("j", 16, lambda j: put(c, i, j, get(a, i, j) + 1.0), PARALLEL), PARALLEL)

@@ -6,8 +6,9 @@ import pytest
 
 from pegbox.errors import ArgumentError, PluginError, UnknownName
 from pegbox.hooks import registry
+from pegbox.hooks.options import bind_options, options_of
 from pegbox.search import Spec, make_cost_model, make_tuner, parse_spec
-from pegbox.search.factory.options import bind_options, options_of
+from pegbox.search.factory.base import RESERVED
 from pegbox.search.testing import small_space
 
 
@@ -104,7 +105,7 @@ def test_a_value_of_the_wrong_type_is_shown(text: str) -> None:
 
 
 def test_the_seed_is_no_option() -> None:
-    assert "seed" not in options_of(Plain)
+    assert "seed" not in options_of(Plain, but=RESERVED)
     with pytest.raises(ArgumentError, match="no option 'seed'"):
         make_tuner("plain:seed=3", small_space())
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ import pytest
 import pegbox as pb
 from pegbox import te
 from pegbox.codegen.targets.target import Target
-from pegbox.errors import PluginError, TemplateError, UnknownName
+from pegbox.errors import PegboxError, PluginError, TemplateError, UnknownName
 from pegbox.hooks import registry
+from pegbox.plugins.sketch import SketchGenerator
 from pegbox.task.workload import Workload, find_workload, generated_template, template_of
 
 
@@ -72,7 +74,9 @@ def test_the_name_of_a_generated_template_means_it() -> None:
 
 def test_names_from_records_are_only_looked_up() -> None:
     assert template_of("test_doubled@sketch", registered=True).name == "test_doubled@sketch"
-    for name in ("os:system@sketch", "test_doubled@os:system", "file.py:x@sketch"):
+    assert template_of("test_doubled@sketch:rules=ansor", registered=True).name == "test_doubled@sketch:rules=ansor"
+    names = ("os:system@sketch", "test_doubled@os:system", "file.py:x@sketch", "test_doubled@os:system:command=true")
+    for name in (*names, "test_doubled@nothing:rules=ansor", "os:getcwd"):
         with pytest.raises((UnknownName, PluginError)):
             template_of(name, registered=True)
 
@@ -140,6 +144,132 @@ def test_a_plain_function_without_a_schedule_says_what_to_add() -> None:
 
     with pytest.raises(TemplateError, match="add space='sketch'"):
         pb.create_task(plain)
+
+
+@pytest.mark.parametrize("ref", ["test_doubled", f"{__name__}:doubled"])
+def test_the_name_of_a_workload_without_a_generator_says_what_to_add(ref: str) -> None:
+    with pytest.raises(PegboxError, match=r"is a workload, .*add space='sketch' \(--space sketch on"):
+        pb.create_task(ref, args=(8,))
+
+
+def no_configuration(n: int, m: int = 4) -> list[te.Tensor]:
+    x = te.placeholder((n, m), name="X")
+    return [x, te.compute((n, m), lambda i, j: x[i, j] * 2, name="Y")]
+
+
+@pytest.mark.parametrize("args", [(8, 4), (8,), ()])
+def test_a_function_without_a_configuration_says_what_to_add(args: tuple[int, ...]) -> None:
+    with pytest.raises(PegboxError, match=r"'n' is what is given for the configuration cfg.*add space='sketch'"):
+        pb.create_task(no_configuration, args=args)
+
+
+def test_a_template_that_breaks_is_not_told_of_generators() -> None:
+    def template(cfg: Any, n: int) -> Any:
+        raise ZeroDivisionError
+
+    with pytest.raises(TemplateError) as caught:
+        pb.create_task(template, args=(8,))
+    assert "space=" not in str(caught.value)
+
+
+@pb.workload("test_cfg")
+def with_cfg(n: int, cfg: int = 4) -> list[te.Tensor]:
+    return no_configuration(n, cfg)
+
+
+def test_a_parameter_may_be_called_cfg() -> None:
+    task = pb.create_task(with_cfg, args=(8,), kwargs={"cfg": 2}, space="sketch")
+    assert task.workload[1] == {"n": 8, "cfg": 2}
+    assert task.tensors[0].shape == (8, 2)
+    assert pb.create_task("test_cfg@sketch", args=(8, 2)).space.fingerprint == task.space.fingerprint
+
+
+def test_an_at_sign_in_a_path_is_the_path_s(tmp_path: Path) -> None:
+    for file in (tmp_path / "me@host" / "ops.py", tmp_path / "me@ops.py"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("def twice(cfg, n):\n    raise ValueError('reached')\n")
+        with pytest.raises(TemplateError, match=r"template twice .*reached"):
+            pb.create_task(f"{file}:twice", args=(8,))
+
+
+def test_a_workload_of_a_file_with_an_at_sign_has_a_generator(tmp_path: Path) -> None:
+    file = tmp_path / "me@host" / "ops.py"
+    file.parent.mkdir()
+    file.write_text(f"from {__name__} import doubled\n")
+    assert pb.create_task(f"{file}:doubled@sketch", args=(8,)).name == "test_doubled@sketch"
+
+
+# Options of generators
+
+
+class Lanes:
+    """A generator with options of some types."""
+
+    def __init__(self, lanes: int = 4, *, tails: bool = False, more: Any = ()) -> None:
+        self.lanes, self.tails, self.more = lanes, tails, more
+
+    def __call__(self, tensors: Sequence[te.Tensor], target: Target) -> Any:
+        return by_lanes(tensors, target)
+
+
+@pytest.fixture
+def lanes() -> Iterator[None]:
+    registry.register("space_generator", "test_options", Lanes, owner="tests")
+    yield
+    registry.unregister("space_generator", "test_options", owner="tests")
+
+
+@pytest.mark.usefixtures("lanes")
+@pytest.mark.parametrize(
+    ("space", "label"),
+    [
+        (Lanes(), "test_options"),
+        (Lanes(8, tails=True), "test_options:lanes=8,tails=True"),
+        ("test_options: lanes=8, tails=yes", "test_options:lanes=8,tails=True"),
+        ("test_options:tails=no,lanes=4", "test_options"),
+        (f"{__name__}:Lanes:lanes=2", "test_options:lanes=2"),
+        (Lanes(more=[1, 2]), "Lanes"),
+        (Lanes(more="a, b"), "Lanes"),
+    ],
+)
+def test_a_generator_is_called_as_the_text_that_makes_it(space: object, label: str) -> None:
+    template = generated_template(doubled, space)
+    assert template.name == f"test_doubled@{label}"
+    task = pb.create_task(template, args=(8,))
+    assert pickle.loads(pickle.dumps(task)).name == task.name
+    if "test_options" in label:
+        again = template_of(template.name, registered=True)
+        assert again.name == template.name
+        made = again.function.generator  # type: ignore[attr-defined]
+        wanted = template.function.generator  # type: ignore[attr-defined]
+        assert vars(made) == vars(wanted)
+
+
+def test_generators_with_different_options_are_different_tasks() -> None:
+    tasks = [pb.create_task("matmul", (8, 8, 8), space=space) for space in (SketchGenerator("ansor"), "sketch")]
+    assert [task.name for task in tasks] == ["matmul@sketch:rules=ansor", "matmul@sketch"]
+    again = pb.create_task("matmul@sketch:rules=ansor", (8, 8, 8))
+    assert again.space.fingerprint == tasks[0].space.fingerprint != tasks[1].space.fingerprint
+    given = pb.create_task("matmul", (8, 8, 8), space="sketch:rules=ansor")
+    assert given.space.fingerprint == again.space.fingerprint
+
+
+@pytest.mark.usefixtures("lanes")
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        ("test_options:lane=8", r"space generator 'test_options' has no option 'lane' .*did you mean 'lanes'"),
+        ("test_options:lanes=many", r"cannot read lanes='many' as int"),
+        (f"{__name__}:by_lanes", r"missing a required argument: 'tensors'; text names a class of generators"),
+        (Lanes, r"is a class of generators; give one: space=Lanes\(...\)"),
+        (made_by_lanes, r"cannot be called as generator\(tensors, target\): too many .*call it"),
+        (lambda tensors, target: None, r"gave None; let it give a function of cfg"),
+        (lambda tensors, target: lambda cfg: 3, r"returned 3; let the function that its space generator gives return"),
+    ],
+)
+def test_what_is_no_generator_is_refused(space: object, message: str) -> None:
+    with pytest.raises(PegboxError, match=message):
+        pb.create_task(doubled, args=(8,), space=space)
 
 
 def test_a_template_is_not_a_workload() -> None:

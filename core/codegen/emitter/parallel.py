@@ -13,6 +13,7 @@ from pegbox.codegen.emitter.frame import Frame, Pointer
 from pegbox.codegen.emitter.module import ModuleText
 from pegbox.codegen.emitter.placement import WORKSPACE, accessed_buffers
 from pegbox.codegen.emitter.statements import Plan, Writer
+from pegbox.codegen.emitter.text import identifier
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.loops.nodes import Alloc, For
 from pegbox.loops.visit import walk
@@ -67,7 +68,7 @@ class ParallelLoops:
         frame.env = {var: bound for var, bound in outer.env.items() if isinstance(bound, int)}
         params = [bind_pointer(frame, buffer) for buffer, _ in (*captured.buffers, *captured.own)]
         for var, bound in captured.variables:
-            name = frame.text.fresh(var.name if var.name.isidentifier() else "v")
+            name = frame.text.fresh(identifier(var.name))
             frame.bind(var, name, frame.text.entry, outer.registers.ranges[bound])
             params.append(f"i64 {name}")
         Writer(frame, self.plan).serial(loop, "%begin", "%end")
@@ -150,7 +151,7 @@ class ParallelLoops:
 
 def bind_pointer(frame: Frame, buffer: Buffer, *, aligned: bool = False) -> str:
     """Make the buffer a parameter of the frame's function; returns the parameter's text."""
-    name = frame.text.fresh(buffer.name if buffer.name.isidentifier() else "b")
+    name = frame.text.fresh(identifier(buffer.name))
     frame.buffers[buffer] = Pointer(name, private=False)
     frame.registers.home[name] = frame.text.entry
     align = "align 64 " if aligned else ""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError, PluginError
 from pegbox.hooks import registry
-from pegbox.search.factory.base import NO_INPUTS, BoundTuner, TunerInputs
-from pegbox.search.factory.options import bind_options
-from pegbox.search.factory.spec import Spec, parse_nested, parse_spec
+from pegbox.hooks.options import bind_options
+from pegbox.hooks.spec import Spec, parse_nested, parse_spec
+from pegbox.search.factory.base import NO_INPUTS, RESERVED, BoundTuner, TunerInputs
 from pegbox.search.protocols import CostModel, Tuner, TunerFactory
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def make_tuner(
     """
     factory, name, written = _resolve("tuner", spec)
     owner = f"tuner {name!r}"
-    bound = bind_options(owner, factory, {**written, **(options or {})})
+    bound = bind_options(owner, factory, {**written, **(options or {})}, but=RESERVED)
     declared, given = inspect.signature(factory).parameters, {**NO_INPUTS, **inputs}
     _check_takes_seed(owner, factory)
     tuner = factory(space, seed=seed, **{name: given[name] for name in given if name in declared}, **bound)
@@ -75,7 +75,8 @@ def make_cost_model(
         return _given_model(spec, options)
     factory, name, written = _resolve("cost_model", parse_nested(spec))
     owner = f"cost model {name!r}"
-    model = factory(seed=seed, **bind_options(owner, factory, {**written, **(options or {})}))
+    bound = bind_options(owner, factory, {**written, **(options or {})}, but=RESERVED)
+    model = factory(seed=seed, **bound)
     if not isinstance(model, CostModel):
         raise PluginError(f"{owner} made a {type(model).__name__}, which has no fit(...) and predict(...)")
     return model

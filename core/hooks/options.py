@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pegbox.errors import ArgumentError
-from pegbox.search.factory.base import RESERVED
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
@@ -34,15 +33,15 @@ class Option:
         return shown if self.default is inspect.Parameter.empty else f"{shown} = {self.default!r}"
 
 
-def options_of(factory: Callable[..., Any], *, but: Collection[str] = RESERVED) -> dict[str, Option]:
+def options_of(factory: Callable[..., Any], *, but: Collection[str] = (), leading: int = 1) -> dict[str, Option]:
     """The options that a factory takes by name, in the order of its signature, `but` for some.
 
-    The first parameter that may be given by place is the space, no option.
+    The `leading` parameters are given by place, as the space is to a tuner: they are no options.
     """
     hints = _hints(factory)
     found: dict[str, Option] = {}
     for place, parameter in enumerate(inspect.signature(factory).parameters.values()):
-        by_place = parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and place > 0
+        by_place = parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and place >= leading
         if not (by_place or parameter.kind is inspect.Parameter.KEYWORD_ONLY) or parameter.name in but:
             continue
         hint = hints.get(parameter.name, _hint_of(parameter.default))
@@ -51,14 +50,19 @@ def options_of(factory: Callable[..., Any], *, but: Collection[str] = RESERVED) 
 
 
 def bind_options(
-    owner: str, factory: Callable[..., Any], given: Mapping[str, object], *, but: Collection[str] = RESERVED
+    owner: str,
+    factory: Callable[..., Any],
+    given: Mapping[str, object],
+    *,
+    but: Collection[str] = (),
+    leading: int = 1,
 ) -> dict[str, object]:
     """Check the names of `given` and turn values that are text into what `factory` declares.
 
     `owner` stands in messages, e.g. "tuner 'xgb'". Values that are not text pass as they are: the factory checks them.
     Raises `ArgumentError` that lists the valid options with their defaults.
     """
-    known = options_of(factory, but=but)
+    known = options_of(factory, but=but, leading=leading)
     open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in inspect.signature(factory).parameters.values())
     bound: dict[str, object] = {}
     for name, value in given.items():

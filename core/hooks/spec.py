@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pegbox.errors import ArgumentError
-from pegbox.hooks import split_options
+from pegbox.hooks.refs import split_options
 
 
 @dataclass(frozen=True)
