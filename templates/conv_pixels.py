@@ -1,4 +1,4 @@
-"""Convolutions in NCHW with vector lanes along pixels, without a change of layout.
+"""The `pixels` variant of conv2d: its stages and schedule, with vectors along the pixels of NCHW images.
 
 Rows of an image are taken as one line. In the copy of the input with its border they are so long ("pitch") that what a
 filter position needs always lies equally far from the pixel of the result: pixel q = y · pitch + x reads element

@@ -1,4 +1,4 @@
-"""JSON form of configs: reading, and the check that a config belongs to the space."""
+"""Configs from and to JSON, with checks against their space."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradient-boosted trees as a cost model.
+"""The cost model `xgboost`: gradient-boosted trees of the package xgboost.
 
 XGBoost is Chen and Guestrin, "XGBoost: A Scalable Tree Boosting System" (KDD 2016); ranking candidates with it instead
 of predicting their time is Chen et al., "Learning to Optimize Tensor Programs" (NeurIPS 2018).

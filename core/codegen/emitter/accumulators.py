@@ -1,4 +1,4 @@
-"""Accumulators of vectorized reductions: one partial result per lane, kept through the loops around.
+"""Accumulators: vectorized reductions rewritten to keep one partial result per lane through the loops around.
 
     for k in range(64):                            for v in vectorized range(16): p[v] = 0
         for v in vectorized range(16):             for k in range(64):

@@ -1,4 +1,4 @@
-"""Emission of math calls: LLVM intrinsics if the machine has an instruction, otherwise functions of vector_math."""
+"""Math calls: LLVM intrinsics for sqrt, floor, ceil, round and abs, functions of vector_math for the others."""
 
 from __future__ import annotations
 
