@@ -87,8 +87,8 @@ def find_workload(ref: object) -> Workload:
 class Space(Protocol):
     """What a space generator makes of a computation: a template's body, for these tensors on this target.
 
-    It may have `schedule_code(cfg)`, which writes te code for `Task.schedule_code`, and `pack_weights(array, name)`, which
-    packs inputs for `pegbox.templates.pack_weights` where its kernels take some packed.
+    It may have `schedule_code(cfg)`, which writes te code for `Task.schedule_code`. Where its kernels take inputs
+    packed, it has `pack_weights(array, name)`, which packs one for `pegbox.templates.pack_weights`.
     """
 
     def __call__(self, cfg: TemplateConfig) -> tuple[TESchedule | Schedule, Sequence[Tensor]]:

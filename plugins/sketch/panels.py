@@ -145,8 +145,8 @@ def _panels(operand: Tensor, ops: Sequence[ComputeOp], target: Target) -> Panels
     op = readers[0]
     if not needs_multi_level_tiling(op):
         raise TemplateError(
-            f"the layout of {operand.name} cannot be free: {op.name}, which reads it, is not tiled, as it shares no "
-            "input among its points; leave it as it is, or read it in the stage that is tiled"
+            f"the layout of {operand.name} cannot be free: {op.name}, which reads it, is not tiled, as it has no reuse "
+            "of data; leave its layout as it is, or read it in a stage that is tiled"
         )
     indices = next(load.indices for load in loads_of(op) if load.buffer is operand.buffer)
     cut = max(range(len(indices)), key=lambda n: _position(op, indices[n]), default=-1)
