@@ -36,7 +36,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--target", default="llvm", help="what the template is for: default this machine")
     parser.add_argument(
-        "--layout-free", nargs="+", metavar="INPUT", default=[], help="inputs that are packed ahead of time, by name"
+        "--layout-free",
+        action="append",
+        metavar="INPUT",
+        default=[],
+        help="an input that is packed ahead of time, by name; several times for several",
     )
     parser.add_argument("--out", type=Path, metavar="FILE.py", help="write a template module here")
     parser.add_argument("--force", action="store_true", help="overwrite FILE.py")

@@ -141,9 +141,10 @@ def _schedule(space: SketchSpace, sketch: Sketch, function: str) -> str:
 def _pack(panels: Panels, function: str) -> str:
     """The function that packs an operand ahead."""
     wanted = f"{_in_docstring(panels.name)}, {panels.dtype} of shape {panels.shape}"
+    refusal = quoted(f"give {wanted}")
     lines = [
         f'if array.shape != {panels.shape} or array.dtype.name != "{panels.dtype}":',
-        f"    raise ValueError({quoted(wanted)})",
+        f"    raise ValueError({refusal})",
         *([f"array = np.pad(array, {panels.padding})"] if any(after for _, after in panels.padding) else []),
         f"return np.ascontiguousarray(array.reshape{panels.cut_shape}.transpose{panels.cut_order})",
     ]

@@ -60,6 +60,12 @@ def product(n: int = 8) -> list[te.Tensor]:
     return marked(lambda a, b: [b], n)
 
 
+def named(name: str) -> list[te.Tensor]:
+    a, b = te.placeholder((8, 16), name="A"), te.placeholder((16, 24), name=name)
+    k = te.reduce_axis((0, 16), name="k")
+    return [a, b, te.compute((8, 24), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")]
+
+
 def configs(task: Task, count: int) -> list[pb.Config]:
     return [task.space.config(row) for row in task.space.sample(count, np.random.default_rng(0))]
 
@@ -161,8 +167,8 @@ def test_the_code_of_a_configuration_makes_the_same_program() -> None:
 @pytest.mark.parametrize("n", [32, 41])
 def test_the_module_has_the_same_programs_and_packs_alike(tmp_path: Path, n: int) -> None:
     file, args = tmp_path / "written.py", ("12", "16", str(n))
-    words = ["--layout-free", "B", "--target", HERE, "--out", str(file)]
-    assert main(["sketch", "matmul", *args, *words]) == 0
+    words = ["--layout-free", "B", "matmul", *args, "--target", HERE, "--out", str(file)]
+    assert main(["sketch", *words]) == 0
     task = free("matmul", (12, 16, n))
     written = pb.create_task(f"{file}:matmul", args=(12, 16, n), target=HERE)
     assert written.space.fingerprint == task.space.fingerprint
@@ -173,6 +179,13 @@ def test_the_module_has_the_same_programs_and_packs_alike(tmp_path: Path, n: int
     np.testing.assert_array_equal(pack(b), pack_weights(task, b))
     with pytest.raises(ValueError, match=rf"B, float32 of shape \(16, {n}\)"):
         pack(b.T)
+
+
+def test_a_module_packs_whatever_its_tensors_and_its_workload_are_called() -> None:
+    (sketch, *_) = SketchGenerator(layout_free="np").sketches(named("np"), pb.Target(HERE))
+    scope: dict[str, Any] = {}
+    exec(sketch.to_template("np"), scope)
+    assert scope["pack_np"](np.ones((16, 24), "float32")).shape == sketch.panels[0].packed_shape
 
 
 def test_records_belong_to_the_layout(tmp_path: Path) -> None:
