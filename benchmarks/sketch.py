@@ -3,11 +3,13 @@
     python3 benchmarks/sketch.py                                        # all rows
     python3 benchmarks/sketch.py softmax conv2d --trials 100            # those workloads
     python3 benchmarks/sketch.py --args "matmul 512 384 640" --templates
+    python3 benchmarks/sketch.py --args "matmul 64 1024 1024" --layout-free B --templates
 
 The rivals are NumPy for products and torch (`pip install torch`; a rival that is not installed is left out), and with
-`--templates` the hand-written template of the same computation, tuned with as many trials. Results are compared before
-anything is timed. Then all take turns, pinned to one core with one thread each. The output shows medians, the ratio to
-the best rival, and how long deriving the sketches took.
+`--templates` the hand-written template of the same computation, tuned with as many trials. With `--layout-free INPUT`
+there are also the sketches that take this input packed ahead, and the templates with weights="packed". Results are
+compared before anything is timed. Then all take turns, pinned to one core with one thread each. The output shows
+medians, the ratio to the best rival (that packs nothing ahead), and how long deriving the sketches took.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ if any(name in os.environ for name in _TRAPS) or os.environ.get("OMP_NUM_THREADS
 import numpy as np  # noqa: E402
 
 import pegbox as pb  # noqa: E402
+from pegbox.templates import pack_weights  # noqa: E402
 
 ROWS = (
     "matmul_bias_relu 1024 1024 1024", "matmul_bias_relu 1000 999 1001", "matmul_bias_gelu 256 1024 1024",
@@ -47,6 +50,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tuner", default=None, help="default: that of pb.tune")
     parser.add_argument("--templates", action="store_true", help="tune the hand-written template too")
+    parser.add_argument("--layout-free", metavar="INPUT", help="tune the sketches with this input packed ahead too")
     options = parser.parse_args()
     for row in options.args or [r for r in ROWS if not options.workloads or r.split()[0] in options.workloads]:
         name, *words = row.split()
@@ -65,9 +69,15 @@ def print_row(name: str, args: tuple[int, ...], options: argparse.Namespace) -> 
     calls = {name: call for name, call in rivals(name, args, arrays).items() if call is not None}
     for rival, call in calls.items():
         np.testing.assert_allclose(arrays[-1], np.asarray(call()), rtol=2e-3, atol=2e-3, err_msg=rival)
-    template = template_of(name, args, options) if options.templates else None
-    ns = timed(kernel, arrays, calls, template, options.rounds)
-    best = min((value for key, value in ns.items() if key != "ours"), default=float("nan"))
+    kernels = {"ours": (kernel, arrays)}
+    if options.layout_free:
+        kernels["packed ahead"] = packed_ahead(name, args, task, arrays, options)
+    for weights in ("plain", "packed") if options.layout_free else ("plain",):
+        template = template_of(name, args, weights, options) if options.templates else None
+        if template is not None:
+            kernels["template" if weights == "plain" else "packed template"] = template
+    ns = timed(kernels, calls, options.rounds)
+    best = min((value for key, value in ns.items() if key in (*calls, "template")), default=float("nan"))
     others = ", ".join(f"{key} {value / 1e3:.1f}" for key, value in ns.items() if key != "ours")
     print(
         f"{name} {'x'.join(map(str, args))}: ours {ns['ours'] / 1e3:.1f} µs, {others}; ratio {best / ns['ours']:.2f}; "
@@ -85,13 +95,32 @@ def tuned(task: pb.Task, options: argparse.Namespace) -> Any:
     return result
 
 
-def template_of(name: str, args: tuple[int, ...], options: argparse.Namespace) -> tuple[Any, list[Any]] | None:
+def packed_ahead(
+    name: str, args: tuple[int, ...], plain: pb.Task, arrays: list[np.ndarray], options: argparse.Namespace
+) -> tuple[Any, list[np.ndarray]]:
+    """The tuned kernel of the sketches that take an input packed, with its arrays; its results are compared."""
+    space = f"sketch:layout_free={options.layout_free}"
+    task = pb.create_task(name, args=args, space=space, target=options.target)
+    result = tuned(task, options)
+    print(f"packed ahead: {len(result.trials)} trials in {result.elapsed:.0f} s; {result.best.config}", flush=True)
+    inputs = [spec.name for spec in plain.arguments()]
+    given = [pack_weights(task, a) if n == options.layout_free else a for n, a in zip(inputs, arrays, strict=True)]
+    given[-1] = np.empty_like(arrays[-1])
+    kernel = pb.build(task, config=result.best.config)
+    kernel(*given)
+    np.testing.assert_allclose(given[-1], arrays[-1], rtol=2e-3, atol=2e-3)
+    return kernel, given
+
+
+def template_of(
+    name: str, args: tuple[int, ...], weights: str, options: argparse.Namespace
+) -> tuple[Any, list[np.ndarray]] | None:
     """The tuned kernel of the hand-written template of the same computation, with arrays, where there is one."""
-    if name == "matmul_bias_relu":  # the product alone: what the template computes
-        task = pb.create_task("matmul", args=args, target=options.target)
+    if name in ("matmul", "matmul_bias_relu"):  # the product alone: what the template computes
+        task = pb.create_task("matmul", args=args, kwargs={"weights": weights}, target=options.target)
     elif name in ("conv2d", "conv2d_bn_relu"):
         n, c, y, x, o, k, stride, padding = args
-        kwargs = {"stride": stride, "padding": padding}
+        kwargs = {"stride": stride, "padding": padding} | ({"weights": weights} if weights == "packed" else {})
         task = pb.create_task("conv2d", args=(n, c, y, x, o, k, k), kwargs=kwargs, target=options.target)
     else:
         return None
@@ -144,23 +173,21 @@ def fused_conv(f: Any, t: list[Any], stride: int, padding: int) -> Callable[[], 
     return lambda: f.conv2d(t[0], weight, bias, stride=stride, padding=padding).relu_()
 
 
-def timed(
-    kernel: Any, arrays: list[np.ndarray], calls: dict[str, Any], template: tuple[Any, list[Any]] | None, rounds: int
-) -> dict[str, float]:
+def timed(kernels: dict[str, tuple[Any, list[np.ndarray]]], calls: dict[str, Any], rounds: int) -> dict[str, float]:
     """Nanoseconds per call: medians of rounds in which all take turns."""
     affinity = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(affinity)})
+    kernel, arrays = kernels["ours"]
     number = max(1, round(4e6 / max(kernel.time_ns(arrays, 2) / 2, 1)))
     samples: dict[str, list[float]] = {}
     for _ in range(rounds):
-        samples.setdefault("ours", []).append(kernel.time_ns(arrays, number) / number)
+        for name, (each, given) in kernels.items():
+            samples.setdefault(name, []).append(each.time_ns(given, number) / number)
         for name, call in calls.items():
             start = time.perf_counter_ns()
             for _ in range(number):
                 call()
             samples.setdefault(name, []).append((time.perf_counter_ns() - start) / number)
-        if template is not None:
-            samples.setdefault("template", []).append(template[0].time_ns(template[1], number) / number)
     os.sched_setaffinity(0, affinity)
     return {name: statistics.median(values) for name, values in samples.items()}
 

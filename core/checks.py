@@ -110,6 +110,14 @@ def check_list(
     return members
 
 
+def check_array(what: str, value: object, shape: tuple[int, ...], dtype: str) -> None:
+    """Raise ArgumentError where `value` is no array of this shape and dtype; `what` begins the message."""
+    given = getattr(value, "shape", None), str(getattr(value, "dtype", ""))
+    if given != (shape, dtype):
+        found = f"a {type(value).__name__}" if given[0] is None else f"{given[1]} of shape {given[0]}"
+        raise ArgumentError(f"{what} {dtype} of shape {shape}, got {found}")
+
+
 def check_mapping(name: str, value: object, wanted: str, *, error: type[PegboxError] = ArgumentError) -> dict[str, Any]:
     """`value` as a dict whose keys are text; `error` otherwise. `wanted` ends the message: "give <wanted>"."""
     if not isinstance(value, Mapping):

@@ -1,11 +1,13 @@
-"""`pack_weights`: packs weights for the kernels of a task with `weights="packed"`."""
+"""`pack_weights`: packs weights for the kernels of a task that takes them packed."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pegbox.checks import check_array
 from pegbox.errors import ArgumentError
+from pegbox.task.workload import GeneratedTemplate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,22 +17,31 @@ if TYPE_CHECKING:
 _TEMPLATES = ("batch_matmul", "conv2d", "matmul")
 
 
-def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "") -> np.ndarray[Any, Any]:
+def pack_weights(task: Task, array: np.ndarray[Any, Any], layout: str = "", *, name: str = "") -> np.ndarray[Any, Any]:
     """A copy of the weights in the layout that the kernels of `task` take.
 
     Weights that stay the same over many calls are packed once and not at each call. The layout depends on the template,
     the shape and the target's vectors, not on the configuration: what is packed for a task fits all of its kernels.
 
     Args:
-        task: of a built-in template, made with `weights="packed"`.
+        task: of a built-in template, made with `weights="packed"`; or of sketches with an input whose layout is free.
         array: the weights as the template takes them without that: (K, N) of a matmul, (batch, K, N) of a batch, the
             filters of a convolution.
         layout: of the filters, "OIHW", "OHWI" or "HWIO"; not given, it is what the template's `layout` has it mean.
+        name: of the input, where sketches have several whose layout is free.
 
     Raises:
         ArgumentError: the task takes its weights plain, or the array has another shape or dtype than they have.
         TemplateError: no layout of filters.
     """
+    if isinstance(task.template, GeneratedTemplate):
+        if layout:
+            raise ArgumentError(f"pack_weights: layout={layout!r} is of the template conv2d; {task!r} has its own")
+        return task.template.pack_weights(task.target, task.args, task.kwargs, array, name)
+    if name:
+        raise ArgumentError(
+            f"pack_weights: name={name!r} is of sketches; {task!r} has one operand to pack: leave it out"
+        )
     if task.name not in _TEMPLATES or task.workload[1].get("weights") != "packed":
         raise ArgumentError(
             f"{task!r} takes its weights as they are; make it with kwargs={{'weights': 'packed'}} "
@@ -52,7 +63,7 @@ def _matrices(task: Task, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     sizes = task.workload[1]
     lead = (sizes["batch"],) if "batch" in sizes else ()
     p = Product(lead, sizes["M"], sizes["K"], sizes["N"], sizes["dtype"], True, task.target)
-    _check(task, array, (*lead, p.k, p.n), p.dtype)
+    check_array(_wanted(task), array, (*lead, p.k, p.n), p.dtype)
     if p.is_narrow:
         return np.ascontiguousarray(np.swapaxes(array, -1, -2))
     padded = np.zeros((*lead, p.k, p.vectors * p.lanes), array.dtype)
@@ -70,15 +81,12 @@ def _filters(task: Task, array: np.ndarray[Any, Any], layout: str) -> np.ndarray
     conv = conv_of(task)
     layout = layout or USUAL_WEIGHTS[conv.layout]
     check_layout("layout of the array", layout, WEIGHT_LAYOUTS)
-    _check(task, array, replace(conv, weights=layout).weight_shape, conv.dtype)
+    check_array(_wanted(task), array, replace(conv, weights=layout).weight_shape, conv.dtype)
     vectors, *inside, lanes = conv.weight_shape
     padded = np.zeros((*inside, vectors * lanes), array.dtype)
     padded[..., : conv.o] = array.transpose(*(layout.index(letter) for letter in "HWIO"))
     return np.ascontiguousarray(np.moveaxis(padded.reshape(*inside, vectors, lanes), -2, 0))
 
 
-def _check(task: Task, array: np.ndarray[Any, Any], shape: tuple[int, ...], dtype: str) -> None:
-    """Refuse an array that is not the plain weights of a task."""
-    if not hasattr(array, "dtype") or array.shape != shape or str(array.dtype) != dtype:
-        given = f"{array.dtype} of shape {array.shape}" if hasattr(array, "dtype") else f"a {type(array).__name__}"
-        raise ArgumentError(f"pack_weights({task.name}): the weights are {dtype} of shape {shape}, got {given}")
+def _wanted(task: Task) -> str:
+    return f"pack_weights({task.name}): the weights are"

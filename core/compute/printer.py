@@ -11,7 +11,7 @@ from typing import Any
 
 from pegbox.compute.axis import IterVar
 from pegbox.compute.reducer import MAX, MIN, PROD, SUM, Reduce, Reducer
-from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp
+from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from pegbox.expr import dtypes
 from pegbox.expr.build import TRUE
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Logic, Not, Var
@@ -104,10 +104,24 @@ def _compute(op: ComputeOp, written: _Written) -> Iterator[str]:
     spatial = _identifiers(op.axis, written.taken)
     body = _body(op, {**written.axes, **spatial}, written)
     outputs = ", ".join(written.tensors[t.buffer] for t in op.outputs)
-    options = "".join(f", {key}={value!r}" for key, value in (("tag", op.tag), ("attrs", op.attrs)) if value)
+    given = (("tag", op.tag), ("attrs", op.attrs))
+    options = "".join(f", {key}={_value(value, written.tensors)}" for key, value in given if value)
     arguments = f" {', '.join(spatial.values())}" if spatial else ""
     shape, name = op.outputs[0].shape, quoted(op.name)
     yield f"{outputs} = te.compute({shape!r}, lambda{arguments}: {body}, name={name}{options})"
+
+
+def _value(value: Any, names: Mapping[Buffer, str]) -> str:
+    """A tag or attributes, with tensors by their names."""
+    match value:
+        case Tensor():
+            return names.get(value.buffer, repr(value))
+        case list():
+            return f"[{', '.join(_value(each, names) for each in value)}]"
+        case dict():
+            return f"{{{', '.join(f'{key!r}: {_value(each, names)}' for key, each in value.items())}}}"
+        case _:
+            return repr(value)
 
 
 def _reduce_axes(op: ComputeOp, written: _Written) -> Iterator[str]:

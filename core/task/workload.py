@@ -6,11 +6,11 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
 from pegbox.codegen.targets.target import Target
 from pegbox.compute.tensor import ComputeOp, Tensor
-from pegbox.errors import PegboxError, TemplateError
+from pegbox.errors import ArgumentError, PegboxError, TemplateError
 from pegbox.expr.printer import unused_name
 from pegbox.hooks import registry
 from pegbox.hooks.options import bind_options, options_of
@@ -20,6 +20,9 @@ from pegbox.schedule.te.schedule import TESchedule
 from pegbox.task.config_view import TemplateConfig
 from pegbox.task.function import NamedFunction
 from pegbox.task.template import Template, find_template
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _GENERATOR = "space_generator"
 # "workload@generator" or "workload@generator:option=value"; in "/home/me@here/ops.py:name" the sign is of the path.
@@ -82,7 +85,11 @@ def find_workload(ref: object) -> Workload:
 
 
 class Space(Protocol):
-    """What a space generator makes of a computation: a template's body, for these tensors on this target."""
+    """What a space generator makes of a computation: a template's body, for these tensors on this target.
+
+    It may have `schedule_code(cfg)`, which writes te code for `Task.schedule_code`. Where its kernels take inputs
+    packed, it has `pack_weights(array, name)`, which packs one for `pegbox.templates.pack_weights`.
+    """
 
     def __call__(self, cfg: TemplateConfig) -> tuple[TESchedule | Schedule, Sequence[Tensor]]:
         """Declare the knobs with `cfg.define_*` and apply those of `cfg`, as a template does."""
@@ -143,6 +150,20 @@ class GeneratedTemplate(Template):
         if not hasattr(space, "schedule_code"):
             raise TemplateError(f"{self.name}: the space generator writes no code; show_schedule(config) shows loops")
         return str(space.schedule_code(cfg))
+
+    def pack_weights(
+        self, target: Target, args: Sequence[Any], kwargs: dict[str, Any], array: np.ndarray[Any, Any], name: str
+    ) -> np.ndarray[Any, Any]:
+        """What `pegbox.templates.pack_weights` gives.
+
+        Raises:
+            ArgumentError: the generator packs no operands, or not this one, or the array is none.
+        """
+        space = self.function.space(target, args, kwargs)  # type: ignore[attr-defined]
+        if not hasattr(space, "pack_weights"):
+            raise ArgumentError(f"{self.name}: the space generator packs no operands ahead; give them as they are")
+        packed: np.ndarray[Any, Any] = space.pack_weights(array, name)
+        return packed
 
     def __reduce__(self) -> tuple[Any, ...]:
         generated: _Generated = self.function  # type: ignore[assignment]

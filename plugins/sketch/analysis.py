@@ -13,7 +13,7 @@ from pegbox.compute.axis import IterVar
 from pegbox.compute.reducer import Reduce
 from pegbox.compute.tensor import ComputeOp, Operation
 from pegbox.expr.affine import linear
-from pegbox.expr.nodes import Buffer, Call, Const, Expr, Load, Select
+from pegbox.expr.nodes import Binary, Buffer, Call, Const, Expr, Load, Select
 from pegbox.expr.visit import children, free_vars, loads
 
 _EXPENSIVE = frozenset({"exp"})
@@ -112,6 +112,17 @@ def loads_of(op: ComputeOp) -> list[Load]:
 
 def _parts(op: ComputeOp) -> list[Expr]:
     return [p for e in op.body for p in ((*e.sources, e.condition) if isinstance(e, Reduce) else (e,))]
+
+
+def panel_axis(load: Load) -> Expr | None:
+    """The axis j of a load such as B[j // 16, k, j % 16]: what is packed into panels of 16."""
+    match load.indices[-1] if load.indices else None:
+        case Binary("floormod", axis, Const(width)):
+            for index in load.indices[:-1]:
+                match index:
+                    case Binary("floordiv", other, Const(size)) if other is axis and size == width:
+                        return axis
+    return None
 
 
 def needs_multi_level_tiling(op: ComputeOp) -> bool:

@@ -28,7 +28,7 @@ from pegbox.plugins.sketch.steps import (
 
 _INDENT = "    "
 
-RESERVED = ("s", "cfg", "pb", "math", "list", "ValueError")
+RESERVED = ("s", "cfg", "pb", "np", "math", "list", "ValueError")
 """What the code of a template uses beside te code."""
 
 

@@ -35,6 +35,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the workload's arguments in their order, or NAME=VALUE; those with defaults may be left out",
     )
     parser.add_argument("--target", default="llvm", help="what the template is for: default this machine")
+    parser.add_argument(
+        "--layout-free",
+        action="append",
+        metavar="INPUT",
+        default=[],
+        help="an input that is packed ahead of time, by name; several times for several",
+    )
     parser.add_argument("--out", type=Path, metavar="FILE.py", help="write a template module here")
     parser.add_argument("--force", action="store_true", help="overwrite FILE.py")
     parser.set_defaults(run=run, usage_error=parser.error)
@@ -45,7 +52,8 @@ def run(namespace: argparse.Namespace) -> int:
     args, kwargs = read_args(namespace.args)
     workload = find_workload(namespace.workload)
     bound = workload.bind(args, kwargs)
-    space = SketchGenerator()(workload.tensors(*args, **kwargs), Target(namespace.target))
+    generator = SketchGenerator(layout_free="+".join(namespace.layout_free))
+    space = generator(workload.tensors(*args, **kwargs), Target(namespace.target))
     if namespace.out is None:
         for sketch in space.sketches.values():
             print(f"{sketch.name}: {', '.join(knob.name for knob in sketch.knobs) or 'no knobs'}")

@@ -6,17 +6,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pegbox.checks import check_choice, check_int, check_list
+from pegbox.checks import check_choice, check_int, check_list, check_text
 from pegbox.codegen.targets.target import Target
 from pegbox.compute.graph import placeholders, post_order
 from pegbox.compute.printer import tensor_names
-from pegbox.compute.tensor import ComputeOp, Tensor
+from pegbox.compute.tensor import ComputeOp, Operation, Tensor
 from pegbox.errors import ArgumentError, TemplateError
 from pegbox.expr.printer import unused_name
 from pegbox.hooks import registry
 from pegbox.plugins.sketch.annotation import annotate
 from pegbox.plugins.sketch.code import RESERVED
 from pegbox.plugins.sketch.lane_axis import LaneAxis
+from pegbox.plugins.sketch.panels import pack_ahead
 from pegbox.plugins.sketch.rules import Rule, ansor_rules, derive
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.sketch.state import State
@@ -33,11 +34,14 @@ class SketchGenerator:
             copies of operands and tiles that fit the registers; "ansor": Ansor's rules and knobs alone; or a list.
         structure: the levels of tiles, S spatial and R reduce, outermost first.
         max_innermost_factor: the most iterations of the innermost loop of a split.
+        layout_free: inputs that the kernel takes packed ahead of time, such as "B" or "B+W", beside those that an
+            operation lists in its attribute `layout_free_placeholders`.
     """
 
     rules: str | Sequence[Rule] = "default"
     structure: str = "SSRSRS"
     max_innermost_factor: int = 64
+    layout_free: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.structure, str) or _STRUCTURE.fullmatch(self.structure) is None:
@@ -50,6 +54,7 @@ class SketchGenerator:
             if not listed or any(isinstance(r, type) or not hasattr(r, "match") for r in listed):
                 raise ArgumentError(f"rules={self.rules!r}: give at least one rule, an object with match and apply")
         check_int("max_innermost_factor", self.max_innermost_factor, minimum=1)
+        check_text("layout_free", self.layout_free)
 
     def __call__(self, tensors: Sequence[Tensor], target: Target) -> SketchSpace:
         return SketchSpace(self.sketches(tensors, target))
@@ -62,7 +67,8 @@ class SketchGenerator:
                 in the order of their use.
 
         Raises:
-            TemplateError: nothing is computed, two stages have one name, or a rule does what is not legal.
+            TemplateError: nothing is computed, two stages have one name, an input whose layout is free is none or is
+                not read by one tiled stage alone, or a rule does what is not legal.
         """
         tensors = check_list("tensors", tensors, "the arguments of a kernel, inputs and outputs", of=Tensor)
         outputs = [t for t in tensors if isinstance(t.op, ComputeOp)]
@@ -70,6 +76,9 @@ class SketchGenerator:
             raise TemplateError(f"there is nothing to schedule: {[t.name for t in tensors]} are inputs; add outputs")
         given = tuple(tensors) if len(outputs) < len(tensors) else (*placeholders(outputs), *outputs)
         _check_complete(given)
+        _check_names(given)
+        given, panels = pack_ahead(given, target, list(filter(None, self.layout_free.split("+"))))
+        outputs = [t for t in given if isinstance(t.op, ComputeOp)]
         names = _names(given)
         own = self.rules != "ansor"
         labels: list[str] = []
@@ -78,7 +87,7 @@ class SketchGenerator:
             labels.append(unused_name("+".join(state.applied) or "plain", labels))
             done = annotate(state, target, packing=own)
             parts = tuple(done.knobs.values()), tuple(done.limits), tuple(done.steps)
-            sketches.append(Sketch(labels[-1], given, names, *parts))
+            sketches.append(Sketch(labels[-1], given, names, *parts, panels))
         if not sketches:
             raise TemplateError(
                 f"the rules derive no sketch of {', '.join(names)}; let one go on at each stage: Skip()"
@@ -114,14 +123,23 @@ def _check_complete(tensors: Sequence[Tensor]) -> None:
         raise TemplateError(f"the argument {twice[0]} stands twice; give each once")
 
 
-def _names(arguments: Sequence[Tensor]) -> dict[str, Tensor]:
-    """All tensors, inputs that nothing reads among them, by identifiers that the code of a sketch leaves free."""
-    inputs = [t.op for t in arguments if not isinstance(t.op, ComputeOp)]
-    ops = post_order([*inputs, *(t.op for t in arguments)])
+def _check_names(arguments: Sequence[Tensor]) -> None:
+    """Raises TemplateError: two stages have one name."""
     stages: set[str] = set()
-    for op in ops:
+    for op in _ops(arguments):
         if op.name in stages:
             raise TemplateError(f"two stages are called {op.name!r}; give each its own name=")
         stages.add(op.name)
+
+
+def _ops(arguments: Sequence[Tensor]) -> list[Operation]:
+    """All operations, inputs first, those that nothing reads among them."""
+    inputs = [t.op for t in arguments if not isinstance(t.op, ComputeOp)]
+    return post_order([*inputs, *(t.op for t in arguments)])
+
+
+def _names(arguments: Sequence[Tensor]) -> dict[str, Tensor]:
+    """All tensors by identifiers that the code of a sketch leaves free."""
+    ops = _ops(arguments)
     names = tensor_names(ops, RESERVED)
     return {names[tensor.buffer]: tensor for op in ops for tensor in op.outputs}

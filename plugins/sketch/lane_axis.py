@@ -8,7 +8,7 @@ from pegbox.compute.axis import IterVar
 from pegbox.expr.dtypes import BITS
 from pegbox.expr.nodes import Load
 from pegbox.expr.visit import free_vars
-from pegbox.plugins.sketch.analysis import loads_of, needs_multi_level_tiling
+from pegbox.plugins.sketch.analysis import loads_of, needs_multi_level_tiling, panel_axis
 from pegbox.plugins.sketch.rules import Derived, Match, MultiLevelTiling
 from pegbox.plugins.sketch.state import State, follow
 
@@ -16,11 +16,11 @@ _SHORT = 4  # vectors: an axis that is longer is worth its rest
 
 
 class _Choice(NamedTuple):
-    """An axis, and the operand that it is an index of: which dimension."""
+    """An axis, and the operand that it is an index of: which dimension, or None where it is packed into panels."""
 
     axis: int
     operand: str
-    dim: int
+    dim: int | None
 
 
 class LaneAxis(MultiLevelTiling):
@@ -46,9 +46,10 @@ class LaneAxis(MultiLevelTiling):
         order = [*(n for n in range(axes) if n != choice.axis), choice.axis]
         consumer = name if new.graph.is_output(new.op(name)) else new.matched_consumer(name) or name
         tile = new.cache_write(name, order=order)
-        dims = range(len(new.tensor(choice.operand).shape))
-        last = [*(d for d in dims if d != choice.dim), choice.dim]
-        new.cache_read(choice.operand, tile, f"{choice.operand}_lanes", order=last)
+        if choice.dim is not None:
+            dims = range(len(new.tensor(choice.operand).shape))
+            last = [*(d for d in dims if d != choice.dim), choice.dim]
+            new.cache_read(choice.operand, tile, f"{choice.operand}_lanes", order=last)
         if consumer != name:
             new.compute_inline(name)
         knobs = self.tile(new, tile)
@@ -73,7 +74,7 @@ class LaneAxis(MultiLevelTiling):
 def _index_of(state: State, loads: list[Load], axis: IterVar, number: int) -> _Choice | None:
     """The operand of which the axis is an index by itself, where it is in the index of no other."""
     places = {
-        (load.buffer, dim, index is axis)
+        (load.buffer, None, True) if panel_axis(load) is axis else (load.buffer, dim, index is axis)
         for load in loads
         for dim, index in enumerate(load.indices)
         if axis in free_vars(index)

@@ -20,6 +20,7 @@ from pegbox.plugins.sketch.steps import CHOICE
 from pegbox.task.workload import Workload
 
 if TYPE_CHECKING:
+    from pegbox.plugins.sketch.panels import Panels
     from pegbox.plugins.sketch.space import Sketch, SketchSpace
 
 _WIDTH = 120
@@ -36,6 +37,7 @@ class _Names:
     compute: str
     declare: str
     schedules: Mapping[str, str]
+    packs: Mapping[str, str]
     tensors: tuple[str, ...]
 
 
@@ -53,8 +55,10 @@ def template_module(space: SketchSpace, name: str, arguments: Mapping[str, Any])
         _function(f"{names.declare}(cfg: pb.TemplateConfig)", "None", "The knobs.", _knob_lines(space)),
         *(_schedule(space, sketch, names.schedules[sketch.name]) for sketch in sketches),
         _template(space, name, arguments, names),
+        *(_pack(panels, names.packs[panels.name]) for panels in sketches[0].panels),
     ]
     imports = ["import math\n"] if any("math.prod(" in text for text in functions) else []
+    imports += ["import numpy as np"] if sketches[0].panels else []
     imports += ["import pegbox as pb", "from pegbox import te"]
     about = f"A template for {_in_docstring(name)}, written by `pegbox sketch`."
     contents = "What is computed, the knobs, and a schedule for each sketch."
@@ -104,7 +108,9 @@ def _names(space: SketchSpace, name: str, arguments: Mapping[str, Any]) -> _Name
 
     compute, declare = own("_compute"), own("_declare")
     schedules = {s: own(f"_schedule_{identifier(s)}".replace("__", "_").rstrip("_")) for s in space.sketches}
-    return _Names(template, given, compute, declare, schedules, tensors)
+    panels = next(iter(space.sketches.values())).panels
+    packs = {each.name: own(f"pack_{identifier(each.name)}") for each in panels}
+    return _Names(template, given, compute, declare, schedules, packs, tensors)
 
 
 def _parameters(arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -130,6 +136,19 @@ def _schedule(space: SketchSpace, sketch: Sketch, function: str) -> str:
     lines = schedule_lines(sketch.steps, knobs=space.names(sketch))
     signature = f"{function}(cfg: pb.TemplateConfig, s: te.TESchedule, {given})"
     return _function(signature, "None", f"The sketch {_in_docstring(sketch.name)}.", lines or ["pass"])
+
+
+def _pack(panels: Panels, function: str) -> str:
+    """The function that packs an operand ahead."""
+    wanted = f"{_in_docstring(panels.name)}, {panels.dtype} of shape {panels.shape}"
+    refusal = quoted(f"give {wanted}")
+    lines = [
+        f'if array.shape != {panels.shape} or array.dtype.name != "{panels.dtype}":',
+        f"    raise ValueError({refusal})",
+        *([f"array = np.pad(array, {panels.padding})"] if any(after for _, after in panels.padding) else []),
+        f"return np.ascontiguousarray(array.reshape{panels.cut_shape}.transpose{panels.cut_order})",
+    ]
+    return _function(f"{function}(array: np.ndarray)", "np.ndarray", f"{wanted}, as the kernels take it.", lines)
 
 
 def _template(space: SketchSpace, name: str, arguments: Mapping[str, Any], names: _Names) -> str:

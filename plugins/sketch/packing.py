@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pegbox.compute.tensor import PlaceholderOp
 from pegbox.expr.visit import free_vars
-from pegbox.plugins.sketch.analysis import loads_of
+from pegbox.plugins.sketch.analysis import loads_of, panel_axis
 from pegbox.plugins.sketch.state import Place, State
 from pegbox.plugins.sketch.steps import Call, Name
 
@@ -25,7 +25,7 @@ def pack_operands(state: State, name: str) -> None:
 
 
 def shared_inputs(state: State, name: str) -> list[str]:
-    """The inputs that a stage reads with some of its axes left out."""
+    """The inputs that a stage reads with some of its axes left out, but for those that are packed already."""
     op = state.op(name)
     long = {axis for axis in op.axis if axis.extent > 1}
     found: dict[str, bool] = {}
@@ -33,5 +33,5 @@ def shared_inputs(state: State, name: str) -> list[str]:
         operand = state.name_of(load.buffer)
         if operand is not None and isinstance(state.tensor(operand).op, PlaceholderOp):
             used = {var for index in load.indices for var in free_vars(index)}
-            found[operand] = found.get(operand, True) and bool(long - used)
+            found[operand] = found.get(operand, True) and bool(long - used) and panel_axis(load) is None
     return [operand for operand, shared in found.items() if shared]

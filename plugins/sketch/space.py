@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegbox.compute.tensor import ComputeOp, Tensor
+from pegbox.errors import ArgumentError
 from pegbox.expr.printer import unused_name
 from pegbox.plugins.sketch.code import compute_lines, schedule_lines
 from pegbox.plugins.sketch.module import template_module
+from pegbox.plugins.sketch.panels import LAYOUT_FREE, Panels
 from pegbox.plugins.sketch.steps import CHOICE, Choices, Knob, Limit, Run, Step
 from pegbox.schedule.te.schedule import TESchedule, create_schedule
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,7 @@ class Sketch:
     Attributes:
         name: the rules that made it.
         arguments: the kernel's arguments in call order.
+        panels: the layouts of those that are packed ahead.
     """
 
     name: str
@@ -29,6 +35,7 @@ class Sketch:
     knobs: tuple[Knob, ...]
     limits: tuple[Limit, ...]
     steps: tuple[Step, ...]
+    panels: tuple[Panels, ...] = ()
 
     @property
     def outputs(self) -> list[Tensor]:
@@ -76,6 +83,26 @@ class SketchSpace:
         outputs = ", ".join(name for name, t in sketch.tensors.items() if t in sketch.outputs)
         lines = [*compute_lines(sketch.arguments, sketch.tensors), "", f"s = te.create_schedule([{outputs}])"]
         return "\n".join([*lines, *schedule_lines(sketch.steps, self.own(cfg, sketch))]) + "\n"
+
+    def pack_weights(self, array: np.ndarray[Any, Any], name: str = "") -> np.ndarray[Any, Any]:
+        """An operand as every kernel of the space takes it: zeros behind its end, and one panel behind the other.
+
+        Args:
+            name: of the operand in the computation; not needed where only one is packed.
+
+        Raises:
+            ArgumentError: none is packed or not this one, or the array has another shape or dtype.
+        """
+        panels = {each.name: each for each in next(iter(self.sketches.values())).panels}
+        if not panels:
+            raise ArgumentError(
+                f"pack_weights: no input's layout is free; list those that are packed ahead in the attribute "
+                f"attrs={{'{LAYOUT_FREE}': [B]}} of te.compute, or in space='sketch:layout_free=B'"
+            )
+        chosen = name or next(iter(panels))
+        if chosen not in panels or (not name and len(panels) > 1):
+            raise ArgumentError(f"pack_weights: name={name!r}; give one of those that are packed: {', '.join(panels)}")
+        return panels[chosen].pack(array)
 
     def limits(self) -> list[tuple[Limit, tuple[str, ...]]]:
         """The constraints of the space, each once, with the names that their knobs have in it."""

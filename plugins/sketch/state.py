@@ -222,7 +222,7 @@ class State:
             tails: where the extent has few divisors, also splits that do not divide it.
         """
         extent = self.extent(loop)
-        policy = "verbose" if tails and _has_few_divisors(extent) else "factors"
+        policy = "verbose" if tails and has_few_divisors(extent) else "factors"
         knob = self.knob(Knob(loop, extent, levels, innermost, policy))
         loops = self._unused([f"{loop}_{n}" for n in range(levels)])
         self._longest.update(dict.fromkeys(loops, extent))
@@ -309,7 +309,7 @@ def _order(order: Sequence[int] | None) -> dict[str, Argument]:
     return {} if order is None else {"order": tuple(order)}
 
 
-def _has_few_divisors(extent: int) -> bool:
+def has_few_divisors(extent: int) -> bool:
     """Has a number fewer divisors than there are powers of two up to it, as primes have?"""
     pairs = sum(extent % n == 0 for n in range(1, math.isqrt(extent) + 1))
     return 2 * pairs - (math.isqrt(extent) ** 2 == extent) < extent.bit_length() - 1

@@ -69,9 +69,10 @@ class Checker:
                     f"{where} has dtype {array.dtype}, expected {spec.dtype}; convert it with .astype({_np(spec)})"
                 )
             if array.shape != spec.shape:
-                raise ArgumentError(
-                    f"{where} has shape {array.shape}, expected {spec.shape}; a kernel is built for fixed shapes"
-                )
+                remedy = "a kernel is built for fixed shapes"
+                if array.ndim != len(spec.shape):
+                    remedy += ", and weights that it takes packed come from pegbox.templates.pack_weights"
+                raise ArgumentError(f"{where} has shape {array.shape}, expected {spec.shape}; {remedy}")
             if not array.flags.c_contiguous:
                 raise ArgumentError(
                     f"{where} is not C-contiguous (strides {array.strides}); pass np.ascontiguousarray(...)"

@@ -1,0 +1,203 @@
+"""`Panels`: the layout of an operand that is packed ahead of time, and computations that read it so.
+
+A stage that is tiled reads such an operand in panels: Liu et al., "Optimizing CNN Model Inference on CPUs", ATC 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pegbox.checks import check_array
+from pegbox.codegen.targets.target import Target
+from pegbox.compute.graph import post_order
+from pegbox.compute.ops import placeholder
+from pegbox.compute.reducer import map_body
+from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
+from pegbox.errors import TemplateError
+from pegbox.expr.build import floordiv, floormod
+from pegbox.expr.dtypes import BITS
+from pegbox.expr.nodes import Buffer, Expr, Load
+from pegbox.expr.printer import unused_name
+from pegbox.expr.visit import free_vars, rewrite
+from pegbox.plugins.sketch.analysis import loads_of, needs_multi_level_tiling
+from pegbox.plugins.sketch.state import has_few_divisors
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LAYOUT_FREE = "layout_free_placeholders"
+"""The attribute of an operation that lists inputs whose layout is free; the name is TVM's."""
+
+_WIDEST = 4  # vectors in a panel, where an extent is no multiple of one
+
+
+@dataclass(frozen=True)
+class Panels:
+    """An operand with an axis that is cut into panels: the innermost loops of a tile read one element after the other.
+
+    B[k, j] of a product lies as (ceil(n / width), k, width): all rows of the first columns, then those of the next.
+
+    Attributes:
+        name, shape, dtype: of the operand as the computation has it.
+        axis: the number of the axis that is cut.
+        width: elements of that axis in a panel; the last panel is filled up with zeros.
+        order: the axes of the operand as they lie, outermost first; `axis` is the number of the panel. The place in the
+            panel comes last.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    axis: int
+    width: int
+    order: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return -(-self.shape[self.axis] // self.width)
+
+    @property
+    def packed_shape(self) -> tuple[int, ...]:
+        return (*(self.count if n == self.axis else self.shape[n] for n in self.order), self.width)
+
+    def indices(self, plain: Sequence[Expr]) -> tuple[Expr, ...]:
+        """Where the element lies that has these indices in the operand as it was."""
+        index = plain[self.axis]
+        outer = (floordiv(index, self.width) if n == self.axis else plain[n] for n in self.order)
+        return (*outer, floormod(index, self.width))
+
+    @property
+    def padding(self) -> tuple[tuple[int, int], ...]:
+        """The zeros before and behind each axis, as `numpy.pad` takes them."""
+        missing = self.count * self.width - self.shape[self.axis]
+        return tuple((0, missing if n == self.axis else 0) for n in range(len(self.shape)))
+
+    @property
+    def cut_shape(self) -> tuple[int, ...]:
+        """The padded shape with two axes for the one that is cut."""
+        return (*self.shape[: self.axis], self.count, self.width, *self.shape[self.axis + 1 :])
+
+    @property
+    def cut_order(self) -> tuple[int, ...]:
+        """The axes of `cut_shape` as they lie."""
+        return (*(n + (n > self.axis) for n in self.order), self.axis + 1)
+
+    def pack(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """A copy of the operand in panels.
+
+        Raises:
+            ArgumentError: it has another shape or dtype than the operand.
+        """
+        import numpy as np  # slow to import
+
+        check_array(f"pack_weights: {self.name} is", array, self.shape, self.dtype)
+        return np.ascontiguousarray(np.pad(array, self.padding).reshape(self.cut_shape).transpose(self.cut_order))
+
+
+def pack_ahead(
+    arguments: Sequence[Tensor], target: Target, names: Sequence[str] = ()
+) -> tuple[tuple[Tensor, ...], tuple[Panels, ...]]:
+    """The arguments of the same computation that reads the inputs whose layout is free in panels, and those panels.
+
+    Args:
+        arguments: all of the kernel's.
+        names: inputs whose layout is free, beside those that the operations' attribute lists.
+
+    Raises:
+        TemplateError: one is no input, or not read by one tiled stage alone, or not along an axis of that stage.
+    """
+    ops = [op for op in post_order([t.op for t in arguments]) if isinstance(op, ComputeOp)]
+    inputs = {t.name: t for t in arguments if isinstance(t.op, PlaceholderOp)}
+    marked = [*_marked(ops, inputs), *(_named(name, "layout_free", inputs) for name in names)]
+    if not marked:
+        return tuple(arguments), ()
+    panels = {t.buffer: _panels(t, ops, target) for t in dict.fromkeys(marked)}
+    return _rewritten(arguments, panels), tuple(panels.values())
+
+
+def _marked(ops: Sequence[ComputeOp], inputs: Mapping[str, Tensor]) -> list[Tensor]:
+    found = []
+    for op in ops:
+        listed = op.attrs.get(LAYOUT_FREE, ())
+        if not isinstance(listed, list | tuple):
+            raise TemplateError(f"{op.name}: {LAYOUT_FREE}={listed!r} is no list; give the inputs as a list")
+        for each in listed:
+            if isinstance(each, Tensor) and each not in inputs.values():
+                raise TemplateError(f"{op.name}: {LAYOUT_FREE}: {each.name} is no input of the kernel; leave it out")
+            found.append(each if isinstance(each, Tensor) else _named(each, f"{op.name}: {LAYOUT_FREE}", inputs))
+    return found
+
+
+def _named(name: object, where: str, inputs: Mapping[str, Tensor]) -> Tensor:
+    if not isinstance(name, str) or name not in inputs:
+        raise TemplateError(f"{where}: there is no input {name!r}; the inputs are {', '.join(inputs) or 'none'}")
+    return inputs[name]
+
+
+def _panels(operand: Tensor, ops: Sequence[ComputeOp], target: Target) -> Panels:
+    """The layout in which the tiles of the stage that reads an operand go through it."""
+    readers = [op for op in ops if operand in op.inputs]
+    if len(readers) != 1:
+        by = ", ".join(op.name for op in readers) or "no stage"
+        raise TemplateError(f"the layout of {operand.name} cannot be free: it is read by {by}; let one stage read it")
+    op = readers[0]
+    if not needs_multi_level_tiling(op):
+        raise TemplateError(
+            f"the layout of {operand.name} cannot be free: {op.name}, which reads it, is not tiled, as it has no reuse "
+            "of data; leave its layout as it is, or read it in a stage that is tiled"
+        )
+    indices = next(load.indices for load in loads_of(op) if load.buffer is operand.buffer)
+    cut = max(range(len(indices)), key=lambda n: _position(op, indices[n]), default=-1)
+    if cut < 0 or _position(op, indices[cut]) < 0:
+        raise TemplateError(
+            f"the layout of {operand.name} cannot be free: none of its indices in {op.name} is an axis by itself"
+        )
+    lanes = target.vector_bits // BITS[op.outputs[0].dtype]
+    order = sorted(range(len(indices)), key=lambda n: _depth(op, indices[n]))
+    return Panels(operand.name, operand.shape, operand.dtype, cut, _width(operand.shape[cut], lanes), tuple(order))
+
+
+def _position(op: ComputeOp, index: Expr) -> int:
+    """The number of the spatial axis that an index is; -1 for others."""
+    return next((n for n, axis in enumerate(op.axis) if index is axis), -1)
+
+
+def _depth(op: ComputeOp, index: Expr) -> tuple[int, ...]:
+    """How far inside the loops are that an index changes with: the spatial ones first, in their order."""
+    used = free_vars(index)
+    return next(((1, n) for n, axis in enumerate(op.reduce_axis) if axis in used), (0, _position(op, index)))
+
+
+def _width(extent: int, lanes: int) -> int:
+    """A vector; of an extent that is cut into its divisors, the one of these of which a vector reads most."""
+    if extent <= lanes or extent % lanes == 0 or has_few_divisors(extent):
+        return min(extent, lanes)
+    fitting = [d for d in range(lanes, _WIDEST * lanes + 1) if extent % d == 0]
+    return max(fitting, key=lambda d: d / (d // lanes + (d % lanes).bit_count()), default=lanes)
+
+
+def _rewritten(arguments: Sequence[Tensor], panels: Mapping[Buffer, Panels]) -> tuple[Tensor, ...]:
+    """The arguments with new operations for all that is computed, over packed operands."""
+    ops = post_order([t.op for t in arguments])
+    taken = [op.name for op in ops]
+    made: dict[Buffer, Tensor] = {}
+
+    def moved(expr: Expr) -> Expr | None:
+        if not isinstance(expr, Load) or expr.buffer not in made:
+            return None
+        indices = tuple(rewrite(index, moved) for index in expr.indices)
+        layout = panels.get(expr.buffer)
+        return Load(made[expr.buffer].buffer, indices if layout is None else layout.indices(indices))
+
+    for op in ops:
+        if isinstance(op, ComputeOp):
+            body = tuple(map_body(each, lambda e: rewrite(e, moved)) for each in op.body)
+            attrs = {key: value for key, value in op.attrs.items() if key != LAYOUT_FREE}
+            new = ComputeOp(op.name, op.axis, body, attrs, op.tag)
+            made.update(zip((t.buffer for t in op.outputs), new.outputs, strict=True))
+        elif (layout := panels.get(op.outputs[0].buffer)) is not None:
+            name = unused_name(f"{op.name}_packed", taken)
+            made[op.outputs[0].buffer] = placeholder(layout.packed_shape, layout.dtype, name)
+    return tuple(made.get(t.buffer, t) for t in arguments)
