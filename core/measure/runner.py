@@ -69,5 +69,5 @@ def runner_factory(spec: str | RunnerFactory, options: Mapping[str, object]) -> 
     """
     named = parse_spec(spec) if isinstance(spec, str) else Spec(str(getattr(spec, "__name__", spec)))
     factory: RunnerFactory = registry.resolve("runner", named.name if isinstance(spec, str) else spec)
-    bound = bind_options(f"runner {named.name!r}", factory, {**named.options, **options}, but=GIVEN)
+    bound: dict[str, Any] = bind_options(f"runner {named.name!r}", factory, {**named.options, **options}, but=GIVEN)
     return functools.partial(factory, **bound) if bound else factory
