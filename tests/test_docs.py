@@ -11,7 +11,8 @@ from compilers import HAS_COMPILER
 
 ROOT = Path(__file__).resolve().parents[1]
 PRIMITIVES = sorted((ROOT / "docs" / "primitives").glob("*.md"))
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), *PRIMITIVES]
+REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), *PRIMITIVES, *REFERENCE]
 # Whole programs, in contrast to fragments and to examples with prompts.
 PROGRAMS = [
     pytest.param(block, id=f"{page.name}-{number}")

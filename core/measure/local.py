@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_float, check_int, check_mapping
 from pegbox.codegen.program import CompiledProgram, Program
 from pegbox.errors import ArgumentError
-from pegbox.hooks import registry
 from pegbox.measure.batch import Batch
 from pegbox.measure.bench import Bench, check_reference, make_inputs
 from pegbox.measure.builder import Builder
@@ -24,7 +23,7 @@ from pegbox.measure.check import Tolerance
 from pegbox.measure.cores import CorePlan, confined, pin
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, Ok, Result
-from pegbox.measure.runner import Runner, RunnerFactory
+from pegbox.measure.runner import Runner, RunnerFactory, runner_factory
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.twins import Twins
 
@@ -46,7 +45,8 @@ class LocalMeasurer:
 
     Args:
         task: what to measure. `task.lower` runs in this process, on the calling thread.
-        runner: the name of a runner plugin, "module:attribute", or a factory (`RunnerFactory`).
+        runner: the name of a runner plugin, with options if any ("patient:spread=0.1"), "file.py:Class",
+            "module:attribute", or a factory (`RunnerFactory`).
         seed: of the random inputs.
         timeout: seconds that one trial may run.
         build_timeout: seconds that one compilation may take.
@@ -58,9 +58,9 @@ class LocalMeasurer:
         best: the best cost known from elsewhere, in seconds, such as from the records of an earlier run.
         max_block: a candidate with more instructions than that in a piece of straight code is refused, not compiled.
         kept_builds: of how many of the fastest the object code is kept that `remeasure` made, for when they come again.
-        runner_options: passed on to the factory.
+        runner_options: further options of the runner; they win over those in `runner`.
 
-    Raises `ArgumentError` for options outside their domain, `UnknownName` for an unknown runner.
+    Raises `ArgumentError` for options outside their domain or unknown, `UnknownName` for an unknown runner.
     """
 
     def __init__(
@@ -109,10 +109,8 @@ class LocalMeasurer:
             flush_cache=flush_cache,
             rounds=rounds,
         )
-        self._factory: RunnerFactory = registry.resolve("runner", runner)
-        self._runner_options = check_mapping(
-            "runner_options", {} if runner_options is None else runner_options, "the runner's options by name"
-        )
+        options = {} if runner_options is None else runner_options
+        self._factory = runner_factory(runner, check_mapping("runner_options", options, "the runner's options by name"))
         self._max_memory = memory_share() if max_memory is None else max_memory
         self._best = best
         self._builds = BuildCache(capacity=kept_builds)
@@ -274,9 +272,7 @@ class LocalMeasurer:
             rtol, atol = self._tolerances
             tolerance = Tolerance.of(expected, flop=self._task.flop, rtol=rtol, atol=atol)
             bench = Bench(tuple(args), tuple(inputs), expected, tolerance, self._task.flop)
-            self._runner = self._factory(
-                bench, timing=self._timing, cores=self._cores, max_memory=self._max_memory, **self._runner_options
-            )
+            self._runner = self._factory(bench, timing=self._timing, cores=self._cores, max_memory=self._max_memory)
         return self._runner
 
     def _interrupt(self) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from pegbox.hooks import registry
+from pegbox.hooks.options import bind_options
+from pegbox.hooks.spec import Spec, parse_spec
 from pegbox.measure.bench import Bench
 from pegbox.measure.cores import CorePlan
 from pegbox.measure.result import Result
@@ -13,6 +17,9 @@ from pegbox.measure.timing import TimingPolicy
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram
+
+GIVEN = frozenset({"timing", "cores", "max_memory"})
+"""What a runner is given without being told so by the user."""
 
 
 @runtime_checkable
@@ -52,3 +59,15 @@ class RunnerFactory(Protocol):
         """A runner for candidates of one task. `max_memory` is in bytes, None leaves memory unlimited; `options`
         are what the user gave for this runner."""
         ...
+
+
+def runner_factory(spec: str | RunnerFactory, options: Mapping[str, object]) -> RunnerFactory:
+    """The factory that `spec` ("patient:spread=0.1", "file.py:MyRunner", or a factory) means, with its options bound.
+
+    `options` come on top of those in the spec and win over them.
+    Raises `UnknownName` for an unknown runner, `ArgumentError` for an option that it does not have.
+    """
+    named = parse_spec(spec) if isinstance(spec, str) else Spec(str(getattr(spec, "__name__", spec)))
+    factory: RunnerFactory = registry.resolve("runner", named.name if isinstance(spec, str) else spec)
+    bound: dict[str, Any] = bind_options(f"runner {named.name!r}", factory, {**named.options, **options}, but=GIVEN)
+    return functools.partial(factory, **bound) if bound else factory

@@ -57,7 +57,8 @@ def tune(
         resume: start from what the file holds of this task; no configuration in it is measured again. `trials` then
             counts those too, so that repeating the command finishes the run.
         seed: of the tuner and of the random inputs.
-        runner: the name of a runner plugin, or a factory, or a `SimulatedRunner`.
+        runner: the name of a runner plugin, with options if any ("patient:spread=0.1"), "file.py:Class", or a factory,
+            or a `SimulatedRunner`.
         timeout: what one trial may run, written as `budget` is.
         progress: show a live line on a terminal, one line a batch otherwise (on standard error).
         measure_options: further keyword arguments of `LocalMeasurer`.

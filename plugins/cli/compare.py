@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     measuring = parser.add_argument_group("measuring")
     add_simulate_arguments(measuring, several=True)
-    measuring.add_argument("--runner", metavar="NAME", help="who runs candidates (default: local)")
+    measuring.add_argument("--runner", metavar="NAME[:OPTION=VALUE,...]", help="who runs candidates (default: local)")
     measuring.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
     output = parser.add_argument_group("output")
     output.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page that opens offline")

@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     plan.add_argument("--seed", type=natural, metavar="N", help="which sample, and in which order (default: 0)")
     plan.add_argument("--budget", type=duration, metavar="TIME", help="stop after this time: 60s, 1m30s, 1h")
     measuring = parser.add_argument_group("measuring")
-    measuring.add_argument("--runner", metavar="NAME", help="who runs candidates (default: local)")
+    measuring.add_argument("--runner", metavar="NAME[:OPTION=VALUE,...]", help="who runs candidates (default: local)")
     measuring.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
     output = parser.add_argument_group("records and output")
     output.add_argument(
