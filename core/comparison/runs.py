@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pegbox.errors import ArgumentError
-from pegbox.search.loop.outcome import TuneResult, failure_counts, format_counts, format_seconds
+from pegbox.search.loop.outcome import TuneResult, failure_counts, format_cost, format_counts
 from pegbox.search.models.report import ModelReport
 from pegbox.task.work import format_speed
 
@@ -90,7 +90,7 @@ class Run:
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """A task of a comparison. `configurations` counts the valid ones where that is known.
+    """A task of a comparison. `configurations` counts the valid ones where that is known; `unit` is that of its costs.
 
     `recorded_best` is the best cost of the recorded space that the runs were simulated on, None for live ones;
     `source` and `host` say where the costs come from.
@@ -104,6 +104,7 @@ class TaskInfo:
     source: str = ""
     host: str = ""
     bytes_moved: float = 0.0
+    unit: str = "s"
 
     def speed(self, seconds: float) -> str:
         """What a call of that many seconds makes a second, in words; empty where that is not known."""
@@ -150,7 +151,7 @@ def run_line(run: Run, task: TaskInfo, number: int, planned: int) -> str:
     """Which run it was, what it found and what it took."""
     place = f"[{number:>{len(str(planned))}}/{planned}]"
     best = run.curve[-1] if run.curve else math.inf
-    found = format_seconds(best) if best < math.inf else "nothing valid"
+    found = format_cost(best, task.unit) if best < math.inf else "nothing valid"
     speed = f" ({told})" if (told := task.speed(best)) else ""
     failed = f", {format_counts(run.failures)}" if run.failures else ""
     early = f", {run.stopped_because}" if run.stopped_because != "trials" else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pegbox.comparison.columns import columns
 from pegbox.comparison.runs import Setup, TaskInfo
 from pegbox.comparison.summary import Summary
-from pegbox.search.loop.outcome import format_seconds
+from pegbox.search.loop.outcome import format_cost
 
 if TYPE_CHECKING:
     from pegbox.comparison.report import Comparison
@@ -42,7 +42,7 @@ def task_line(task: TaskInfo, best_known: float) -> str:
         if task.simulated
         else "the best that any run found"
     )
-    return f"{task.name}: best known {format_seconds(best_known)}{speed} ({origin})"
+    return f"{task.name}: best known {format_cost(best_known, task.unit)}{speed} ({origin})"
 
 
 def _wrapped(sentence: str) -> list[str]:
