@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.search.models.report import ModelReport
@@ -107,7 +107,7 @@ class TuneResult:
     tuner proposed and nobody measured, by reason: repetitions, and more than was asked for.
     """
 
-    best: BestTrial | None
+    best: BestTrial | Any  # None where nothing ran; `Any` spares `result.best.config` a check that most never need
     trials: Sequence[Trial]
     elapsed: float
     phases: Mapping[str, float]
