@@ -211,6 +211,7 @@ def compare(
     trials: int = 200,
     seeds: int | Sequence[int] = 10,
     start: int = 1,
+    experience: bool = True,
     runner: str | RunnerFactory | SimulatedRunner = "local",
     timeout: float | str = 10.0,
     batch_size: int | None = None,
@@ -231,6 +232,8 @@ def compare(
         seeds: how many (0, 1, ...), or which.
         start: the random configurations that each run begins with, the same for all tuners with one seed; they are
             told to the tuner and count as trials.
+        experience: let tuners that can begin with what was measured of other workloads. With it they may all find the
+            best soon; False compares what each learns by itself.
         runner: as for `tune`; a `SimulatedRunner` simulates every task.
         callbacks: `callbacks(task name, tuner, seed)` makes the callbacks of one run.
         progress: print a line for each finished run (on standard error).
@@ -256,6 +259,7 @@ def compare(
         trials=trials,
         seeds=seeds,
         start=start,
+        experience=experience,
         batch_size=batch_size,
         callbacks=callbacks,
         program=program_features,

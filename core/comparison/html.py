@@ -5,6 +5,7 @@ Without matplotlib, which draws the curves, the page says how to get them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from pegbox.comparison.curves import arrivals, band_of
 from pegbox.comparison.plot import INSTALL, arrivals_svg, best_svg
 from pegbox.comparison.runs import Setup, TaskInfo
 from pegbox.comparison.sentences import joined, p_text, question_text, sentences
-from pegbox.comparison.table import start_text, task_line
+from pegbox.comparison.table import WITHOUT, start_text, task_line
 from pegbox.comparison.verdicts import TARGET, Verdict
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ def _table(report: Comparison, task: str) -> str:
     rows = []
     for summary in summaries:
         first, *cells = (escape(column.cell(summary)) for column in shown)
+        first = re.sub(r"([:,=])(?!$)", r"\1<wbr>", first)  # a line may end there: options make names long
         numbers = "".join(f"<td>{cell}</td>" for cell in cells)
         rows.append(f'<tr><th scope="row">{first}</th>{numbers}</tr>')
     meanings = "".join(f"<dt>{escape(c.header)}</dt><dd>{escape(c.meaning)}</dd>" for c in shown)
@@ -179,7 +181,7 @@ def _setup(setup: Setup) -> str:
     rows += [
         ("trials", str(setup.trials)),
         ("seeds", ", ".join(map(str, setup.seeds))),
-        ("start", start_text(setup.start)),
+        ("start", f"{start_text(setup.start)}{'' if setup.experience else WITHOUT}"),
         ("made", f"{setup.started.replace('T', ' ').replace('+00:00', ' UTC')}, in {setup.seconds:.0f} s"),
         ("with", f"pegbox {setup.version}"),
     ]

@@ -23,7 +23,8 @@ class Run:
     `curve` is the best cost so far after each trial; `final_cost` is the winner's, measured again beside the others
     (as recorded, where the run was simulated). `failures` counts failed trials by kind. `tuner_seconds` is what the
     tuner itself took (proposing and learning), `seconds` what everything took: on the virtual clock if simulated.
-    `dropped` counts proposals that were left out: repetitions, and more than was asked for.
+    `dropped` counts proposals that were left out: repetitions, and more than was asked for. `experienced` tells whether
+    the tuner began with experience: measurements of other workloads.
     """
 
     task: str
@@ -38,9 +39,10 @@ class Run:
     stopped_because: str = "trials"
     model: ModelReport | None = None
     dropped: int = 0
+    experienced: bool = False
 
     @classmethod
-    def of(cls, task: str, tuner: str, seed: int, result: TuneResult) -> Run:
+    def of(cls, task: str, tuner: str, seed: int, result: TuneResult, *, experienced: bool = False) -> Run:
         """The run of a tuning result; its final cost is the one that it found itself."""
         return cls(
             task=task,
@@ -55,6 +57,7 @@ class Run:
             stopped_because=result.stopped_because,
             model=result.model if result.model is not None and result.model.pairs else None,
             dropped=sum(result.dropped.values()),
+            experienced=experienced,
         )
 
     @property
@@ -119,7 +122,8 @@ class TaskInfo:
 class Setup:
     """How a comparison was made. `started` is ISO 8601, `seconds` what all of it took in real time.
 
-    `planned` counts the runs that it should have; `note` says why some are missing, and is empty where none is.
+    Without `experience` no tuner was given what was measured of other workloads. `planned` counts the runs that it
+    should have; `note` says why some are missing, and is empty where none is.
     """
 
     tasks: tuple[TaskInfo, ...]
@@ -127,6 +131,7 @@ class Setup:
     trials: int
     seeds: tuple[int, ...]
     start: int = 1
+    experience: bool = True
     planned: int = 0
     note: str = ""
     started: str = ""

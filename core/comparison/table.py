@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 WIDTH = 120
 
+WITHOUT = ", and none with experience"
+"""Ends what is said of the start where no tuner was given any."""
+
 
 def report_text(report: Comparison) -> str:
     """Everything, the tasks one after the other."""
@@ -80,5 +83,5 @@ def _closing(setup: Setup) -> str:
     seeds = f"{len(setup.seeds)} seed{'s' if len(setup.seeds) != 1 else ''}"
     simulated = any(task.simulated for task in setup.tasks)
     how = "simulated on recorded measurements" if simulated else "winners measured again together"
-    line = f"{setup.trials} trials, {seeds}; {how}. {start_text(setup.start)}."
+    line = f"{setup.trials} trials, {seeds}; {how}. {start_text(setup.start)}{'' if setup.experience else WITHOUT}."
     return f"{line}\nincomplete: {setup.note}" if setup.note else line
