@@ -151,14 +151,12 @@ def _held(values: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _finish(axes: Any, report: Comparison, task: str, label: str, *, legend: str, title: str | None = None) -> None:
-    from matplotlib.ticker import PercentFormatter
-
     axes.set_xlabel("trials")
     axes.set_xlim(1, max(report.trials, 2))
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel(label)
     axes.yaxis.get_major_locator().set_params(steps=_STEPS)
-    axes.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
+    axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(
