@@ -39,6 +39,8 @@ _HOME = {
     "workload": "pegbox.task.workload",
     "Target": "pegbox.codegen.targets.target",
     "tune": "pegbox.api",
+    "minimize": "pegbox.search.minimize",
+    "Objective": "pegbox.search.objective",
     "build": "pegbox.api",
     "lower": "pegbox.api",
     "export": "pegbox.api",
@@ -63,6 +65,7 @@ __all__ = [
     "Config",
     "ConfigSpace",
     "Journal",
+    "Objective",
     "RecordedSpace",
     "SimulatedRunner",
     "Target",
@@ -78,6 +81,7 @@ __all__ = [
     "export",
     "hookimpl",
     "lower",
+    "minimize",
     "pack_space",
     "program_features",
     "recorded_space",
@@ -105,6 +109,8 @@ if TYPE_CHECKING:
     from pegbox.records.simulation import SimulatedRunner
     from pegbox.search.asktell import create_tuner
     from pegbox.search.factory.base import BaseTuner
+    from pegbox.search.minimize import minimize
+    from pegbox.search.objective import Objective
     from pegbox.search.sweep.sweep import sweep
     from pegbox.space import Config, ConfigSpace
     from pegbox.task.config_view import TemplateConfig
@@ -117,4 +123,4 @@ __getattr__ = on_demand(__name__, _HOME)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return ["__version__", *__all__]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from pegbox.checks import check_callable, check_list, check_path, check_text
+from pegbox.codegen.targets.target import target_of
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError
 from pegbox.loops.module import IRModule
@@ -131,14 +132,14 @@ def build(
     """Compile to a kernel that is called on NumPy arrays; a module to kernels by name, `built["mm_relu"](a, b, c)`.
 
     A task is built with `config` (a configuration or its index), or else with the best one of the records that
-    `apply_history_best` put in effect. A schedule or program is built as it is, for `target` ("llvm": this machine);
-    `args` and `name` are those of `lower`.
+    `apply_history_best` put in effect. A schedule or program is built as it is, for `target` (by default that of the
+    `with pegbox.Target(...):` block around the call, else this machine); `args` and `name` are those of `lower`.
 
     Raises:
         ArgumentError: a task without a configuration, or a target for a task, which has its own.
         InvalidConfig, ScheduleError, CompileError: the candidate cannot be built.
     """
-    from pegbox.codegen import Target, build_module, compile_program, emit, load  # LLVM is loaded when first needed
+    from pegbox.codegen import build_module, compile_program, emit, load  # LLVM is loaded when first needed
 
     if isinstance(what, Task):
         if target is not None:
@@ -149,7 +150,7 @@ def build(
         return load(compile_program(program), program=program)
     if config is not None:
         raise ArgumentError(f"config={config!r}: only a task has configurations, not {type(what).__name__}")
-    machine = target if isinstance(target, Target) else Target("llvm" if target is None else target)
+    machine = target_of(target)
     if isinstance(what, IRModule):
         if args or name is not None:
             raise ArgumentError("build(module): its functions know their arguments and names; leave args and name out")
@@ -210,6 +211,7 @@ def compare(
     trials: int = 200,
     seeds: int | Sequence[int] = 10,
     start: int = 1,
+    experience: bool = True,
     runner: str | RunnerFactory | SimulatedRunner = "local",
     timeout: float | str = 10.0,
     batch_size: int | None = None,
@@ -230,6 +232,8 @@ def compare(
         seeds: how many (0, 1, ...), or which.
         start: the random configurations that each run begins with, the same for all tuners with one seed; they are
             told to the tuner and count as trials.
+        experience: let tuners that can begin with what was measured of other workloads. With it they may all find the
+            best soon; False compares what each learns by itself.
         runner: as for `tune`; a `SimulatedRunner` simulates every task.
         callbacks: `callbacks(task name, tuner, seed)` makes the callbacks of one run.
         progress: print a line for each finished run (on standard error).
@@ -255,6 +259,7 @@ def compare(
         trials=trials,
         seeds=seeds,
         start=start,
+        experience=experience,
         batch_size=batch_size,
         callbacks=callbacks,
         program=program_features,

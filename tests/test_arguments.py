@@ -40,6 +40,13 @@ SIMULATED = pb.SimulatedRunner(RECORDED)
 RNG = np.random.default_rng(0)
 
 
+def cost(config: pb.Config) -> float:
+    return 1.0 + config.index
+
+
+OBJECTIVE = pb.Objective(cost, SPACE)
+
+
 def task() -> pb.Task:
     return pb.create_task("matmul", args=(16, 16, 16), target="llvm -num-cores 1")
 
@@ -115,7 +122,17 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
     # tuning
     ("tune a name", lambda: pb.tune("matmul"), ArgumentError, "'matmul' is not a task; .*create_task.'matmul', args"),
     ("simulate a name", lambda: pb.tune("matmul", runner=SIMULATED), ArgumentError, "'matmul' is not a task; make one"),
-    ("tune a space", lambda: pb.tune(SPACE), ArgumentError, "not a task.*space alone.*pegbox.create_tuner"),
+    ("tune a space", lambda: pb.tune(SPACE), ArgumentError, "not a task.*minimize.function, space.*pegbox.create_tu"),
+    ("tune a function", lambda: pb.tune(cost), ArgumentError, "not a task; make one.*pegbox.minimize.function, space"),
+    ("tune an objective", lambda: pb.tune(OBJECTIVE), ArgumentError, "no task; pegbox.minimize.objective. searches it"),
+    ("minimize, swapped", lambda: pb.minimize(SPACE, cost), ArgumentError, "knobs.*cannot be called; give a function"),
+    ("minimize no space", lambda: pb.minimize(cost), ArgumentError, "space=None.*give a pegbox.ConfigSpace"),
+    ("minimize a dict", lambda: pb.minimize(cost, {"x": [1]}), ArgumentError, "the type dict; .*define_knob.'block'"),
+    ("minimize nothing", lambda: pb.minimize(lambda: 1, SPACE), ArgumentError, "called with one argument, the config"),
+    ("two spaces", lambda: pb.minimize(OBJECTIVE, SPACE), ArgumentError, "space=<Conf.*has its own; leave it out"),
+    ("repeat", lambda: pb.minimize(cost, SPACE, repeat=0), ArgumentError, "repeat=0 is out of range"),
+    ("sweep an objective", lambda: pb.sweep(OBJECTIVE, records="x"), ArgumentError, "is no task; to sweep one, give"),
+    ("runner", lambda: compare(tasks=OBJECTIVE, runner="x"), ArgumentError, "is called in this process; leave the ru"),
     ("tune a configuration", lambda: pb.tune(CONFIG), ArgumentError, "not a task; make one with pegbox"),
     ("simulate a configuration", lambda: pb.tune(CONFIG, runner=SIMULATED), ArgumentError, "not a task; make one"),
     ("tune several", lambda: pb.tune([task()]), ArgumentError, "not a task; make one with pegbox"),
@@ -125,7 +142,7 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
     ("sweep records", lambda: pb.sweep(RECORDED, records="x"), ArgumentError, "recorded already.*pegbox.create_task"),
     ("compare on a name", lambda: compare(tasks="matmul"), ArgumentError, "'matmul' is not a task; make one"),
     ("compare on names", lambda: compare(tasks=["matmul"], runner=SIMULATED), ArgumentError, "'matmul' is not a task"),
-    ("compare on a space", lambda: compare(tasks=SPACE), ArgumentError, "not a task.*space alone"),
+    ("compare on a space", lambda: compare(tasks=SPACE), ArgumentError, "not a task.*pegbox.Objective.function, space"),
     ("compare on a mapping", lambda: compare(tasks={"a": task()}), ArgumentError, "not a task; make one"),
     ("seed", lambda: tune(seed=-1), ArgumentError, "seed=-1 is out of range; give an integer >= 0"),
     ("seed of text", lambda: tune(seed="x"), ArgumentError, "seed='x' is not an integer"),

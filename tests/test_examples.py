@@ -11,6 +11,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 ARGUMENTS = {
     "my_matmul.py": ["--size", "48", "--trials", "4"],
     "ask_tell.py": ["--rows", "64", "--trials", "8"],
+    "minimize_matmul.py": ["--size", "32", "--trials", "6", "--tuner", "ga"],
     "auto_schedule_matmul.py": ["--size", "48", "--trials", "3"],
     "packed_weights.py": ["--rows", "5", "--size", "40", "--trials", "2"],
 }
@@ -55,6 +56,12 @@ def test_ask_tell_tunes_something_that_is_no_kernel(tmp_path: Path) -> None:
     measured = [line for line in out.splitlines() if " ms  #" in line]
     assert len(measured) == len(set(measured)) == 8
     assert out.splitlines()[-1].startswith("best: ")
+
+
+def test_minimize_matmul_calls_a_function_and_names_the_best(tmp_path: Path) -> None:
+    out = run(EXAMPLES / "minimize_matmul.py", *ARGUMENTS["minimize_matmul.py"], cwd=tmp_path)
+    assert out.startswith("6 trials in ")
+    assert "order=" in out
 
 
 def test_packed_weights_packs_once_and_agrees_with_numpy(tmp_path: Path) -> None:

@@ -86,7 +86,8 @@ class BayesTuner(BaseTuner):
         priors: list[Prior] = []
         if transfer:
             priors.append(experience_of(transfer, MODEL, FeatureTable(space, program, kind)))
-        if experience is not None and use_experience and program is not None:
+        self.experienced = experience is not None and use_experience and program is not None
+        if experience is not None and self.experienced:
             priors.append(experience)
         self._table = FeatureTable(space, program, kind, priors)
         self._experienced = bool(priors)

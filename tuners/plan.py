@@ -65,8 +65,10 @@ class PlanTuner(BaseTuner, ABC):
         self._num_warmup = check_int("num_warmup", num_warmup, minimum=2)
         self._epsilon = check_float("epsilon", epsilon, maximum=1.0)
         self._diversity = check_float("diversity", diversity)
+        table = FeatureTable(space, program, features, [experience] if experience else [])
+        self.experienced = table.prior_columns.start < table.prior_columns.stop
         self._learner = Learner(
-            FeatureTable(space, program, features, [experience] if experience else []),
+            table,
             cost_model,
             seed=seed,
             options=model_options,

@@ -57,18 +57,21 @@ def columns(summaries: Sequence[Summary], *, trials: int) -> list[Column]:
     return found
 
 
-def format_costs(values: Sequence[float]) -> tuple[list[str], str]:
-    """Costs in one unit, with four digits, and that unit; the first finite one chooses it."""
+def format_costs(values: Sequence[float], unit: str = "s") -> tuple[list[str], str]:
+    """Costs in one unit, with four digits, and that unit; of seconds the first finite one chooses it."""
     finite = next((value for value in values if value < math.inf), 1.0)
-    unit, scale = next(((u, s) for u, s in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)) if finite >= s), ("ns", 1e-9))
+    scale = 1.0
+    if unit == "s":
+        unit, scale = next(((u, s) for u, s in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)) if finite >= s), ("ns", 1e-9))
     return [f"{value / scale:#.4g}".rstrip(".") if value < math.inf else "none" for value in values], unit
 
 
 def _cost(summary: Summary) -> str:
     if summary.cost == math.inf:
         return "nothing valid"
-    (middle, low, high), unit = format_costs([summary.cost, *summary.interval])
-    return f"{middle} {unit} [{low}, {high}]" if summary.seeds > 1 else f"{middle} {unit}"
+    (middle, low, high), unit = format_costs([summary.cost, *summary.interval], summary.unit)
+    cost = f"{middle} {unit}".rstrip()
+    return f"{cost} [{low}, {high}]" if summary.seeds > 1 else cost
 
 
 def _reach_column(place: int, share: float, trials: int) -> Column:

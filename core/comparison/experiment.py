@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pegbox
-from pegbox.checks import check_int
+from pegbox.checks import check_instance, check_int
 from pegbox.comparison.contenders import (
     Contender,
     Tuners,
@@ -40,7 +40,7 @@ from pegbox.search.loop.outcome import TuneResult, validated
 from pegbox.search.loop.tuning import run as search
 from pegbox.search.models.experience import shipped_experience
 from pegbox.search.problem import MeasurerFactory
-from pegbox.search.protocols import FeatureSource, SearchTask, Tuner
+from pegbox.search.protocols import FeatureSource, Prior, SearchTask, Tuner
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -63,19 +63,21 @@ class Plan:
 
     `start` is how many random configurations each run begins with, the same for all tuners with one seed; they are told
     to the tuner and count among its `trials`. `callbacks(task name, tuner, seed)` makes the callbacks of one run,
-    `program` the program features of a task, for tuners that declare them.
+    `program` the program features of a task, for tuners that declare them. Without `experience` no tuner is given any.
     """
 
     contenders: Sequence[Contender]
     seeds: tuple[int, ...]
     trials: int = 200
     start: int = 1
+    experience: bool = True
     batch_size: int | None = None
     callbacks: Callable[[str, str, int], Sequence[CallbackLike]] | None = None
     program: Callable[[SearchTask], FeatureSource | None] | None = None
 
     def __post_init__(self) -> None:
         check_int("start", self.start, minimum=0, maximum=check_int("trials", self.trials))
+        check_instance("experience", self.experience, bool, "True, or False to compare tuners without it")
 
 
 def compare(
@@ -161,7 +163,8 @@ class _Experiment:
 
     def _run(self, testbed: Testbed, contender: Contender, seed: int) -> None:
         plan, name = self.plan, testbed.info.name
-        tuner = CommonStartTuner(self._tuner(testbed, contender, seed), draw_start(testbed, seed, plan.start))
+        made = self._tuner(testbed, contender, seed)
+        tuner = CommonStartTuner(made, draw_start(testbed, seed, plan.start))
         with testbed.problem.open() as opened:
             result = search(
                 tuner,
@@ -178,15 +181,20 @@ class _Experiment:
             )
         if result.stopped_because == "interrupted":
             raise KeyboardInterrupt
-        self._add(testbed, contender.name, seed, result)
+        experienced = self._experience(testbed, contender) is not None and getattr(made, "experienced", True)
+        self._add(testbed, contender.name, seed, result, experienced=bool(experienced))
 
     def _tuner(self, testbed: Testbed, contender: Contender, seed: int) -> Tuner:
         given = contender.tuner
         takes = declared_inputs(given)
         program = self._program(testbed) if "program" in takes else None
-        experience = shipped_experience(testbed.problem.task) if "experience" in takes else None
-        inputs: TunerInputs = {"program": program, "experience": experience}
+        inputs: TunerInputs = {"program": program, "experience": self._experience(testbed, contender)}
         return make_tuner(given, testbed.problem.space, seed=seed, **inputs)
+
+    def _experience(self, testbed: Testbed, contender: Contender) -> Prior | None:
+        """What the tuner is given of other workloads."""
+        wanted = self.plan.experience and "experience" in declared_inputs(contender.tuner)
+        return shipped_experience(testbed.problem.task) if wanted else None
 
     def _program(self, testbed: Testbed) -> FeatureSource | None:
         """The program features of the task, made when the first tuner declares that it wants them."""
@@ -195,9 +203,9 @@ class _Experiment:
             self.features[name] = self.plan.program(testbed.problem.task) if self.plan.program else None
         return self.features[name]
 
-    def _add(self, testbed: Testbed, tuner: str, seed: int, result: TuneResult) -> None:
+    def _add(self, testbed: Testbed, tuner: str, seed: int, result: TuneResult, *, experienced: bool) -> None:
         self.winners[testbed.info.name].append(None if result.best is None else result.best.config)
-        self.runs.append(Run.of(testbed.info.name, tuner, seed, result))
+        self.runs.append(Run.of(testbed.info.name, tuner, seed, result, experienced=experienced))
         if self.on_run:
             self.on_run(self.runs[-1], testbed.info, len(self.runs), self.planned)
         if self.save and len(self.runs) < self.planned:
@@ -233,6 +241,7 @@ class _Experiment:
             trials=self.plan.trials,
             seeds=self.plan.seeds,
             start=self.plan.start,
+            experience=self.plan.experience,
             planned=self.planned,
             note=note,
             started=self.started,

@@ -5,6 +5,7 @@ Without matplotlib, which draws the curves, the page says how to get them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from pegbox.comparison.curves import arrivals, band_of
 from pegbox.comparison.plot import INSTALL, arrivals_svg, best_svg
 from pegbox.comparison.runs import Setup, TaskInfo
 from pegbox.comparison.sentences import joined, p_text, question_text, sentences
-from pegbox.comparison.table import start_text, task_line
+from pegbox.comparison.table import WITHOUT, start_text, task_line
 from pegbox.comparison.verdicts import TARGET, Verdict
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ figure svg{display:block;width:100%;height:auto;background:#fff}
 table{border-collapse:collapse;width:100%;font-size:13px;font-variant-numeric:tabular-nums}
 caption{text-align:left}
 th,td{padding:6px;text-align:right;border-bottom:1px solid #8884}
-td{white-space:nowrap}
+td:not(.left){white-space:nowrap}
 th:first-child,td:first-child,.left{text-align:left}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:3px 20px}
 dd{margin:0;overflow-wrap:anywhere}
@@ -131,9 +132,9 @@ def _table(report: Comparison, task: str) -> str:
     header = "".join(f'<th scope="col" title="{escape(c.meaning)}">{escape(c.header)}</th>' for c in shown)
     rows = []
     for summary in summaries:
-        first, *cells = (escape(column.cell(summary)) for column in shown)
-        numbers = "".join(f"<td>{cell}</td>" for cell in cells)
-        rows.append(f'<tr><th scope="row">{first}</th>{numbers}</tr>')
+        first, *cells = (column.cell(summary) for column in shown)
+        numbers = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        rows.append(f'<tr><th scope="row">{_breakable(first)}</th>{numbers}</tr>')
     meanings = "".join(f"<dt>{escape(c.header)}</dt><dd>{escape(c.meaning)}</dd>" for c in shown)
     return (
         f'<div class="scroll"><table><thead><tr>{header}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
@@ -141,12 +142,17 @@ def _table(report: Comparison, task: str) -> str:
     )
 
 
+def _breakable(name: str) -> str:
+    """The name of a tuner, whose lines may end between its options: they make it long."""
+    return re.sub(r"([:,=])(?!$)", r"\1<wbr>", escape(name))
+
+
 def _pairs(verdicts: Sequence[Verdict]) -> str:
     if not verdicts:
         return ""
     rows = "".join(
-        f'<tr><td>{escape(question_text(v.question))}</td><td class="left">{escape(v.better)}</td>'
-        f'<td class="left">{escape(v.worse)}</td><td>{v.superiority:.0%}</td><td>{escape(_ratio(v))}</td>'
+        f'<tr><td>{escape(question_text(v.question))}</td><td class="left">{_breakable(v.better)}</td>'
+        f'<td class="left">{_breakable(v.worse)}</td><td>{v.superiority:.0%}</td><td>{escape(_ratio(v))}</td>'
         f"<td>{escape(p_text(v.p))}</td><td>{escape(p_text(v.corrected))}</td></tr>"
         for v in verdicts
     )
@@ -179,7 +185,7 @@ def _setup(setup: Setup) -> str:
     rows += [
         ("trials", str(setup.trials)),
         ("seeds", ", ".join(map(str, setup.seeds))),
-        ("start", start_text(setup.start)),
+        ("start", f"{start_text(setup.start)}{'' if setup.experience else WITHOUT}"),
         ("made", f"{setup.started.replace('T', ' ').replace('+00:00', ' UTC')}, in {setup.seconds:.0f} s"),
         ("with", f"pegbox {setup.version}"),
     ]

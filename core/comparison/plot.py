@@ -29,6 +29,9 @@ _DASHES = ("-", "--", "-.", ":")
 _WIDTH, _HEIGHT = 7.5, 4.2
 """Inches of one panel."""
 
+_STEPS = (1, 2, 5, 10)
+"""Between ticks, times a power of ten: percentages are whole then."""
+
 _LEFT, _RIGHT, _BELOW, _ABOVE = 0.75, 0.15, 0.55, 0.35
 """Inches around its axes, for numbers, labels and the title."""
 
@@ -120,7 +123,9 @@ def _draw_best(axes: Any, report: Comparison, task: str) -> None:
         _draw_line(axes, place, band.middle)
     highest = max(max(band.high) for band in bands)
     axes.set_ylim(lowest_shown(bands), 1.01 * max(1.0, highest))
-    _finish(axes, report, task, "share of the best known speed", legend="lower right")
+    seeds = len(report.setup.seeds)
+    title = f"median of {seeds} seeds; shaded: the middle half" if seeds > 1 else None
+    _finish(axes, report, task, "share of the best known speed", legend="lower right", title=title)
 
 
 def _draw_arrivals(axes: Any, report: Comparison, task: str) -> None:
@@ -145,12 +150,16 @@ def _held(values: tuple[float, ...]) -> tuple[float, ...]:
     return (*values, values[-1])
 
 
-def _finish(axes: Any, report: Comparison, task: str, label: str, *, legend: str) -> None:
+def _finish(axes: Any, report: Comparison, task: str, label: str, *, legend: str, title: str | None = None) -> None:
     axes.set_xlabel("trials")
     axes.set_xlim(1, max(report.trials, 2))
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel(label)
+    axes.yaxis.get_major_locator().set_params(steps=_STEPS)
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(axes.lines, list(report.runs_of(task)), frameon=False, loc=legend, fontsize=9)
+    axes.legend(
+        axes.lines, list(report.runs_of(task)),
+        title=title, alignment="left", frameon=False, loc=legend, fontsize=9, title_fontsize=9,
+    )  # fmt: skip

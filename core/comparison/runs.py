@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pegbox.errors import ArgumentError
-from pegbox.search.loop.outcome import TuneResult, failure_counts, format_counts, format_seconds
+from pegbox.search.loop.outcome import TuneResult, failure_counts, format_cost, format_counts
 from pegbox.search.models.report import ModelReport
 from pegbox.task.work import format_speed
 
@@ -23,7 +23,8 @@ class Run:
     `curve` is the best cost so far after each trial; `final_cost` is the winner's, measured again beside the others
     (as recorded, where the run was simulated). `failures` counts failed trials by kind. `tuner_seconds` is what the
     tuner itself took (proposing and learning), `seconds` what everything took: on the virtual clock if simulated.
-    `dropped` counts proposals that were left out: repetitions, and more than was asked for.
+    `dropped` counts proposals that were left out: repetitions, and more than was asked for. `experienced` tells whether
+    the tuner began with experience: measurements of other workloads.
     """
 
     task: str
@@ -38,9 +39,10 @@ class Run:
     stopped_because: str = "trials"
     model: ModelReport | None = None
     dropped: int = 0
+    experienced: bool = False
 
     @classmethod
-    def of(cls, task: str, tuner: str, seed: int, result: TuneResult) -> Run:
+    def of(cls, task: str, tuner: str, seed: int, result: TuneResult, *, experienced: bool = False) -> Run:
         """The run of a tuning result; its final cost is the one that it found itself."""
         return cls(
             task=task,
@@ -55,6 +57,7 @@ class Run:
             stopped_because=result.stopped_because,
             model=result.model if result.model is not None and result.model.pairs else None,
             dropped=sum(result.dropped.values()),
+            experienced=experienced,
         )
 
     @property
@@ -90,7 +93,7 @@ class Run:
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """A task of a comparison. `configurations` counts the valid ones where that is known.
+    """A task of a comparison. `configurations` counts the valid ones where that is known; `unit` is that of its costs.
 
     `recorded_best` is the best cost of the recorded space that the runs were simulated on, None for live ones;
     `source` and `host` say where the costs come from.
@@ -104,6 +107,7 @@ class TaskInfo:
     source: str = ""
     host: str = ""
     bytes_moved: float = 0.0
+    unit: str = "s"
 
     def speed(self, seconds: float) -> str:
         """What a call of that many seconds makes a second, in words; empty where that is not known."""
@@ -118,7 +122,8 @@ class TaskInfo:
 class Setup:
     """How a comparison was made. `started` is ISO 8601, `seconds` what all of it took in real time.
 
-    `planned` counts the runs that it should have; `note` says why some are missing, and is empty where none is.
+    Without `experience` no tuner was given what was measured of other workloads. `planned` counts the runs that it
+    should have; `note` says why some are missing, and is empty where none is.
     """
 
     tasks: tuple[TaskInfo, ...]
@@ -126,6 +131,7 @@ class Setup:
     trials: int
     seeds: tuple[int, ...]
     start: int = 1
+    experience: bool = True
     planned: int = 0
     note: str = ""
     started: str = ""
@@ -150,7 +156,7 @@ def run_line(run: Run, task: TaskInfo, number: int, planned: int) -> str:
     """Which run it was, what it found and what it took."""
     place = f"[{number:>{len(str(planned))}}/{planned}]"
     best = run.curve[-1] if run.curve else math.inf
-    found = format_seconds(best) if best < math.inf else "nothing valid"
+    found = format_cost(best, task.unit) if best < math.inf else "nothing valid"
     speed = f" ({told})" if (told := task.speed(best)) else ""
     failed = f", {format_counts(run.failures)}" if run.failures else ""
     early = f", {run.stopped_because}" if run.stopped_because != "trials" else ""

@@ -22,7 +22,8 @@ def sentences(verdicts: Sequence[Verdict], tuners: Sequence[str]) -> list[str]:
 
 def remarks(runs: Mapping[str, Sequence[Run]], *, trials: int) -> list[str]:
     """What a reader has to know before believing the sentences; `runs` of one task by tuner."""
-    notes = [note for tuner, some in runs.items() for note in (*_short(tuner, some, trials), *_dropped(tuner, some))]
+    notes = _experience(runs)
+    notes += [note for tuner, some in runs.items() for note in (*_short(tuner, some, trials), *_dropped(tuner, some))]
     counts = sorted(len(some) for some in runs.values())
     if len(counts) < 2:
         return [*notes, "One tuner: there is nothing to compare it with."]
@@ -32,6 +33,19 @@ def remarks(runs: Mapping[str, Sequence[Run]], *, trials: int) -> list[str]:
         notes.append("A tuner with one finished seed is left out of the tests.")
     tested = [count for count in counts if count > 1]
     return notes + (_power(tested) if len(tested) > 1 else [])
+
+
+def _experience(runs: Mapping[str, Sequence[Run]]) -> list[str]:
+    """Who began with what was measured of other workloads: then it is that, too, which is compared."""
+    with_it = [tuner for tuner, some in runs.items() if any(run.experienced for run in some)]
+    if not with_it:
+        return []
+    others = [tuner for tuner in runs if tuner not in with_it]
+    without = f"; {joined(others)} did not" if others else ""
+    return [
+        f"{joined(with_it)} began with experience, measurements of other workloads{without}. What tuners learn by "
+        "themselves is compared without it: experience=False, or --no-experience."
+    ]
 
 
 def _short(tuner: str, runs: Sequence[Run], trials: int) -> list[str]:

@@ -30,11 +30,11 @@ class Reach:
 class Summary:
     """Medians over the seeds of one tuner on one task.
 
-    `cost` is of the final costs in seconds, `interval` its bootstrap interval of 95%. `share` is the median speed as a
-    share of the best known, `gflops` and `gigabytes` what the median makes and moves a second. `area` is the mean over
-    the trials of that share. `invalid` and `not_recorded` are shares of all trials, the latter None where nothing is
-    simulated. `overhead` is the tuner's own seconds per trial, `seconds` a run's, `accuracy` and `correlation` its
-    model's on trials it had not seen, None without a model.
+    `cost` is of the final costs in seconds (or another `unit`), `interval` its bootstrap interval of 95%. `share` is
+    the median speed as a share of the best known, `gflops` and `gigabytes` what the median makes and moves a second.
+    `area` is the mean over the trials of that share. `invalid` and `not_recorded` are shares of all trials, the latter
+    None where nothing is simulated. `overhead` is the tuner's own seconds per trial, `seconds` a run's, `accuracy` and
+    `correlation` its model's on trials it had not seen, None without a model.
     """
 
     task: str
@@ -53,6 +53,7 @@ class Summary:
     gigabytes: float = 0.0
     accuracy: float | None = None
     correlation: float | None = None
+    unit: str = "s"
 
 
 def summarize(task: TaskInfo, tuner: str, runs: Sequence[Run], *, best_known: float, trials: int) -> Summary:
@@ -76,6 +77,7 @@ def summarize(task: TaskInfo, tuner: str, runs: Sequence[Run], *, best_known: fl
         seconds=median([run.seconds for run in runs]),
         accuracy=_median_of_models([run.model.pairwise_accuracy for run in runs if run.model is not None]),
         correlation=_median_of_models([run.model.rank_correlation for run in runs if run.model is not None]),
+        unit=task.unit,
     )
 
 

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 from pegbox.comparison.columns import columns
 from pegbox.comparison.runs import Setup, TaskInfo
 from pegbox.comparison.summary import Summary
-from pegbox.search.loop.outcome import format_seconds
+from pegbox.search.loop.outcome import format_cost
 
 if TYPE_CHECKING:
     from pegbox.comparison.report import Comparison
 
 WIDTH = 120
+
+WITHOUT = ", and none with experience"
+"""Ends what is said of the start where no tuner was given any."""
 
 
 def report_text(report: Comparison) -> str:
@@ -42,7 +45,7 @@ def task_line(task: TaskInfo, best_known: float) -> str:
         if task.simulated
         else "the best that any run found"
     )
-    return f"{task.name}: best known {format_seconds(best_known)}{speed} ({origin})"
+    return f"{task.name}: best known {format_cost(best_known, task.unit)}{speed} ({origin})"
 
 
 def _wrapped(sentence: str) -> list[str]:
@@ -80,5 +83,5 @@ def _closing(setup: Setup) -> str:
     seeds = f"{len(setup.seeds)} seed{'s' if len(setup.seeds) != 1 else ''}"
     simulated = any(task.simulated for task in setup.tasks)
     how = "simulated on recorded measurements" if simulated else "winners measured again together"
-    line = f"{setup.trials} trials, {seeds}; {how}. {start_text(setup.start)}."
+    line = f"{setup.trials} trials, {seeds}; {how}. {start_text(setup.start)}{'' if setup.experience else WITHOUT}."
     return f"{line}\nincomplete: {setup.note}" if setup.note else line

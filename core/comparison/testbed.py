@@ -47,6 +47,7 @@ def open_testbed(name: str, task: SearchTask, *, measurer: MeasurerFactory | Non
         source="" if recorded is None else Path(recorded.source).name,
         host=describe_host() if recorded is None else recorded.host,
         bytes_moved=problem.bytes_moved,
+        unit=problem.unit,
     )
     return Testbed(problem, info)
 

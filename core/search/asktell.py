@@ -19,6 +19,7 @@ from pegbox.search.loop.outcome import BestTrial, Trial, TuneResult, gflops_of
 from pegbox.search.loop.proposals import Proposer, SearchFailure, first_fault
 from pegbox.search.models.inputs import tuner_inputs
 from pegbox.search.models.report import ModelReport
+from pegbox.search.objective import number_of
 from pegbox.search.problem import is_task
 from pegbox.search.protocols import SearchTask, Tuner, TunerFactory
 from pegbox.space import Config, ConfigSpace
@@ -181,12 +182,10 @@ def _result(place: int, cost: Any) -> Result:
 
 
 def _seconds(place: int, cost: Any) -> float:
-    try:
-        if isinstance(cost, bool | np.bool_ | str | bytes):
-            raise TypeError
-        return math.inf if cost is None else float(cost)
-    except (TypeError, ValueError, OverflowError):
+    seconds = math.inf if cost is None else number_of(cost)
+    if seconds is None:
         raise ArgumentError(
             f"tell: costs[{place}]={cost!r} of type {type(cost).__name__} is not a number of seconds; give a float, "
             "None for a failure, or a result (pegbox.measure.Ok(costs) holds several repeats)"
-        ) from None
+        )
+    return seconds

@@ -1,4 +1,4 @@
-"""The problem of a search: a task to measure, or a recorded space to simulate."""
+"""The problem of a search: a task to measure, a recorded space to simulate, or a function to call."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pegbox.errors import ArgumentError
 from pegbox.hooks.options import bind_options
 from pegbox.measure.local import LocalMeasurer
 from pegbox.records.simulation import SimulatedMeasurer, recorded_space_for
+from pegbox.search.objective import Objective, ObjectiveMeasurer
 from pegbox.search.protocols import Measurer, SearchTask
 from pegbox.space import ConfigSpace
 
@@ -45,6 +46,11 @@ class Problem:
     def bytes_moved(self) -> float:
         return float(getattr(self.task, "bytes_moved", 0.0))
 
+    @property
+    def unit(self) -> str:
+        """Of the costs: "s", or what an objective says."""
+        return self.task.unit if isinstance(self.task, Objective) else "s"
+
     def check_space(self) -> None:
         """Raise `SpaceError` where no configuration is valid, before a tuner is asked: it is not the tuner's fault."""
         self.space.sample(1, np.random.default_rng(0))
@@ -72,10 +78,15 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
         measurer: opens a measurer for a task that is not simulated; None where there is none.
 
     Raises:
-        ArgumentError: not a task, a task that nothing can measure, or a recorded space together with a runner.
+        ArgumentError: not a task, a task that nothing can measure, or a recorded space or an objective together with a
+            runner.
         RecordError: the runner's records are of something else.
     """
     check_task(task)
+    if isinstance(task, Objective):
+        if runner != "local":
+            raise ArgumentError(f"runner={runner!r}: {task!r} is called in this process; leave the runner out")
+        return Problem(task, task.space, task.space, partial(ObjectiveMeasurer, task), False)
     recorded = recorded_space_for(task, runner)
     if recorded is not None:
         return Problem(
@@ -87,7 +98,7 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
 
 
 def is_task(task: object) -> bool:
-    """Whether it can be searched: a task, or a recorded space. A configuration has a space, too."""
+    """Whether it can be searched: a task, a recorded space, an objective. A configuration has a space, too."""
     return isinstance(getattr(task, "space", None), ConfigSpace) and hasattr(task, "flop")
 
 
@@ -95,11 +106,17 @@ def check_task(task: object) -> None:
     """Raise `ArgumentError` for what is not a task: a name, a space, a configuration, a list of tasks."""
     if is_task(task):
         return
+    raise ArgumentError(f"{task!r} is not a task; {_remedy(task)}")
+
+
+def _remedy(task: object) -> str:
+    compared = "pegbox.Objective(function, space)"
+    own = "a function that gives the cost of a configuration is searched by pegbox.minimize(function, space)"
+    if isinstance(task, ConfigSpace):
+        return f"{own}, compared on as {compared}; pegbox.create_tuner gives a tuner to be asked by hand"
     name = task if isinstance(task, str) else "matmul"
-    alone = (
-        " (a tuner is asked over a space alone by hand: pegbox.create_tuner)" if isinstance(task, ConfigSpace) else ""
-    )
-    raise ArgumentError(f"{task!r} is not a task; make one with pegbox.create_task({name!r}, args=...){alone}")
+    made = f"make one with pegbox.create_task({name!r}, args=...)"
+    return f"{made}; {own}, compared on as {compared}" if callable(task) else made
 
 
 def local_measurer(

@@ -31,7 +31,8 @@ class Tuner(Protocol):
     seed and the same measurements give the same proposals. A tuner may carry an `int` attribute `batch_size`,
     which the tuning loop uses when its caller names no other, and `asks_ahead = True`: then it is told the first half
     of a batch, and asked for the next one, while the others are measured, as far as that does not disturb them. One
-    that works in the background has a method `wait()`, which returns when it does not any more.
+    that works in the background has a method `wait()`, which returns when it does not any more. One that leaves the
+    `experience` aside that its factory is given says `experienced = False`.
     """
 
     def ask(self, n: int, /) -> Sequence[Config]:

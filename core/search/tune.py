@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_int, check_seconds
+from pegbox.errors import ArgumentError
 from pegbox.records.journal import Journal
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedRunner
@@ -15,9 +16,10 @@ from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.display import progress as progress_callback
 from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.loop.recorder import open_recording
-from pegbox.search.loop.tuning import run
+from pegbox.search.loop.tuning import DEFAULT_FINALISTS, run
 from pegbox.search.models.inputs import TransferSource, tuner_inputs
-from pegbox.search.problem import local_measurer, problem_of
+from pegbox.search.objective import Objective
+from pegbox.search.problem import Problem, local_measurer, problem_of
 from pegbox.search.protocols import TunerFactory
 from pegbox.task.task import Task
 
@@ -65,7 +67,11 @@ def tune(
         transfer: records of other shapes of the template on the same target (files, names of recorded spaces that
             ship, or journals), for a tuner that learns from them.
 
-    Ctrl-C ends the search early: the result holds everything measured, with `stopped_because="interrupted"`.
+    Returns:
+        A `TuneResult`. `.best` is the winner, None where nothing ran: `.best.config`, `.best.cost` (seconds),
+        `.best.gflops`; `.trials` has every trial in order, with its `.config`, `.cost` and `.result`; `.elapsed` and
+        `.stopped_because` say how the run ended. `print(result)` shows it. Ctrl-C ends the search early: the result
+        holds everything measured, with `stopped_because="interrupted"`.
 
     Raises:
         ArgumentError: an option outside its domain, `resume` without `records`, `records` of a simulation, or
@@ -75,16 +81,53 @@ def tune(
         RecordError: the file is damaged, or its records of this workload are of another space or target.
         TuningError: a tuner, the records or the measuring broke; what was measured is in its `result`.
     """
+    measurer = local_measurer(measure_options, timeout=timeout, runner=runner, seed=seed, reserved=["best"])
+    problem = problem_of(task, runner, measurer)
+    if isinstance(task, Objective):
+        raise ArgumentError(f"{task!r} is no task; pegbox.minimize(objective) searches it")
+    problem.check_measured(records=records, resume=resume, measure_options=measure_options)
+    return search_problem(
+        problem,
+        measured=task,
+        tuner=tuner,
+        trials=trials,
+        budget=budget,
+        early_stopping=early_stopping,
+        records=records,
+        resume=resume,
+        seed=seed,
+        batch_size=batch_size,
+        callbacks=callbacks,
+        progress=progress,
+        transfer=transfer,
+    )
+
+
+def search_problem(
+    problem: Problem,
+    *,
+    measured: Task | RecordedSpace | Objective,
+    tuner: str | TunerFactory,
+    trials: int | None,
+    budget: float | str | None,
+    early_stopping: int | None,
+    records: str | os.PathLike[str] | Journal | None,
+    resume: bool,
+    seed: int,
+    batch_size: int | None,
+    callbacks: Iterable[CallbackLike],
+    progress: bool,
+    transfer: TransferSource | Sequence[TransferSource] | None = None,
+    finalists: int = DEFAULT_FINALISTS,
+) -> TuneResult:
+    """Search a problem; `records` are of what is `measured`, all other arguments are those of `tune` or `run`."""
     check_int("seed", seed, minimum=0)
     budget_seconds = None if budget is None else check_seconds("budget", budget)
     listeners = check_callbacks(callbacks)
-    measurer = local_measurer(measure_options, timeout=timeout, runner=runner, seed=seed, reserved=["best"])
-    problem = problem_of(task, runner, measurer)
     problem.check_space()
-    problem.check_measured(records=records, resume=resume, measure_options=measure_options)
     made = make_tuner(tuner, problem.space, seed=seed, **tuner_inputs(tuner, problem.task, transfer))
     name = tuner_label(tuner)
-    recording = open_recording(records, task, resume=resume, tuner=name, seed=seed)
+    recording = open_recording(records, measured, resume=resume, tuner=name, seed=seed)
     with problem.open(best=recording.best_cost) as opened:
         return run(
             made,
@@ -99,5 +142,7 @@ def tune(
             searched=problem.space,
             flop=problem.flop,
             bytes_moved=problem.bytes_moved,
+            unit=problem.unit,
             name=name,
+            finalists=finalists,
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_list, check_mapping
 from pegbox.codegen.program import ArgSpec, Program
-from pegbox.codegen.targets.target import Target
+from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, TensorBuffer
 from pegbox.errors import ArgumentError, ComputeError, ExprError, PegboxError, TemplateError
 from pegbox.loops.nodes import Function
@@ -189,12 +189,13 @@ def create_task(
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
-    target: str | Target = "llvm",
+    target: str | Target | None = None,
     space: object = None,
 ) -> Task:
     """A task from a template (a name, "file.py:name", or the function itself) at `args`.
 
     Args:
+        target: where it runs; by default that of the `with pegbox.Target(...):` block around the call, or this machine.
         space: who derives the space, where `template` is a workload, which only says what is computed: the name of a
             space generator, such as "sketch" or "sketch:rules=ansor", or the generator itself.
 
@@ -205,6 +206,6 @@ def create_task(
     """
     listed = check_list("args", args, f"the template's arguments as a list or tuple, such as args=({args!r},)")
     named = check_mapping("kwargs", {} if kwargs is None else kwargs, "the template's arguments by name, as a dict")
-    resolved = target if isinstance(target, Target) else Target(target)
+    resolved = target_of(target)
     found = template_of(template) if space is None else generated_template(template, space)
     return Task(found, listed, named, resolved)

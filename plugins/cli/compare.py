@@ -32,6 +32,7 @@ examples:
   pegbox compare --simulate space.jsonl --tuners xgb:plan_size=8,epsilon=0,xgb,my_tuner.py:MyTuner
   pegbox compare matmul 512 512 512 --simulate all-records.jsonl --html report.html --plot curves.png
   pegbox compare --simulate space.jsonl --tuners random --tuners ga --json report.json
+  pegbox compare --simulate matmul-999x999x37 --tuners bayes,xgb --no-experience
 
 Every tuner gets each seed, the same trials and the same random start. With --simulate the answers come from records (a
 file, or the name of a recorded space that ships with pegbox), which know the template and its arguments. A name after a
@@ -56,6 +57,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--seeds", type=positive, metavar="N", help="runs of each tuner (default: 10)")
     search.add_argument(
         "--start", type=natural, metavar="N", help="random trials that all runs of a seed begin with (default: 1)"
+    )
+    search.add_argument(
+        "--no-experience",
+        action="store_const",
+        const=False,
+        dest="experience",
+        help="no tuner begins with measurements of other workloads: compare what each learns by itself",
     )
     measuring = parser.add_argument_group("measuring")
     add_simulate_arguments(measuring, several=True)
@@ -131,7 +139,7 @@ def _tasks(namespace: argparse.Namespace) -> list[Any]:
 
 def _options(namespace: argparse.Namespace) -> dict[str, Any]:
     """The keyword arguments of `pb.compare` that were given; its own defaults stand for the others."""
-    names = ("trials", "seeds", "start", "runner", "timeout")
+    names = ("trials", "seeds", "start", "experience", "runner", "timeout")
     options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
     return {**options, "save": namespace.json, "progress": not namespace.quiet}
 

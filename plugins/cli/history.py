@@ -13,7 +13,8 @@ from pegbox.records import History, Journal, Record
 from pegbox.records import best as best_of
 from pegbox.records.history import by_task
 from pegbox.records.record import call
-from pegbox.search.loop.outcome import format_seconds
+from pegbox.search.loop.outcome import format_cost
+from pegbox.search.objective import Objective
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -92,7 +93,8 @@ def _summary_text(summary: Summary) -> str:
     if best is None:
         return f"{lines[0]}\n  nothing valid"
     by = f" ({best.tuner}, on {best.host})" if best.tuner else ""
-    lines += [f"  best: {format_seconds(best.cost)}{by}", f"  config {best.config.get('index')}: {_entities(best)}"]
+    cost = format_cost(best.cost, "" if best.target == Objective.target else "s")
+    lines += [f"  best: {cost}{by}", f"  config {best.config.get('index')}: {_entities(best)}"]
     return "\n".join(lines)
 
 

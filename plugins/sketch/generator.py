@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pegbox.checks import check_choice, check_int, check_list, check_text
-from pegbox.codegen.targets.target import Target
+from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.graph import placeholders, post_order
 from pegbox.compute.printer import tensor_names
 from pegbox.compute.tensor import ComputeOp, Operation, Tensor
@@ -105,11 +105,10 @@ class SketchGenerator:
 
 
 def generate_sketches(
-    tensors: Sequence[Tensor], target: str | Target = "llvm", rules: str | Sequence[Rule] = "default"
+    tensors: Sequence[Tensor], target: str | Target | None = None, rules: str | Sequence[Rule] = "default"
 ) -> list[Sketch]:
     """The sketches of a computation; see `SketchGenerator`."""
-    resolved = target if isinstance(target, Target) else Target(target)
-    return SketchGenerator(rules).sketches(tensors, resolved)
+    return SketchGenerator(rules).sketches(tensors, target_of(target))
 
 
 def _check_complete(tensors: Sequence[Tensor]) -> None:

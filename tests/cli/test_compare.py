@@ -67,6 +67,11 @@ def test_passes_every_option(pegbox: Any, api: Any, compared: dict[str, Any]) ->
     }
 
 
+def test_experience_is_left_out_on_request(pegbox: Any, api: Any, compared: dict[str, Any]) -> None:
+    assert pegbox("compare", "matmul", "64", "32", "--no-experience").code == 0
+    assert compared["options"]["experience"] is False
+
+
 def test_records_know_the_template_and_its_arguments(pegbox: Any, api: Any, compared: dict[str, Any]) -> None:
     assert pegbox("compare", "--simulate", "a.jsonl", "--simulate", "b", "--host", "vm").code == 0
     assert compared["tasks"] == ["recorded in a.jsonl", "recorded in b"]

@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 import pegbox as pb
+from pegbox import te
 from pegbox.codegen import Target
 from pegbox.codegen.targets import host
 from pegbox.codegen.targets.cpus import PLAIN_CACHES, X86_CACHES, X86_VECTOR_BITS
@@ -220,3 +221,28 @@ for cpu in X86_VECTOR_BITS:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "not a recognized processor" not in done.stderr
+
+
+def test_a_with_block_gives_tasks_and_programs_their_target() -> None:
+    outer, inner = Target("llvm -num-cores 3"), Target("llvm -num-cores 2")
+    with outer as given:
+        assert given is outer
+        assert pb.create_task("matmul", args=(4, 4, 4)).target == outer
+        with inner, inner:
+            assert pb.create_task("matmul", args=(4, 4, 4)).target == inner
+        assert pb.create_task("matmul", args=(4, 4, 4), target="llvm -num-cores 1").target.num_cores == 1
+        assert Target.default() is outer
+    assert Target.default() == Target("llvm")
+
+
+def test_a_with_block_ends_with_an_error_too() -> None:
+    with pytest.raises(ZeroDivisionError), Target("llvm -num-cores 3"):
+        raise ZeroDivisionError
+    assert Target.default() == Target("llvm")
+
+
+def test_a_with_block_says_what_build_makes_code_for() -> None:
+    a = te.placeholder((4,), name="A")
+    b = te.compute((4,), lambda i: a[i] * 2, "B")
+    with Target("llvm -num-cores 3"):
+        assert "-num-cores 3" in repr(pb.build(te.create_schedule(b), [a, b]))

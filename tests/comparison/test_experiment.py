@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from comparisons import FakeTask, InOrder, by_index, compared
@@ -362,3 +362,54 @@ def test_a_winner_that_fails_when_measured_again_has_no_final_cost() -> None:
     report = compared(measurer=lambda task: Fickle(by_index))
     assert all(run.final_cost == math.inf for run in report.runs)
     assert "nothing valid" in str(report)
+
+
+# --- experience -------------------------------------------------------------------------------------------------------
+
+
+class Experienced(InOrder):
+    """Is given experience, and writes it down; with `alone` it leaves it aside."""
+
+    given: ClassVar[list[object]] = []
+
+    def __init__(self, space: ConfigSpace, *, seed: int = 0, experience: object = None, alone: bool = False) -> None:
+        super().__init__(space, seed=seed)
+        self.given.append(experience)
+        self.experienced = not alone
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> object:
+    """What is known of other workloads."""
+    monkeypatch.setattr("pegbox.comparison.experiment.shipped_experience", lambda task: "experience")
+    monkeypatch.setattr(Experienced, "given", [])
+    return "experience"
+
+
+def test_the_report_says_which_tuners_began_with_experience(known: object) -> None:
+    tuners = {"with": Experienced, "without": functools.partial(Experienced, alone=True), "walk": "walk"}
+    report = compared(tuners, seeds=2)
+    assert {(run.tuner, run.experienced) for run in report.runs} == {
+        ("with", True),
+        ("without", False),
+        ("walk", False),
+    }
+    assert set(Experienced.given) == {known}
+    (said,) = [words for words in report.words("job") if "experience" in words]
+    assert said.startswith("with began with experience, measurements of other workloads; without and walk did not.")
+    assert "--no-experience" in said
+
+
+@pytest.mark.usefixtures("known")
+def test_tuners_are_compared_without_experience_on_request(tmp_path: Path) -> None:
+    report = compared({"with": Experienced, "walk": "walk"}, seeds=2, experience=False)
+    assert set(Experienced.given) == {None}
+    assert not any(run.experienced for run in report.runs)
+    assert report.table().endswith("all tuners begin with the same random trial, and none with experience.")
+    report.save(tmp_path / "report.json")
+    assert Comparison.load(tmp_path / "report.json") == report
+
+
+def test_experience_is_yes_or_no() -> None:
+    with pytest.raises(ArgumentError, match="experience='no' is of the type str; give True, or False"):
+        compared(experience="no")

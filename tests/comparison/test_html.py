@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import math
 import re
 from dataclasses import replace
@@ -15,10 +16,11 @@ from comparisons import made
 
 from pegbox.comparison import Comparison
 from pegbox.comparison.curves import arrivals, band_of
+from pegbox.comparison.plot import best_svg
 from pegbox.errors import ArgumentError
 
 INF = math.inf
-VOID = {"meta", "br", "link", "img", "input", "hr"}
+VOID = {"meta", "br", "wbr", "link", "img", "input", "hr"}
 
 
 class Page(HTMLParser):
@@ -167,6 +169,22 @@ def test_the_plot_is_a_picture(tmp_path: Path) -> None:
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     report().plot(tmp_path / "curves.svg")
     assert "xgb" in (tmp_path / "curves.svg").read_text()
+
+
+def test_ticks_are_whole_percentages_and_the_legend_says_what_is_shaded() -> None:
+    pytest.importorskip("matplotlib")
+    # From 80% to 100%, where steps of 2.5 would fit best.
+    svg = best_svg(made({"a": [[1.25, 1.2, 1.0]] * 3, "b": [[1.25, 1.25, 1.1]] * 3}), "job")
+    ticks = [int(tick) for tick in re.findall(r">([^<>]+)%<", svg)]
+    (step,) = {after - before for before, after in itertools.pairwise(ticks)}
+    assert len(ticks) > 3
+    assert step in (1, 2, 5, 10)
+    assert "median of 3 seeds; shaded: the middle half" in svg
+
+
+def test_a_line_may_end_between_the_options_of_a_tuner(tmp_path: Path) -> None:
+    text, _ = page(made({"xgb:a=1,b=2": [[1.0]] * 2, "ga": [[1.0]] * 2}), tmp_path)
+    assert "xgb:<wbr>a=<wbr>1,<wbr>b=<wbr>2</th>" in text
 
 
 @pytest.fixture

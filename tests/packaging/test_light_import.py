@@ -52,3 +52,9 @@ print(*[name for name in {names!r} if name in sys.modules])
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert ran.stdout.split() == ["llvmlite"]
+
+
+def test_dir_shows_what_is_public() -> None:
+    import pegbox.codegen  # a module of the package that was imported is not part of its surface
+
+    assert set(dir(pegbox)) == {"__version__", *pegbox.__all__}

@@ -19,8 +19,8 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert f"\n{commands[1]} " in (ROOT / ".ci" / "run").read_text()
 
 
-# The second one is run as it stands, by tests/test_docs.py.
-TEMPLATE, _, SCHEDULE = re.findall(r"^```python\n(.+?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+# The second and the last one are run as they stand, by tests/test_docs.py.
+TEMPLATE, _, SCHEDULE, _ = re.findall(r"^```python\n(.+?)^```$", README, flags=re.MULTILINE | re.DOTALL)
 
 
 def run(program: str, where: Path) -> str:

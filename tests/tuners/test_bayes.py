@@ -28,8 +28,10 @@ from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.batches import optimistic_batch
 from pegbox.tuners.bayes import BayesTuner
 from pegbox.tuners.candidates import CandidatePool
+from pegbox.tuners.evolution import EvolutionTuner
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
 from pegbox.tuners.visited_set import Digits, VisitedSet
+from pegbox.tuners.xgb import XGBTuner
 
 
 class TestBayes(TunerContract):
@@ -179,6 +181,16 @@ def test_experience_takes_the_place_of_random_trials() -> None:
         for seed in range(4)
     ]
     assert np.median([min(costs[:8]) for costs in told]) < np.median([min(costs) for costs in left])
+
+
+@pytest.mark.parametrize("kind", [BayesTuner, XGBTuner, EvolutionTuner])
+def test_a_tuner_says_whether_it_takes_the_experience_that_it_is_given(kind: Any) -> None:
+    space = wide_space()
+    given = {"program": Digit(space), "experience": knowing}
+    assert kind(space, **given).experienced
+    assert not kind(space, **given, use_experience=False).experienced
+    assert not kind(space, experience=knowing).experienced  # nothing to score without programs
+    assert not kind(space, program=Digit(space)).experienced
 
 
 def test_experience_that_is_wrong_is_found_out() -> None:

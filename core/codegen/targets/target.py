@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from contextvars import ContextVar
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 from pegbox.checks import check_text
 from pegbox.codegen.targets import host
@@ -19,6 +21,11 @@ from pegbox.codegen.targets.cpus import (
 )
 from pegbox.errors import TargetError
 
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
 _OPTIONS = ("-mcpu", "-mattr", "-mtriple", "-num-cores", "-caches")
 MOST_CORES = 2048
 """The largest -num-cores. OpenMP runtimes keep a record for each thread of a team on the caller's stack, which may have
@@ -27,6 +34,10 @@ no more than half a megabyte."""
 _PROCESSOR = ("-mcpu", "-mattr", "-mtriple")
 _VARIABLE = "PEGBOX_TARGET"
 _EXAMPLE = "llvm -mcpu=znver4 -mattr=+avx512bf16,-avx512fp16 -num-cores 2"
+
+
+_entered: ContextVar[tuple[Target, ...]] = ContextVar("pegbox_targets", default=())
+"""The targets of the `with` blocks around the caller, the innermost last."""
 
 
 class Target:
@@ -39,6 +50,8 @@ class Target:
     The environment variable PEGBOX_TARGET, a target string too, changes what the string leaves open: the processor
     where it has none of -mcpu, -mattr, -mtriple, and the number of cores.
     `str(target)` is canonical: two targets are equal when their strings are.
+
+    In a `with pegbox.Target("llvm -num-cores 1"):` block, tasks and programs without a target of their own are for it.
 
     Raises:
         TargetError: unknown kind, option, processor, or a malformed value, here or in PEGBOX_TARGET.
@@ -60,6 +73,21 @@ class Target:
         """This machine whatever PEGBOX_TARGET says, with all cores of the process or with `num_cores`."""
         count = len(host.usable_cores()) if num_cores is None else num_cores
         return cls(f"llvm -mcpu={host.cpu_name()} -num-cores {count}")
+
+    @classmethod
+    def default(cls) -> Target:
+        """That of the innermost `with` block around the caller (in its thread or task), else `Target("llvm")`."""
+        entered = _entered.get()
+        return entered[-1] if entered else cls("llvm")
+
+    def __enter__(self) -> Self:
+        _entered.set((*_entered.get(), self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _entered.set(_entered.get()[:-1])
 
     @property
     def is_host_cpu(self) -> bool:
@@ -115,6 +143,17 @@ class Target:
 
     def __reduce__(self) -> tuple[type[Target], tuple[str]]:
         return Target, (str(self),)
+
+
+def target_of(given: str | Target | None) -> Target:
+    """The target that an argument means; `Target.default()` where there is none.
+
+    Raises:
+        TargetError: no target string.
+    """
+    if given is None:
+        return Target.default()
+    return given if isinstance(given, Target) else Target(given)
 
 
 def _parse(text: str) -> dict[str, str]:

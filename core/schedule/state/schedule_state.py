@@ -39,7 +39,7 @@ class ScheduleState:
 
     def __init__(
         self,
-        mod: IRModule | Function | Sequence[Tensor],
+        mod: IRModule | Function | Sequence[Tensor] | type[object],
         *,
         seed: int | None = None,
         debug_mask: object = None,
@@ -48,6 +48,7 @@ class ScheduleState:
         """Start from a module, a function, or tensors: the parameters in call order, inputs and outputs.
 
         Args:
+            mod: to type checkers, what `ir_module` decorates is still a class (`type[object]`).
             seed: of the random decisions of `sample_*`; without one they differ from run to run.
             debug_mask, error_render_level: as TVM takes them; they change nothing.
 

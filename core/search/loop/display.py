@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from pegbox.search.loop.callbacks import Callback
-from pegbox.search.loop.outcome import Trial, TuneResult, format_counts, format_seconds
+from pegbox.search.loop.outcome import Trial, TuneResult, format_cost, format_counts
 from pegbox.search.loop.state import SearchState
 from pegbox.task.work import format_speed
 
@@ -63,7 +63,7 @@ def _best(state: SearchState) -> str:
     if state.best is None:
         return "best: none yet"
     speed = format_speed(state.best.cost, flop=state.flop, bytes_moved=state.bytes_moved)
-    return f"best {speed or format_seconds(state.best.cost)}"
+    return f"best {speed or format_cost(state.best.cost, state.unit)}"
 
 
 class LineProgress(Callback):

@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.search.models.report import ModelReport
@@ -53,7 +53,8 @@ class Trial:
 
 @dataclass(frozen=True)
 class BestTrial:
-    """The winner: `cost` in seconds, `gflops` of it, `result` as measured last, `phases` of the run that found it.
+    """The winner: `cost` in seconds (or another `unit`), `gflops` of it, `result` as measured last, `phases` of the run
+    that found it.
 
     `remeasured` tells whether the cost comes from the careful measurement at the end or from the trial itself.
     `bytes_moved` (per call, at least) tell the speed of what has no arithmetic.
@@ -67,23 +68,29 @@ class BestTrial:
     remeasured: bool = False
     phases: Mapping[str, float] = field(default_factory=dict)
     bytes_moved: float = 0.0
+    unit: str = "s"
 
     @classmethod
     def of(
-        cls, trial: Trial | None, *, phases: Mapping[str, float] | None = None, bytes_moved: float = 0.0
+        cls,
+        trial: Trial | None,
+        *,
+        phases: Mapping[str, float] | None = None,
+        bytes_moved: float = 0.0,
+        unit: str = "s",
     ) -> BestTrial | None:
         """The trial as the winner; None where there is none that succeeded."""
         if trial is None or not isinstance(trial.result, Ok):
             return None
         found = (trial.config, trial.cost, trial.gflops, trial.result, trial.number, trial.remeasured)
-        return cls(*found, phases=phases or {}, bytes_moved=bytes_moved)
+        return cls(*found, phases=phases or {}, bytes_moved=bytes_moved, unit=unit)
 
     def __str__(self) -> str:
         told = format_speed(self.cost, flop=self.gflops * 1e9 * self.cost, bytes_moved=self.bytes_moved)
         speed = f", {told}" if told else ""
         origin = "history" if self.number < 0 else f"trial {self.number}"
         again = ", measured again at the end" if self.remeasured else ""
-        lines = [f"{format_seconds(self.cost)}{speed} ({origin}{again})", f"  config: {self.config}"]
+        lines = [f"{format_cost(self.cost, self.unit)}{speed} ({origin}{again})", f"  config: {self.config}"]
         if self.phases:
             lines.append(f"  where the time went: {format_phases(self.phases)}")
         return "\n".join(lines)
@@ -100,7 +107,7 @@ class TuneResult:
     tuner proposed and nobody measured, by reason: repetitions, and more than was asked for.
     """
 
-    best: BestTrial | None
+    best: BestTrial | Any  # None where nothing ran; `Any` spares `result.best.config` a check that most never need
     trials: Sequence[Trial]
     elapsed: float
     phases: Mapping[str, float]
@@ -112,6 +119,7 @@ class TuneResult:
     simulated: bool = False
     dropped: Mapping[str, int] = field(default_factory=dict)
     bytes_moved: float = 0.0
+    unit: str = "s"
 
     @property
     def failures(self) -> dict[str, int]:
@@ -205,6 +213,14 @@ def format_seconds(seconds: float) -> str:
         if seconds >= scale:
             return f"{seconds / scale:.4g} {unit}"
     return f"{seconds / 1e-9:.4g} ns"
+
+
+def format_cost(cost: float, unit: str) -> str:
+    """A cost with its unit: seconds as `format_seconds` writes them, any other as a number."""
+    if unit == "s":
+        return format_seconds(cost)
+    number = f"{cost:,.0f}" if cost == round(cost) < 1e15 else f"{cost:.6g}"
+    return f"{number} {unit}".rstrip()
 
 
 def format_counts(counts: Mapping[str, int]) -> str:

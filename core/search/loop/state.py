@@ -59,6 +59,7 @@ class SearchState:
     limits: Limits
     flop: float = 0.0
     bytes_moved: float = field(default=0.0, kw_only=True)
+    unit: str = field(default="s", kw_only=True)
     clock: Callable[[], float] = time.monotonic
     trials: list[Trial] = field(default_factory=list)
     best: Trial | None = None

@@ -47,6 +47,7 @@ def run(
     searched: ConfigSpace | None = None,
     flop: float = 0.0,
     bytes_moved: float = 0.0,
+    unit: str = "s",
     name: str | None = None,
     finalists: int = DEFAULT_FINALISTS,
 ) -> TuneResult:
@@ -56,9 +57,9 @@ def run(
     search. `early_stopping` is a number of trials without improvement. `batch_size` defaults to the tuner's own
     `batch_size`, else 16. Given `space`, a configuration from elsewhere is an error; `searched` is the part of it that
     the tuner was given, where that is less. `flop` (per call) turns seconds into GFLOP/s, `bytes_moved` into GB/s where
-    there is no arithmetic. `name` stands for the tuner in messages. The `finalists` fastest within noise are measured
-    again at the end and the winner is picked from them; 0 leaves that out. Time is that of the measurer's `clock` if
-    it has one, as a simulation has.
+    there is no arithmetic; `unit` is that of the costs, for people. `name` stands for the tuner in messages. The
+    `finalists` fastest within noise are measured again at the end and the winner is picked from them; 0 leaves that
+    out. Time is that of the measurer's `clock` if it has one, as a simulation has.
 
     Raises `ArgumentError` for limits that make no sense and `TuningError`, with everything measured in its `result`,
     when the tuner, an essential callback or the measurer breaks.
@@ -69,7 +70,9 @@ def run(
     loop = _Loop(
         Proposer(tuner, name, space=space, searched=searched),
         measurer,
-        SearchState(name, Limits(trials, budget_seconds, early_stopping), flop, clock, bytes_moved=bytes_moved),
+        SearchState(
+            name, Limits(trials, budget_seconds, early_stopping), flop, clock, bytes_moved=bytes_moved, unit=unit
+        ),
         CallbackList(callbacks),
         batch_size=check_int("batch_size", wanted),
         finalists=check_int("finalists", finalists, minimum=0),
@@ -276,6 +279,7 @@ class _Loop:
             simulated=state.simulated,
             dropped=dict(self.proposer.dropped),
             bytes_moved=state.bytes_moved,
+            unit=state.unit,
         )
 
     def _best(self, phases: dict[str, float]) -> BestTrial | None:
@@ -283,7 +287,8 @@ class _Loop:
         if winner is None and self.remeasured:
             messages = "; ".join(str(getattr(trial.result, "message", "")) for trial in self.remeasured)
             warnings.warn(f"none of the best ran when measured again: {messages}", RuntimeWarning, stacklevel=2)
-        return BestTrial.of(winner or self.state.best, phases=phases, bytes_moved=self.state.bytes_moved)
+        state = self.state
+        return BestTrial.of(winner or state.best, phases=phases, bytes_moved=state.bytes_moved, unit=state.unit)
 
 
 def _measured(result: TuneResult) -> str:

@@ -13,6 +13,7 @@ from pegbox.errors import ArgumentError, RecordError
 from pegbox.records.history import load_history, matching, to_config
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record, describe_host
+from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.display import progress as progress_callback
 from pegbox.search.loop.recorder import Recorder
@@ -73,7 +74,8 @@ def sweep(
     """
     if not isinstance(task, Task):
         check_task(task)
-        raise ArgumentError(f"{task!r} is recorded already; to measure it, give the task: pegbox.create_task(...)")
+        why = "is recorded already; to measure it" if isinstance(task, RecordedSpace) else "is no task; to sweep one"
+        raise ArgumentError(f"{task!r} {why}, give the task: pegbox.create_task(...)")
     check_int("seed", seed, minimum=0)
     budget_seconds = None if budget is None else check_seconds("budget", budget)
     defaults = {"kept_builds": _KEPT, "rounds": _ROUNDS} if passes else {"kept_builds": MOST}

@@ -1,0 +1,178 @@
+"""`Objective`: a function to minimize, with its space; it is called in this process."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from pegbox.checks import check_callable, check_instance, check_int, check_text
+from pegbox.errors import ArgumentError
+from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.space import Config, ConfigSpace
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+CostFunction: TypeAlias = Callable[[Config], float]
+"""Gives the cost of a configuration: a finite number above 0, the lower, the better."""
+
+_SPACE = (
+    "a pegbox.ConfigSpace, as in space = pegbox.ConfigSpace(); space.define_knob('block', [16, 32, 64]); the function "
+    "reads config['block'].val"
+)
+
+
+class Objective:
+    """A function of one's own with the space of its configurations: what `minimize` searches, and `compare` takes.
+
+    Args:
+        function: is called with a configuration, whose values are read as in a template (`config["block"].val`), and
+            returns its cost: a finite number above 0, the lower, the better. One that raises, or returns anything else,
+            makes a failed trial with the reason.
+        space: the configurations.
+        name: for tables and records; by default the function's own.
+        repeat: calls for each configuration; the median of their costs counts. With several of them costs are taken to
+            be noisy: at the end the best few are called again, interleaved.
+        unit: of the costs, for people; "s" is shown as ms or us where that is readable. By default they are numbers.
+
+    Raises:
+        ArgumentError: no function of one argument, no space, or another argument that makes no sense.
+    """
+
+    flop = 0.0
+    args: tuple[()] = ()
+    target = "python"
+
+    def __init__(
+        self, function: CostFunction, space: ConfigSpace, *, name: str | None = None, repeat: int = 1, unit: str = ""
+    ) -> None:
+        self.function = _checked(function)
+        self.space = check_instance("space", space, ConfigSpace, _SPACE)
+        self.name = _name_of(function) if name is None else check_text("name", name)
+        self.repeat = check_int("repeat", repeat)
+        self.unit = check_text("unit", unit)
+        self.kwargs: dict[str, Any] = {}
+
+    @property
+    def workload(self) -> tuple[str, dict[str, Any]]:
+        """The key of its records."""
+        return (self.name, self.kwargs)
+
+    def __repr__(self) -> str:
+        return f"<Objective {self.name} over {self.space.size:,} configurations>"
+
+
+class ObjectiveMeasurer:
+    """Calls the function in this process, one configuration after the other; see `pegbox.search.protocols.Measurer`."""
+
+    def __init__(self, objective: Objective, **_: object) -> None:
+        self._objective = objective
+
+    def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
+        for config in configs:
+            yield config, self.remeasure([config])[0]
+
+    def remeasure(self, configs: Sequence[Config]) -> list[Result]:
+        """Call for each of the configurations in turn, as often as the objective says."""
+        calls: list[list[_Call]] = [[] for _ in configs]
+        for _ in range(self._objective.repeat):
+            for config, done in zip(configs, calls, strict=True):
+                if not done or done[-1].fault is None:
+                    done.append(_Call.of(self._objective.function, config))
+        return [_result(done) for done in calls]
+
+    def beside(self) -> None:
+        """Nothing is done while the function runs: it may be timing itself."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing is left to stop."""
+
+
+class _Call:
+    """One call of the function: its cost, or the fault; its seconds."""
+
+    def __init__(self, cost: float, fault: str | None, seconds: float) -> None:
+        self.cost = cost
+        self.fault = fault
+        self.seconds = seconds
+
+    @classmethod
+    def of(cls, function: CostFunction, config: Config) -> _Call:
+        began = time.perf_counter()
+        try:
+            value: object = function(config)
+        except (Exception, SystemExit) as error:  # sys.exit() ends that call, not the search
+            return cls(math.inf, _raised(error), time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        cost = number_of(value)
+        return cls(math.inf if cost is None else cost, _fault(value, cost), seconds)
+
+
+def number_of(value: object) -> float | None:
+    """A cost as a float; None for what is no number: text, a truth value, an array of several."""
+    if isinstance(value, bool | np.bool_ | str | bytes) or value is None:
+        return None
+    try:
+        return float(value)  # type: ignore[arg-type]  # whatever can be made one
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _fault(value: object, cost: float | None) -> str | None:
+    """Why the value cannot be a cost; None where it can."""
+    if cost is not None and 0.0 < cost < math.inf:
+        return None
+    if cost is not None and cost <= 0.0:
+        return f"the function returned {value!r}: a cost is above 0; add a constant, or return exp(cost) or 1 / speed"
+    kind = "" if cost is not None else f" of type {type(value).__name__}"
+    return f"the function returned {value!r}{kind}: a cost is a finite number above 0, the lower, the better"
+
+
+def _raised(error: BaseException) -> str:
+    """The error, and the line of it that the traceback ends with."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({os.path.basename(place.filename)}:{place.lineno})"
+
+
+def _result(calls: Sequence[_Call]) -> Result:
+    spent, now = sum(call.seconds for call in calls), time.time()
+    if (fault := calls[-1].fault) is not None:
+        return Failed(FailureKind.RUN_ERROR, fault, spent, now, {"run": spent})
+    return Ok(tuple(call.cost for call in calls), spent, now, {"run": spent})
+
+
+def _checked(function: CostFunction) -> CostFunction:
+    """The function. Raises `ArgumentError` for what cannot be called with one configuration."""
+    wanted = "a function of one configuration that returns its cost, a number above 0"
+    check_callable("function", function, wanted)
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError as error:
+        raise ArgumentError(
+            f"function={_name_of(function)}{inspect.signature(function)}: it is called with one argument, the "
+            f"configuration ({error}); give {wanted}"
+        ) from None
+    except ValueError:  # written in C, without a signature
+        pass
+    return function
+
+
+def _name_of(function: Any) -> str:
+    while isinstance(function, partial):
+        function = function.func
+    return str(getattr(function, "__name__", None) or type(function).__name__)
