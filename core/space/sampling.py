@@ -127,7 +127,7 @@ def _sources(
     valid = [] if known is None else [known[structure.holds(known, component.constraints)]]
     while drawn < budget:
         batch = int(np.clip((n - kept) * (drawn + 1) // kept, 256, 8192))
-        rows = _uniform(structure, component, batch, rng)
+        rows = uniform(structure, component, batch, rng)
         good = rows[structure.holds(rows, component.constraints)]
         drawn, kept = drawn + batch, kept + len(good)
         valid.append(good)
@@ -159,7 +159,7 @@ def _beyond_listing(
             yield _constructed(structure, component, rng)
 
 
-def _uniform(structure: Structure, component: Component, n: int, rng: np.random.Generator) -> Digits:
+def uniform(structure: Structure, component: Component, n: int, rng: np.random.Generator) -> Digits:
     rows = np.zeros((n, len(structure.lengths)), dtype=np.int64)
     columns = list(component.columns)
     rows[:, columns] = rng.integers(0, structure.sizes[columns], size=(n, len(columns)), dtype=np.int64)

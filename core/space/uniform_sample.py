@@ -11,9 +11,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from pegbox.space import ConfigSpace, Digits
-from pegbox.space.enumeration import valid_rows
+from pegbox.space.enumeration import component_rows, valid_rows
 from pegbox.space.knob import Floats
-from pegbox.space.sampling import draw
+from pegbox.space.sampling import LIST_BUDGET, redraw, uniform
+from pegbox.space.structure import Component, Structure
 
 LISTED = 1 << 20
 """Spaces of more valid configurations than this are drawn from, not listed."""
@@ -28,7 +29,8 @@ def uniform_order(space: ConfigSpace, seed: int) -> Iterator[Digits]:
 
     The order depends on the space and the seed alone, so that whoever goes through it again finds the same beginning.
     Only where less than one in thousands of the combinations is valid, and these are too many to list, are some
-    likelier than others: those that a search with random choices finds.
+    likelier than others: those that a search with random choices finds. And a choice that less than one in thousands
+    of the combinations of digits means, with more knobs under it than any other, comes less often than it should.
     """
     rng = np.random.default_rng(seed)
     count = space.num_valid()
@@ -36,16 +38,19 @@ def uniform_order(space: ConfigSpace, seed: int) -> Iterator[Digits]:
         if count:
             yield rng.permutation(valid_rows(space.structure))
         return
-    yield from _drawn(space, rng)
+    yield from _drawn(space.structure, rng)
 
 
-def _drawn(space: ConfigSpace, rng: np.random.Generator) -> Iterator[Digits]:
+def _drawn(structure: Structure, rng: np.random.Generator) -> Iterator[Digits]:
+    evenly = [_drawn_evenly(structure, component, rng) for component in structure.components if component.gates]
     seen: set[bytes] = set()
     dry = 0
     while dry < _DRY_BATCHES:
-        rows = np.ascontiguousarray(draw(space.structure, _BATCH, rng))
-        accepted = rng.random(len(rows)) * _digits_meaning(space, rows) < 1.0
-        found = {row.tobytes(): row for row in rows[accepted]}
+        blocks = [next(blocks) for blocks in evenly]
+        rows = _ungated(structure, min(map(len, blocks), default=_BATCH), rng)
+        for block in blocks:
+            rows += block[: len(rows)]
+        found = {row.tobytes(): row for row in np.ascontiguousarray(rows)}
         fresh = [row for key, row in found.items() if key not in seen]
         seen.update(found)
         dry = 0 if fresh else dry + 1
@@ -53,7 +58,46 @@ def _drawn(space: ConfigSpace, rng: np.random.Generator) -> Iterator[Digits]:
             yield np.array(fresh)
 
 
-def _digits_meaning(space: ConfigSpace, rows: Digits) -> Floats:
+def _ungated(structure: Structure, n: int, rng: np.random.Generator) -> Digits:
+    """Random valid rows of the components whose knobs all exist; zeros in the columns of the others."""
+    rows = rng.integers(0, structure.sizes, size=(n, len(structure.lengths)), dtype=np.int64)
+    for component in structure.components:
+        if component.gates:
+            rows[:, component.column_array] = 0
+        elif component.constraints:
+            redraw(structure, component, rows, np.flatnonzero(~structure.holds(rows, component.constraints)), rng)
+    return rows
+
+
+def _drawn_evenly(structure: Structure, component: Component, rng: np.random.Generator) -> Iterator[Digits]:
+    """Blocks of canonical valid rows of a component, zeros in other columns; each row is as likely as any other.
+
+    Rows of digits are drawn, and kept the less often, the more of them mean the same configuration.
+    """
+    everything = component_rows(structure, component, LIST_BUDGET)
+    while everything is not None and len(everything):
+        yield everything[rng.integers(0, len(everything), _BATCH)]
+    first = [_valid(structure, component, rng) for _ in range(_DRY_BATCHES)]
+    meanings = [_digits_meaning(structure, component, rows) for rows in first]
+    least = min((meaning.min() for meaning in meanings if len(meaning)), default=None)
+    while least is None:
+        rows = np.zeros((_BATCH, len(structure.lengths)), dtype=np.int64)
+        redraw(structure, component, rows, np.arange(_BATCH), rng)
+        yield rows
+    while True:
+        rows = first.pop() if first else _valid(structure, component, rng)
+        kept = rows[rng.random(len(rows)) * _digits_meaning(structure, component, rows) < least]
+        if len(kept):
+            yield kept
+
+
+def _valid(structure: Structure, component: Component, rng: np.random.Generator) -> Digits:
+    rows = uniform(structure, component, _BATCH, rng)
+    return rows[structure.holds(rows, component.constraints)]
+
+
+def _digits_meaning(structure: Structure, component: Component, rows: Digits) -> Floats:
     """How many rows of digits mean the same as each of these: those of knobs that do not exist may be anything."""
-    exist = space.structure.active(rows)
-    return np.asarray(np.where(exist, 1.0, space.structure.sizes).prod(axis=1), dtype=np.float64)
+    columns = component.column_array
+    exist = structure.active(rows)[:, columns]
+    return np.asarray(np.where(exist, 1.0, structure.sizes[columns]).prod(axis=1), dtype=np.float64)
