@@ -15,7 +15,7 @@ import numpy as np
 from pegbox.checks import check_float, check_int
 from pegbox.search.protocols import Floats
 from pegbox.space import ConfigSpace
-from pegbox.tuners.visited_set import Digits
+from pegbox.tuners.rows import Digits
 
 Score: TypeAlias = Callable[[Digits], Floats]
 """Scores of rows of digits, shape (n,): the higher, the better."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pegbox.search.protocols import Floats
-from pegbox.tuners.visited_set import Digits, Places
+from pegbox.tuners.rows import Digits, Places
 
 if TYPE_CHECKING:
     from pegbox.tuners.surrogates.gaussian_process import Posterior

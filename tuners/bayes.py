@@ -24,11 +24,11 @@ from pegbox.tuners.candidates import CandidatePool
 from pegbox.tuners.cost_models.training import standardised_logs
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learner import experience_of
+from pegbox.tuners.rows import Digits, rows_of
 from pegbox.tuners.surrogates.blas import one_thread
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
 from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.trial_history import TrialHistory
-from pegbox.tuners.visited_set import Digits, rows_of
 
 UNTESTED = 0.2
 """The random share of the first `num_warmup` where experience takes their place: it may be wrong here."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pegbox.search.protocols import Floats
-from pegbox.tuners.visited_set import Digits, VisitedSet, whole
+from pegbox.tuners.rows import Digits, whole
+from pegbox.tuners.visited_set import VisitedSet
 
 WHOLE = 8192
 """A space of so few configurations is looked at whole."""

@@ -21,8 +21,9 @@ from pegbox.measure.result import Ok, Result
 from pegbox.search.factory.base import BaseTuner
 from pegbox.search.protocols import Floats
 from pegbox.space import Config, ConfigSpace
+from pegbox.tuners.rows import Digits, rows_of
 from pegbox.tuners.steps import Steps
-from pegbox.tuners.visited_set import Digits, VisitedSet, rows_of
+from pegbox.tuners.visited_set import VisitedSet
 
 
 @dataclass(frozen=True)

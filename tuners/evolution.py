@@ -17,7 +17,7 @@ from pegbox.space import ConfigSpace
 from pegbox.tuners.annealing import Score
 from pegbox.tuners.mutation import Mutation
 from pegbox.tuners.plan import PlanTuner
-from pegbox.tuners.visited_set import Digits, Places
+from pegbox.tuners.rows import Digits, Places
 
 KEPT = 0.75
 """The share of a first generation's random members that the next plan's begins with, too, the newest: their features

@@ -15,7 +15,7 @@ from pegbox.errors import ArgumentError
 from pegbox.search.models.experience import Experience
 from pegbox.search.protocols import Features, FeatureSource, Prior
 from pegbox.space import ConfigSpace
-from pegbox.tuners.visited_set import Digits, Places, keys_of
+from pegbox.tuners.rows import Digits, Places, keys_of
 
 KINDS = ("both", "knobs", "program")
 REMEMBERED = 1 << 16

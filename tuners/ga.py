@@ -18,7 +18,8 @@ from pegbox.measure.result import Result
 from pegbox.search.factory.base import BaseTuner
 from pegbox.search.protocols import Floats
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.visited_set import Digits, Places, VisitedSet, rows_of
+from pegbox.tuners.rows import Digits, Places, rows_of
+from pegbox.tuners.visited_set import VisitedSet
 
 BREEDING_ROUNDS = 8
 """How often to breed again for children that were known already, before random ones take their places."""

@@ -13,7 +13,7 @@ from pegbox.search.models.experience import Experience, checked_scores, spread
 from pegbox.search.models.report import pairs_in_order
 from pegbox.search.protocols import CostModel, Features, Floats, Prior, Transfer
 from pegbox.tuners.features import FeatureTable
-from pegbox.tuners.visited_set import Digits
+from pegbox.tuners.rows import Digits
 
 
 class Learner:

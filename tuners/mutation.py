@@ -13,7 +13,7 @@ import numpy as np
 from pegbox.space import ConfigSpace
 from pegbox.space.split import SplitKnob, divisors, inferred_outer, powers_of_two
 from pegbox.space.walk import revive
-from pegbox.tuners.visited_set import Digits
+from pegbox.tuners.rows import Digits
 
 TRIES = 8
 """How often a mutation that the space excludes is drawn again, before the space is asked for any neighbour."""

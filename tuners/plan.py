@@ -20,8 +20,8 @@ from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.batches import pick_diverse
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learner import Learner
+from pegbox.tuners.rows import Digits, rows_of, whole
 from pegbox.tuners.trial_history import TrialHistory
-from pegbox.tuners.visited_set import Digits, rows_of, whole
 
 SHORTLIST = 8
 """The batch is picked from this many times as many of the best-scored candidates."""

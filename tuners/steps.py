@@ -6,7 +6,7 @@ import numpy as np
 
 from pegbox.space import ConfigSpace
 from pegbox.space.variation import nearest
-from pegbox.tuners.visited_set import Digits
+from pegbox.tuners.rows import Digits
 
 MOST = 8
 """So many values of a knob without order are tried in one go."""

@@ -12,7 +12,8 @@ from pegbox.measure.result import Result
 from pegbox.search.models.report import ModelJudge, ModelReport
 from pegbox.search.protocols import Floats
 from pegbox.space import Config, ConfigSpace
-from pegbox.tuners.visited_set import Digits, VisitedSet, rows_of
+from pegbox.tuners.rows import Digits, rows_of
+from pegbox.tuners.visited_set import VisitedSet
 
 OPEN = 2
 """So many states of a model are waited for: a tuner may be asked while a batch is on its way."""

@@ -16,7 +16,7 @@ from pegbox.search.protocols import CostModel, FeatureSource, Floats, Prior, Tra
 from pegbox.space import ConfigSpace
 from pegbox.tuners.annealing import Annealing
 from pegbox.tuners.plan import PlanTuner
-from pegbox.tuners.visited_set import Digits
+from pegbox.tuners.rows import Digits
 
 
 class XGBTuner(PlanTuner):

@@ -8,6 +8,9 @@ from pegbox.codegen.targets.target import Target
 from pegbox.expr import dtypes
 from pegbox.loops.foreign import ForeignCode
 
+MOST_STRAIGHT = 2000
+"""Instructions of a piece of straight code that are worth a trial."""
+
 
 @dataclass(frozen=True)
 class ArgSpec:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pegbox
 from pegbox.checks import check_instance, check_int
+from pegbox.comparison.computation import with_computations
 from pegbox.comparison.contenders import (
     Contender,
     Tuners,
@@ -113,7 +114,7 @@ def compare(
     plan = Plan(read_tuners(tuners), read_seeds(seeds), **options)
     check_writable(save)
     testbeds = [open_testbed(name, task, measurer=measurer, runner=runner) for name, task in read_tasks(tasks).items()]
-    return _Experiment(plan, testbeds, on_run, save).run()
+    return _Experiment(plan, with_computations(testbeds), on_run, save).run()
 
 
 class _Experiment:

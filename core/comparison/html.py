@@ -58,6 +58,7 @@ def page(report: Comparison) -> str:
         f'<header><h1>{escape(title)}</h1><p class="soft">{escape(_subtitle(report.setup))}</p></header>',
         f'<p class="warning">Incomplete: {escape(note)}</p>' if note else "",
         *(_task(report, task) for task in report.tasks),
+        _spaces(report),
         _setup(report.setup),
         _footer(),
         "</main></body></html>",
@@ -77,6 +78,11 @@ def _task(report: Comparison, task: TaskInfo) -> str:
             "</section>",
         ]
     )
+
+
+def _spaces(report: Comparison) -> str:
+    said = "".join(f"<li>{escape(sentence)}</li>" for sentence in report.space_words())
+    return f"<section><h2>Spaces of one computation</h2><ul>{said}</ul></section>" if said else ""
 
 
 def _verdicts(report: Comparison, task: str) -> str:

@@ -33,6 +33,7 @@ def report_to_json(report: Comparison) -> dict[str, Any]:
         "summaries": [asdict(summary) for summary in report.summaries()],
         "verdicts": [{**asdict(verdict), "decided": verdict.decided} for verdict in report.verdicts()],
         "words": {task.name: report.words(task.name) for task in report.tasks},
+        "spaces": report.space_words(),
         "runs": [asdict(run) for run in report.runs],
     }
     return dict(_finite(plain))

@@ -13,11 +13,11 @@ from pegbox.comparison.html import page
 from pegbox.comparison.jsonform import check_writable, read_report, report_to_json, write_report
 from pegbox.comparison.plot import save_plot
 from pegbox.comparison.runs import Run, Setup, TaskInfo
-from pegbox.comparison.sentences import remarks, sentences
+from pegbox.comparison.sentences import remarks, sentences, space_sentence
 from pegbox.comparison.statistics import median
 from pegbox.comparison.summary import Summary, summarize
 from pegbox.comparison.table import report_text
-from pegbox.comparison.verdicts import Verdict, judge, questions
+from pegbox.comparison.verdicts import Question, Verdict, judge, questions
 from pegbox.errors import ArgumentError
 
 
@@ -91,6 +91,21 @@ class Comparison:
         """What the tests say of the tuners on a task, a sentence for each question; then what limits it."""
         verdicts = [verdict for verdict in self._verdicts if verdict.task == task]
         return [*sentences(verdicts, self.setup.tuners), *remarks(self.runs_of(task), trials=self.trials)]
+
+    def space_verdicts(self) -> list[Verdict]:
+        """Every pair of tasks that compute the same, by the final costs of all runs; tasks stand for tuners."""
+        found: list[Verdict] = []
+        for name in dict.fromkeys(task.computation for task in self.tasks if task.computation):
+            tasks = [task.name for task in self.tasks if task.computation == name]
+            runs = {task: [run for run in self.runs if run.task == task] for task in tasks}
+            best_known = min(map(self.best_known, tasks))
+            found += judge(name, Question("budget", self.trials), runs, trials=self.trials, best_known=best_known)
+        return found
+
+    def space_words(self) -> list[str]:
+        """Which of the spaces of one computation is better, a sentence for each pair."""
+        best = {task.name: min(r.final_cost for r in self.runs if r.task == task.name) for task in self.tasks}
+        return [space_sentence(verdict, best) for verdict in self.space_verdicts()]
 
     def table(self) -> str:
         """The report as plain text."""

@@ -96,7 +96,8 @@ class TaskInfo:
     """A task of a comparison. `configurations` counts the valid ones where that is known; `unit` is that of its costs.
 
     `recorded_best` is the best cost of the recorded space that the runs were simulated on, None for live ones;
-    `source` and `host` say where the costs come from.
+    `source` and `host` say where the costs come from. `computation` is the first task's name of those that compute the
+    same, on one machine, and empty where no other one does.
     """
 
     name: str
@@ -108,6 +109,7 @@ class TaskInfo:
     host: str = ""
     bytes_moved: float = 0.0
     unit: str = "s"
+    computation: str = ""
 
     def speed(self, seconds: float) -> str:
         """What a call of that many seconds makes a second, in words; empty where that is not known."""

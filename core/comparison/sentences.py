@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pegbox.comparison.runs import Run
 from pegbox.comparison.statistics import smallest_p
 from pegbox.comparison.verdicts import LEVEL, Question, Verdict
+from pegbox.search.loop.outcome import format_seconds
 
 
 def sentences(verdicts: Sequence[Verdict], tuners: Sequence[str]) -> list[str]:
@@ -18,6 +19,30 @@ def sentences(verdicts: Sequence[Verdict], tuners: Sequence[str]) -> list[str]:
     """
     questions = dict.fromkeys(verdict.question for verdict in verdicts)
     return [_sentence(question, [v for v in verdicts if v.question == question], tuners) for question in questions]
+
+
+def space_sentence(verdict: Verdict, best: Mapping[str, float]) -> str:
+    """Which of two spaces of one computation is better, e.g. "a has a better space than b (p = 0.002): its best ...".
+
+    Args:
+        best: the lowest final cost of any run by task; infinite where none found anything valid.
+    """
+    one, other = verdict.better, verdict.worse
+    if best[one] == best[other] == math.inf:
+        return f"Of the spaces of {one} and {other}, which compute the same, no run found anything valid."
+    p = p_text(verdict.corrected)
+    if not verdict.decided:
+        one, other = sorted((one, other), key=best.__getitem__)
+    shown = f"the best {_best(best[one])}, against {_best(best[other])}"
+    if max(best[one], best[other]) < math.inf:
+        shown += f" ({best[other] / best[one]:.2f}x)"
+    if verdict.decided:
+        return f"{one} has a better space than {other}, which computes the same ({p}): {shown}."
+    return f"The spaces of {one} and {other}, which compute the same, cannot be told apart ({p}): {shown}."
+
+
+def _best(cost: float) -> str:
+    return format_seconds(cost) if cost < math.inf else "nothing valid"
 
 
 def remarks(runs: Mapping[str, Sequence[Run]], *, trials: int) -> list[str]:

@@ -23,7 +23,8 @@ WITHOUT = ", and none with experience"
 def report_text(report: Comparison) -> str:
     """Everything, the tasks one after the other."""
     parts = [_task_text(report, task) for task in report.tasks]
-    return "\n\n".join([*parts, _closing(report.setup)]) if parts else _closing(report.setup)
+    spaces = [line for sentence in report.space_words() for line in _wrapped(sentence)]
+    return "\n\n".join([*parts, *(["\n".join(spaces)] if spaces else []), _closing(report.setup)])
 
 
 def _task_text(report: Comparison, task: TaskInfo) -> str:

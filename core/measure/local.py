@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_float, check_int, check_mapping
-from pegbox.codegen.program import CompiledProgram, Program
+from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
 from pegbox.errors import ArgumentError
 from pegbox.measure.batch import Batch
 from pegbox.measure.bench import Bench, check_reference, make_inputs
@@ -81,7 +81,7 @@ class LocalMeasurer:
         rtol: float | None = None,
         atol: float | None = None,
         best: float = math.inf,
-        max_block: int = 2000,
+        max_block: int = MOST_STRAIGHT,
         kept_builds: int = 32,
         runner_options: Mapping[str, Any] | None = None,
     ) -> None:

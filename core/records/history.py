@@ -47,7 +47,7 @@ def matching(records: Iterable[Record], task: Task, *, source: str = "the record
     would silently mean another schedule.
     """
     own = [record for record in records if record.is_of(task)]
-    target, space = str(task.target), task.space.fingerprint
+    target, space = str(task.target), task.fingerprint
     here = [record for record in own if record.target == target]
     if own and not here:
         others = " and ".join(sorted({repr(record.target) for record in own}))
@@ -59,7 +59,8 @@ def matching(records: Iterable[Record], task: Task, *, source: str = "the record
         raise RecordError(
             f"{source}: the records of {call(*task.workload)} are from the space "
             f"{' and '.join(fingerprint[:12] for fingerprint in strangers)}, the task's space is {space[:12]}: the "
-            "template or its knobs have changed since; tune again into another file"
+            "template, its knobs, or the computation and rules that it was derived from have changed since; tune again "
+            "into another file"
         )
     return here
 

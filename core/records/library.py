@@ -142,7 +142,8 @@ def check_of_task(recorded: RecordedSpace, task: Task) -> None:
     if recorded.task is None or plain(recorded.task.workload) != plain(task.workload):
         held = recorded.name if recorded.task is None else call(*plain(recorded.task.workload))
         raise RecordError(f"{source}: recorded of {held}, but the task is {call(*plain(task.workload))}")
-    _compare_fingerprints(recorded.whole.fingerprint, task, source)
+    own = recorded.task if recorded.whole is recorded.task.space else None
+    _compare_fingerprints(recorded.whole.fingerprint if own is None else own.fingerprint, task, source)
 
 
 def _check_task(task: object) -> None:
@@ -224,11 +225,12 @@ def _task_of(record: Record, source: str) -> Task:
 
 
 def _compare_fingerprints(recorded: str, task: Task, source: str) -> None:
-    own = task.space.fingerprint
+    own = task.fingerprint
     if recorded != own:
         raise RecordError(
             f"{source!r}: recorded from a space with the fingerprint {recorded[:12]}, but the space of "
-            f"{call(*plain(task.workload))} has {own[:12]}: the template or its knobs have changed since; record again"
+            f"{call(*plain(task.workload))} has {own[:12]}: the template, its knobs, or the computation and rules "
+            "that it was derived from have changed since; record again"
         )
 
 

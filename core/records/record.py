@@ -30,8 +30,8 @@ FAILED_COST = 1e9
 class Record:
     """A trial, as stored. `name`, `args` and `kwargs` are the template's; `workload` is the task's key.
 
-    `config` is the JSON form of the config, `space` the fingerprint of the space it is from. `remeasured` marks one of
-    the best, measured again at the end of a run. `cost` in seconds.
+    `config` is the JSON form of the config, `space` the fingerprint of the task whose space it is from. `remeasured`
+    marks one of the best, measured again at the end of a run. `cost` in seconds.
     """
 
     target: str
@@ -67,7 +67,7 @@ class Record:
             workload=plain(task.workload),
             config=config.to_json(),
             result=result,
-            space=task.space.fingerprint,
+            space=task.fingerprint,
             tuner=tuner,
             seed=seed,
             host=describe_host(),

@@ -26,11 +26,12 @@ def count_flop(outputs: Sequence[Tensor]) -> float:
             total += op.attrs[FLOP]
         elif isinstance(op, ComputeOp):
             points = math.prod(iv.extent for iv in (*op.axis, *op.reduce_axis))
-            total += points * sum(map(operations, _elements(op)))
+            total += points * sum(map(operations, elements(op)))
     return total
 
 
-def _elements(op: ComputeOp) -> list[Expr]:
+def elements(op: ComputeOp) -> list[Expr]:
+    """What one step of an operation computes: its values, and what combines them with those before."""
     reduce = op.reduce
     if reduce is None:
         return list(op.body)

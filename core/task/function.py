@@ -29,7 +29,7 @@ class NamedFunction:
     kind: ClassVar[str]
     leading: ClassVar[int] = 0  # parameters that pegbox gives, not the user
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -54,6 +55,21 @@ class Task:
     @property
     def name(self) -> str:
         return self.template.name
+
+    @property
+    def fingerprint(self) -> str:
+        """What records carry, SHA-256: the space's, and where a generator made it, what its template does with it.
+
+        Knobs that happen to be equal are not enough there: nobody sees that another computation or other rules made
+        them.
+        """
+        if self._source is None:
+            return self.space.fingerprint
+        return hashlib.sha256(f"{self.space.fingerprint}\n{self._source}".encode()).hexdigest()
+
+    @cached_property
+    def _source(self) -> str | None:
+        return self.template.source(self.target, self.args, self.kwargs)
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{k}={v!r}" for k, v in self.workload[1].items())

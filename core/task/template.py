@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, overload
 
+from pegbox.codegen.targets.target import Target
 from pegbox.errors import TemplateError, UnknownName
 from pegbox.hooks import registry
 from pegbox.task.function import NamedFunction
@@ -39,6 +40,10 @@ class Template(NamedFunction):
             return ""
         lacks = "it has no parameter" if first is None else f"its first parameter {first.name!r} is what is given"
         return f"; {lacks} for the configuration cfg: if it takes none, and says only what is computed, {ADD_SPACE}"
+
+    def source(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+        """What the template does with its knobs, as text; None where only its name says so."""
+        return None
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
@@ -38,7 +38,7 @@ class Workload(NamedFunction):
 
     __reduce__ = NamedFunction.__reduce__
 
-    def tensors(self, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+    def tensors(self, /, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
         """The kernel's arguments in call order.
 
         Raises:
@@ -88,7 +88,9 @@ class Space(Protocol):
     """What a space generator makes of a computation: a template's body, for these tensors on this target.
 
     It may have `schedule_code(cfg)`, which writes te code for `Task.schedule_code`. Where its kernels take inputs
-    packed, it has `pack_weights(array, name)`, which packs one for `pegbox.templates.pack_weights`.
+    packed, it has `pack_weights(array, name)`, which packs one for `pegbox.templates.pack_weights`. And it may have a
+    `source`, a text that says what it computes and does with its knobs: records that were made with another one are
+    refused; without it the knobs alone decide.
     """
 
     def __call__(self, cfg: TemplateConfig) -> tuple[TESchedule | Schedule, Sequence[Tensor]]:
@@ -150,6 +152,17 @@ class GeneratedTemplate(Template):
         if not hasattr(space, "schedule_code"):
             raise TemplateError(f"{self.name}: the space generator writes no code; show_schedule(config) shows loops")
         return str(space.schedule_code(cfg))
+
+    def source(self, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+        """The space's `source`, where it has one."""
+        space = self.function.space(target, args, kwargs)  # type: ignore[attr-defined]
+        found = getattr(space, "source", None)
+        if found is not None and not isinstance(found, str):
+            raise TemplateError(
+                f"{self.name}: the space's source is {found!r}; let it be text that says what the space does, or leave "
+                "it out"
+            )
+        return found
 
     def pack_weights(
         self, target: Target, args: Sequence[Any], kwargs: dict[str, Any], array: np.ndarray[Any, Any], name: str

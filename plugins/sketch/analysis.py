@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from pegbox.compute.axis import IterVar
 from pegbox.compute.reducer import Reduce
 from pegbox.compute.tensor import ComputeOp, Operation
 from pegbox.expr.affine import linear
-from pegbox.expr.nodes import Binary, Buffer, Call, Const, Expr, Load, Select
+from pegbox.expr.nodes import Binary, Buffer, Call, Const, Expr, Load, Select, Var
 from pegbox.expr.visit import children, free_vars, loads
+from pegbox.task.flop import elements, operations
 
 _EXPENSIVE = frozenset({"exp"})
 
@@ -105,9 +106,10 @@ class Graph:
         return True
 
 
-def loads_of(op: ComputeOp) -> list[Load]:
+@lru_cache(maxsize=1024)  # sketches have most operations in common
+def loads_of(op: ComputeOp) -> tuple[Load, ...]:
     """Every load of an operation's body."""
-    return [load for part in _parts(op) for load in loads(part)]
+    return tuple(load for part in _parts(op) for load in loads(part))
 
 
 def _parts(op: ComputeOp) -> list[Expr]:
@@ -125,16 +127,34 @@ def panel_axis(load: Load) -> Expr | None:
     return None
 
 
-def needs_multi_level_tiling(op: ComputeOp) -> bool:
-    """Is there reuse of data: inputs that several points of the output share?"""
-    by_buffer: dict[int, list[Load]] = {}
-    for load in loads_of(op):
-        by_buffer.setdefault(id(load.buffer), []).append(load)
-    shared = 0
-    for several in by_buffer.values():
-        used = {v for load in several for index in load.indices for v in free_vars(index)}
-        shared += any(axis.extent > 1 and axis not in used for axis in op.axis)
+@lru_cache(maxsize=1024)
+def instructions(op: ComputeOp) -> int:
+    """About how many instructions one step of an operation is: its arithmetic, its stores, its loads with addresses."""
+    return sum(map(operations, elements(op))) + 2 * len(loads_of(op)) + len(op.outputs)
+
+
+def needs_multi_level_tiling(op: ComputeOp, *, by_access: bool = False) -> bool:
+    """Is there reuse of data: inputs that several points of the output share?
+
+    Args:
+        by_access: ask of each access by itself: a product of a matrix with itself has reuse, as any product has. Ansor
+            asks of all that is read of a tensor, and sees none there.
+    """
+    shared = sum(map(bool, unused_axes(op, by_access=by_access)))
     return shared >= 2 or (shared >= 1 and bool(op.reduce_axis))
+
+
+def unused_axes(op: ComputeOp, *, by_access: bool) -> list[frozenset[Var]]:
+    """Of each input, the long axes that no index has; of each access with other axes where asked so."""
+    used: dict[Buffer, set[frozenset[Var]]] = {}
+    for load in loads_of(op):
+        found = frozenset(v for index in load.indices for v in free_vars(index))
+        known = used.setdefault(load.buffer, set())
+        if not by_access and known:
+            found |= known.pop()
+        known.add(found & frozenset(op.axis))
+    long = frozenset(axis for axis in op.axis if axis.extent > 1)
+    return [axes for several in used.values() for axes in {long - each for each in several}]
 
 
 def is_strictly_inlineable(op: ComputeOp) -> bool:

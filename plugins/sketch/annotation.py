@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import takewhile
 
+from pegbox.codegen.emitter.strip_mining import MAX_VECTORS
+from pegbox.codegen.emitter.unroll import STEP_LANES
+from pegbox.codegen.program import MOST_STRAIGHT
 from pegbox.codegen.targets.target import Target
 from pegbox.expr.dtypes import BITS
+from pegbox.plugins.sketch.analysis import instructions
+from pegbox.plugins.sketch.limit import BodyLimit, Extent, TileLimit
 from pegbox.plugins.sketch.packing import pack_operands
 from pegbox.plugins.sketch.state import Place, State
-from pegbox.plugins.sketch.steps import Call, Choice, Knob, Limit, Name, Step, Value, compute_at
+from pegbox.plugins.sketch.steps import Call, Choice, Knob, Name, Step, Value, compute_at
 
 UNROLL = (0, 16, 64, 512)
 ROOT = "root"
@@ -35,6 +42,8 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
         if new.op(name).reduce_axis:
             knob = new.knob(Knob(f"{name}_unroll", candidates=UNROLL))
             new.call(name, "pragma", Name(loops[0]), "auto_unroll_max_step", Value(knob))
+            if packing:
+                _keep_short(new, name, knob, _lanes(new, name, target))
         lanes = not new.is_reduce(loops[-1])
         if lanes:
             new.call(name, "vectorize", Name(loops[-1]))
@@ -48,10 +57,54 @@ def _keep_in_registers(state: State, name: str, target: Target) -> None:
     level = state.tiles[name].levels[-1]
     for loop in level[:-1]:
         state.call(name, "unroll", Name(loop))
-    lanes = target.vector_bits // BITS[state.op(name).outputs[0].dtype]
-    state.limits.append(
-        Limit(state.tiles[name].knobs, lanes * target.vector_registers, f"the tile of {name} fits the vector registers")
-    )
+    most = _lanes(state, name, target) * target.vector_registers
+    state.limits.append(TileLimit(state.tiles[name].knobs, most, f"the tile of {name} fits the vector registers"))
+
+
+def _lanes(state: State, name: str, target: Target) -> int:
+    """How many values of a stage a vector holds."""
+    return target.vector_bits // BITS[state.op(name).outputs[0].dtype]
+
+
+def _keep_short(state: State, name: str, unroll: str, lanes: int) -> None:
+    """What is written out of a stage's loops, from the inside out, is no body of thousands of instructions.
+
+    An estimate: what else is computed inside of the loops is not counted. Where that keeps them from being written out,
+    a smaller value of the knob makes the same program.
+
+    Args:
+        lanes: of a vector.
+    """
+    outer = state.loops(name)
+    tile = []
+    if not state.is_reduce(outer[-1]):
+        tile.append(_in_vectors(state, name, outer.pop(), lanes * MAX_VECTORS))
+    while outer and not state.is_serial(name, outer[-1]):
+        tile.append(state.iterations(name, outer.pop()))
+    around = [state.iterations(name, loop) for loop in reversed(outer)]
+    placed = any(place.stage == name for place in state.places)
+    if placed and name not in state.tiles:  # its spatial loops are as long as its place leaves them
+        around = around[: sum(1 for _ in takewhile(state.is_reduce, reversed(outer)))]
+    message = f"the innermost body of {name} has at most about {MOST_STRAIGHT:,} instructions"
+    cost = instructions(state.op(name))
+    limit = BodyLimit(unroll, _known(tile), _known(around), cost, MOST_STRAIGHT, message)
+    if limit.may_fail(state.knobs):
+        state.limits.append(limit)
+
+
+def _in_vectors(state: State, stage: str, loop: str, most: int) -> Extent | int | None:
+    """The steps of a vectorized loop; 0 where it stays a loop, of some vectors each time."""
+    found = state.iterations(stage, loop)
+    if isinstance(found, Extent):
+        bound = state.knobs[found.knob].innermost
+        return replace(found, lanes=STEP_LANES, most=most if bound is None or bound > most else None)
+    return None if found is None else 0 if found > most else -(-found // STEP_LANES)
+
+
+def _known(extents: Iterable[Extent | int | None]) -> tuple[Extent | int, ...]:
+    """The extents before the first that nobody knows, without loops of one iteration."""
+    known = takewhile(lambda extent: extent is not None, extents)
+    return tuple(extent for extent in known if extent is not None and extent != 1)
 
 
 def _place(state: State, name: str) -> Place | None:

@@ -10,8 +10,9 @@ from pegbox.checks import check_choice, check_int, check_list, check_text
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.graph import placeholders, post_order
 from pegbox.compute.printer import tensor_names
-from pegbox.compute.tensor import ComputeOp, Operation, Tensor
+from pegbox.compute.tensor import ComputeOp, Operation, Tensor, read_buffers
 from pegbox.errors import ArgumentError, TemplateError
+from pegbox.expr.nodes import Buffer
 from pegbox.expr.printer import unused_name
 from pegbox.hooks import registry
 from pegbox.plugins.sketch.annotation import annotate
@@ -83,11 +84,11 @@ class SketchGenerator:
         own = self.rules != "ansor"
         labels: list[str] = []
         sketches = []
-        for state in derive(State(outputs, names, target), self._all_rules()):
+        for state in derive(State(outputs, names, target, by_access=own), self._all_rules()):
             labels.append(unused_name("+".join(state.applied) or "plain", labels))
             done = annotate(state, target, packing=own)
             parts = tuple(done.knobs.values()), tuple(done.limits), tuple(done.steps)
-            sketches.append(Sketch(labels[-1], given, names, *parts, panels))
+            sketches.append(Sketch(labels[-1], given, names, *parts, panels, tuple(done.credits)))
         if not sketches:
             raise TemplateError(
                 f"the rules derive no sketch of {', '.join(names)}; let one go on at each stage: Skip()"
@@ -122,13 +123,25 @@ def _check_complete(tensors: Sequence[Tensor]) -> None:
         raise TemplateError(f"the argument {twice[0]} stands twice; give each once")
 
 
+def _check_order(ops: Sequence[Operation]) -> None:
+    """Raises TemplateError: operations, which stand producers first, need each other."""
+    made: set[Buffer] = set()
+    for op in ops:
+        for buffer in read_buffers(op.body) if isinstance(op, ComputeOp) else ():
+            if buffer not in made and any(buffer is t.buffer for other in ops for t in other.outputs):
+                cycle = f"{op.name} reads {buffer.name}, which needs {op.name} itself"
+                raise TemplateError(f"{cycle}: a cycle; compute one without the other")
+        made.update(t.buffer for t in op.outputs)
+
+
 def _check_names(arguments: Sequence[Tensor]) -> None:
-    """Raises TemplateError: two stages have one name."""
+    """Raises TemplateError: two stages have one name, or need each other."""
     stages: set[str] = set()
     for op in _ops(arguments):
         if op.name in stages:
             raise TemplateError(f"two stages are called {op.name!r}; give each its own name=")
         stages.add(op.name)
+    _check_order(_ops(arguments))
 
 
 def _ops(arguments: Sequence[Tensor]) -> list[Operation]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pegbox.compute.axis import IterVar
 from pegbox.expr.dtypes import BITS
 from pegbox.expr.nodes import Load
 from pegbox.expr.visit import free_vars
-from pegbox.plugins.sketch.analysis import loads_of, needs_multi_level_tiling, panel_axis
+from pegbox.plugins.sketch.analysis import loads_of, panel_axis
 from pegbox.plugins.sketch.rules import Derived, Match, MultiLevelTiling
 from pegbox.plugins.sketch.state import State, follow
 
@@ -60,7 +61,7 @@ class LaneAxis(MultiLevelTiling):
 
     def _choice(self, state: State, name: str) -> _Choice | None:
         op = state.op(name)
-        if name in state.caches or not op.reduce_axis or len(op.outputs) > 1 or not needs_multi_level_tiling(op):
+        if name in state.caches or not op.reduce_axis or len(op.outputs) > 1 or not state.needs_tiling(name):
             return None
         lanes = state.target.vector_bits // BITS[op.outputs[0].dtype]
         short = op.axis[-1].extent
@@ -71,7 +72,7 @@ class LaneAxis(MultiLevelTiling):
         return max(good, key=lambda pair: pair[0])[1] if good else None
 
 
-def _index_of(state: State, loads: list[Load], axis: IterVar, number: int) -> _Choice | None:
+def _index_of(state: State, loads: Sequence[Load], axis: IterVar, number: int) -> _Choice | None:
     """The operand of which the axis is an index by itself, where it is in the index of no other."""
     places = {
         (load.buffer, None, True) if panel_axis(load) is axis else (load.buffer, dim, index is axis)

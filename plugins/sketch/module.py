@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from pegbox.errors import TemplateError
 from pegbox.expr.printer import quoted, unused_name
 from pegbox.loops.script.style import literal
 from pegbox.plugins.sketch.code import RESERVED, compute_lines, knob_line, list_of, schedule_lines, targets
+from pegbox.plugins.sketch.limit import WRITTEN_OUT, BodyLimit, written_out
 from pegbox.plugins.sketch.steps import CHOICE
 from pegbox.task.workload import Workload
 
@@ -36,6 +38,8 @@ class _Names:
     arguments: Mapping[str, str]
     compute: str
     declare: str
+    written_out: str
+    lists: str
     schedules: Mapping[str, str]
     packs: Mapping[str, str]
     tensors: tuple[str, ...]
@@ -51,8 +55,9 @@ def template_module(space: SketchSpace, name: str, arguments: Mapping[str, Any])
     names = _names(space, name, arguments)
     computed = [*compute_lines(sketches[0].arguments, sketches[0].tensors), f"return {targets(names.tensors)}"]
     functions = [
+        *_helpers(space, arguments, names),
         _function(f"{names.compute}()", "tuple[te.Tensor, ...]", "What is computed.", computed),
-        _function(f"{names.declare}(cfg: pb.TemplateConfig)", "None", "The knobs.", _knob_lines(space)),
+        _function(f"{names.declare}(cfg: pb.TemplateConfig)", "None", "The knobs.", _knob_lines(space, names)),
         *(_schedule(space, sketch, names.schedules[sketch.name]) for sketch in sketches),
         _template(space, name, arguments, names),
         *(_pack(panels, names.packs[panels.name]) for panels in sketches[0].panels),
@@ -68,7 +73,7 @@ def template_module(space: SketchSpace, name: str, arguments: Mapping[str, Any])
 
 def template_name(name: str) -> str:
     """What the template of a workload is called in its module."""
-    return unused_name(identifier(name), (*RESERVED_TE, *RESERVED))
+    return unused_name(identifier(name), (*RESERVED_TE, *RESERVED, "isinstance", "tuple", "object", "int"))
 
 
 def check_literals(workload: Workload, arguments: Mapping[str, Any]) -> None:
@@ -106,11 +111,11 @@ def _names(space: SketchSpace, name: str, arguments: Mapping[str, Any]) -> _Name
         taken.append(unused_name(wanted, taken))
         return taken[-1]
 
-    compute, declare = own("_compute"), own("_declare")
+    functions = own("_compute"), own("_declare"), own(WRITTEN_OUT), own("_lists")
     schedules = {s: own(f"_schedule_{identifier(s)}".replace("__", "_").rstrip("_")) for s in space.sketches}
     panels = next(iter(space.sketches.values())).panels
     packs = {each.name: own(f"pack_{identifier(each.name)}") for each in panels}
-    return _Names(template, given, compute, declare, schedules, packs, tensors)
+    return _Names(template, given, *functions, schedules, packs, tensors)
 
 
 def _parameters(arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -121,14 +126,22 @@ def _parameters(arguments: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _knob_lines(space: SketchSpace) -> list[str]:
+def _knob_lines(space: SketchSpace, names: _Names) -> list[str]:
     lines = [knob_line(knob, name, space.condition(name)) for name, (knob, _) in space.declared.items()]
-    for limit, names in space.limits():
-        product = " * ".join(f"c[{quoted(name)}].size[-1]" for name in names)
-        parts = f"lambda c: {product} <= {limit.most}", f"reads={list_of(names)}", f"message={quoted(limit.message)}"
-        lines.append("\n".join(["cfg.add_constraint(", *(f"    {part}," for part in parts), ")"]))
+    for limit in space.limits:
+        holds = _cut(f"lambda c: {limit.text(names.written_out)},")
+        given = f"reads={list_of(limit.knobs)},", f"message={quoted(limit.message)},"
+        lines.append("\n".join(["cfg.add_constraint(", *(f"    {part}" for part in (*holds, *given)), ")"]))
     chosen = [f'cfg.define_knob("{CHOICE}", {list_of(space.sketches)})'] if len(space.sketches) > 1 else []
     return [*chosen, *lines] or ["pass"]
+
+
+def _helpers(space: SketchSpace, arguments: Mapping[str, Any], names: _Names) -> list[str]:
+    """The functions that other ones call, where they do."""
+    limited = any(isinstance(limit, BodyLimit) for sketch in space.sketches.values() for limit in sketch.limits)
+    listed = any(isinstance(value, list) for value in arguments.values())
+    needed = [(lists, names.lists)] * listed + [(written_out, names.written_out)] * limited
+    return [re.sub(rf"\b{own.__name__}\(", f"{name}(", inspect.getsource(own).strip()) for own, name in needed]
 
 
 def _schedule(space: SketchSpace, sketch: Sketch, function: str) -> str:
@@ -158,7 +171,7 @@ def _template(space: SketchSpace, name: str, arguments: Mapping[str, Any], names
     outputs = ", ".join(called[id(t)] for t in first.outputs)
     own = {names.arguments[key]: value for key, value in arguments.items()}
     parameters = "".join(f", {key}={_literal(value)}" for key, value in own.items())
-    lines = [*_check(own), f"{targets(names.tensors)} = {names.compute}()", f"{names.declare}(cfg)"]
+    lines = [*_check(own, names), f"{targets(names.tensors)} = {names.compute}()", f"{names.declare}(cfg)"]
     lines += [f"s = te.create_schedule([{outputs}])"]
     word = "if"
     for sketch, function in names.schedules.items():
@@ -177,14 +190,19 @@ def _literal(value: Any) -> str:
     return literal(value) if isinstance(value, int | float | str | list | None) else repr(value)
 
 
-def _check(arguments: Mapping[str, Any]) -> list[str]:
+def _check(arguments: Mapping[str, Any], names: _Names) -> list[str]:
     """The module is for one shape: another one is refused."""
     if not arguments:
         return []
-    asked = _tuple([f"list({key})" if isinstance(value, list) else key for key, value in arguments.items()])
-    made = [list_of(value) if isinstance(value, list) else _literal(value) for value in arguments.values()]
+    asked = _tuple([f"{names.lists}({key})" if isinstance(value, list) else key for key, value in arguments.items()])
+    made = [repr(value) if isinstance(value, list) else _literal(value) for value in arguments.values()]
     told = quoted(f"this template was written for {', '.join(f'{key}={value}' for key, value in arguments.items())}")
     return [f"if {asked} != {_tuple(made)}:", f"    raise ValueError({told})"]
+
+
+def lists(value: object) -> object:
+    """Tuples as lists, at any depth."""
+    return [lists(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _tuple(parts: Sequence[str]) -> str:
@@ -209,6 +227,14 @@ def _wrapped(line: str) -> str:
     glued = line[opening + 1 : closing].replace(": ", f":{_GLUE}")
     inner = textwrap.wrap(glued, _WIDTH - 8, break_long_words=False, break_on_hyphens=False)
     return "\n".join([line[: opening + 1], *("    " + each.replace(_GLUE, " ") for each in inner), line[closing:]])
+
+
+def _cut(line: str) -> list[str]:
+    """A line that stands in parentheses, cut at spaces where it is too long."""
+    if _has_spaced_text(line):
+        return [line]
+    inner = textwrap.wrap(line, _WIDTH - 8, break_long_words=False, break_on_hyphens=False)
+    return [inner[0], *("    " + each for each in inner[1:])]
 
 
 def _has_spaced_text(line: str) -> bool:

@@ -6,6 +6,7 @@ Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008
 from __future__ import annotations
 
 from pegbox.compute.tensor import PlaceholderOp
+from pegbox.expr.nodes import Var
 from pegbox.expr.visit import free_vars
 from pegbox.plugins.sketch.analysis import loads_of, panel_axis
 from pegbox.plugins.sketch.state import Place, State
@@ -25,13 +26,17 @@ def pack_operands(state: State, name: str) -> None:
 
 
 def shared_inputs(state: State, name: str) -> list[str]:
-    """The inputs that a stage reads with some of its axes left out, but for those that are packed already."""
+    """The inputs that a stage reads with some of its axes left out, in the order of their use.
+
+    Not those that are packed already, nor those whose accesses leave out different axes: one copy would hold what lies
+    between them too.
+    """
     op = state.op(name)
-    long = {axis for axis in op.axis if axis.extent > 1}
-    found: dict[str, bool] = {}
+    long: set[Var] = {axis for axis in op.axis if axis.extent > 1}
+    found: dict[str, list[set[Var]]] = {}
     for load in loads_of(op):
         operand = state.name_of(load.buffer)
         if operand is not None and isinstance(state.tensor(operand).op, PlaceholderOp):
             used = {var for index in load.indices for var in free_vars(index)}
-            found[operand] = found.get(operand, True) and bool(long - used) and panel_axis(load) is None
-    return [operand for operand, shared in found.items() if shared]
+            found.setdefault(operand, []).append(set() if panel_axis(load) is not None else long - used)
+    return [operand for operand, free in found.items() if free[0] and all(each == free[0] for each in free)]

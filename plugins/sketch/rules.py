@@ -8,7 +8,8 @@ from enum import Enum
 from typing import Protocol, TypeAlias
 
 from pegbox.errors import ScheduleError, TemplateError
-from pegbox.plugins.sketch.analysis import is_strictly_inlineable, needs_multi_level_tiling
+from pegbox.plugins.sketch.analysis import is_strictly_inlineable
+from pegbox.plugins.sketch.code import schedule_lines
 from pegbox.plugins.sketch.state import State, Tiles, follow, spatial_and_reduce
 from pegbox.plugins.sketch.steps import Axes, Name
 
@@ -61,7 +62,7 @@ class AddRfactor:
         points, terms = spatial_and_reduce(op)
         if name in state.partials.values() or name in state.caches:
             return Match.NO
-        if needs_multi_level_tiling(op):
+        if state.needs_tiling(name):
             needed = points <= terms and points <= 16 * state.target.num_cores
         else:
             needed = terms > 1 and terms > state.target.num_cores
@@ -112,7 +113,7 @@ class AddCacheWrite:
 
     def match(self, state: State, stage: int) -> Match:
         name = state.stages[stage]
-        alone = needs_multi_level_tiling(state.op(name)) and state.matched_consumer(name) is None
+        alone = state.needs_tiling(name) and state.matched_consumer(name) is None
         return Match.ALSO if alone else Match.NO
 
     def apply(self, state: State, stage: int) -> list[Derived]:
@@ -135,7 +136,7 @@ class MultiLevelTiling:
         self.structure, self.max_innermost_factor, self.tails = structure, max_innermost_factor, tails
 
     def match(self, state: State, stage: int) -> Match:
-        return Match.ONLY if needs_multi_level_tiling(state.op(state.stages[stage])) else Match.NO
+        return Match.ONLY if state.needs_tiling(state.stages[stage]) else Match.NO
 
     def apply(self, state: State, stage: int) -> list[Derived]:
         new = state.copy()
@@ -166,7 +167,7 @@ class MultiLevelTilingWithFusion(MultiLevelTiling):
 
     def match(self, state: State, stage: int) -> Match:
         name = state.stages[stage]
-        if not needs_multi_level_tiling(state.op(name)) or state.matched_consumer(name) is None:
+        if not state.needs_tiling(name) or state.matched_consumer(name) is None:
             return Match.NO
         return Match.ONLY if name in state.caches else Match.ALSO
 
@@ -235,7 +236,8 @@ def _asked(rule: Rule, state: State, stage: int) -> tuple[Match, list[Derived]]:
         match = rule.match(state, stage)
         derived = rule.apply(state, stage) if match in (Match.ALSO, Match.ONLY) else []
     except ScheduleError as error:
-        raise TemplateError(f"{where}: {error}") from error
+        done = "\n".join(schedule_lines(state.steps)) or "nothing was done yet"
+        raise TemplateError(f"{where}: {error}\nThe sketch that it was given:\n{done}") from error
     except Exception as error:
         raise TemplateError(f"{where} raised {type(error).__name__}: {error}") from error
     if not isinstance(match, Match):
@@ -244,6 +246,8 @@ def _asked(rule: Rule, state: State, stage: int) -> tuple[Match, list[Derived]]:
         raise TemplateError(f"{where} changed the sketch that it was given; change a copy, state.copy()")
     if not isinstance(derived, list) or not all(_is_derived(each, stage) for each in derived):
         raise TemplateError(f"{where} gave {derived!r}; give a list of (state.copy() with steps, next stage)")
+    for made, _ in derived:
+        made.credit(where)
     return match, derived
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegbox.compute.tensor import ComputeOp, Tensor
-from pegbox.errors import ArgumentError
+from pegbox.errors import ArgumentError, ScheduleError
 from pegbox.expr.printer import unused_name
 from pegbox.plugins.sketch.code import compute_lines, schedule_lines
+from pegbox.plugins.sketch.limit import Limit, SketchLimit
 from pegbox.plugins.sketch.module import template_module
 from pegbox.plugins.sketch.panels import LAYOUT_FREE, Panels
-from pegbox.plugins.sketch.steps import CHOICE, Choices, Knob, Limit, Run, Step
+from pegbox.plugins.sketch.steps import CHOICE, Choices, Knob, Run, Step
 from pegbox.schedule.te.schedule import TESchedule, create_schedule
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Sketch:
         name: the rules that made it.
         arguments: the kernel's arguments in call order.
         panels: the layouts of those that are packed ahead.
+        credits: up to how many steps each rule made; knobs and places were added behind them.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Sketch:
     limits: tuple[Limit, ...]
     steps: tuple[Step, ...]
     panels: tuple[Panels, ...] = ()
+    credits: tuple[tuple[int, str], ...] = ()
 
     @property
     def outputs(self) -> list[Tensor]:
@@ -49,10 +52,17 @@ class Sketch:
         """The schedule that the values of the knobs make.
 
         Raises:
-            ScheduleError: they make one that is not legal.
+            ScheduleError: they make one that is not legal; the rule whose step it is is named.
         """
         run = Run(create_schedule([t.op for t in self.outputs]), dict(self.tensors), cfg)
-        run.do(self.steps)
+        for number, step in enumerate(self.steps):
+            try:
+                run.do([step])
+            except ScheduleError as error:
+                rule = next((rule for count, rule in self.credits if number < count), "the annotation")
+                raise ScheduleError(
+                    f"sketch {self.name}, {rule}: {error}", "task.schedule_code(config) shows the steps"
+                ) from error
         return run.s
 
 
@@ -61,21 +71,36 @@ class SketchSpace:
 
     Attributes:
         declared: the knobs by their names in the space, each with the sketches that have it: equal ones are one.
+        limits: the constraints of the space, each once, with the names that their knobs have in it.
     """
 
     def __init__(self, sketches: Sequence[Sketch]) -> None:
         self.sketches = {sketch.name: sketch for sketch in sketches}
         self.declared = _shared(sketches)
+        self._names: dict[str, dict[str, str]] = {sketch.name: {} for sketch in sketches}
+        for name, (knob, users) in self.declared.items():
+            for user in users:
+                self._names[user][knob.name] = name
+        self.limits = self._limits()
 
     def __call__(self, cfg: Any) -> tuple[TESchedule, list[Tensor]]:
         if len(self.sketches) > 1:
             cfg.define_knob(CHOICE, list(self.sketches))
         for name, (knob, _) in self.declared.items():
             knob.declare(cfg, name, self.condition(name))
-        for limit, names in self.limits():
-            limit.declare(cfg, names)
+        for limit in self.limits:
+            cfg.add_constraint(limit.holds, reads=limit.knobs, message=limit.message)
         chosen = self.chosen(cfg)
         return chosen.schedule(self.own(cfg, chosen)), list(chosen.arguments)
+
+    @property
+    def source(self) -> str:
+        """What is computed, and what each sketch does with its knobs, as te code; see `pegbox.task.workload.Space`."""
+        first = next(iter(self.sketches.values()))
+        lines = list(compute_lines(first.arguments, first.tensors))
+        for name, sketch in self.sketches.items():
+            lines += [f"# {name}", *schedule_lines(sketch.steps, knobs=self.names(sketch))]
+        return "\n".join(lines)
 
     def schedule_code(self, cfg: Any) -> str:
         """The computation and the schedule of one configuration as te code."""
@@ -104,14 +129,16 @@ class SketchSpace:
             raise ArgumentError(f"pack_weights: name={name!r}; give one of those that are packed: {', '.join(panels)}")
         return panels[chosen].pack(array)
 
-    def limits(self) -> list[tuple[Limit, tuple[str, ...]]]:
-        """The constraints of the space, each once, with the names that their knobs have in it."""
-        found = {}
+    def _limits(self) -> list[Limit | SketchLimit]:
+        users: dict[Limit, list[str]] = {}
         for sketch in self.sketches.values():
-            names = self.names(sketch)
-            for limit in sketch.limits:
-                found[limit.most, tuple(names[knob] for knob in limit.knobs)] = limit
-        return [(limit, names) for (_, names), limit in found.items()]
+            for limit in dict.fromkeys(limit.renamed(self.names(sketch)) for limit in sketch.limits):
+                users.setdefault(limit, []).append(sketch.name)
+        return [self._of_sketches(limit, tuple(sketches)) for limit, sketches in users.items()]
+
+    def _of_sketches(self, limit: Limit, sketches: tuple[str, ...]) -> Limit | SketchLimit:
+        having = [s for s in self.sketches if all(s in self.declared[knob][1] for knob in limit.knobs)]
+        return limit if len(having) == len(sketches) else SketchLimit(limit, CHOICE, sketches)
 
     def chosen(self, cfg: Any) -> Sketch:
         """The sketch that a configuration chooses."""
@@ -123,7 +150,7 @@ class SketchSpace:
 
     def names(self, sketch: Sketch) -> dict[str, str]:
         """The names in the space of a sketch's knobs."""
-        return {knob.name: name for name, (knob, users) in self.declared.items() if sketch.name in users}
+        return self._names[sketch.name]
 
     def condition(self, name: str) -> dict[str, Any]:
         """When a knob exists."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pegbox.codegen.targets.target import Target
-from pegbox.compute.axis import IterVar
 from pegbox.compute.printer import identifier
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.expr.nodes import Buffer
 from pegbox.expr.printer import unused_name
-from pegbox.plugins.sketch.analysis import Graph
+from pegbox.plugins.sketch.analysis import Graph, needs_multi_level_tiling
+from pegbox.plugins.sketch.limit import Extent, Limit
 from pegbox.plugins.sketch.steps import (
     CHOICE,
     Argument,
@@ -21,7 +22,6 @@ from pegbox.plugins.sketch.steps import (
     Call,
     Choice,
     Knob,
-    Limit,
     Name,
     Run,
     Size,
@@ -59,7 +59,9 @@ class State:
     sketch that it derives, and calls the methods below, which are those of a TE schedule.
 
     Attributes:
+        by_access: reuse is that of each access, not of each tensor; see `needs_multi_level_tiling`.
         applied: the words that say which rules made it what it is.
+        credits: up to how many steps each rule has made it.
         limits: what its knobs may not be together.
         tiles: the stages that are tiled.
         places: the stages whose place is a knob.
@@ -67,11 +69,14 @@ class State:
         partials: the stages that `rfactor` made, each with the stage that combines its parts.
     """
 
-    def __init__(self, outputs: Sequence[Tensor], names: dict[str, Tensor], target: Target) -> None:
-        self.outputs, self.names, self.target = tuple(outputs), names, target
+    def __init__(
+        self, outputs: Sequence[Tensor], names: dict[str, Tensor], target: Target, *, by_access: bool = False
+    ) -> None:
+        self.outputs, self.names, self.target, self.by_access = tuple(outputs), names, target, by_access
         self.steps: list[Step] = []
         self.knobs: dict[str, Knob] = {}
         self.applied: list[str] = []
+        self.credits: list[tuple[int, str]] = []
         self.limits: list[Limit] = []
         self.tiles: dict[str, Tiles] = {}
         self.places: list[Place] = []
@@ -79,17 +84,17 @@ class State:
         self.partials: dict[str, str] = {}
         self._reserved: set[str] = set()
         self._longest: dict[str, int] = {}
-        self._run = Run(create_schedule([t.op for t in outputs]), dict(names))
+        self._levels: dict[str, Extent] = {}
+        self._factored: dict[str, dict[int | None, str]] = {}  # axes that rfactor made, and of which loops
+        self._run = Run(create_schedule([t.op for t in outputs]), names)
+        self._graph = Graph([], [])
 
     def copy(self) -> State:
         """The same sketch, to be continued on its own."""
-        other = State(self.outputs, self.names, self.target)
-        other.steps, other.knobs, other.applied = list(self.steps), dict(self.knobs), list(self.applied)
-        other.places, other._longest = list(self.places), dict(self._longest)
-        other.caches, other.partials = dict(self.caches), dict(self.partials)
-        other._reserved = set(self._reserved)
-        other.tiles, other.limits = dict(self.tiles), list(self.limits)
-        other._run.do(other.steps)
+        other = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, list | dict | set | Run):
+                setattr(other, name, value.copy())
         return other
 
     # Questions ------------------------------------------------------------------------------------------------------
@@ -97,8 +102,7 @@ class State:
     @property
     def stages(self) -> list[str]:
         """The names of the computed tensors' stages (the first output of each), producers first."""
-        names = {id(value.buffer): name for name, value in self._run.values.items() if isinstance(value, Tensor)}
-        return [names[id(stage.op.outputs[0].buffer)] for stage in self._run.s.stages]
+        return [self._run.names[stage.op.outputs[0].buffer] for stage in self._run.s.stages]
 
     def tensor(self, name: str) -> Tensor:
         """A tensor by its name in the sketch."""
@@ -107,7 +111,7 @@ class State:
 
     def name_of(self, buffer: Buffer) -> str | None:
         """The name of the tensor in a buffer."""
-        return next((n for n, v in self._run.values.items() if isinstance(v, Tensor) and v.buffer is buffer), None)
+        return self._run.names.get(buffer)
 
     def op(self, stage: str) -> ComputeOp:
         """The operation of a stage as it is now: rewrites exchange it."""
@@ -116,13 +120,20 @@ class State:
     @property
     def graph(self) -> Graph:
         """Who reads whom now."""
-        return Graph([s.op for s in self._run.s.stages], [t.op for t in self.outputs])
+        ops = [stage.op for stage in self._run.s.stages]
+        if ops != self._graph.ops:
+            self._graph = Graph(ops, [t.op for t in self.outputs])
+        return self._graph
 
     def consumers(self, stage: str) -> list[str]:
         """The stages that need a stage's values, through those that are inlined."""
         inlined = {id(s.op) for s in self._run.s.stages if isinstance(s.attach, Inline)}
-        by_op = {id(self.op(name)): name for name in self.stages}
-        return [by_op[id(op)] for op in self.graph.consumers(self.op(stage), inlined)]
+        readers = self.graph.consumers(self.op(stage), inlined)
+        return [self._run.names[op.outputs[0].buffer] for op in readers]
+
+    def needs_tiling(self, stage: str) -> bool:
+        """Is there reuse of data in a stage, which tiles make good?"""
+        return needs_multi_level_tiling(self.op(stage), by_access=self.by_access)
 
     def matched_consumer(self, stage: str) -> str | None:
         """The single consumer, where it needs just the element that it computes itself, and not both reduce.
@@ -152,10 +163,9 @@ class State:
 
     def attached(self, stage: str) -> list[tuple[str, str]]:
         """The stages that are computed in loops of this one, each with the loop."""
-        names = {id(value): name for name, value in self._run.values.items() if isinstance(value, IterVar)}
         mine = self._run.s[self._run.values[stage]]
         places = [(name, self._run.s[self._run.values[name]].attach) for name in self.stages]
-        return [(name, names[id(p.loop)]) for name, p in places if isinstance(p, At) and p.stage is mine]
+        return [(name, self._run.names[p.loop]) for name, p in places if isinstance(p, At) and p.stage is mine]
 
     def is_inlined(self, stage: str) -> bool:
         return isinstance(self._run.s[self._run.values[stage]].attach, Inline)
@@ -163,11 +173,9 @@ class State:
     def loops(self, stage: str) -> list[str]:
         """The names of a stage's loops, outermost first. Axes that no step has named get names."""
         leaves = self._run.s[self._run.values[stage]].leaf_iter_vars
-        names = {id(value): name for name, value in self._run.values.items() if isinstance(value, IterVar)}
-        if any(id(loop) not in names for loop in leaves):
-            self._name_axes(stage, set(names))
-            return self.loops(stage)
-        return [names[id(loop)] for loop in leaves]
+        if any(loop not in self._run.names for loop in leaves):
+            self._name_axes(stage)
+        return [self._run.names[loop] for loop in leaves]
 
     def extent(self, loop: str) -> int:
         """The iterations of an axis."""
@@ -176,6 +184,17 @@ class State:
     def longest(self, loop: str) -> int:
         """The most iterations that a loop may have, whatever the knobs say."""
         return self._longest.get(loop) or self.extent(loop)
+
+    def iterations(self, stage: str, loop: str) -> Extent | int | None:
+        """How many iterations a loop has: a number, or a part of a split; None where it is what other parts leave."""
+        loop = self._factored.get(stage, {}).get(self._axis_number(stage, loop), loop)
+        if loop in self._levels:
+            return self._levels[loop]
+        return None if loop in self._longest else self.extent(loop)
+
+    def _axis_number(self, stage: str, loop: str) -> int | None:
+        op = self.op(stage)
+        return next((n for n, axis in enumerate((*op.axis, *op.reduce_axis)) if axis is self._run.values[loop]), None)
 
     def is_reduce(self, loop: str) -> bool:
         """Does a loop run over values that are combined?"""
@@ -191,6 +210,11 @@ class State:
         """
         self._run.do(steps)
         self.steps += steps
+
+    def credit(self, rule: str) -> None:
+        """Say who added the latest steps."""
+        if len(self.steps) > (self.credits[-1][0] if self.credits else 0):
+            self.credits.append((len(self.steps), rule))
 
     def knob(self, knob: Knob) -> str:
         """Declare a knob; gives its name, numbered where another one has it."""
@@ -226,6 +250,7 @@ class State:
         knob = self.knob(Knob(loop, extent, levels, innermost, policy))
         loops = self._unused([f"{loop}_{n}" for n in range(levels)])
         self._longest.update(dict.fromkeys(loops, extent))
+        self._levels.update((loop, Extent(knob, level)) for level, loop in enumerate(loops) if level)
         self.do(Tile(stage, loop, knob, tuple(loops)))
         return knob, loops
 
@@ -265,8 +290,12 @@ class State:
     def rfactor(self, stage: str, loop: str, axis: int) -> str:
         """Partial results of a reduction, a stage of their own."""
         results = [f"{name}_rf" for name in self._outputs(stage)]
+        left = [each for each in self.loops(stage) if self.is_reduce(each) and each != loop]
         partial = self.call(None, "rfactor", Name(stage), Name(loop), axis, results=results)[0]
         self.partials[partial] = stage
+        points = len(self.op(partial).axis)
+        self._factored[partial] = {axis % points: loop, **dict(enumerate(left, start=points))}
+        self._factored[stage] = {len(self.op(stage).axis): loop}
         return partial
 
     def choose(self, knob: str, branches: Sequence[tuple[Any, Sequence[Step]]]) -> None:
@@ -286,13 +315,12 @@ class State:
 
     def _outputs(self, stage: str) -> list[str]:
         """The names of all that a stage computes."""
-        names = {id(value.buffer): name for name, value in self._run.values.items() if isinstance(value, Tensor)}
-        return [names[id(tensor.buffer)] for tensor in self.op(stage).outputs]
+        return [self._run.names[tensor.buffer] for tensor in self.op(stage).outputs]
 
-    def _name_axes(self, stage: str, named: set[int]) -> None:
+    def _name_axes(self, stage: str) -> None:
         op = self.op(stage)
         for reduce, axes in ((False, op.axis), (True, op.reduce_axis)):
-            if axes and any(id(axis) not in named for axis in axes):
+            if axes and any(axis not in self._run.names for axis in axes):
                 names = [f"{stage}_{identifier(a.name.removesuffix('.c'))}" for a in axes]
                 self.do(Axes(stage, tuple(self._unused(names)), reduce))
 

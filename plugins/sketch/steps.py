@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
+from pegbox.compute.axis import IterVar
+from pegbox.compute.tensor import Tensor
+from pegbox.expr.nodes import Buffer
 from pegbox.schedule.te.schedule import TESchedule
 
 CHOICE = "sketch"  # the knob that chooses one of several sketches
@@ -90,6 +95,7 @@ class Choice:
 Step: TypeAlias = Axes | Call | Tile | Choice
 
 
+@lru_cache(maxsize=4096)  # sketches have most of them in common
 def compute_at(stage: str, consumer: str, loop: str) -> Call:
     """The step that computes a stage in a loop of another one."""
     return Call(stage, "compute_at", (Stage(consumer), Name(loop)))
@@ -110,13 +116,26 @@ class Undecided:
     val = None
 
 
-@dataclass
 class Run:
-    """The schedule that steps have made so far, with what their names mean."""
+    """The schedule that steps have made so far.
 
-    s: TESchedule
-    values: dict[str, Any]
-    choices: Choices = field(default_factory=Undecided)
+    Attributes:
+        values: the tensors and loops that the names of the steps mean.
+        names: the names of buffers and loops.
+    """
+
+    def __init__(self, s: TESchedule, values: Mapping[str, Any], choices: Choices | None = None) -> None:
+        self.s = s
+        self.choices: Choices = Undecided() if choices is None else choices
+        self.values: dict[str, Any] = {}
+        self.names: dict[Buffer | IterVar, str] = {}
+        self._bind(list(values), list(values.values()))
+
+    def copy(self) -> Run:
+        """The same, to be continued on its own."""
+        other = copy(self)
+        other.s, other.values, other.names = self.s.copy(), self.values.copy(), self.names.copy()
+        return other
 
     def do(self, steps: Sequence[Step]) -> None:
         """Do the steps in order.
@@ -136,11 +155,13 @@ class Run:
                     self._bind(results, made if len(results) > 1 else [made])
                 case Tile(stage, loop, knob, results):
                     self._bind(results, self._tile(stage, self.values[loop], knob, len(results)))
-                case Choice(knob, branches):
+                case Choice(knob, branches) if not isinstance(self.choices, Undecided):
                     self.do(next((steps for value, steps in branches if value == self.choices[knob].val), ()))
 
     def _bind(self, names: Sequence[str], values: Sequence[Any]) -> None:
-        self.values.update(zip(names, values, strict=True) if names else ())
+        for name, value in zip(names, values, strict=True) if names else ():
+            self.values[name] = value
+            self.names[value.buffer if isinstance(value, Tensor) else value] = name
 
     def _tile(self, stage: str, loop: Any, knob: str, count: int) -> Sequence[Any]:
         if not isinstance(self.choices, Undecided):
@@ -165,28 +186,6 @@ class Run:
                 return [self._argument(each) for each in argument]
             case _:
                 return argument
-
-
-@dataclass(frozen=True)
-class Limit:
-    """What a tile may be at most: the product of the innermost extents of some splits.
-
-    Attributes:
-        knobs: the splits.
-        most: the largest product.
-        message: what a refused configuration is told.
-    """
-
-    knobs: tuple[str, ...]
-    most: int
-    message: str
-
-    def declare(self, cfg: Any, names: Sequence[str]) -> None:
-        """Declare it in a template's space, where the knobs have these names."""
-        most = self.most
-        cfg.add_constraint(
-            lambda config: math.prod(config[name].size[-1] for name in names) <= most, reads=names, message=self.message
-        )
 
 
 @dataclass(frozen=True)

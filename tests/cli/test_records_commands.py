@@ -29,6 +29,10 @@ class Task:
         self.space = ConfigSpace()
         self.space.define_split("tile", 16, num_outputs=2)
 
+    @property
+    def fingerprint(self) -> str:
+        return self.space.fingerprint
+
 
 FAILED = Failed(FailureKind.CRASH, "signal 11")
 

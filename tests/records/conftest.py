@@ -32,6 +32,10 @@ class FakeTask:
     def workload(self) -> tuple[Any, ...]:
         return (self.name, {"N": self.args[0], "shape": self.args[1:], **self.kwargs})
 
+    @property
+    def fingerprint(self) -> str:
+        return self.space.fingerprint
+
     def record(self, index: int, result: Result | float = 1e-3, **options: Any) -> Record:
         """The record of the config at `index`; a number stands for an Ok of that cost."""
         if not isinstance(result, Ok | Failed):

@@ -10,7 +10,8 @@ import pytest
 
 import pegbox as pb
 from pegbox import te
-from pegbox.errors import ArgumentError, TemplateError
+from pegbox.errors import ArgumentError, ComputeError, TemplateError
+from pegbox.expr.low_level import Broadcast
 from pegbox.measure.check import Tolerance, difference
 from pegbox.plugins.sketch.generator import SketchGenerator, generate_sketches
 from pegbox.plugins.sketch.rules import Match, Rule, Skip, ansor_rules
@@ -251,3 +252,38 @@ def test_a_tensor_may_be_called_like_a_loop_that_threads_share() -> None:
         scope: dict[str, Any] = {"te": te}
         exec(task.schedule_code(config), scope)
         assert isinstance(scope["out_fused"], te.Tensor)
+
+
+# Graphs that are none -----------------------------------------------------------------------------------------------
+
+
+def dynamic() -> list[te.Tensor]:
+    A = te.placeholder((te.var("n"),), name="A")
+    return [A, te.compute(A.shape, lambda i: A[i] + 1.0, name="B")]
+
+
+def with_a_vector_node() -> list[te.Tensor]:
+    A = te.placeholder((4,), name="A")
+    return [A, te.compute((4,), lambda i: Broadcast(A[i], 4), name="B")]
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (dynamic, r"shape \(n,\) has the extent n, which is known only when a kernel runs; shapes are static"),
+        (with_a_vector_node, r"B: broadcast\(A\[i\], 4\)"),
+    ],
+)
+def test_what_no_schedule_can_have_is_refused(graph: Callable[[], list[te.Tensor]], message: str) -> None:
+    with pytest.raises(ComputeError, match=message):
+        task_of(graph, 1)
+
+
+def test_a_cycle_is_refused() -> None:
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: te.exp(A[i]), name="B")
+    C = te.compute((4,), lambda i: te.exp(B[i]), name="C")
+    i = B.op.axis[0]  # type: ignore[attr-defined]
+    B.op.body, B.op._inputs = (C[i],), (C,)  # type: ignore[attr-defined]  # nothing public makes one
+    with pytest.raises(TemplateError, match="B reads C, which needs B itself: a cycle"):
+        generate_sketches([A, C], "llvm -num-cores 1")

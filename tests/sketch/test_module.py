@@ -88,3 +88,34 @@ def test_the_command_lists_sketches(capsys: pytest.CaptureFixture[str]) -> None:
         "cache+fuse(1)",
         "cache+fuse(2)",
     ]
+
+
+def test_arguments_may_be_lists_of_lists(tmp_path: Path) -> None:
+    file, out = tmp_path / "ops.py", tmp_path / "written.py"
+    file.write_text(
+        "from pegbox import te\n\n"
+        "def scaled(pads, shape, names=(('a',), ())):\n"
+        "    A = te.placeholder(tuple(shape), name='A')\n"
+        "    return [A, te.compute(tuple(shape), lambda i, j: A[i, j] * float(pads[0][1]), name='Y')]\n"
+    )
+    assert main(["sketch", f"{file}:scaled", "[[1,2],[3,[4]]]", "[8,4]", "--out", str(out)]) == 0
+    for pads in ([[1, 2], [3, [4]]], ((1, 2), (3, (4,)))):
+        assert pb.create_task(f"{out}:scaled", args=(pads, (8, 4))).workload[1]["pads"] == [[1, 2], [3, [4]]]
+    pb.create_task(f"{out}:scaled")
+    with pytest.raises(TemplateError, match="written for pads="):
+        pb.create_task(f"{out}:scaled", args=([[1, 2], [3, [5]]], [8, 4]))
+
+
+def test_a_workload_may_have_an_argument_called_self(tmp_path: Path) -> None:
+    file, out = tmp_path / "ops.py", tmp_path / "written.py"
+    file.write_text(
+        "from pegbox import te\n\n"
+        "def doubled(self, cls=3):\n"
+        "    A = te.placeholder((self, cls), name='A')\n"
+        "    return [A, te.compute((self, cls), lambda i, j: A[i, j] * 2.0, name='Y')]\n"
+    )
+    task = pb.create_task(f"{file}:doubled", kwargs={"self": 8}, space="sketch")
+    assert task.tensors[0].shape == (8, 3)
+    assert pb.create_task(f"{file}:doubled", args=(8,), space="sketch").workload == task.workload
+    assert main(["sketch", f"{file}:doubled", "self=8", "--out", str(out)]) == 0
+    assert pb.create_task(f"{out}:doubled", kwargs={"self": 8}).space.fingerprint == task.space.fingerprint

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 import pegbox as pb
 from pegbox import te
+from pegbox.codegen.program import Program
 from pegbox.errors import ArgumentError, TemplateError
 from pegbox.hooks import registry
+from pegbox.measure.candidate import Candidate
+from pegbox.measure.result import Failed, Ok, Result
 from pegbox.plugins.sketch.generator import SketchGenerator, generate_sketches
-from pegbox.plugins.sketch.rules import Match, Rule, ansor_rules
+from pegbox.plugins.sketch.rules import Match, MultiLevelTiling, Rule, ansor_rules
 from pegbox.plugins.sketch.space import Sketch
 from pegbox.plugins.sketch.state import State
+from pegbox.plugins.sketch.steps import Knob, compute_at
+from pegbox.search.factory.create import make_tuner
+from pegbox.search.loop.tuning import run
+from pegbox.space import Config
+from pegbox.task.task import Task
 from pegbox.task.workload import find_workload
 
 TILED = ["tile", "cache+fuse(1)", "cache+fuse(2)"]
@@ -161,9 +170,67 @@ class Nothing(RowBlocks):
         return [state]  # type: ignore[list-item]
 
 
-def test_a_rule_that_does_what_is_not_legal_is_named() -> None:
-    with pytest.raises(TemplateError, match=r"rule Illegal at stage gated: compute_at"):
+def test_a_rule_that_does_what_is_not_legal_is_named_with_the_program() -> None:
+    with pytest.raises(TemplateError, match=r"rule Illegal at stage gated: compute_at.*\n.*given:\nnothing was done"):
         sketches("elementwise_chain", 16, 16, rules=[Illegal(), *ansor_rules()])
+
+    class AfterTiling(Illegal):
+        def match(self, state: State, stage: int) -> Match:
+            return Match.ALSO if state.stages[stage] == "C" and state.tiles else Match.NO
+
+    with pytest.raises(TemplateError, match=r"rule AfterTiling at stage C: (.*\n)+.*C_i0, C_i1 = s\[C\]\.op\.axis"):
+        sketches("matmul", 64, 64, 64, rules=[MultiLevelTilingAgain(), AfterTiling(), *ansor_rules()])
+
+
+class MultiLevelTilingAgain(MultiLevelTiling):
+    """Tiles a stage, and looks at it again."""
+
+    def match(self, state: State, stage: int) -> Match:
+        return Match.NO if state.tiles else super().match(state, stage)
+
+    def apply(self, state: State, stage: int) -> list[tuple[State, int]]:
+        return [(made, stage) for made, _ in super().apply(state, stage)]
+
+
+class IllegalWhenChosen(RowBlocks):
+    """Legal while nothing is chosen: one value of its knob makes a schedule that is not."""
+
+    def apply(self, state: State, stage: int) -> list[tuple[State, int]]:
+        new = state.copy()
+        name = new.stages[stage]
+        knob = new.knob(Knob("late", candidates=(0, 1)))
+        new.choose(knob, [(1, [compute_at(name, name, new.loops(name)[0])])])
+        return [(new, stage - 1)]
+
+
+class Lowering:
+    """Measures a task's candidates as far as they are compiled."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.compiled: list[Config] = []
+
+    def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
+        for config in configs:
+            program = Candidate(self.task, config).lower()
+            if isinstance(program, Program):
+                self.compiled.append(config)
+            yield config, Ok((1e-3,)) if isinstance(program, Program) else program
+
+    def remeasure(self, configs: Sequence[Config]) -> list[Result]:
+        return [Ok((1e-3,)) for _ in configs]
+
+
+def test_a_schedule_that_is_not_legal_is_counted_and_not_compiled() -> None:
+    generator = SketchGenerator([IllegalWhenChosen(), *ansor_rules()])
+    task = pb.create_task("elementwise_chain", (16, 16), space=generator, target="llvm -num-cores 1")
+    measurer = Lowering(task)
+    result = run(make_tuner("grid", task.space, seed=0), measurer, trials=2)
+    assert [config["late"].val for config in measurer.compiled] == [0]
+    assert result.failures == {"invalid": 1}
+    assert "failed: 1 invalid" in str(result)
+    failed = next(trial.result for trial in result.trials if isinstance(trial.result, Failed))
+    assert "rule IllegalWhenChosen at stage gated: compute_at(gated, i)" in failed.message
 
 
 def test_a_rule_that_gives_something_else_is_named() -> None:

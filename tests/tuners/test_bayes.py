@@ -29,8 +29,9 @@ from pegbox.tuners.batches import optimistic_batch
 from pegbox.tuners.bayes import BayesTuner
 from pegbox.tuners.candidates import CandidatePool
 from pegbox.tuners.evolution import EvolutionTuner
+from pegbox.tuners.rows import Digits
 from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
-from pegbox.tuners.visited_set import Digits, VisitedSet
+from pegbox.tuners.visited_set import VisitedSet
 from pegbox.tuners.xgb import XGBTuner
 
 

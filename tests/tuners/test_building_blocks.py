@@ -9,7 +9,8 @@ from pegbox.search.testing import constrained_space, matmul_space, small_space
 from pegbox.space import ConfigSpace
 from pegbox.tuners.annealing import Annealing
 from pegbox.tuners.batches import pick_diverse
-from pegbox.tuners.visited_set import Digits, VisitedSet
+from pegbox.tuners.rows import Digits
+from pegbox.tuners.visited_set import VisitedSet
 
 # --- memory -----------------------------------------------------------------------------------------------------------
 

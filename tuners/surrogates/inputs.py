@@ -10,8 +10,8 @@ from pegbox.search.protocols import Features, Floats
 from pegbox.space import ConfigSpace, OptionKnob
 from pegbox.space.knob import Knob
 from pegbox.tuners.features import FeatureTable
+from pegbox.tuners.rows import Digits
 from pegbox.tuners.surrogates.kernel import Groups
-from pegbox.tuners.visited_set import Digits
 
 
 class KnobInputs:

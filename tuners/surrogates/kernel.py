@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pegbox.search.protocols import Floats
-from pegbox.tuners.visited_set import Places
+from pegbox.tuners.rows import Places
 
 Groups: TypeAlias = Places
 """Of each column, the number of the length scale that it shares with others."""

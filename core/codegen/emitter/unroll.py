@@ -17,7 +17,7 @@ from pegbox.expr.nodes import Var
 from pegbox.loops.nodes import Evaluate, For, ForKind, Stmt, Store
 from pegbox.loops.visit import children
 
-_LANES = 16  # float32 lanes of the widest vectors
+STEP_LANES = 16  # float32 lanes of the widest vectors
 
 
 @dataclass
@@ -57,7 +57,7 @@ def _visit(stmt: Stmt, limit: int, explicit: bool, result: Unrolling) -> _Summar
     body = _visit(stmt.body, limit, explicit, result)
     steps = body.steps * stmt.extent
     if stmt.kind is ForKind.VECTORIZED:
-        return _Summary(body.steps * -(-stmt.extent // _LANES), body.looped, True)
+        return _Summary(body.steps * -(-stmt.extent // STEP_LANES), body.looped, True)
     if stmt.kind is ForKind.UNROLLED or stmt.extent == 1:
         return _Summary(steps, body.looped, True)
     if stmt.kind is ForKind.SERIAL and not body.looped and steps <= limit:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import TypeVar
 
 from pegbox.compute.axis import IterVar
@@ -10,10 +12,11 @@ from pegbox.compute.graph import post_order
 from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.printer import unused_name
-from pegbox.schedule.te.stage import At, Stage
-from pegbox.schedule.te.stage_base import GroupBase
+from pegbox.schedule.te.stage import At, Inline, Root, Stage
+from pegbox.schedule.te.stage_base import GroupBase, StageBase
 
 _Schedule = TypeVar("_Schedule", bound="TEScheduleBase")
+_Place = TypeVar("_Place", bound=Root | Inline | At)
 
 
 class TEScheduleBase:
@@ -33,6 +36,17 @@ class TEScheduleBase:
         """The operations that the schedule was made for."""
         return [stage.op for stage in self.stages if stage.is_output]
 
+    def copy(self: _Schedule) -> _Schedule:
+        """A schedule of the same operations that says the same, to be continued on its own. Loops are the same too."""
+        other = copy(self)
+        other.stages, other.placeholders = [stage.copy() for stage in self.stages], list(self.placeholders)
+        mine = dict(zip(map(id, self.stages), other.stages, strict=True))
+        groups: dict[int, GroupBase] = {}
+        for stage in other.stages:
+            stage.attach = _moved(stage.attach, mine)
+            stage.group = _copied(stage.group, mine, groups)
+        return other
+
     def normalize(self: _Schedule) -> _Schedule:
         """The schedule itself: there is nothing to prepare here. For scripts that were written for TVM."""
         return self
@@ -50,8 +64,9 @@ class TEScheduleBase:
             )
         buffers = [t.buffer for t in key.outputs] if isinstance(key, Operation) else [key.buffer]
         for stage in self.stages:
-            if any(t.buffer in buffers for t in stage.op.outputs):
-                return stage
+            for tensor in stage.op.outputs:
+                if tensor.buffer in buffers:
+                    return stage
         name = key.name
         if any(t.buffer in buffers for t in self.placeholders):
             raise ScheduleError(
@@ -82,3 +97,19 @@ class TEScheduleBase:
             place = other.attach
             if isinstance(place, At) and place.stage is old and place.loop in moved:
                 other.attach = At(new, moved[place.loop])
+
+
+def _moved(place: _Place, stages: Mapping[int, Stage]) -> _Place:
+    """A place in the copy of the stage that it is in."""
+    return replace(place, stage=stages[id(place.stage)]) if isinstance(place, At) else place
+
+
+def _copied(group: GroupBase | None, stages: Mapping[int, Stage], known: dict[int, GroupBase]) -> GroupBase | None:
+    """The copy of a group, and of those around it, with the copies of its stages."""
+    if group is None:
+        return None
+    if id(group) not in known:
+        around = _copied(group.group, stages, known)
+        members: list[StageBase] = [stages[id(stage)] for stage in group.stages]
+        known[id(group)] = replace(group, stages=members, group=around, attach=_moved(group.attach, stages))
+    return known[id(group)]

@@ -21,6 +21,7 @@ from pegbox.loops.nodes import ForKind
 from pegbox.schedule.errors import add_call
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+_Stage = TypeVar("_Stage", bound="StageBase")
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,15 @@ class StageBase:
 
     def __repr__(self) -> str:
         return f"Stage({self.op.name}: {', '.join(iv.name for iv in self.leaf_iter_vars)})"
+
+    def copy(self: _Stage) -> _Stage:
+        """The same of the same operation, with lists of its own; its place and its group are those of this one."""
+        other = object.__new__(type(self))
+        vars(other).update(
+            (name, value.copy() if isinstance(value, list | dict) else value) for name, value in vars(self).items()
+        )
+        other.pragmas = {loop: dict(said) for loop, said in self.pragmas.items()}
+        return other
 
     @property
     def all_iter_vars(self) -> list[IterVar]:

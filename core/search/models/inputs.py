@@ -109,7 +109,7 @@ def _transfer(records: Sequence[Record], task: Task) -> Transfer | str:
         return f"of {call(*first.workload)}, which is the task itself: give them as records=, with resume=True"
     try:
         other = create_task(task.template, first.args, dict(first.kwargs), target=task.target)
-        if other.space.fingerprint != first.space:
+        if other.fingerprint != first.space:
             return f"of {call(*first.workload)}, whose space has changed since"
         rows = other.space.rows_from_json([record.config for record in records])
     except (PegboxError, SpaceError) as error:

@@ -10,8 +10,8 @@ from pegbox.search.testing import small_space
 from pegbox.space import ConfigSpace
 from pegbox.tuners.cost_models.training import SLOW, standardised_logs
 from pegbox.tuners.features import FeatureTable
+from pegbox.tuners.rows import Digits
 from pegbox.tuners.surrogates.inputs import Inputs, KnobInputs
-from pegbox.tuners.visited_set import Digits
 
 
 def far(inputs: KnobInputs, a: list[int], b: list[int]) -> float:

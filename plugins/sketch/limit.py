@@ -1,0 +1,174 @@
+"""Limits of sketches: what the values of knobs may not be together, since nobody wants the program that they make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from pegbox.expr.printer import quoted
+from pegbox.loops.script.style import literal
+from pegbox.plugins.sketch.steps import Knob
+
+WRITTEN_OUT = "_written_out"
+"""What a function of the code that `Limit.text` gives is called by default."""
+
+
+@dataclass(frozen=True)
+class TileLimit:
+    """What a tile may be at most: the product of the innermost extents of some splits.
+
+    Attributes:
+        knobs: the splits.
+        most: the largest product.
+        message: what a refused configuration is told.
+    """
+
+    knobs: tuple[str, ...]
+    most: int
+    message: str
+
+    def renamed(self, names: Mapping[str, str]) -> TileLimit:
+        """The same limit where the knobs have other names."""
+        return replace(self, knobs=tuple(names[knob] for knob in self.knobs))
+
+    def holds(self, config: Any) -> bool:
+        """Do the values of a configuration keep it?"""
+        return bool(math.prod(config[knob].size[-1] for knob in self.knobs) <= self.most)
+
+    def text(self, function: str = WRITTEN_OUT) -> str:
+        """What a configuration `c` has to be, as Python."""
+        return f"{' * '.join(f'c[{quoted(knob)}].size[-1]' for knob in self.knobs)} <= {self.most}"
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The iterations of a loop, which are those of a level of a split.
+
+    Attributes:
+        lanes: how many of them are one step, as lanes of vectors.
+        most: a longer loop stays one, so that it adds nothing to a body.
+    """
+
+    knob: str
+    level: int
+    lanes: int = 1
+    most: int | None = None
+
+    def value(self, config: Any) -> int:
+        size = config[self.knob].size[self.level]
+        return 0 if self.most is not None and size > self.most else -(-size // self.lanes)
+
+    def text(self) -> str:
+        """The same as Python, of a configuration `c`."""
+        size = f"c[{quoted(self.knob)}].size[{self.level}]"
+        steps = size if self.lanes == 1 else f"-(-{size} // {self.lanes})"
+        return steps if self.most is None else f"({steps} if {size} <= {self.most} else 0)"
+
+
+@dataclass(frozen=True)
+class BodyLimit:
+    """How many instructions the innermost body of a stage may have, where loops are written out.
+
+    Attributes:
+        unroll: the knob that says how many steps are written out at most.
+        tile: the loops that are written out whatever it says, and the lanes.
+        loops: those around them, from the inside out.
+        cost: instructions of one step.
+        most: of the body.
+        message: what a refused configuration is told.
+    """
+
+    unroll: str
+    tile: tuple[Extent | int, ...]
+    loops: tuple[Extent | int, ...]
+    cost: int
+    most: int
+    message: str
+
+    @property
+    def knobs(self) -> tuple[str, ...]:
+        """The knobs that are asked."""
+        sizes = (loop.knob for loop in (*self.tile, *self.loops) if isinstance(loop, Extent))
+        return tuple(dict.fromkeys([self.unroll, *sizes]))
+
+    def may_fail(self, knobs: Mapping[str, Knob]) -> bool:
+        """May a configuration not keep it, for all that the extents of these knobs say?"""
+        tile, loops = _bound(self.tile, knobs), _bound((*self.tile, *self.loops), knobs)
+        unroll: int = max(knobs[self.unroll].candidates)
+        return self.cost * max(tile, min(loops, unroll)) > self.most
+
+    def renamed(self, names: Mapping[str, str]) -> BodyLimit:
+        """The same limit where the knobs have other names."""
+
+        def other(loops: Sequence[Extent | int]) -> tuple[Extent | int, ...]:
+            return tuple(replace(x, knob=names[x.knob]) if isinstance(x, Extent) else x for x in loops)
+
+        return replace(self, unroll=names[self.unroll], tile=other(self.tile), loops=other(self.loops))
+
+    def holds(self, config: Any) -> bool:
+        """Do the values of a configuration keep it?"""
+        tile = math.prod(_value(loop, config) for loop in self.tile)
+        steps = written_out(config[self.unroll].val, tile, *(_value(loop, config) for loop in self.loops))
+        return steps * self.cost <= self.most
+
+    def text(self, function: str = WRITTEN_OUT) -> str:
+        """What a configuration `c` has to be, as Python; the function is `written_out`."""
+        tile = " * ".join(map(_text, self.tile)) or "1"
+        loops = "".join(f", {_text(loop)}" for loop in self.loops)
+        return f"{function}(c[{quoted(self.unroll)}].val, {tile}{loops}) * {self.cost} <= {self.most}"
+
+
+@dataclass(frozen=True)
+class SketchLimit:
+    """A limit of some sketches, where others have the same knobs."""
+
+    limit: TileLimit | BodyLimit
+    choice: str
+    sketches: tuple[str, ...]
+
+    @property
+    def knobs(self) -> tuple[str, ...]:
+        return (self.choice, *self.limit.knobs)
+
+    @property
+    def message(self) -> str:
+        return self.limit.message
+
+    def holds(self, config: Any) -> bool:
+        """Do the values of a configuration keep it?"""
+        return config[self.choice].val not in self.sketches or self.limit.holds(config)
+
+    def text(self, function: str = WRITTEN_OUT) -> str:
+        """What a configuration `c` has to be, as Python."""
+        others = f"c[{quoted(self.choice)}].val not in {literal(self.sketches)}"
+        return f"{others} or {self.limit.text(function)}"
+
+
+Limit: TypeAlias = TileLimit | BodyLimit
+
+
+def written_out(unroll: int, tile: int, *loops: int) -> int:
+    """Steps of a body that has those of a tile, and of the loops around it while they are at most `unroll`."""
+    steps = tile
+    for extent in loops:
+        if steps * extent > unroll:
+            break
+        steps *= extent
+    return steps
+
+
+def _bound(loops: Sequence[Extent | int], knobs: Mapping[str, Knob]) -> int:
+    """The most iterations of loops: all those of a split have together at most its extent."""
+    splits = {loop.knob for loop in loops if isinstance(loop, Extent)}
+    extents = (knobs[split].extent or 1 for split in splits)
+    return math.prod(extents) * math.prod(loop for loop in loops if isinstance(loop, int))
+
+
+def _value(loop: Extent | int, config: Any) -> int:
+    return loop if isinstance(loop, int) else loop.value(config)
+
+
+def _text(loop: Extent | int) -> str:
+    return str(loop) if isinstance(loop, int) else loop.text()
