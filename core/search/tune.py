@@ -14,6 +14,7 @@ from pegbox.records.simulation import SimulatedRunner
 from pegbox.search.factory.create import make_tuner, tuner_label
 from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.display import progress as progress_callback
+from pegbox.search.loop.noise import NoiseWatch
 from pegbox.search.loop.outcome import TuneResult
 from pegbox.search.loop.recorder import open_recording
 from pegbox.search.loop.tuning import DEFAULT_FINALISTS, run
@@ -136,7 +137,12 @@ def search_problem(
             budget_seconds=budget_seconds,
             early_stopping=early_stopping,
             batch_size=batch_size,
-            callbacks=[*recording.callbacks, *([progress_callback()] if progress else []), *listeners],
+            callbacks=[
+                *recording.callbacks,
+                *([progress_callback()] if progress else []),
+                *([] if problem.simulated else [NoiseWatch(task.target.num_cores)]),
+                *listeners,
+            ],
             history=recording.history,
             space=problem.whole,
             searched=problem.space,
