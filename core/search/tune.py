@@ -140,7 +140,11 @@ def search_problem(
             callbacks=[
                 *recording.callbacks,
                 *([progress_callback()] if progress else []),
-                *([] if problem.simulated else [NoiseWatch(task.target.num_cores)]),
+                *(
+                    [NoiseWatch(measured.target.num_cores)]
+                    if isinstance(measured, Task) and not problem.simulated
+                    else []
+                ),
                 *listeners,
             ],
             history=recording.history,

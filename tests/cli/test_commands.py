@@ -42,6 +42,13 @@ def test_tune_passes_only_what_was_given(pegbox: Any, api: Any) -> None:
     assert f"pegbox build matmul 64 32 dtype=float64 --records {records} --out kernel.so" in ran.out
 
 
+@pytest.mark.parametrize("emit", ["space", "ir"])
+def test_a_configuration_that_is_not_there_is_one_line(pegbox: Any, emit: str) -> None:
+    ran = pegbox("show", "matmul", "8", "8", "8", "--emit", emit, "--config", "99999999")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("pegbox show: error: --config 99999999: index 99999999 is outside the space: it has ")
+
+
 def test_a_space_generator_is_passed_on(pegbox: Any, api: Any) -> None:
     assert pegbox("tune", "mine.py:norm", "64", "--space", "sketch", "--no-records").code == 0
     assert api.calls["create_task"]["space"] == "sketch"
