@@ -8,7 +8,7 @@ import os
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -17,6 +17,7 @@ from pegbox.checks import check_callable, check_instance, check_int, check_text
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.space import Config, ConfigSpace
+from pegbox.task.code import code_fingerprint
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -67,6 +68,11 @@ class Objective:
     def workload(self) -> tuple[str, dict[str, Any]]:
         """The key of its records."""
         return (self.name, self.kwargs)
+
+    @cached_property
+    def code(self) -> str:
+        """Fingerprint of the function's code, for records of it."""
+        return code_fingerprint(self.function)
 
     def __repr__(self) -> str:
         return f"<Objective {self.name} over {self.space.size:,} configurations>"

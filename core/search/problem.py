@@ -57,7 +57,7 @@ class Problem:
         """Raise `SpaceError` where no configuration is valid, before a tuner is asked: it is not the tuner's fault."""
         self.space.sample(1, np.random.default_rng(0))
 
-    def check_measured(self, *, records: object, resume: bool, measure_options: object) -> None:
+    def check_measured(self, *, records: object, resume: object, measure_options: object) -> None:
         """Raise `ArgumentError` where a simulation is given what only measuring has a use for.
 
         Nothing simulated may pass for a measurement.

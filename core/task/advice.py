@@ -28,7 +28,7 @@ def advice(what: object) -> str:
         case NamedFunction(name=name):
             return f"a template becomes one with arguments: pegbox.create_task({name}, args=(...))"
         case [*members] if members and all(isinstance(member, Tensor) for member in members):
-            names = ", ".join(tensor.name for tensor in members)
+            names = ", ".join(member.name for member in members if isinstance(member, Tensor))
             return (
                 f"tensors say what is computed; return [{names}] from a function decorated with @pegbox.workload, and "
                 f"tune {_SKETCH.format(name='function')}; or write a template (docs/templates.md)"

@@ -63,6 +63,11 @@ class Task:
         return f"Task({self.name}({arguments}), target={str(self.target)!r}, {self.space.size} configurations)"
 
     @cached_property
+    def code(self) -> str:
+        """Fingerprint of the template's code, empty where a generator made it: see `task.code.code_fingerprint`."""
+        return self.template.code
+
+    @cached_property
     def flop(self) -> float:
         """Arithmetic operations of one call: what the template says (`cfg.add_flop`), else what the computation has."""
         return count_flop(self.outputs) if self._declared_flop is None else self._declared_flop

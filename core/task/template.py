@@ -10,6 +10,7 @@ from typing import Any, ClassVar, overload
 from pegbox.errors import TemplateError, UnknownName
 from pegbox.hooks import registry
 from pegbox.origin import definition_of
+from pegbox.task.code import code_fingerprint
 from pegbox.task.function import NamedFunction
 
 ADD_SPACE = "add space='sketch' (--space sketch on the command line)"
@@ -40,6 +41,11 @@ class Template(NamedFunction):
             return ""
         lacks = "it has no parameter" if first is None else f"its first parameter {first.name!r} is what is given"
         return f"; {lacks} for the configuration cfg: if it takes none, and says only what is computed, {ADD_SPACE}"
+
+    @property
+    def code(self) -> str:
+        """Fingerprint of what the function does, for records of it; empty where that is not known."""
+        return code_fingerprint(self.function)
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         try:

@@ -56,20 +56,20 @@ class Workload(NamedFunction):
             raise located(raised, error) from error
         listed = made if isinstance(made, Sequence) else [made]
         if not all(isinstance(t, Tensor) for t in listed) or not any(isinstance(t.op, ComputeOp) for t in listed):
-            error = TemplateError(
-                f"workload {self.name} returned {made!r}; return [inputs..., outputs...]: all arguments of the kernel, "
-                "at least one of them computed"
-            )
-            error.source = definition_of(self.function)
-            raise error
+            raise self._malformed(f"{made!r}", "at least one of them computed")
         if missing := [t.name for t in placeholders(listed) if t not in listed]:
-            error = TemplateError(
-                f"workload {self.name} returned {[t.name for t in listed]} without the input {missing[0]} that they "
-                "are computed from; return [inputs..., outputs...]: all arguments of the kernel"
-            )
-            error.source = definition_of(self.function)
-            raise error
+            names = [t.name for t in listed]
+            raise self._malformed(f"{names} without the input {missing[0]}", "those included that others are made of")
         return tuple(listed)
+
+    def _malformed(self, returned: str, wanted: str) -> TemplateError:
+        """The error of a workload that returned, at its definition."""
+        error = TemplateError(
+            f"workload {self.name} returned {returned}; return [inputs..., outputs...]: all arguments of the kernel, "
+            f"{wanted}"
+        )
+        error.source = definition_of(self.function)
+        return error
 
 
 @overload
@@ -152,6 +152,7 @@ class GeneratedTemplate(Template):
 
     returns: ClassVar[str] = "let the function that its space generator gives return (s, [A, B, C]), as a template does"
     remedy: ClassVar[str] = ""
+    code: ClassVar[str] = ""
 
     def schedule_code(self, cfg: TemplateConfig, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
         """What `Task.schedule_code` gives.

@@ -17,7 +17,7 @@ from pegbox.hooks import registry
 from pegbox.plugins.cli import main
 from pegbox.plugins.cli.exits import NothingFound
 
-COMMANDS = ("best", "build", "compare", "plugins", "show", "templates", "tune")
+COMMANDS = ("best", "build", "compare", "plugins", "show", "spaces", "templates", "tune")
 
 
 @pytest.fixture
