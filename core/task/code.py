@@ -16,8 +16,9 @@ def code_fingerprint(function: object) -> str:
     """What a function does, as "cpython-312:9f2c5a..."; empty where it is not written in Python.
 
     The bytecode of the function, and of all functions and classes that it reaches in files of its folder; the constants
-    that they use. Comments, formatting, the names of local variables and the function's docstring don't count. Code
-    differs from one version of Python to the next, so that the version stands first: see `differ`.
+    that they use, where lists and mappings are constants if their NAMES say so. Comments, formatting, the names of
+    local variables and the function's docstring don't count. Code differs from one version of Python to the next, so
+    that the version stands first: see `differ`.
     """
     plain = inspect.unwrap(function) if callable(function) else function
     if not isinstance(plain, FunctionType):
@@ -58,11 +59,16 @@ class _Reach:
             elif isinstance(value, type) and self._is_near(_file_of(value.__module__), value.__module__):
                 yield f"class {name}"
                 pending += [(f"{name}.{key}", member) for key, member in _members_of(value)]
-            elif (text := _text_of_constant(value)) is not None:
+            elif not _may_change(name, value) and (text := _text_of_constant(value)) is not None:
                 yield f"{name} = {text}"
 
     def _is_near(self, path: str, module: str) -> bool:
         return module == self._module or (bool(self._folder) and os.path.dirname(path) == self._folder)
+
+
+def _may_change(name: str, value: object) -> bool:
+    """Whether it is state rather than a constant: a list that calls are noted in, but not TILES = [4, 8]."""
+    return isinstance(value, list | set | Mapping) and not name.rpartition(".")[2].isupper()
 
 
 def _values_of(function: FunctionType) -> Iterator[tuple[str, object]]:

@@ -18,6 +18,7 @@ SOURCE = '''
 import neighbour
 
 TILES = [4, 8]
+calls = []
 
 class Shape:
     def __init__(self, n):
@@ -35,6 +36,7 @@ def unrelated(n):
 
 def ops(cfg, n, step=2):
     """What it does."""
+    calls.append(n)
     width = helper(n) + Shape(n).half + neighbour.width(n)  # a comment
     place = width in {"left", "right", "middle"}
     return [lambda i: i * 7 + width for tile in TILES if tile > step], place
@@ -86,6 +88,7 @@ def test_an_edit_of_what_is_reached_is_seen(fingerprint: Any, old: str, new: str
         ("helper(n) + Shape", "helper(n)  +  Shape"),
         ("place", "room"),
         ("TILES = ", "\n\nTILES = "),
+        ("calls = []", "calls = [1, 2]"),  # what it notes, not what it does
         ("n * 5", "n * 6"),  # a function that it does not reach
         ("n + 13", "n + 14"),
     ],
