@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from pegbox.checks import check_callable, check_list, check_path, check_text
-from pegbox.codegen.targets.target import target_of
+from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError
 from pegbox.loops.module import IRModule
@@ -32,7 +32,6 @@ from pegbox.task.task import Task, create_task
 if TYPE_CHECKING:
     from pegbox.codegen.runtime.kernel import Kernel
     from pegbox.codegen.runtime.runtime_module import RuntimeModule
-    from pegbox.codegen.targets.target import Target
     from pegbox.comparison import Comparison
     from pegbox.comparison.contenders import Tuners
     from pegbox.measure.runner import RunnerFactory
@@ -141,6 +140,11 @@ def build(
     """
     from pegbox.codegen import build_module, compile_program, emit, load  # LLVM is loaded when first needed
 
+    if isinstance(args, str | Target):
+        raise ArgumentError(
+            f"build(..., {str(args)!r}): the second argument is the kernel's tensors; give the target by its name: "
+            f"target={str(args)!r}"
+        )
     if isinstance(what, Task):
         if target is not None:
             raise ArgumentError(f"target={target!r}: the task is for {what.target} already; pass it to create_task")

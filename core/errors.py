@@ -7,7 +7,20 @@ from typing import Any
 
 
 class PegboxError(Exception):
-    """Root of all errors raised by pegbox."""
+    """Root of all errors raised by pegbox.
+
+    `source` is the line of a user's template or workload that raised it, such as "my_ops.py:14", else empty; `message`
+    is the text without it.
+    """
+
+    source = ""
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.message}" if self.source else self.message
+
+    @property
+    def message(self) -> str:
+        return super().__str__()
 
 
 class ExprError(PegboxError):
@@ -42,7 +55,8 @@ class ScheduleError(PegboxError):
         self.place = place
         self.program = program
 
-    def __str__(self) -> str:
+    @property
+    def message(self) -> str:
         call = f"{self.primitive}({', '.join(self.arguments)})" if self.primitive else ""
         call += f" of {self.stage}" if self.stage else ""
         why = ": ".join(filter(None, (self.step, call, self.reason)))
@@ -112,7 +126,8 @@ class PluginError(PegboxError):
 class UnknownName(PegboxError, KeyError):
     """No plugin provides the name that was asked for."""
 
-    def __str__(self) -> str:
+    @property
+    def message(self) -> str:
         # KeyError would print the repr of the message.
         return str(self.args[0]) if self.args else ""
 

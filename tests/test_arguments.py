@@ -13,6 +13,7 @@ import pytest
 
 import pegbox as pb
 from pegbox import te, tir
+from pegbox.codegen import Target
 from pegbox.errors import (
     ArgumentError,
     ComputeError,
@@ -25,8 +26,10 @@ from pegbox.errors import (
     SpaceError,
     TargetError,
 )
+from pegbox.loops.module import IRModule
 from pegbox.measure.result import Ok
 from pegbox.space import ListedSpace
+from pegbox.task.workload import Workload
 from pegbox.tir.script import from_source
 
 A = te.placeholder((8, 4), name="A")
@@ -37,6 +40,7 @@ SPACE.define_knob("a", [1, 2, 3])
 CONFIG = SPACE.get(0)
 RECORDED = pb.RecordedSpace("r", SPACE, {c: Ok((1e-3 * (1 + c.index),)) for c in SPACE.iterate()})
 SIMULATED = pb.SimulatedRunner(RECORDED)
+MODULE = IRModule({"main": tir.Schedule([A, C]).func})
 RNG = np.random.default_rng(0)
 
 
@@ -81,6 +85,9 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
     ("build, target", lambda: pb.build(schedule(), [A, C], 5), TargetError, "target=5.*give a string"),
     ("build a task, args", lambda: pb.build(task(), [A], config=0), ArgumentError, "leave args and name out"),
     ("build a task, name", lambda: pb.build(task(), name="f", config=0), ArgumentError, "leave args and name out"),
+    ("build, TVM's order", lambda: pb.build(schedule(), "llvm"), ArgumentError, "'llvm'.*give .* target='llvm'"),
+    ("build a module so", lambda: pb.build(pb.lower(MODULE), "llvm"), ArgumentError, "'llvm'.*give .* target='llvm'"),
+    ("build a task so", lambda: pb.build(task(), Target("llvm")), ArgumentError, "'llvm.*give .* target='llvm"),
     ("build, stranger", lambda: pb.build(task(), config=CONFIG), ArgumentError, "config=.*another space.*task.space"),
     ("export no task", lambda: pb.export("matmul", 0, "k.o"), ArgumentError, "export.'matmul'.*create_task"),
     ("export, path", lambda: pb.export(task(), 0, 5), ArgumentError, "path=5 is not a path"),
@@ -116,6 +123,8 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
     # tasks
     ("args of a task", lambda: pb.create_task("matmul", args=5), ArgumentError, r"args=5.*such as args=\(5,\)"),
     ("text for args", lambda: pb.create_task("matmul", args="64"), ArgumentError, "args='64' is not a list"),
+    ("a template's own argument", lambda: pb.create_task("conv2d", padding=1), ArgumentError, r"kwargs={'padding': 1}"),
+    ("parameter", lambda: pb.create_task("matmul", targt="llvm"), ArgumentError, "'targt'; did you mean 'target'"),
     ("kwargs", lambda: pb.create_task("matmul", args=(1, 2, 3), kwargs=[1]), ArgumentError, "kwargs=.1. is not a mapp"),
     ("target", lambda: pb.create_task("matmul", args=(1, 2, 3), target=5), TargetError, "target=5"),
     ("reference", lambda: task().reference([]), ArgumentError, "inputs: 0 arrays; give one array for each of A, B"),
@@ -133,6 +142,13 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
     ("repeat", lambda: pb.minimize(cost, SPACE, repeat=0), ArgumentError, "repeat=0 is out of range"),
     ("sweep an objective", lambda: pb.sweep(OBJECTIVE, records="x"), ArgumentError, "is no task; to sweep one, give"),
     ("runner", lambda: compare(tasks=OBJECTIVE, runner="x"), ArgumentError, "is called in this process; leave the ru"),
+    ("tune tensors", lambda: pb.tune([A, C]), ArgumentError, r"return .A, C. from .*@pegbox.workload.*space='sketch'"),
+    ("tune a tensor", lambda: pb.tune(C), ArgumentError, "return .C. from .*@pegbox.workload"),
+    ("tune a schedule", lambda: pb.tune(tir.Schedule([A, C])), ArgumentError, "leaves nothing open; pegbox.build.it"),
+    ("tune a TE schedule", lambda: pb.tune(te.create_schedule(C.op)), ArgumentError, r"build\(schedule, .A, B, C"),
+    ("tune a program", lambda: pb.tune(MODULE["main"]), ArgumentError, "leaves nothing open"),
+    ("tune a template", lambda: pb.tune(schedule), ArgumentError, r"pegbox.create_task\(schedule, args="),
+    ("tune a workload", lambda: pb.tune(Workload("schedule", schedule)), ArgumentError, "'schedule' is.*'sketch'"),
     ("tune a configuration", lambda: pb.tune(CONFIG), ArgumentError, "not a task; make one with pegbox"),
     ("simulate a configuration", lambda: pb.tune(CONFIG, runner=SIMULATED), ArgumentError, "not a task; make one"),
     ("tune several", lambda: pb.tune([task()]), ArgumentError, "not a task; make one with pegbox"),

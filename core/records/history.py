@@ -7,34 +7,44 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pegbox.checks import check_list
 from pegbox.errors import RecordError, SpaceError
 from pegbox.measure.result import Result
-from pegbox.records.journal import Journal
+from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.record import Record, call
+from pegbox.task.code import differ
 
 if TYPE_CHECKING:
     from pegbox.space import Config
     from pegbox.task.task import Task
 
+RecordSource: TypeAlias = str | os.PathLike[str] | Journal
+"""A file of records."""
+
+_ELSEWHERE = "record again, into another file"
 _current: ContextVar[History | None] = ContextVar("pegbox_history", default=None)
 
 
-def load_history(journal: Journal, task: Task) -> tuple[list[Config], list[Result]]:
+def load_history(
+    journal: Journal, task: Task, *, edited: bool = False, remedy: str = _ELSEWHERE
+) -> tuple[list[Config], list[Result]]:
     """The configs of `task` that the journal holds, each once with its latest result, in the order of first measuring.
 
-    Records of other workloads are skipped. Raises `RecordError` as `matching` does, or when the file cannot be read;
-    a file that does not exist yet is an empty history.
+    Records of other workloads are skipped. `edited` takes those of other code of the template, too. Raises
+    `RecordError` as `of_code` does (`remedy` ends its message), as `matching` does, or when the file cannot be read; a
+    file that does not exist yet is an empty history.
     """
     if not journal.path.exists():
         return [], []
     configs: dict[Config, Result] = {}
-    for record in latest(matching(journal.read(), task, source=str(journal.path))):
+    own = matching(journal.read(), task, source=str(journal.path))
+    for record in latest(own if edited else of_code(own, task, source=str(journal.path), remedy=remedy)):
         configs[to_config(record, task, source=str(journal.path))] = record.result
     return list(configs), list(configs.values())
 
@@ -63,6 +73,34 @@ def matching(records: Iterable[Record], task: Task, *, source: str = "the record
             "into another file"
         )
     return here
+
+
+def of_code(
+    records: Sequence[Record], task: Task, *, source: str = "the records", remedy: str = _ELSEWHERE
+) -> list[Record]:
+    """Those of a task's records that were measured with the code that its template has now.
+
+    A file without any is an error: the costs are those of other programs, perhaps, which nobody but the user knows.
+    Where some of them are, the others are left out, with a `RecordWarning`. Records that don't say count.
+
+    Raises:
+        RecordError: all of them are of other code; `remedy` ends the message.
+    """
+    current = [record for record in records if not is_of_other_code(record, task)]
+    if others := len(records) - len(current):
+        told = (
+            f"{source}: {others} of {len(records)} records of {call(*task.workload)} were measured with other code "
+            "than it has now"
+        )
+        if not current:
+            raise RecordError(f"{told}: their costs may be those of other programs; {remedy}")
+        warnings.warn(f"{told}; they are left out", RecordWarning, stacklevel=3)
+    return current
+
+
+def is_of_other_code(record: Record, task: Task) -> bool:
+    """Whether the template's code was edited between the record and now, as far as the record says."""
+    return bool(record.code) and differ(record.code, task.code)
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
@@ -98,9 +136,10 @@ def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
 
     Args:
         records: oldest first, as a journal gives them.
-        task: take only records of this task; raises `RecordError` when they are from another space or target.
+        task: take only records of this task; raises `RecordError` when they are from another space or target, or of
+            other code of the template.
     """
-    kept = list(records) if task is None else matching(records, task)
+    kept = list(records) if task is None else of_code(matching(records, task), task)
     last = max((place for place, record in enumerate(kept) if record.remeasured), default=-1)
     places = {id(record): place for place, record in enumerate(kept)}
     ok = [record for record in latest(kept) if record.result.ok]
@@ -125,7 +164,15 @@ class History:
 
         Raises `RecordError`, with both shown, when the records of its workload are for another target or space.
         """
-        found = best(matching(self.records, task, source=self.source))
+        own = matching(self.records, task, source=self.source)
+        found = best([record for record in own if not is_of_other_code(record, task)])
+        if found is None and (found := best(own)) is not None:
+            warnings.warn(
+                f"{self.source}: the best configuration of {call(*task.workload)} was measured with other code than "
+                "it has now, and may not be the best any more: tune again",
+                RecordWarning,
+                stacklevel=3,
+            )
         return None if found is None else to_config(found, task, source=self.source)
 
     def __str__(self) -> str:
@@ -139,11 +186,12 @@ def current_history() -> History | None:
 
 
 @contextmanager
-def apply_history_best(source: str | os.PathLike[str] | Journal | Iterable[Record]) -> Iterator[History]:
+def apply_history_best(source: RecordSource | Iterable[RecordSource | Record]) -> Iterator[History]:
     """Within the block, builds of tasks take the best config from these records.
 
     Args:
-        source: a file of records, a journal, or records. Raises `RecordError` at once when the file cannot be read.
+        source: a file of records, a journal, or a list of files, journals and records, which count as one file in that
+            order. Raises `RecordError` at once when a file cannot be read.
     """
     history = _history(source)
     token = _current.set(history)
@@ -153,10 +201,18 @@ def apply_history_best(source: str | os.PathLike[str] | Journal | Iterable[Recor
         _current.reset(token)
 
 
-def _history(source: str | os.PathLike[str] | Journal | Iterable[Record]) -> History:
-    if isinstance(source, (str, os.PathLike)):
-        source = Journal(source)
-    if isinstance(source, Journal):
-        return History(source.read(), source=str(source.path))
-    wanted = "a file of records, a journal, or a list of records"
-    return History(check_list("apply_history_best: source", source, wanted, error=RecordError, of=Record))
+def _history(source: RecordSource | Iterable[RecordSource | Record]) -> History:
+    if isinstance(source, str | os.PathLike | Journal):
+        source = [source]
+    wanted = "a file of records, a journal, or a list of these and of records"
+    kinds = (str, os.PathLike, Journal, Record)
+    records: list[Record] = []
+    names: list[str] = []
+    for each in check_list("apply_history_best: source", source, wanted, error=RecordError, of=kinds):
+        if isinstance(each, Record):
+            records.append(each)
+            continue
+        journal = each if isinstance(each, Journal) else Journal(each)
+        records += journal.read()
+        names.append(str(journal.path))
+    return History(records, source=" and ".join(names) or "the records")

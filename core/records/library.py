@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pegbox.checks import check_instance, check_list, check_path
 from pegbox.errors import PegboxError, RecordError, SpaceError
-from pegbox.records.journal import Journal
+from pegbox.records.history import is_of_other_code
+from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.reader import ResultsReader, reader_of
 from pegbox.records.record import Record, call, plain
 from pegbox.records.recorded_space import RecordedSpace, latest_results
@@ -66,6 +68,13 @@ def recorded_space(
     records = choose_records(Journal(path).read(), str(path), task=task, args=args, host=host, target=target)
     found = _task_of(records[0], str(path)) if task is None else task
     _compare_fingerprints(records[0].space, found, str(path))
+    if any(is_of_other_code(record, found) for record in records):
+        warnings.warn(
+            f"{str(path)!r}: recorded with other code of {call(*plain(found.workload))} than it has now: costs are "
+            "those of the old code",
+            RecordWarning,
+            stacklevel=2,
+        )
     try:
         rows = found.space.rows_from_json([record.config for record in records])
     except SpaceError as error:

@@ -31,7 +31,8 @@ class Record:
     """A trial, as stored. `name`, `args` and `kwargs` are the template's; `workload` is the task's key.
 
     `config` is the JSON form of the config, `space` the fingerprint of the task whose space it is from. `remeasured`
-    marks one of the best, measured again at the end of a run. `cost` in seconds.
+    marks one of the best, measured again at the end of a run. `code` is the fingerprint of the template's code that was
+    measured, empty where it is not known. `cost` in seconds.
     """
 
     target: str
@@ -46,6 +47,7 @@ class Record:
     seed: int | None = None
     host: str = ""
     remeasured: bool = False
+    code: str = ""
 
     @classmethod
     def of(
@@ -72,6 +74,7 @@ class Record:
             seed=seed,
             host=describe_host(),
             remeasured=remeasured,
+            code=task.code,
         )
 
     @property
@@ -101,6 +104,8 @@ class Record:
                 extra["partial"] = True
         if self.remeasured:
             extra["remeasured"] = True
+        if self.code:
+            extra["code"] = self.code
         form = {
             "input": [self.target, self.name, self.args, self.kwargs],
             "config": self.config,
@@ -154,6 +159,7 @@ class Record:
             seed=None if form.get("seed") is None else field(form, "seed", int),
             host=field(form, "host", str, ""),
             remeasured=field(form, "remeasured", bool, False),
+            code=field(form, "code", str, ""),
         )
 
 

@@ -9,6 +9,7 @@ from pegbox.errors import ArgumentError
 from pegbox.records.journal import Journal
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.loop.recorder import Resume
 from pegbox.search.loop.tuning import DEFAULT_FINALISTS
 from pegbox.search.objective import CostFunction, Objective
 from pegbox.search.problem import problem_of
@@ -26,7 +27,7 @@ def minimize(
     budget: float | str | None = None,
     early_stopping: int | None = None,
     records: str | os.PathLike[str] | Journal | None = None,
-    resume: bool = False,
+    resume: Resume = False,
     seed: int = 0,
     batch_size: int | None = None,
     callbacks: Iterable[CallbackLike] = (),

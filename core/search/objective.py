@@ -17,6 +17,7 @@ from pegbox.checks import check_callable, check_instance, check_int, check_text
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.space import Config, ConfigSpace
+from pegbox.task.code import code_fingerprint
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -62,11 +63,17 @@ class Objective:
         self.repeat = check_int("repeat", repeat)
         self.unit = check_text("unit", unit)
         self.kwargs: dict[str, Any] = {}
+        self.code = code_fingerprint(function)  # now: what it closes over may change when it is called
 
     @property
     def workload(self) -> tuple[str, dict[str, Any]]:
         """The key of its records."""
         return (self.name, self.kwargs)
+
+    @property
+    def fingerprint(self) -> str:
+        """What records carry: the space's."""
+        return self.space.fingerprint
 
     def __repr__(self) -> str:
         return f"<Objective {self.name} over {self.space.size:,} configurations>"

@@ -18,6 +18,8 @@ from pegbox.records.simulation import SimulatedMeasurer, recorded_space_for
 from pegbox.search.objective import Objective, ObjectiveMeasurer
 from pegbox.search.protocols import Measurer, SearchTask
 from pegbox.space import ConfigSpace
+from pegbox.task.advice import advice
+from pegbox.task.function import NamedFunction
 
 MeasurerFactory: TypeAlias = Callable[..., AbstractContextManager[Measurer]]
 """Opens a measurer for a task, e.g. `LocalMeasurer`; leaving the context stops its workers. Where the measurer has a
@@ -55,7 +57,7 @@ class Problem:
         """Raise `SpaceError` where no configuration is valid, before a tuner is asked: it is not the tuner's fault."""
         self.space.sample(1, np.random.default_rng(0))
 
-    def check_measured(self, *, records: object, resume: bool, measure_options: object) -> None:
+    def check_measured(self, *, records: object, resume: object, measure_options: object) -> None:
         """Raise `ArgumentError` where a simulation is given what only measuring has a use for.
 
         Nothing simulated may pass for a measurement.
@@ -106,7 +108,8 @@ def check_task(task: object) -> None:
     """Raise `ArgumentError` for what is not a task: a name, a space, a configuration, a list of tasks."""
     if is_task(task):
         return
-    raise ArgumentError(f"{task!r} is not a task; {_remedy(task)}")
+    shown = task.name if isinstance(task, NamedFunction) else task
+    raise ArgumentError(f"{shown!r} is not a task; {_remedy(task)}")
 
 
 def _remedy(task: object) -> str:
@@ -115,8 +118,9 @@ def _remedy(task: object) -> str:
     if isinstance(task, ConfigSpace):
         return f"{own}, compared on as {compared}; pegbox.create_tuner gives a tuner to be asked by hand"
     name = task if isinstance(task, str) else "matmul"
-    made = f"make one with pegbox.create_task({name!r}, args=...)"
-    return f"{made}; {own}, compared on as {compared}" if callable(task) else made
+    made = advice(task) or f"make one with pegbox.create_task({name!r}, args=...)"
+    is_own = callable(task) and not isinstance(task, NamedFunction)
+    return f"{made}; {own}, compared on as {compared}" if is_own else made
 
 
 def local_measurer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,9 @@ from pegbox.records.simulation import SimulatedRunner
 from pegbox.search.factory.create import make_tuner, tuner_label
 from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.display import progress as progress_callback
+from pegbox.search.loop.noise import NoiseWatch
 from pegbox.search.loop.outcome import TuneResult
-from pegbox.search.loop.recorder import open_recording
+from pegbox.search.loop.recorder import Resume, open_recording
 from pegbox.search.loop.tuning import DEFAULT_FINALISTS, run
 from pegbox.search.models.inputs import TransferSource, tuner_inputs
 from pegbox.search.objective import Objective
@@ -35,7 +37,7 @@ def tune(
     budget: float | str | None = None,
     early_stopping: int | None = None,
     records: str | os.PathLike[str] | Journal | None = None,
-    resume: bool = False,
+    resume: Resume = False,
     seed: int = 0,
     runner: str | RunnerFactory | SimulatedRunner = "local",
     timeout: float | str = 10.0,
@@ -57,7 +59,8 @@ def tune(
         early_stopping: end after that many trials without improvement.
         records: a file to which every trial is appended at once.
         resume: start from what the file holds of this task; no configuration in it is measured again. `trials` then
-            counts those too, so that repeating the command finishes the run.
+            counts those too, so that repeating the command finishes the run. Where the template's code has been edited
+            since, it is an error; "edited" takes over the costs of the old code nevertheless.
         seed: of the tuner and of the random inputs.
         runner: the name of a runner plugin, with options if any ("patient:spread=0.1"), "file.py:Class", or a factory,
             or a `SimulatedRunner`.
@@ -78,7 +81,8 @@ def tune(
             `transfer` that the tuner does not take or that holds nothing of use.
         UnknownName, PluginError: no such tuner or runner.
         SpaceError: no configuration of the space is valid.
-        RecordError: the file is damaged, or its records of this workload are of another space or target.
+        RecordError: the file is damaged, or its records of this workload are of another space or target, or of other
+            code of the template.
         TuningError: a tuner, the records or the measuring broke; what was measured is in its `result`.
     """
     measurer = local_measurer(measure_options, timeout=timeout, runner=runner, seed=seed, reserved=["best"])
@@ -112,7 +116,7 @@ def search_problem(
     budget: float | str | None,
     early_stopping: int | None,
     records: str | os.PathLike[str] | Journal | None,
-    resume: bool,
+    resume: Resume,
     seed: int,
     batch_size: int | None,
     callbacks: Iterable[CallbackLike],
@@ -128,6 +132,9 @@ def search_problem(
     made = make_tuner(tuner, problem.space, seed=seed, **tuner_inputs(tuner, problem.task, transfer))
     name = tuner_label(tuner)
     recording = open_recording(records, measured, resume=resume, tuner=name, seed=seed)
+    if progress and (finished := recording.finished(trials)):
+        print(finished, file=sys.stderr)
+    watches = [NoiseWatch(measured.target.num_cores)] if isinstance(measured, Task) and not problem.simulated else []
     with problem.open(best=recording.best_cost) as opened:
         return run(
             made,
@@ -136,7 +143,12 @@ def search_problem(
             budget_seconds=budget_seconds,
             early_stopping=early_stopping,
             batch_size=batch_size,
-            callbacks=[*recording.callbacks, *([progress_callback()] if progress else []), *listeners],
+            callbacks=[
+                *recording.callbacks,
+                *([progress_callback()] if progress else []),
+                *watches,
+                *listeners,
+            ],
             history=recording.history,
             space=problem.whole,
             searched=problem.space,

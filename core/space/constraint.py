@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegbox.errors import SpaceError
+from pegbox.origin import located
 from pegbox.space.config import Config
 from pegbox.space.digits import Digits, Mask, digits_of, strides
 from pegbox.space.entities import Entity
@@ -162,10 +163,12 @@ class BoundConstraint:
             return bool(self.constraint.predicate(probe))
         except DoesNotExist:
             return True
-        except SpaceError:
+        except SpaceError as error:
+            located(error)
             raise
         except (Exception, SystemExit) as error:
             seen = ", ".join(f"{name}={entity}" for name, entity in probe.items())
-            raise SpaceError(
+            raised = SpaceError(
                 f"constraint {self.constraint.message!r} raised {type(error).__name__} at {seen}: {error}"
-            ) from error
+            )
+            raise located(raised, error) from error

@@ -59,6 +59,9 @@ class TemplateConfig(ABC):
     def __init__(self, target: Target) -> None:
         self.target = target
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self}>"
+
     @abstractmethod
     def __getitem__(self, name: str) -> KnobValue:
         """The value of a knob: its first one while the space is declared, else the configuration's."""

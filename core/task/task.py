@@ -7,19 +7,21 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pegbox.checks import check_list, check_mapping
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, TensorBuffer
-from pegbox.errors import ArgumentError, ComputeError, ExprError, PegboxError, TemplateError
+from pegbox.errors import ArgumentError, PegboxError, ScheduleError, TemplateError
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
+from pegbox.origin import definition_of, located
 from pegbox.schedule.schedule import Schedule
-from pegbox.schedule.te.replay import replay
+from pegbox.schedule.te.replay import check_arguments, replay
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.space import Config, ConfigSpace
+from pegbox.space.knob import near_names
 from pegbox.task.config_view import ApplyingConfig, DeclaringConfig, TemplateConfig
 from pegbox.task.dag import ComputeDAG
 from pegbox.task.flop import count_flop
@@ -48,7 +50,8 @@ class Task:
         self.target = target
         self.workload: tuple[str, dict[str, Any]] = (template.name, template.bind(args, kwargs))
         declaring = DeclaringConfig(target)
-        _, self._tensors = self._run(declaring)
+        made, self._tensors = self._run(declaring)
+        self._check_arguments(made)
         self.space: ConfigSpace = declaring.space
         self._declared_flop = declaring.flop
 
@@ -74,6 +77,11 @@ class Task:
     def __repr__(self) -> str:
         arguments = ", ".join(f"{k}={v!r}" for k, v in self.workload[1].items())
         return f"Task({self.name}({arguments}), target={str(self.target)!r}, {self.space.size} configurations)"
+
+    @cached_property
+    def code(self) -> str:
+        """Fingerprint of the template's code, empty where a generator made it: see `task.code.code_fingerprint`."""
+        return self.template.code
 
     @cached_property
     def flop(self) -> float:
@@ -167,15 +175,17 @@ class Task:
     def _run(self, cfg: TemplateConfig) -> tuple[TESchedule | Schedule, tuple[Tensor, ...]]:
         try:
             made = self.template(cfg, *self.args, **self.kwargs)
-        except PegboxError as error:
-            if isinstance(error, ComputeError | ExprError) and self.template.remedy:  # a shape with a cfg in it
-                raise type(error)(f"{error}{self.template.remedy}") from error
-            raise
         except (Exception, SystemExit) as error:  # sys.exit() in a template ends that run of it, not the search
-            raise TemplateError(
+            if self.template.remedy and type(cfg).__name__ in str(error):  # a shape with a cfg in it
+                raise self.template.without_cfg() from error
+            if isinstance(error, PegboxError):
+                located(error)
+                raise
+            raised = TemplateError(
                 f"template {self.name} with {self.workload[1]} raised {type(error).__name__}: {error}"
                 f"{self.template.remedy}"
-            ) from error
+            )
+            raise located(raised, error) from error
         if isinstance(made, Schedule):
             made = (made, [b.tensor if isinstance(b, TensorBuffer) else b for b in made.func.params])
         if not (
@@ -184,17 +194,32 @@ class Task:
             and isinstance(made[0], TESchedule | Schedule)
             and isinstance(made[1], Sequence)
         ):
-            raise TemplateError(f"template {self.name} returned {made!r}; {self.template.returns}")
+            raise self._malformed(f" returned {made!r}; {self.template.returns}")
         tensors = tuple(made[1])
         for tensor in tensors:
             if not isinstance(tensor, Tensor):
-                raise TemplateError(f"template {self.name}: argument {tensor!r} is not a tensor")
+                raise self._malformed(f": argument {tensor!r} is not a tensor")
         if isinstance(made[0], Schedule) and made[0].func.params != tuple(t.buffer for t in tensors):
-            raise TemplateError(
-                f"template {self.name} returned the arguments {[t.name for t in tensors]}, but its schedule's are "
+            raise self._malformed(
+                f" returned the arguments {[t.name for t in tensors]}, but its schedule's are "
                 f"{[b.name for b in made[0].func.params]}, in this order; return the schedule alone"
             )
         return made[0], tensors
+
+    def _check_arguments(self, made: TESchedule | Schedule) -> None:
+        """Raise `TemplateError` where a tensor is missing from the arguments: not in each trial only."""
+        if isinstance(made, Schedule):
+            return  # whose arguments are its own
+        try:
+            check_arguments(made, self._tensors)
+        except ScheduleError as error:
+            raise self._malformed(f" returned a schedule with arguments that don't fit it: {error}") from error
+
+    def _malformed(self, why: str) -> TemplateError:
+        """The error of a template that returned, at its definition."""
+        error = TemplateError(f"template {self.name}{why}")
+        error.source = definition_of(self.template.function)
+        return error
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Task, (self.template, self.args, self.kwargs, self.target)
@@ -207,6 +232,7 @@ def create_task(
     *,
     target: str | Target | None = None,
     space: object = None,
+    **misplaced: NoReturn,
 ) -> Task:
     """A task from a template (a name, "file.py:name", or the function itself) at `args`.
 
@@ -217,9 +243,16 @@ def create_task(
 
     Raises:
         UnknownName, PluginError, TemplateError: the template is not found or does not take the arguments.
-        ArgumentError: `args` is not a list, or `kwargs` not a mapping, or the space generator lacks such an option.
+        ArgumentError: `args` is not a list, or `kwargs` not a mapping, or the space generator lacks such an option, or
+            an argument of the template stands beside those of this function.
         TargetError: a malformed target.
     """
+    if misplaced:
+        raise ArgumentError(
+            f"create_task has no parameter {next(iter(misplaced))!r}"
+            f"{near_names(next(iter(misplaced)), ('args', 'kwargs', 'target', 'space'))}; the template's own arguments "
+            f"go by name into kwargs={dict(misplaced)!r}"
+        )
     listed = check_list("args", args, f"the template's arguments as a list or tuple, such as args=({args!r},)")
     named = check_mapping("kwargs", {} if kwargs is None else kwargs, "the template's arguments by name, as a dict")
     resolved = target_of(target)

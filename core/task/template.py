@@ -10,6 +10,8 @@ from typing import Any, ClassVar, overload
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import TemplateError, UnknownName
 from pegbox.hooks import registry
+from pegbox.origin import definition_of
+from pegbox.task.code import code_fingerprint
 from pegbox.task.function import NamedFunction
 
 ADD_SPACE = "add space='sketch' (--space sketch on the command line)"
@@ -45,11 +47,38 @@ class Template(NamedFunction):
         """What the template does with its knobs, as text; None where only its name says so."""
         return None
 
+    @property
+    def code(self) -> str:
+        """Fingerprint of what the function does, for records of it; empty where that is not known."""
+        return code_fingerprint(self.function)
+
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         try:
             return super().bind(args, kwargs)
         except TemplateError as error:
+            if self.remedy and self._takes(args, kwargs):
+                raise self.without_cfg() from error
             raise TemplateError(f"{error}{self.remedy}") from error
+
+    def without_cfg(self) -> TemplateError:
+        """The error of a function whose first parameter is not the configuration, as in AutoTVM."""
+        parameters = list(inspect.signature(self.function).parameters)
+        error = TemplateError(
+            f"template {self.name}: its first parameter {parameters[0]!r} gets the configuration; write def "
+            f"{getattr(self.function, '__name__', self.name)}({', '.join(['cfg', *parameters])}), which declares knobs "
+            "with cfg.define_knob(...) and reads them with cfg[...] (there is no get_config()). If it says only what "
+            f"is computed, {ADD_SPACE}"
+        )
+        error.source = definition_of(self.function)
+        return error
+
+    def _takes(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Whether the arguments fit the function with nothing before them."""
+        try:
+            inspect.signature(self.function).bind(*args, **kwargs)
+        except TypeError:
+            return False
+        return True
 
 
 @overload

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
 from pegbox.codegen.targets.target import Target
+from pegbox.compute.graph import placeholders
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.errors import ArgumentError, PegboxError, TemplateError
 from pegbox.expr.printer import unused_name
 from pegbox.hooks import registry
 from pegbox.hooks.options import bind_options, options_of
 from pegbox.hooks.spec import Spec, parse_spec
+from pegbox.origin import definition_of, located
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.task.config_view import TemplateConfig
@@ -46,17 +48,28 @@ class Workload(NamedFunction):
         """
         try:
             made = self.function(*args, **kwargs)
-        except PegboxError:
+        except PegboxError as error:
+            located(error)
             raise
         except (Exception, SystemExit) as error:
-            raise TemplateError(f"workload {self.name} raised {type(error).__name__}: {error}") from error
+            raised = TemplateError(f"workload {self.name} raised {type(error).__name__}: {error}")
+            raise located(raised, error) from error
         listed = made if isinstance(made, Sequence) else [made]
         if not all(isinstance(t, Tensor) for t in listed) or not any(isinstance(t.op, ComputeOp) for t in listed):
-            raise TemplateError(
-                f"workload {self.name} returned {made!r}; return [inputs..., outputs...]: all arguments of the kernel, "
-                "at least one of them computed"
-            )
+            raise self._malformed(f"{made!r}", "at least one of them computed")
+        if missing := [t.name for t in placeholders(listed) if t not in listed]:
+            names = [t.name for t in listed]
+            raise self._malformed(f"{names} without the input {missing[0]}", "those included that others are made of")
         return tuple(listed)
+
+    def _malformed(self, returned: str, wanted: str) -> TemplateError:
+        """The error of a workload that returned, at its definition."""
+        error = TemplateError(
+            f"workload {self.name} returned {returned}; return [inputs..., outputs...]: all arguments of the kernel, "
+            f"{wanted}"
+        )
+        error.source = definition_of(self.function)
+        return error
 
 
 @overload
@@ -141,6 +154,7 @@ class GeneratedTemplate(Template):
 
     returns: ClassVar[str] = "let the function that its space generator gives return (s, [A, B, C]), as a template does"
     remedy: ClassVar[str] = ""
+    code: ClassVar[str] = ""
 
     def schedule_code(self, cfg: TemplateConfig, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
         """What `Task.schedule_code` gives.

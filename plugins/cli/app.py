@@ -7,12 +7,15 @@ and options may stand between template arguments (`tune matmul 64 64 --trials 8 
 from __future__ import annotations
 
 import argparse
+import difflib
+import io
 import os
 import sys
 import traceback
 import warnings
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import pegbox
 from pegbox.errors import PegboxError
@@ -32,6 +35,7 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (default: the process's own) and give its exit code; raises nothing."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _print_anything(sys.stdout, sys.stderr)
     try:
         code = _run(words)
         sys.stdout.flush()
@@ -78,11 +82,31 @@ def _run_command(name: str, words: list[str]) -> int:
     )
     configure(parser)
     parser.add_argument("--traceback", action="store_true", help="show where an error was raised")
+    _check_options(parser, words)
     namespace = parser.parse_intermixed_args(words)
+    namespace.command_line = ("pegbox", name, *words)
     with warnings.catch_warnings():
         warnings.showwarning = partial(_show_warning, name)  # the line of source that Python would show helps nobody
         code: int = namespace.run(namespace)
     return code
+
+
+def _check_options(parser: argparse.ArgumentParser, words: list[str]) -> None:
+    """End with a usage error at a misspelt option, before argparse misses what should have been one."""
+    known = [option for option in parser._option_string_actions if option.startswith("--")]
+    for word in words:
+        option = word.partition("=")[0]
+        if option.startswith("--") and option != "--" and not any(name.startswith(option) for name in known):
+            near = difflib.get_close_matches(option, known, n=3)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(sorted(known))}"
+            parser.error(f"there is no option {option}; {hint}")
+
+
+def _print_anything(*streams: Any) -> None:
+    """Let a stream whose encoding lacks a character print a question mark for it."""
+    for stream in streams:
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 def _show_warning(name: str, message: object, *_: object, **__: object) -> None:

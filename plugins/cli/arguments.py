@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pegbox as pb
 from pegbox.checks import DURATIONS, read_seconds
-from pegbox.errors import ArgumentError
+from pegbox.errors import ArgumentError, SpaceError
 from pegbox.plugins.cli import exits
 
 if TYPE_CHECKING:
@@ -65,7 +65,10 @@ def choose_config(namespace: argparse.Namespace, task: Task) -> Config:
     if namespace.config is not None and namespace.records is not None:
         namespace.usage_error("--config and --records exclude each other")
     if namespace.config is not None:
-        return task.space.get(namespace.config)
+        try:
+            return task.space.get(namespace.config)
+        except SpaceError as error:
+            raise SpaceError(f"--config {namespace.config}: {error}") from error
     if namespace.records is not None:
         from pegbox.plugins.cli.history import best_config  # loads NumPy, which 'pegbox --help' should not wait for
 

@@ -40,9 +40,11 @@ def run(namespace: argparse.Namespace) -> int:
     """Print what --emit asks for."""
     task = make_task(namespace)
     if namespace.emit == "space":
+        named = namespace.config is not None or namespace.records is not None
+        config = choose_config(namespace, task) if named else None
         print(task.space)
-        if namespace.config is not None or namespace.records is not None:
-            print(choose_config(namespace, task))
+        if config is not None:
+            print(config)
         return exits.DONE
     config = choose_config(namespace, task)
     match namespace.emit:

@@ -72,6 +72,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="continue from the records, which count as trials; nothing is measured twice",
     )
+    output.add_argument(
+        "--resume-edited",
+        action="store_const",
+        const="edited",
+        dest="resume",
+        help="the same where the template's code was edited since: take over the costs of the old code",
+    )
     output.add_argument("-q", "--quiet", action="store_true", help="print the result only")
     parser.set_defaults(run=run, usage_error=parser.error)
 
@@ -101,6 +108,8 @@ def run(namespace: argparse.Namespace) -> int:
         why = "" if records is None else "; the records tell why"
         raise exits.NothingFound(f"none of the {len(result.trials)} trials gave a valid kernel{why}")
     if records is not None and not namespace.quiet:
+        if result.stopped_because == "interrupted":
+            print(f"next:    {_resumed(namespace)}   (goes on)")
         print(f"next:    {_next_step(namespace, records)}")
     return exits.DONE
 
@@ -112,6 +121,12 @@ def _options(namespace: argparse.Namespace) -> dict[str, Any]:
     if "budget" in options and "trials" not in options:
         options["trials"] = None
     return {**options, "resume": namespace.resume, "progress": not namespace.quiet}
+
+
+def _resumed(namespace: argparse.Namespace) -> str:
+    """The command that goes on with the search."""
+    words: tuple[str, ...] = namespace.command_line
+    return shlex.join(words if namespace.resume else (*words, "--resume"))
 
 
 def _next_step(namespace: argparse.Namespace, records: Path) -> str:

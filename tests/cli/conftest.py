@@ -55,6 +55,7 @@ class Api:
 
     calls: dict[str, dict[str, Any]] = field(default_factory=dict)
     best: Any = "the best"
+    stopped_because: str = "trials"
     space: Any = field(default_factory=Space)
 
     def create_task(self, template: Any, **options: Any) -> Any:
@@ -68,7 +69,7 @@ class Api:
 
     def tune(self, task: Any, **options: Any) -> Any:
         self.calls["tune"] = options
-        return _Result(self.best)
+        return _Result(self.best, self.stopped_because)
 
     def build(self, task: Any, *, config: Any) -> Any:
         return SimpleNamespace(source=lambda kind: f"{kind} of {config}")
@@ -80,6 +81,7 @@ class Api:
 @dataclass
 class _Result:
     best: Any
+    stopped_because: str
     trials: tuple[int, ...] = (1, 2, 3)
 
     def __str__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 import warnings
@@ -13,9 +14,10 @@ import pytest
 import pegbox as pb
 from pegbox.errors import PegboxError
 from pegbox.hooks import registry
+from pegbox.plugins.cli import main
 from pegbox.plugins.cli.exits import NothingFound
 
-COMMANDS = ("best", "build", "compare", "plugins", "show", "templates", "tune")
+COMMANDS = ("best", "build", "compare", "plugins", "show", "spaces", "templates", "tune")
 
 
 @pytest.fixture
@@ -118,6 +120,42 @@ def test_traceback_shows_where_an_error_was_raised(pegbox: Any, command: Any) ->
     ran = pegbox(command(fail_here), "--traceback")
     assert ran.code == 2
     assert "in fail_here" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("tune", "matmul", "8", "8", "8", "--trails", "4"), "there is no option --trails; did you mean --trials"),
+        (("tune", "--budgt=5s", "matmul"), "there is no option --budgt; did you mean --budget?"),
+        (("build", "matmul", "--ot", "x.so"), "there is no option --ot; did you mean --out?"),  # and --out is missing
+        (("best", "--everything"), "there is no option --everything; it has --help, --json, --traceback"),
+    ],
+)
+def test_a_misspelt_option_is_told_with_the_near_ones(pegbox: Any, words: tuple[str, ...], said: str) -> None:
+    ran = pegbox(*words)
+    assert ran.code == 2
+    assert ran.err.splitlines()[-1].startswith(f"pegbox {words[0]}: error: {said}")
+
+
+def test_abbreviations_are_no_misspellings(pegbox: Any, command: Any) -> None:
+    seen = []
+
+    def note(namespace: Any) -> int:
+        seen.append((namespace.words, namespace.traceback))
+        return 0
+
+    assert pegbox(command(note), "--trace", "word").code == 0
+    assert seen == [(["word"], True)]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_without_utf8_shows_question_marks(
+    command: Any, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", out)
+    assert main([command(lambda _: print("1 \u2026 9 \u00b5s") or 0)]) == 0
+    assert out.buffer.getvalue().decode(encoding) == f"1 ? 9 {'?' if encoding == 'ascii' else chr(0xB5)}s\n"
 
 
 def test_options_may_stand_between_arguments(pegbox: Any, command: Any) -> None:

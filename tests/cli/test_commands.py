@@ -42,6 +42,38 @@ def test_tune_passes_only_what_was_given(pegbox: Any, api: Any) -> None:
     assert f"pegbox build matmul 64 32 dtype=float64 --records {records} --out kernel.so" in ran.out
 
 
+@pytest.mark.parametrize("emit", ["space", "ir"])
+def test_a_configuration_that_is_not_there_is_one_line(pegbox: Any, emit: str) -> None:
+    ran = pegbox("show", "matmul", "8", "8", "8", "--emit", emit, "--config", "99999999")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("pegbox show: error: --config 99999999: index 99999999 is outside the space: it has ")
+
+
+@pytest.mark.parametrize("resume", [[], ["--resume"], ["--resume-edited"]])
+def test_after_ctrl_c_the_next_line_goes_on_with_the_search(pegbox: Any, api: Any, resume: list[str]) -> None:
+    api.stopped_because = "interrupted"
+    ran = pegbox("tune", "matmul", "64", "dtype=float64", "--trials", "40", *resume)
+    assert ran.code == 0
+    again = " ".join(resume) or "--resume"
+    assert f"next:    pegbox tune matmul 64 dtype=float64 --trials 40 {again}   (goes on)\n" in ran.out
+    assert "next:    pegbox build matmul 64" in ran.out
+
+
+@pytest.mark.parametrize(("words", "resume"), [([], False), (["--resume"], True), (["--resume-edited"], "edited")])
+def test_resume_is_passed_on(pegbox: Any, api: Any, words: list[str], resume: object) -> None:
+    assert pegbox("tune", "matmul", "64", *words).code == 0
+    assert api.calls["tune"]["resume"] == resume
+
+
+def test_spaces_lists_what_is_recorded(pegbox: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pb, "recorded_spaces", lambda: ("matmul-512x512x512",), raising=False)
+    ran = pegbox("spaces")
+    assert ran.out.startswith("matmul-512x512x512\n    matmul-512x512x512: 1,800 configurations, 1,800 of them ran, ")
+    (space,) = json.loads(pegbox("spaces", "--json").out)
+    assert (space["name"], space["configurations"], space["ran"]) == ("matmul-512x512x512", 1800, 1800)
+    assert pegbox("spaces", "nothing.jsonl").code == 2
+
+
 def test_a_space_generator_is_passed_on(pegbox: Any, api: Any) -> None:
     assert pegbox("tune", "mine.py:norm", "64", "--space", "sketch", "--no-records").code == 0
     assert api.calls["create_task"]["space"] == "sketch"

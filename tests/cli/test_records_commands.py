@@ -24,6 +24,7 @@ class Task:
     kwargs: dict[str, Any] = {"dtype": "float64"}  # noqa: RUF012
     workload = ("fake", {"N": 64, "M": 32, "dtype": "float64"})
     target = "llvm"
+    code = ""
 
     def __init__(self) -> None:
         self.space = ConfigSpace()

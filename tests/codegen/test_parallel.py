@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -207,3 +208,29 @@ def test_xgboosts_copy_of_the_runtime_will_do(monkeypatch: pytest.MonkeyPatch) -
         pytest.skip("this xgboost brings no libgomp")
     monkeypatch.setattr(openmp, "candidates", lambda: iter(copies))
     check(rows(7), TWO_CORES)
+
+
+@pytest.mark.parametrize(
+    ("given", "spins"),
+    [({}, "1000"), ({"OMP_WAIT_POLICY": "active"}, None), ({"GOMP_SPINCOUNT": "7"}, "7")],
+    ids=["nothing said", "the policy", "the count"],
+)
+def test_threads_wait_shortly_unless_the_user_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], spins: str | None
+) -> None:
+    """A thread that spins while other programs want its core costs each parallel loop a tick of the scheduler."""
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    seen = []
+
+    def load(path: str) -> ctypes.CDLL:
+        seen.append(os.environ.get("GOMP_SPINCOUNT"))
+        raise OSError("no library")
+
+    monkeypatch.setattr(openmp.ctypes, "CDLL", load)
+    with pytest.raises(TargetError):
+        openmp.addresses.__wrapped__()
+    assert set(seen) == {spins}
+    assert os.environ.get("GOMP_SPINCOUNT") == given.get("GOMP_SPINCOUNT")

@@ -27,6 +27,7 @@ class FakeTask:
     kwargs: dict[str, Any] = field(default_factory=lambda: {"dtype": "float32"})
     target: str = "llvm -mcpu=znver4 -num-cores 1"
     space: ConfigSpace = field(default_factory=tiling_space)
+    code: str = ""
 
     @property
     def workload(self) -> tuple[Any, ...]:

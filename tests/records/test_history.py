@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import dataclasses
+import json
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pegbox.errors import RecordError
+from pegbox.errors import ArgumentError, RecordError
 from pegbox.measure import Failed
 from pegbox.records import (
     History,
@@ -16,6 +19,8 @@ from pegbox.records import (
     current_history,
     load_history,
 )
+from pegbox.records.journal import RecordWarning
+from pegbox.search.loop.recorder import open_recording
 from pegbox.space import ConfigSpace
 
 
@@ -147,3 +152,73 @@ def test_a_refusal_spells_the_workload_as_a_call(task: Any, journal: Journal) ->
     task.target = "llvm -mcpu=znver5 -num-cores 1"
     with pytest.raises(RecordError, match=r"the records of matmul\(N=64, shape=.*, dtype='float32'\) are for"):
         load_history(journal, task)
+
+
+class TestEditedTemplate:
+    """Costs that were measured with other code of the template."""
+
+    NOW, OLD = "cpython-312:bb", "cpython-312:aa"
+
+    @pytest.fixture
+    def edited(self, journal: Journal, task: Any) -> Any:
+        """The task after an edit; the journal has two records from before."""
+        for index, cost in ((1, 1e-3), (2, 2e-3)):
+            journal.append(dataclasses.replace(task.record(index, cost), code=self.OLD))
+        return dataclasses.replace(task, code=self.NOW)
+
+    def test_a_resumed_run_refuses_them_and_says_how_to_go_on(self, journal: Journal, edited: Any) -> None:
+        with pytest.raises(
+            RecordError, match=r"2 of 2 records of matmul.* other code than it has now.*another file.*--resume-edited"
+        ):
+            open_recording(journal, edited, resume=True, tuner="random", seed=0)
+        assert len(open_recording(journal, edited, resume="edited", tuner="random", seed=0).history) == 2
+        assert not open_recording(journal, edited, resume=False, tuner="random", seed=0).history
+
+    def test_where_there_are_records_of_the_new_code_the_old_ones_are_left_out(
+        self, journal: Journal, edited: Any
+    ) -> None:
+        journal.append(edited.record(3, 3e-3))
+        with pytest.warns(RecordWarning, match="2 of 3 records .* left out"):
+            configs, _ = load_history(journal, edited)
+        assert [config.index for config in configs] == [3]
+        with pytest.warns(RecordWarning, match="2 of 3 records .* left out"):
+            assert best(journal.read(), edited) == edited.record(3, 3e-3)
+        assert History(journal.read()).best_config(edited) == edited.space.get(3)
+
+    def test_the_best_of_the_old_code_is_built_with_a_warning(self, journal: Journal, edited: Any) -> None:
+        with apply_history_best(journal) as history, pytest.warns(RecordWarning, match="other code .*tune again"):
+            assert history.best_config(edited) == edited.space.get(1)
+
+    def test_records_that_do_not_say_count(self, journal: Journal, task: Any) -> None:
+        journal.append(task.record(1))
+        assert "code" not in json.loads(journal.path.read_text())
+        assert len(load_history(journal, dataclasses.replace(task, code=self.NOW))[0]) == 1
+
+    def test_another_word_than_edited_is_refused(self, journal: Journal, edited: Any) -> None:
+        with pytest.raises(ArgumentError, match="resume='all' is not valid; choose from 'edited'"):
+            open_recording(journal, edited, resume="all", tuner="random", seed=0)  # type: ignore[arg-type]
+
+
+def test_several_files_count_as_one(tmp_path: Path, task: Any, other_task: Any) -> None:
+    files = [Journal(tmp_path / "a.jsonl"), Journal(tmp_path / "b.jsonl")]
+    files[0].append(task.record(1, 2e-3))
+    files[1].append(task.record(2, 1e-3))
+    for given in (files, [str(files[0].path), files[1].path], [files[0], *files[1].read()]):
+        with apply_history_best(given) as history:
+            assert history.best_config(task) == task.space.get(2)
+    with (
+        pytest.raises(RecordError, match="5 stands at place 1 of the list; give a file of records, a journal, or a"),
+        apply_history_best([files[0], 5]),  # type: ignore[list-item]
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("trials", "said"), [(2, "2 of 2 trials are in the records; raise --trials"), (3, ""), (None, "")]
+)
+def test_a_finished_run_says_so(journal: Journal, task: Any, trials: int | None, said: str) -> None:
+    for index in (1, 2):
+        journal.append(task.record(index))
+    found = open_recording(journal, task, resume=True, tuner="random", seed=0).finished(trials)
+    assert found.startswith(said)
+    assert bool(found) == bool(said)

@@ -159,7 +159,7 @@ def no_configuration(n: int, m: int = 4) -> list[te.Tensor]:
 
 @pytest.mark.parametrize("args", [(8, 4), (8,), ()])
 def test_a_function_without_a_configuration_says_what_to_add(args: tuple[int, ...]) -> None:
-    with pytest.raises(PegboxError, match=r"'n' is what is given for the configuration cfg.*add space='sketch'"):
+    with pytest.raises(PegboxError, match=r"parameter 'n' gets the configuration.*\(cfg, n, m\).*add space='sketch'"):
         pb.create_task(no_configuration, args=args)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import glob
 import importlib.util
@@ -12,11 +13,19 @@ from functools import cache
 from pegbox.errors import TargetError
 
 SYMBOLS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+# How often libgomp looks before a waiting thread sleeps, some tens of microseconds in all. Its own choice, 300,000,
+# keeps a core for ten milliseconds: where other programs run, until the scheduler takes it away, in each parallel loop.
+# Without a look at all, threads sleep and wake between two calls that follow each other at once.
+_SPINS = "1000"
+_WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 
 
 @cache
 def addresses() -> dict[str, int]:
     """The runtime's functions by name, as addresses in this process.
+
+    Its threads wait for each other as the user's environment says, else passively after a short spin. A runtime that
+    another library has loaded before keeps its ways.
 
     Raises:
         TargetError: there is no usable runtime.
@@ -24,7 +33,8 @@ def addresses() -> dict[str, int]:
     tried = []
     for path in candidates():
         try:
-            library = ctypes.CDLL(path)
+            with _short_spins():
+                library = ctypes.CDLL(path)
             return {name: _address(library, name) for name in SYMBOLS}
         except (OSError, AttributeError) as error:
             tried.append(f"{path} ({error})")
@@ -41,6 +51,22 @@ def candidates() -> Iterator[str]:
     spec = importlib.util.find_spec("xgboost")
     for location in (spec.submodule_search_locations or ()) if spec is not None else ():
         yield from sorted(glob.glob(os.path.join(os.path.dirname(location), "xgboost.libs", "libgomp*.so*")))
+
+
+@contextlib.contextmanager
+def _short_spins() -> Iterator[None]:
+    """Let a runtime that is loaded meanwhile spin shortly; it reads its environment once, while it is loaded.
+
+    Nothing of it stays: other libraries and processes that are started later wait as they would without pegbox.
+    """
+    if any(name in os.environ for name in _WAITING):
+        yield
+        return
+    os.environ["GOMP_SPINCOUNT"] = _SPINS
+    try:
+        yield
+    finally:
+        del os.environ["GOMP_SPINCOUNT"]
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:

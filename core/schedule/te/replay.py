@@ -35,7 +35,7 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> 
         ScheduleError: an output or input is missing from `args`, or a relation is not legal.
     """
     ops = [stage.op for stage in schedule.stages]
-    outputs = _outputs(schedule, args)
+    outputs = check_arguments(schedule, args)
     inlined = {t.buffer for stage in schedule.stages if isinstance(stage.attach, Inline) for t in stage.op.outputs}
     params = tuple(t.buffer for t in args)
     written = [b for b in outputs if b not in inlined]
@@ -80,18 +80,28 @@ def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVa
         sch.prefetch(block, name if alone else own[0], live[hint.loop], hint.offset)
 
 
-def _outputs(schedule: TESchedule, args: Sequence[Tensor]) -> list[Buffer]:
+def check_arguments(schedule: TESchedule, args: Sequence[Tensor]) -> list[Buffer]:
+    """The buffers among the arguments that the schedule writes.
+
+    Raises:
+        ScheduleError: an argument stands twice, an input or an output is missing, or another schedule computes one.
+    """
     given = {t.buffer for t in args}
     if len(given) != len(args):
         raise ScheduleError(f"an argument stands twice in {[t.name for t in args]}")
     for tensor in schedule.placeholders:
         if tensor.buffer not in given:
-            raise ScheduleError(f"the input {tensor.name} is missing from the arguments {[t.name for t in args]}")
+            raise ScheduleError(
+                f"the input {tensor.name} is missing from the arguments {[t.name for t in args]}", "add it to the list"
+            )
     made = dict.fromkeys(t.buffer for stage in schedule.stages for t in stage.op.outputs)
     for stage in schedule.stages:
         for tensor in stage.op.outputs:
             if stage.is_output and tensor.buffer not in given:
-                raise ScheduleError(f"the output {tensor.name} is missing from the arguments {[t.name for t in args]}")
+                raise ScheduleError(
+                    f"the output {tensor.name} is missing from the arguments {[t.name for t in args]}",
+                    "add it to the list",
+                )
     for tensor in args:
         if isinstance(tensor.op, ComputeOp) and tensor.buffer not in made:
             raise ScheduleError(

@@ -6,8 +6,9 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from pegbox.checks import check_choice
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
 from pegbox.records.history import load_history
@@ -20,6 +21,15 @@ from pegbox.search.loop.state import SearchState
 if TYPE_CHECKING:
     from pegbox.space import Config
     from pegbox.task.task import Task
+
+
+Resume: TypeAlias = bool | Literal["edited"]
+"""Whether a run goes on from its records; "edited": also from those of other code of the template."""
+
+_REMEDY = (
+    "search anew into another file, or into this one without resuming; or take them over with resume='edited' "
+    "(--resume-edited), if the edit changes no program"
+)
 
 
 class Recorder(Callback):
@@ -61,22 +71,31 @@ class Recording:
         """How many of `trials` are left, as those in the history count, too."""
         return trials if trials is None or not self.history else max(trials - len(self.history), 0)
 
+    def finished(self, trials: int | None) -> str:
+        """What to say where the history leaves nothing to measure, else empty."""
+        if not trials or self.trials_left(trials):
+            return ""
+        return f"{trials} of {trials} trials are in the records; raise --trials (trials=...) to go on"
+
 
 def open_recording(
-    records: str | os.PathLike[str] | Journal | None, task: Any, *, resume: bool, tuner: str, seed: int
+    records: str | os.PathLike[str] | Journal | None, task: Any, *, resume: Resume, tuner: str, seed: int
 ) -> Recording:
     """The recording of a run of `task` in the file; with `resume`, what the file holds of the task is its history.
 
     Raises:
-        ArgumentError: `resume` without `records`.
+        ArgumentError: `resume` without `records`, or another word than "edited".
         RecordError: the file is damaged or cannot be written, or its records of this task are of another space or
-            target.
+            target, or all of other code of the template and not asked for.
     """
+    if isinstance(resume, str):
+        check_choice("resume", resume, ["edited"])
     if records is None:
         if resume:
             raise ArgumentError("resume=True needs records: name the file that the earlier run wrote")
         return Recording()
     journal = records if isinstance(records, Journal) else Journal(records)
-    history = list(zip(*load_history(journal, task), strict=True)) if resume else []
+    edited = resume == "edited"
+    history = list(zip(*load_history(journal, task, edited=edited, remedy=_REMEDY), strict=True)) if resume else []
     journal.check_writable()
     return Recording(history, [Recorder(journal, task, tuner, seed)])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_int, check_seconds
 from pegbox.errors import ArgumentError, RecordError
-from pegbox.records.history import load_history, matching, to_config
+from pegbox.records.history import load_history, matching, of_code, to_config
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record, describe_host
 from pegbox.records.recorded_space import RecordedSpace
@@ -107,7 +107,7 @@ def _known(journal: Journal, task: Task, *, whole: bool) -> tuple[dict[Any, Any]
     """What the file holds of the task: the latest results, and how often each was measured again."""
     configs, results = load_history(journal, task)
     source = str(journal.path)
-    own = matching(journal.read(), task, source=source) if configs else []
+    own = of_code(matching(journal.read(), task, source=source), task, source=source) if configs else []
     _check_machine(own, source)
     if not whole:
         _check_uniform(own, source)

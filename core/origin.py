@@ -1,0 +1,60 @@
+"""Where in a user's code an error comes from: `my_ops.py:14`."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from pegbox.errors import PegboxError, ScriptError
+
+_Error = TypeVar("_Error", bound=PegboxError)
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+def located(error: _Error, cause: BaseException | None = None) -> _Error:
+    """The error, which says from now on at which line of a user's code it, or its cause, was raised.
+
+    A place that it names already stays, as scripts have one.
+    """
+    if not error.source and not (isinstance(error, ScriptError) and error.line):
+        error.source = origin_of(error if cause is None else cause)
+    return error
+
+
+def origin_of(error: BaseException) -> str:
+    """File and line of the innermost call in a user's code, up to where the error was caught; empty if there is none.
+
+    A user's code is neither pegbox, nor Python's library, nor an installed package.
+    """
+    found = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if _is_users(frame.f_globals, frame.f_code.co_filename):
+            found = f"{_short(frame.f_code.co_filename)}:{line}"
+    return found
+
+
+def definition_of(function: Callable[..., Any]) -> str:
+    """File and line where a user's function begins; empty for the functions of others."""
+    plain = inspect.unwrap(function)
+    code = getattr(plain, "__code__", None)
+    if code is None or not _is_users(getattr(plain, "__globals__", {}), code.co_filename):
+        return ""
+    return f"{_short(code.co_filename)}:{code.co_firstlineno}"
+
+
+def _is_users(scope: Mapping[str, Any], path: str) -> bool:
+    package = str(scope.get("__name__", "")).partition(".")[0]
+    return package != "pegbox" and package not in sys.stdlib_module_names and not any(f in path for f in _INSTALLED)
+
+
+def _short(path: str) -> str:
+    """From the current folder where the file is in there, which editors and terminals open as well."""
+    try:
+        relative = os.path.relpath(path)
+    except (OSError, ValueError):  # the folder is gone, or on another drive
+        return path
+    return path if path.startswith("<") or relative.startswith(os.pardir) else relative

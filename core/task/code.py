@@ -1,0 +1,135 @@
+"""Fingerprints of code: whether a template's function is still the one that was measured."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from types import CodeType, FunctionType, ModuleType
+
+_CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...))
+
+
+def code_fingerprint(function: object) -> str:
+    """What a function does, as "cpython-312:9f2c5a..."; empty where it is not written in Python.
+
+    The bytecode of the function, and of all functions and classes that it reaches in files of its folder; the constants
+    that they use, where lists and mappings are constants if their NAMES say so. Comments, formatting, the names of
+    local variables and the function's docstring don't count. Code differs from one version of Python to the next, so
+    that the version stands first: see `differ`.
+    """
+    plain = inspect.unwrap(function) if callable(function) else function
+    if not isinstance(plain, FunctionType):
+        return ""
+    digest = hashlib.sha256()
+    for part in _Reach(plain).parts():
+        digest.update(part.encode())
+        digest.update(b"\n")
+    return f"{sys.implementation.cache_tag}:{digest.hexdigest()[:32]}"
+
+
+def differ(one: str, other: str) -> bool:
+    """Whether two fingerprints are of different code: not where one is unknown, or of another version of Python."""
+    return one != other and one.partition(":")[0] == other.partition(":")[0]
+
+
+class _Reach:
+    """A walk over what a function reaches, in the order in which it names it."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self._first = function
+        self._module = function.__module__
+        self._folder = os.path.dirname(function.__code__.co_filename)
+        self._seen: set[int] = set()
+
+    def parts(self) -> Iterator[str]:
+        """Text for each piece of it."""
+        pending: list[tuple[str, object]] = [("", self._first)]
+        while pending:
+            name, value = pending.pop(0)
+            if id(value) in self._seen and not isinstance(value, _CONSTANTS):
+                continue
+            self._seen.add(id(value))
+            value = inspect.unwrap(value) if callable(value) else value
+            if isinstance(value, FunctionType) and self._is_near(value.__code__.co_filename, value.__module__):
+                yield f"def {name} {_text_of_code(value.__code__, value.__doc__)}"
+                pending += [*_values_of(value)]
+            elif isinstance(value, type) and self._is_near(_file_of(value.__module__), value.__module__):
+                yield f"class {name}"
+                pending += [(f"{name}.{key}", member) for key, member in _members_of(value)]
+            elif not _may_change(name, value) and (text := _text_of_constant(value)) is not None:
+                yield f"{name} = {text}"
+
+    def _is_near(self, path: str, module: str) -> bool:
+        return module == self._module or (bool(self._folder) and os.path.dirname(path) == self._folder)
+
+
+def _may_change(name: str, value: object) -> bool:
+    """Whether it is state rather than a constant: a list that calls are noted in, but not TILES = [4, 8]."""
+    return isinstance(value, list | set | Mapping) and not name.rpartition(".")[2].isupper()
+
+
+def _values_of(function: FunctionType) -> Iterator[tuple[str, object]]:
+    """What a function has and names: defaults, what it closes over, globals, attributes of modules."""
+    yield from ((f"default {number}", value) for number, value in enumerate(function.__defaults__ or ()))
+    yield from sorted((function.__kwdefaults__ or {}).items())
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # it has not been assigned yet
+            continue
+    # Names such as __name__ and __file__ say where the code is, not what it does.
+    names = [name for name in dict.fromkeys(_names_of(function.__code__)) if not name.startswith("__")]
+    for name in names:
+        value = function.__globals__.get(name)
+        if isinstance(value, ModuleType):
+            yield from (
+                (f"{name}.{attribute}", vars(value)[attribute]) for attribute in names if attribute in vars(value)
+            )
+        elif name in function.__globals__:
+            yield name, value
+
+
+def _names_of(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from _names_of(const)
+
+
+def _text_of_code(code: CodeType, doc: str | None = None) -> str:
+    consts = [
+        _text_of_code(const) if isinstance(const, CodeType) else _text_of_constant(const)
+        for const in code.co_consts
+        if const is not None and const != doc
+    ]
+    return f"{code.co_code.hex()} {code.co_names} {consts}"
+
+
+def _text_of_constant(value: object) -> str | None:
+    """Python text of a constant, the same in every process; None for what is none."""
+    parts: list[str | None]
+    match value:
+        case tuple() | list():
+            parts = [*map(_text_of_constant, value)]
+        case set() | frozenset():
+            parts = [*sorted(map(repr, value))] if all(isinstance(item, _CONSTANTS) for item in value) else [None]
+        case Mapping():
+            parts = [_text_of_constant(item) for pair in value.items() for item in pair]
+        case _:
+            return repr(value) if isinstance(value, _CONSTANTS) else None
+    return None if None in parts else f"{type(value).__name__}({', '.join(map(str, parts))})"
+
+
+def _members_of(kind: type) -> Iterator[tuple[str, object]]:
+    """The functions behind a class's methods of whatever kind, and its constants."""
+    for name, member in sorted(vars(kind).items()):
+        plain = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+        if isinstance(plain, FunctionType) or not name.startswith("__"):
+            yield name, plain
+
+
+def _file_of(module: str) -> str:
+    return str(getattr(sys.modules.get(module), "__file__", None) or "")

@@ -1,0 +1,124 @@
+"""The fingerprint of a template's code changes with what the code does, and with nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pegbox as pb
+from pegbox.hooks.refs import import_file
+from pegbox.task.code import code_fingerprint, differ
+
+SOURCE = '''
+import neighbour
+
+TILES = [4, 8]
+calls = []
+
+class Shape:
+    def __init__(self, n):
+        self.n = n
+
+    @property
+    def half(self):
+        return self.n // 2
+
+def helper(n):
+    return n * 3
+
+def unrelated(n):
+    return n * 5
+
+def ops(cfg, n, step=2):
+    """What it does."""
+    calls.append(n)
+    width = helper(n) + Shape(n).half + neighbour.width(n)  # a comment
+    place = width in {"left", "right", "middle"}
+    return [lambda i: i * 7 + width for tile in TILES if tile > step], place
+'''
+NEIGHBOUR = "def width(n):\n    return n + 11\n\ndef other(n):\n    return n + 13\n"
+
+
+@pytest.fixture
+def fingerprint(tmp_path: Path) -> Any:
+    """`fingerprint("old", "new")`: of `ops` in a folder of its own where one text stands for another."""
+    count = 0
+
+    def of(old: str = "", new: str = "") -> str:
+        nonlocal count
+        count += 1
+        folder = tmp_path / f"folder{count}"
+        folder.mkdir()
+        assert not old or old in SOURCE + NEIGHBOUR
+        (folder / "neighbour.py").write_text(NEIGHBOUR.replace(old, new) if old else NEIGHBOUR)
+        (folder / "ops.py").write_text(SOURCE.replace(old, new) if old else SOURCE)
+        sys.modules.pop("neighbour", None)
+        return code_fingerprint(import_file(folder / "ops.py").ops)
+
+    yield of
+    sys.modules.pop("neighbour", None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("helper(n) +", "helper(n) -"),
+        ("n * 3", "n * 4"),  # a function that it calls
+        ("n + 11", "n + 12"),  # one of a file beside it
+        ("self.n // 2", "self.n // 4"),  # a method
+        ("i * 7", "i * 8"),  # a function inside
+        ("[4, 8]", "[4, 16]"),  # a constant
+        ("step=2", "step=4"),  # a default
+    ],
+)
+def test_an_edit_of_what_is_reached_is_seen(fingerprint: Any, old: str, new: str) -> None:
+    assert differ(fingerprint(), fingerprint(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("  # a comment", ""),
+        ("What it does.", "What it really does."),
+        ("helper(n) + Shape", "helper(n)  +  Shape"),
+        ("place", "room"),
+        ("TILES = ", "\n\nTILES = "),
+        ("calls = []", "calls = [1, 2]"),  # what it notes, not what it does
+        ("n * 5", "n * 6"),  # a function that it does not reach
+        ("n + 13", "n + 14"),
+    ],
+)
+def test_an_edit_of_anything_else_is_not(fingerprint: Any, old: str, new: str) -> None:
+    assert fingerprint() == fingerprint(old, new)
+
+
+def test_another_version_of_python_says_nothing() -> None:
+    assert not differ("cpython-311:aa", "cpython-312:bb")
+    assert not differ("", "cpython-312:bb")
+    assert differ("cpython-312:aa", "cpython-312:bb")
+
+
+def test_the_fingerprint_is_the_same_in_a_process_that_orders_sets_otherwise(fingerprint: Any, tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path; from pegbox.hooks.refs import import_file; "
+        "from pegbox.task.code import code_fingerprint; print(code_fingerprint(import_file(Path('ops.py')).ops))"
+    )
+    here = fingerprint()
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path / "folder1",
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.strip() == here
+
+
+def test_a_generated_template_has_no_code_of_its_own() -> None:
+    assert pb.create_task("row_sum", args=(8, 8), space="sketch").code == ""

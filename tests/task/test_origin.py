@@ -1,0 +1,162 @@
+"""Errors in a user's template or workload name the file and the line."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pegbox as pb
+from pegbox.errors import PegboxError, SpaceError, TemplateError
+
+HEAD = """
+import pegbox as pb
+from pegbox import te
+
+def tensors(n):
+    A = te.placeholder((n,), name="A")
+    B = te.placeholder((n,), name="B")
+    C = te.compute((n,), lambda i: A[i] + B[i], name="C")
+    return A, B, C
+
+"""
+TEMPLATE = """
+    A, B, C = tensors(n)
+    cfg.define_split("tile_y", C.op.axis[0], num_outputs=2)
+    s = te.create_schedule(C.op)
+    {line}
+    return s, [A, B, C]
+"""
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`written(text)` is the way to the function `ops` of a file in the current folder that ends in this text."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(text: str) -> str:
+        Path("ops.py").write_text(HEAD + text)
+        return f"{Path('ops.py').resolve()}:ops"
+
+    return write
+
+
+def line_of(mark: str) -> int:
+    return next(n for n, line in enumerate(Path("ops.py").read_text().splitlines(), start=1) if mark in line)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("cfg['tily_y']", "no knob 'tily_y'.*did you mean 'tile_y'"),
+        ("undefined_name", r"template ops with \{'n': 8\} raised NameError: name 'undefined_name' is not defined"),
+        ("len(5)", "raised TypeError: object of type 'int' has no len"),
+        ("s[C].split(C.op.axis[0], factor=0)", "factor"),
+        ("te.placeholder((0,))", "extent 0"),
+        ("te.compute((n,), lambda i: A[i, i])", "A"),
+    ],
+)
+def test_an_error_in_a_template_names_its_line(written: Any, line: str, said: str) -> None:
+    ref = written("def ops(cfg, n):" + TEMPLATE.format(line=line))
+    with pytest.raises(PegboxError, match=f"(?s)^ops.py:{line_of(line)}: .*{said}") as caught:
+        pb.create_task(ref, args=(8,))
+    assert caught.value.source == f"ops.py:{line_of(line)}"
+    assert not caught.value.message.startswith("ops.py")
+
+
+def test_an_error_in_a_helper_of_the_user_names_the_helpers_line(written: Any) -> None:
+    ref = written("def helper(cfg):\n    return 1 // 0\n\ndef ops(cfg, n):" + TEMPLATE.format(line="helper(cfg)"))
+    with pytest.raises(TemplateError, match=rf"^ops.py:{line_of('1 // 0')}: template ops .*ZeroDivisionError"):
+        pb.create_task(ref, args=(8,))
+
+
+def test_an_error_in_a_later_run_names_its_line_too(written: Any) -> None:
+    ref = written("def ops(cfg, n):" + TEMPLATE.format(line="cfg.raise_error('never')"))
+    task = pb.create_task(ref, args=(8,))
+    with pytest.raises(pb.errors.InvalidConfig, match=rf"^ops.py:{line_of('never')}: the template refuses .*: never"):
+        task.schedule(task.space.get(0))
+
+
+def test_a_constraint_that_breaks_names_its_line(written: Any) -> None:
+    line = "cfg.add_constraint(lambda c: c['tile_y'].no_such > 1, reads=('tile_y',), message='m')"
+    task = pb.create_task(written("def ops(cfg, n):" + TEMPLATE.format(line=line)), args=(8,))
+    with pytest.raises(SpaceError, match=rf"^ops.py:{line_of('.no_such')}: constraint 'm' raised AttributeError"):
+        task.space.sample(1, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return s, [A, C]", r"the input B is missing from the arguments \['A', 'C'\]; add it to the list"),
+        ("return s, [A, B]", r"the output C is missing from the arguments \['A', 'B'\]; add it to the list"),
+        ("return s, [A, B, C, C]", "an argument stands twice"),
+        ("return [A, B, C]", "returned .*return .s, .A, B, C"),
+        ("return s, [A, B, n]", "argument 8 is not a tensor"),
+    ],
+)
+def test_what_a_template_returns_is_checked_when_the_task_is_made(written: Any, body: str, said: str) -> None:
+    ref = written(f"def ops(cfg, n):\n    A, B, C = tensors(n)\n    s = te.create_schedule(C.op)\n    {body}\n")
+    with pytest.raises(TemplateError, match=f"^ops.py:{line_of('def ops')}: template ops.*{said}"):
+        pb.create_task(ref, args=(8,))
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "said"),
+    [
+        ("A, B, C = tensors(n)\n    return [A, C]", "def ops", r"returned \['A', 'C'\] without the input B"),
+        ("A, B, C = tensors(n)\n    return [A, B]", "def ops", "returned .*at least one of them computed"),
+        ("return missing", "return missing", "workload ops raised NameError"),
+        ("return te.placeholder((-n,))", "(-n,)", "extent -8"),
+    ],
+)
+def test_errors_of_a_workload_name_its_line(written: Any, body: str, line: str, said: str) -> None:
+    ref = written(f"def ops(n):\n    {body}\n")
+    with pytest.raises(PegboxError, match=f"^ops.py:{line_of(line)}: .*{said}"):
+        pb.create_task(ref, args=(8,), space="sketch")
+
+
+def test_a_file_that_breaks_while_it_is_imported_names_the_line(written: Any) -> None:
+    ref = written("boards = 3 // 0\n\ndef ops(cfg, n):\n    pass\n")
+    with pytest.raises(PegboxError, match=rf"^ops.py:{line_of('3 // 0')}: .*cannot be imported: ZeroDivisionError"):
+        pb.create_task(ref, args=(8,))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"args": (8, 4)},  # as many as the function has
+        {"args": (8,)},
+        {"args": (8, 4, "float32")},
+        {"kwargs": {"n": 8, "m": 4}},
+    ],
+)
+def test_a_template_without_cfg_is_told_how_it_begins(written: Any, call: dict[str, Any]) -> None:
+    ref = written(
+        "def ops(n, m=4, dtype='float32'):\n    A = te.placeholder((n, m), dtype)\n"
+        "    C = te.compute((n, m), lambda *i: A[i])\n    return te.create_schedule(C.op), [A, C]\n"
+    )
+    with pytest.raises(TemplateError) as caught:
+        pb.create_task(ref, **call)
+    said = str(caught.value)
+    assert said.startswith(f"ops.py:{line_of('def ops')}: template ops: its first parameter 'n' gets the configuration")
+    assert "write def ops(cfg, n, m, dtype)" in said
+    assert "DeclaringConfig" not in said
+
+
+def test_errors_of_built_in_templates_name_no_line() -> None:
+    with pytest.raises(PegboxError) as caught:
+        pb.create_task("matmul", args=(0, 4, 4))
+    assert caught.value.source == ""
+    assert not re.match(r"\S+\.py:\d+", str(caught.value))
+
+
+def test_a_file_elsewhere_is_named_by_its_whole_path(written: Any, tmp_path: Path) -> None:
+    ref = written("def ops(cfg, n):\n    return n.nothing\n")
+    (tmp_path / "other").mkdir()
+    os.chdir(tmp_path / "other")
+    with pytest.raises(TemplateError, match=f"^{re.escape(str((tmp_path / 'ops.py').resolve()))}:"):
+        pb.create_task(ref, args=(8,))
