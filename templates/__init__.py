@@ -6,6 +6,14 @@ if __name__ != "pegbox.templates":
         "a second name would make a second copy of every class"
     )
 
-from pegbox.templates.weights import pack_weights
+from typing import TYPE_CHECKING
+
+from pegbox.exports import on_demand
+
+if TYPE_CHECKING:
+    from pegbox.templates.weights import pack_weights
 
 __all__ = ["pack_weights"]
+
+# The names of the templates are wanted of every command; what packs weights loads NumPy and schedules.
+__getattr__ = on_demand(__name__, {"pack_weights": "pegbox.templates.weights"})

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 ARGUMENTS = {
@@ -15,6 +19,23 @@ ARGUMENTS = {
     "auto_schedule_matmul.py": ["--size", "48", "--trials", "3"],
     "packed_weights.py": ["--rows", "5", "--size", "40", "--trials", "2"],
 }
+
+
+Here = Callable[..., str]
+
+
+@pytest.fixture
+def run_here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Here:
+    """Run an example as the main program of this process; one in a process of its own is enough."""
+
+    def run_here(name: str) -> str:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", [name, *ARGUMENTS[name]])
+        monkeypatch.syspath_prepend(str(EXAMPLES))
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run_here
 
 
 def run(*words: object, cwd: Path) -> str:
@@ -43,28 +64,28 @@ def test_my_matmul_is_a_template_for_the_command_line(tmp_path: Path) -> None:
     assert "def my_matmul(A: float32[16, 16], B: float32[16, 16], C: float32[16, 16]):" in out
 
 
-def test_auto_schedule_matmul_derives_a_space_and_checks_its_kernel(tmp_path: Path) -> None:
-    out = run(EXAMPLES / "auto_schedule_matmul.py", *ARGUMENTS["auto_schedule_matmul.py"], cwd=tmp_path)
+def test_auto_schedule_matmul_derives_a_space_and_checks_its_kernel(run_here: Here, tmp_path: Path) -> None:
+    out = run_here("auto_schedule_matmul.py")
     assert "s = te.create_schedule([out])" in out
     assert "checked; " in out
     records = [json.loads(line) for line in (tmp_path / "matmul_add.jsonl").read_text().splitlines()]
     assert all(record["input"][1] == "matmul_add@sketch" for record in records)
 
 
-def test_ask_tell_tunes_something_that_is_no_kernel(tmp_path: Path) -> None:
-    out = run(EXAMPLES / "ask_tell.py", *ARGUMENTS["ask_tell.py"], cwd=tmp_path)
+def test_ask_tell_tunes_something_that_is_no_kernel(run_here: Here) -> None:
+    out = run_here("ask_tell.py")
     measured = [line for line in out.splitlines() if " ms  #" in line]
     assert len(measured) == len(set(measured)) == 8
     assert out.splitlines()[-1].startswith("best: ")
 
 
-def test_minimize_matmul_calls_a_function_and_names_the_best(tmp_path: Path) -> None:
-    out = run(EXAMPLES / "minimize_matmul.py", *ARGUMENTS["minimize_matmul.py"], cwd=tmp_path)
+def test_minimize_matmul_calls_a_function_and_names_the_best(run_here: Here) -> None:
+    out = run_here("minimize_matmul.py")
     assert out.startswith("6 trials in ")
     assert "order=" in out
 
 
-def test_packed_weights_packs_once_and_agrees_with_numpy(tmp_path: Path) -> None:
-    out = run(EXAMPLES / "packed_weights.py", *ARGUMENTS["packed_weights.py"], cwd=tmp_path)
+def test_packed_weights_packs_once_and_agrees_with_numpy(run_here: Here) -> None:
+    out = run_here("packed_weights.py")
     for words in ("weights (40, 40) packed into panels", "the same as NumPy", "packed ahead: "):
         assert words in out

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -18,10 +16,9 @@ from typing import Any
 
 from pegbox.errors import MeasureError
 from pegbox.measure.channel import READY, TOKEN_BYTES, BrokenReply, ChannelTimeout, read_reply, write_request
-from pegbox.measure.descendants import MARK, kill_marked
+from pegbox.measure.child import start
+from pegbox.measure.descendants import kill_marked
 
-# The path comes as arguments: importing anything before it is set would look in the working folder first.
-_BOOT = "import sys; sys.path[:] = sys.argv[2:]; from pegbox.measure.worker import main; main()"
 _START_SECONDS = 60.0
 _END_SECONDS = 5.0
 _TAIL_BYTES = 2000
@@ -34,8 +31,7 @@ class WorkerDied(MeasureError):
     def __init__(self, returncode: int | None, tail: str) -> None:
         self.signal = -returncode if returncode is not None and returncode < 0 else None
         self.tail = tail
-        how = f"was killed by {_signal_name(self.signal)}" if self.signal else f"exited with status {returncode}"
-        super().__init__(how + (f"; its last words: {tail}" if tail else ""))
+        super().__init__(_how_it_ended(returncode) + (f"; its last words: {tail}" if tail else ""))
 
 
 class WorkerTimeout(MeasureError):
@@ -58,46 +54,41 @@ class Worker:
     def __init__(
         self, jobs: str, *, cores: Sequence[int] = (), memory: int | None = None, most_reply: int = _MOST_REPLY
     ) -> None:
-        setting = json.dumps({"jobs": jobs, "cores": list(cores), "memory": memory})
         self._mark = secrets.token_hex(TOKEN_BYTES)
-        # BLAS threads would only cost start-up time and address space: workers multiply nothing themselves.
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", MARK: self._mark}
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _BOOT, setting, *sys.path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            env=environment,
-            start_new_session=True,
-            bufsize=0,
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._requests = self._process.stdin.fileno()
-        self._replies = self._process.stdout.fileno()
+        theirs, self._requests = os.pipe()
+        self._replies, answers = os.pipe()
+        # They live as long as the process.
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
+        self._files = [self._stderr, os.fdopen(self._requests, "wb", 0), os.fdopen(self._replies, "rb", 0)]
         os.set_blocking(self._requests, False)
-        self._ended = _end_descriptor(self._process.pid)
+        setting = {"jobs": jobs, "cores": list(cores), "memory": memory}
+        try:
+            self._child = start(
+                setting, mark=self._mark, standard=(theirs, answers, self._stderr.fileno()), heard=self._replies
+            )
+        except BaseException:
+            self._release()
+            raise
+        finally:
+            os.close(theirs)
+            os.close(answers)
         self._most_reply = most_reply
         self._expected = deque([READY])
         self._called = False
+        self._collected = False
+        self._returncode: int | None = None
         self._said = 0
         self._ending = threading.Lock()
 
     @property
     def pid(self) -> int:
-        return self._process.pid
+        return self._child.pid
 
     @property
     def alive(self) -> bool:
         """Whether the process runs. One that has ended is left for `kill` to collect: until then its number, which is
         that of its group, belongs to no other."""
-        if self._process.returncode is not None:
-            return False
-        try:
-            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-        except ChildProcessError:  # collected by somebody else, as where SIGCHLD is ignored
-            return self._process.poll() is None
+        return not self._collected and self._child.alive
 
     def wait_ready(self) -> None:
         """Wait until the process has started and has done every posted job; raises `MeasureError` when it cannot."""
@@ -142,22 +133,27 @@ class Worker:
     def kill(self) -> None:
         """End the process at once, and what it has started; harmless when it is dead already."""
         with self._ending:
-            if self._process.returncode is None:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
-                self._process.wait()
-                if self._called:
-                    kill_marked(self._mark)
+            if not self._collected:
+                with contextlib.suppress(EOFError, ChannelTimeout, BrokenReply):  # it never began
+                    self._collect(self._child.pid)
+                self._collected = True
 
     def close(self) -> None:
         """Kill the process and release the pipes."""
         self.kill()
-        for stream in (self._process.stdin, self._process.stdout, self._stderr):
-            if stream is not None:
-                stream.close()
-        if self._ended is not None:
-            os.close(self._ended)
-            self._ended = None
+        self._child.close()
+        self._release()
+
+    def _collect(self, pid: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        self._returncode = self._child.wait()
+        if self._called:
+            kill_marked(self._mark)
+
+    def _release(self) -> None:
+        for file in self._files:
+            file.close()
 
     def _post(self, job: str, arguments: tuple[object, ...], deadline: float) -> None:
         self._expected.append(secrets.token_bytes(TOKEN_BYTES))
@@ -166,7 +162,7 @@ class Worker:
 
     def _read_answer(self, deadline: float) -> Any:
         reply = read_reply(
-            self._replies, self._expected.popleft(), most=self._most_reply, deadline=deadline, ended=self._ended
+            self._replies, self._expected.popleft(), most=self._most_reply, deadline=deadline, ended=self._child.ended
         )
         if reply.raised:
             text, place = reply.value
@@ -179,7 +175,7 @@ class Worker:
         while self.alive and time.monotonic() < deadline:
             time.sleep(0.001)
         self.kill()
-        return self._process.returncode
+        return self._returncode
 
     def _tail(self) -> str:
         """What the worker wrote to stderr since the last job began, at most its last 2000 bytes."""
@@ -189,12 +185,10 @@ class Worker:
         return os.pread(self._stderr.fileno(), max(0, size - start), start).decode(errors="replace").strip()
 
 
-def _end_descriptor(pid: int) -> int | None:
-    """A descriptor that becomes readable when the process ends; None where the system has none."""
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return None
+def _how_it_ended(returncode: int | None) -> str:
+    if returncode is None:
+        return "ended, and nobody knows how"
+    return f"was killed by {_signal_name(-returncode)}" if returncode < 0 else f"exited with status {returncode}"
 
 
 def _signal_name(number: int) -> str:

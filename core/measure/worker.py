@@ -1,7 +1,7 @@
 """The child side of a worker process: receive jobs as pickles, run them one at a time, answer with data.
 
-Started by `pegbox.measure.process.Worker`, never by `multiprocessing`: its spawn imports the user's `__main__` again,
-and its fork hangs under OpenMP. Nothing here imports llvmlite; the module of jobs does, when it needs it.
+Started by `pegbox.measure.child`, never by `multiprocessing`: its spawn imports the user's `__main__` again, and its
+fork hangs under OpenMP. Nothing here imports llvmlite; the module of jobs does, when it needs it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,13 @@ _MOST_TEXT = 10_000
 _HIGHEST_DESCRIPTOR = 1 << 16
 
 
-def main() -> None:
-    """Serve until the pipe closes. `sys.argv[1]` is a JSON object: jobs (module), cores, memory (bytes or null)."""
-    setting = json.loads(sys.argv[1])
+def main() -> NoReturn:
+    """Serve with the setting that `sys.argv[1]` has as JSON."""
+    serve(json.loads(sys.argv[1]))
+
+
+def serve(setting: dict[str, Any]) -> NoReturn:
+    """Serve until the pipe closes. The setting: jobs (a module's name), cores, memory (bytes or None)."""
     requests, replies = _take_pipes()
     pin(setting["cores"])
     _be_expendable()

@@ -11,7 +11,6 @@ import pegbox as pb
 from pegbox.errors import SpaceError
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import add_task_arguments, default_records, duration, make_task, natural, positive
-from pegbox.records.pack import check_name
 
 _EPILOG = f"""\
 examples:
@@ -56,6 +55,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(namespace: argparse.Namespace) -> int:
     """Sweep, print the summary and what to do with the file."""
     if namespace.pack is not None:
+        from pegbox.records.pack import check_name  # loads NumPy, which 'pegbox --help' should not wait for
+
         check_name(namespace.pack)
     task = make_task(namespace)
     records = namespace.records or default_records(namespace).with_suffix(".sweep.jsonl")

@@ -2,5 +2,15 @@
 
 from __future__ import annotations
 
-from pegbox.plugins.sketch.generator import SketchGenerator as SketchGenerator
-from pegbox.plugins.sketch.generator import generate_sketches as generate_sketches
+from typing import TYPE_CHECKING
+
+from pegbox.exports import on_demand
+
+if TYPE_CHECKING:
+    from pegbox.plugins.sketch.generator import SketchGenerator as SketchGenerator
+    from pegbox.plugins.sketch.generator import generate_sketches as generate_sketches
+
+# The plugin's names are wanted of every command; the generator, with all of schedules, of few.
+__getattr__ = on_demand(
+    __name__, dict.fromkeys(("SketchGenerator", "generate_sketches"), "pegbox.plugins.sketch.generator")
+)

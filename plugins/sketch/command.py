@@ -9,9 +9,6 @@ from pathlib import Path
 from pegbox.codegen.targets.target import Target
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import read_args
-from pegbox.plugins.sketch.generator import SketchGenerator
-from pegbox.plugins.sketch.module import check_literals, template_module, template_name
-from pegbox.task.workload import find_workload
 
 _EPILOG = f"""\
 examples:
@@ -49,6 +46,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(namespace: argparse.Namespace) -> int:
     """Print the sketches, or write the module."""
+    # These load all of schedules, which a list of the commands can do without.
+    from pegbox.plugins.sketch.generator import SketchGenerator
+    from pegbox.plugins.sketch.module import check_literals, template_module, template_name
+    from pegbox.task.workload import find_workload
+
     args, kwargs = read_args(namespace.args)
     workload = find_workload(namespace.workload)
     bound = workload.bind(args, kwargs)

@@ -131,9 +131,10 @@ def test_built_object_is_an_object_file(tuned: Path, pegbox_here: Here) -> None:
     assert (tuned / "matmul.o").read_bytes()[:4] == b"\x7fELF"
 
 
-def test_template_in_a_file_is_tuned_by_its_path(tuned: Path, tmp_path: Path) -> None:
+def test_template_in_a_file_is_tuned_by_its_path(tuned: Path, tmp_path: Path, pegbox_here: Here) -> None:
     records = str(tmp_path / "twice.jsonl")
-    ran = pegbox("tune", "mine.py:twice", "4096", "--trials", "3", "--tuner", "grid", "--records", records, cwd=tuned)
+    words = ("--trials", "3", "--tuner", "grid", "--records", records)
+    ran = pegbox_here("tune", "mine.py:twice", "4096", *words, cwd=tuned)
     assert ran.returncode == 0, ran.stderr
     found = [json.loads(line) for line in Path(records).read_text().splitlines()]
     assert [record["result"][1] for record in found[:3]] == [0, 0, 0]

@@ -56,6 +56,7 @@ def measure(measurer: LocalMeasurer, *configs: AddingConfig) -> list[Result]:
 
 
 def workers_of(pid: int) -> set[int]:
+    """The processes that it has started, and those that these have started, and so on."""
     found = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -63,7 +64,7 @@ def workers_of(pid: int) -> set[int]:
         except OSError:
             continue
         if int(fields[1]) == pid and fields[0] != "Z":
-            found.add(int(stat.parent.name))
+            found |= {int(stat.parent.name)} | workers_of(int(stat.parent.name))
     return found
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ import pytest
 
 from pegbox.codegen.targets.host import usable_cores
 from pegbox.errors import MeasureError
+from pegbox.measure import child
 from pegbox.measure.channel import READY, BrokenReply, Reply, encode_reply
 from pegbox.measure.process import JobError, Worker, WorkerDied, WorkerTimeout
 
@@ -183,22 +185,153 @@ def test_a_worker_that_takes_no_more_jobs_is_killed_at_the_timeout(worker: Worke
     assert not worker.alive
 
 
+def test_what_a_job_has_forked_is_killed_with_it_also_in_a_session_of_its_own(worker: Worker) -> None:
+    left = worker.call("leave_behind", timeout=LONG)
+    worker.kill()
+    assert gone(left)
+
+
+def test_a_worker_starts_where_its_parent_is_then(
+    start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first = start().call("inherited", "PEGBOX_TEST", timeout=LONG)
+    assert first == [None, None, str(Path.cwd()), sys.path[0]]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PEGBOX_TEST", "é")
+    monkeypatch.syspath_prepend("elsewhere")
+    assert start().call("inherited", "PEGBOX_TEST", timeout=LONG) == ["é", "é", str(tmp_path), "elsewhere"]
+    monkeypatch.undo()
+    assert start().call("inherited", "PEGBOX_TEST", timeout=LONG) == first
+
+
+def test_a_variable_that_the_server_has_and_its_parent_no_more_is_missing(
+    start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "_servers", [])
+    monkeypatch.setenv("PEGBOX_TEST", "1")
+    assert start().call("inherited", "PEGBOX_TEST", timeout=LONG)[:2] == ["1", "1"]
+    monkeypatch.delenv("PEGBOX_TEST")
+    assert start().call("inherited", "PEGBOX_TEST", timeout=LONG)[:2] == [None, None]
+    child._end()
+
+
+def test_workers_share_a_server_of_one_thread(start: Callable[..., Worker]) -> None:
+    (server,) = {start().call("parent", timeout=LONG) for _ in range(2)}
+    assert os.listdir(f"/proc/{server}/task") == [str(server)]
+
+
+def test_a_variable_that_is_read_at_the_start_of_programs_needs_another_server(
+    start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = start()
+    before = old.call("parent", timeout=LONG)
+    monkeypatch.setenv("OPENBLAS_VERBOSE", "0")
+    new = start()
+    after = new.call("parent", timeout=LONG)
+    assert after != before
+    for worker in (old, new):
+        with pytest.raises(WorkerDied, match="exited with status 5"):
+            worker.call("leave", 5, timeout=LONG)
+    monkeypatch.undo()
+    start()
+    assert gone(before)
+    assert gone(after)
+
+
+def test_a_server_that_is_killed_costs_nothing_but_the_exit_status(start: Callable[..., Worker]) -> None:
+    old = start()
+    server = old.call("parent", timeout=LONG)
+    os.kill(server, signal.SIGKILL)
+    assert gone(server)
+    assert old.call("add", 1, 2, timeout=LONG) == 3
+    assert start().call("parent", timeout=LONG) != server
+    with pytest.raises(WorkerDied, match="ended, and nobody knows how"):
+        old.call("leave", 3, timeout=LONG)
+    assert not old.alive
+
+
+def test_a_server_that_cannot_start_shows_why(start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "_servers", [])
+    monkeypatch.setattr(child, "_BOOT", "raise ImportError('no such {module}')")
+    with pytest.raises(MeasureError, match="no such fork_server"):
+        start().wait_ready()
+    child._end()
+
+
+def test_a_server_without_work_ends() -> None:
+    script = "from pegbox.measure import fork_server; fork_server.IDLE = 0.01; fork_server.main()"
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert subprocess.run([sys.executable, "-c", script], stdin=theirs, timeout=LONG).returncode == 0
+
+
+def test_one_that_may_be_about_to_end_is_not_asked(
+    start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "_servers", [])
+    worker = start()
+    server = worker.call("parent", timeout=LONG)
+    monkeypatch.setattr(child, "IDLE", 0.0)
+    assert start().call("parent", timeout=LONG) == server  # it has a worker still, and so goes on
+    child._servers[0]._workers = 0
+    assert start().call("parent", timeout=LONG) != server
+    assert gone(server)
+    child._end()
+
+
+def test_where_the_system_has_no_fork_server_workers_are_interpreters_of_their_own(
+    start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "_can_fork", lambda: False)
+    worker, other = start(), start()
+    assert worker.call("add", 1, 2, timeout=LONG) == 3
+    assert worker.call("parent", timeout=LONG) == os.getpid()
+    left = worker.call("leave_behind", timeout=LONG)
+    with pytest.raises(WorkerDied, match=r"killed by SIGSEGV.*farewell"):
+        worker.call("die", int(signal.SIGSEGV), timeout=LONG)
+    assert gone(left)
+    assert other.alive
+    other.kill()
+    assert not other.alive
+
+
+def test_a_fork_of_the_process_has_a_server_of_its_own() -> None:
+    script = textwrap.dedent(f"""
+        import os, sys
+        sys.path.append({str(HERE)!r})
+        from pegbox.measure.process import Worker
+        worker = Worker("worker_jobs")
+        server = worker.call("parent", timeout=60)
+        if pid := os.fork():
+            assert os.waitpid(pid, 0)[1] == 0
+            assert worker.call("parent", timeout=60) == server
+            worker.close()
+        else:
+            other = Worker("worker_jobs")
+            assert other.call("parent", timeout=60) != server
+            other.close()
+    """)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=LONG)
+
+
 @pytest.mark.parametrize("job", ["spin", "nap"])
 def test_a_worker_ends_when_its_parent_is_killed(job: str) -> None:
     script = textwrap.dedent(f"""
         import sys, time
         sys.path.append({str(HERE)!r})
+        from pegbox.measure import child
         from pegbox.measure.process import Worker
         worker = Worker("worker_jobs")
         worker.wait_ready()
         worker.post({job!r}, *[1000.0] * ({job!r} == "nap"))
-        print(worker.pid, flush=True)
+        print(worker.pid, *[server._process.pid for server in child._servers], flush=True)
         time.sleep(1000)
     """)
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
-    pid = int(parent.stdout.readline())
+    started = [int(pid) for pid in parent.stdout.readline().split()]
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    assert gone(pid)
+    for pid in started:
+        assert gone(pid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import signal
@@ -46,6 +47,28 @@ def spin() -> None:
 
 def nap(seconds: float) -> None:
     time.sleep(seconds)
+
+
+def parent() -> int:
+    return os.getppid()
+
+
+def inherited(name: str) -> list[str | None]:
+    """What a process has from its parent: a variable, as Python and as the C library have it; the folder; the path."""
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype = ctypes.c_char_p
+    value = getenv(name.encode())
+    return [os.environ.get(name), value and value.decode(), os.getcwd(), sys.path[0]]
+
+
+def leave_behind() -> int:
+    """A process in a session of its own that goes on with this program."""
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        time.sleep(600)
+        os._exit(0)
+    return pid
 
 
 def interrupt_handler() -> str:

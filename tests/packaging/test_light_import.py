@@ -4,36 +4,46 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 HEAVY = ("xgboost", "llvmlite", "scipy", "rich", "ml_dtypes", "matplotlib")
+LIGHT = (
+    "import pegbox",
+    "for name in pegbox.__all__: getattr(pegbox, name)",
+    "import pegbox.api, pegbox.te, pegbox.tir",
+    "from pegbox.hooks import registry; registry.names('tuner')",
+    "from pegbox.plugins.cli import main; assert main(['--help']) == 0",
+    "assert main(['templates']) == 0",
+)
 
 
-def heavy_modules_after(statement: str, where: Path) -> str:
-    program = f"import sys\n{statement}\nprint(*[name for name in {HEAVY!r} if name in sys.modules], sep=',')"
+def heavy_modules_after(statements: Sequence[str], where: Path) -> list[str]:
+    """What each statement has left, each after those before it in one process."""
+    look = f"\nprint('left:', *[name for name in {HEAVY!r} if name in sys.modules])\n"
+    program = "import sys\n" + "".join(statement + look for statement in statements)
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=where, check=True)
-    return ran.stdout.splitlines()[-1]
+    return [line for line in ran.stdout.splitlines() if line.startswith("left:")]
 
 
 def test_the_check_itself_sees_a_heavy_module(tmp_path: Path) -> None:
-    assert heavy_modules_after("import rich", tmp_path) == "rich"
+    assert heavy_modules_after(["import json", "import rich"], tmp_path) == ["left:", "left: rich"]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "import pegbox",
-        "import pegbox\nfor name in pegbox.__all__: getattr(pegbox, name)",
-        "import pegbox.api, pegbox.te, pegbox.tir",
-        "from pegbox.hooks import registry; registry.names('tuner')",
-        "from pegbox.plugins.cli import main; assert main(['--help']) == 0",
-        "from pegbox.plugins.cli import main; assert main(['templates']) == 0",
-    ],
-)
-def test_loads_nothing_heavy(statement: str, tmp_path: Path) -> None:
-    assert heavy_modules_after(statement, tmp_path) == ""
+def test_loads_nothing_heavy(tmp_path: Path) -> None:
+    found = dict(zip(LIGHT, heavy_modules_after(LIGHT, tmp_path), strict=True))
+    assert found == dict.fromkeys(LIGHT, "left:")
+
+
+def test_listing_the_commands_loads_no_schedules(tmp_path: Path) -> None:
+    program = """
+import sys
+from pegbox.plugins.cli import main
+assert main(["--help"]) == main(["plugins"]) == 0
+print("pegbox.schedule" in sys.modules)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert ran.stdout.splitlines()[-1] == "False"
 
 
 def test_importing_pegbox_loads_no_plugin(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from pegbox.plugins.cli import main
+
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "write-a-tuner.md").read_text()
 FILES = dict(re.findall(r"^`([\w.]+)`[^\n]*\n\n```\w+\n(.*?)^```$", PAGE, flags=re.M | re.S))
 COMMANDS = re.findall(r"^```sh\n(.*?)^```$", PAGE, flags=re.M | re.S)[0].splitlines()
@@ -68,7 +70,11 @@ def test_the_tuner_is_compared(project: tuple[Path, Path]) -> None:
     assert re.search(r"climb.*(beats|loses to|cannot be told apart)", table), table
 
 
-def test_the_tuner_can_be_used_without_a_package(tmp_path: Path) -> None:
+def test_the_tuner_can_be_used_without_a_package(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "pegbox_climb.py").write_text(FILES["pegbox_climb.py"])
+    monkeypatch.chdir(tmp_path)
     words = "--tuner pegbox_climb.py:ClimbTuner:parents=2 --trials 6 --quiet"
-    assert "pegbox_climb.py:ClimbTuner" in run(f"pegbox tune matmul 32 32 32 {words}", tmp_path, tmp_path)
+    assert main(f"tune matmul 32 32 32 {words}".split()) == 0
+    assert "pegbox_climb.py:ClimbTuner" in capsys.readouterr().out

@@ -66,7 +66,7 @@ def unnamed(program: Function) -> Function:
 def check(
     tmp_path: Path, compute: Callable[[], list[Tensor]], name: str = "kernel", given: dict[str, Any] | None = None
 ) -> None:
-    """The module and the code of a configuration make the programs of the sketches."""
+    """The module and the code of a configuration make the programs of the sketches, which lowering then cannot part."""
 
     def workload(**_: Any) -> list[Tensor]:
         return compute()
@@ -76,12 +76,12 @@ def check(
     assert module.space.fingerprint == task.space.fingerprint
     for row in task.space.sample(3, np.random.default_rng(0)):
         config = task.space.config(row)
-        wanted = unnamed(task.lowered(config))
-        assert unnamed(module.lowered(module.space.from_json(config.to_json()))) == wanted
+        wanted = unnamed(task.schedule(config).func)
+        assert unnamed(module.schedule(module.space.from_json(config.to_json())).func) == wanted
         scope: dict[str, Any] = {"te": te}
         exec(task.schedule_code(config), scope)
         tensors = rebuilt(scope, task)
-        assert unnamed(lower_function(replay(scope["s"], tensors, task.symbol).func)) == wanted
+        assert unnamed(replay(scope["s"], tensors, task.symbol).func) == wanted
 
 
 def rebuilt(scope: dict[str, Any], task: Task) -> list[Tensor]:
