@@ -59,12 +59,7 @@ class NumpyProgram:
         """A function that computes the outputs from the inputs (in call order), and the arrays that it writes."""
         scope: dict[str, Any] = {"np": np, "view": _view}
         exec(compile(self.text, "<numpy program>", "exec"), scope)
-        prepared, outputs = scope["prepare"]([np.ascontiguousarray(array).reshape(-1) for array in inputs])
-
-        def run() -> None:
-            with np.errstate(all="ignore"):
-                prepared()
-
+        run, outputs = scope["prepare"]([np.ascontiguousarray(array).reshape(-1) for array in inputs])
         return run, [array.reshape(shape) for array, shape in zip(outputs, self.shapes, strict=True)]
 
 
