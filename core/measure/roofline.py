@@ -61,7 +61,7 @@ def size_class(nbytes: float, cores: int) -> int:
     from pegbox.codegen.runtime.peak import LEAST_BYTES
 
     share = min(max(nbytes / cores, LEAST_BYTES), _LARGEST)
-    return LEAST_BYTES * 4 ** math.floor(math.log(share / LEAST_BYTES, 4) + 1e-9)
+    return LEAST_BYTES << 2 * math.floor(math.log(share / LEAST_BYTES, 4) + 1e-9)
 
 
 def measure_roofline(dtype: str, nbytes: int, target: Target, cores: Sequence[int]) -> Roofline:

@@ -108,7 +108,8 @@ def run(namespace: argparse.Namespace) -> int:
     print(result)
     if records is not None:
         print(f"records: {records}")
-    write_outputs(namespace, html=result.to_html, plot=result.plot if any(t.ok for t in result.trials) else None)
+    plot = None if result.best is None else lambda path: result.plot(path)
+    write_outputs(namespace, html=lambda path: result.to_html(path), plot=plot)
     if result.best is None:
         if not result.trials and result.stopped_because == "interrupted":
             return exits.INTERRUPTED

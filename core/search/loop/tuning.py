@@ -214,7 +214,7 @@ class _Loop:
             yield
 
     def _now(self, activity: str) -> None:
-        if activity != self.state.activity:
+        if activity != self.state.activity and not self.state.simulated:  # nothing is compiled or measured then
             self.state.activity = activity
             self.callbacks.activity(self.state)
 
