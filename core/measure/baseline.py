@@ -16,7 +16,7 @@ from pegbox.measure.check import difference
 if TYPE_CHECKING:
     from pegbox.compute.numpy_program import NumpyProgram
 
-_REPEATS, _REPEAT_SECONDS, _MOST_SECONDS = 5, 5e-3, 0.5
+_REPEATS, _REPEAT_SECONDS, _MOST_SECONDS = 10, 5e-3, 0.5
 
 
 def time_program(program: NumpyProgram, bench: Bench) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 
 _STYLE = """
@@ -57,11 +57,12 @@ def definitions(rows: Mapping[str, str]) -> str:
     return f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{escape(value)}</dd>' for name, value in rows.items())}</dl>"
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of text: the first column to the left, numbers to the right."""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collection[int] = ()) -> str:
+    """A table of text: the first column and those in `left` (from 0) to the left, numbers to the right."""
+    sides = [' class="left"' if place in left else "" for place in range(len(header))]
+    head = "".join(f'<th scope="col"{side}>{escape(name)}</th>' for name, side in zip(header, sides, strict=True))
     lines = []
     for first, *cells in rows:
-        numbers = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        numbers = "".join(f"<td{side}>{escape(cell)}</td>" for cell, side in zip(cells, sides[1:], strict=True))
         lines.append(f'<tr><th scope="row">{escape(first)}</th>{numbers}</tr>')
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'

@@ -14,11 +14,13 @@ from pegbox.codegen import ArgSpec, Target
 from pegbox.codegen.runtime.peak import LEAST_BYTES, copy_kernel, multiply_add_kernel, read_kernel
 from pegbox.compute.numpy_program import NumpyProgram
 from pegbox.errors import ArgumentError
+from pegbox.measure import LocalMeasurer
 from pegbox.measure.baseline import time_program
 from pegbox.measure.bench import Bench
 from pegbox.measure.check import Tolerance
 from pegbox.measure.roofline import Roofline, cache_file, kept_roofline, measure_roofline, size_class
 from pegbox.measure.yardstick import Yardstick
+from pegbox.task.task import create_task
 
 TARGET = Target("llvm -mcpu=x86-64-v3 -num-cores 1")
 ROOF = Roofline(1, 100.0, 20.0, 10.0)
@@ -159,3 +161,26 @@ def test_numpy_is_timed_only_where_its_answer_is_right() -> None:
     assert seconds is not None
     assert seconds > 0
     assert time_program(program, bench(3.0)) is None
+
+
+def test_a_measurer_asks_the_process_that_runs_candidates(cache: Path) -> None:
+    task = create_task("matmul", args=(8, 8, 8), target="llvm -num-cores 1")
+    with LocalMeasurer(task) as measurer:
+        found = measurer.yardstick(1.0)
+        assert found is not None
+        assert found.numpy is not None
+        assert found.roofline is not None
+        assert (found.cores, found.flop, found.read, found.written) == (1, 1024.0, 512.0, 256.0)
+        assert cache.is_file()
+        impossible = measurer.yardstick(1e-12)  # measured anew, and left out
+        assert impossible is not None
+        assert impossible.share(1e-12) is None
+    assert task.numpy is not None
+
+
+def test_a_runner_that_knows_nothing_of_it_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = create_task("matmul", args=(8, 8, 8), target="llvm -num-cores 1")
+    with LocalMeasurer(task, runner=lambda bench, **_: object()) as measurer:  # type: ignore[arg-type,return-value]
+        monkeypatch.setattr(measurer, "_interrupt", lambda: None)
+        assert measurer.yardstick(1.0) is None
+        measurer._runner = None

@@ -53,7 +53,7 @@ def _values(config: Config) -> dict[str, Hashable]:
         if isinstance(sizes, list):
             found.update({f"{name}[{place}]": size for place, size in enumerate(sizes) if place})
         else:
-            found[name] = str(entity) if entity is not None else "-"
+            found[name] = str(entity) if entity is not None else "absent"
     return found
 
 

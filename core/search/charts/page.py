@@ -62,8 +62,8 @@ def _curve(result: TuneResult) -> str:
         return missing_curves(error)
     ran = sum(trial.ok for trial in result.trials)
     best = format_cost(min(trial.cost for trial in result.trials), result.unit)
-    about = f"{ran} of {len(result.trials)} trials ran, the best took {best}."
-    caption = "costs on a logarithmic axis: each trial, and the best so far"
+    about = f"{ran} of {len(result.trials)} trials ran, the best with {best}."
+    caption = "costs on a logarithmic axis: each trial, the best so far, and the best as measured at the end"
     return f'<section><div class="charts">{figure("The search", caption, about, svg)}</div></section>'
 
 
@@ -82,7 +82,7 @@ def _knobs(found: Sequence[Influence], unit: str) -> str:
     ]
     return (
         "<section><h2>The knobs' influence</h2>"
-        + table(["knob", "explains", "values", "best by value"], rows)
+        + table(["knob", "explains", "values", "best by value"], rows, left=[3])
         + '<p class="soft">explains: the share of the variance of the logarithm of the cost that lies between the '
         "knob's values (Kelley's epsilon squared). Of the trials of this search, which tried good values more often; "
         "what knobs do together counts for none of them.</p></section>"

@@ -51,7 +51,13 @@ def draw_search(axes: Any, result: TuneResult) -> None:
             failed, [0.01] * len(failed), "|",
             transform=axes.get_xaxis_transform(), color="#555555", markersize=6, label="failed",
         )  # fmt: skip
-    yardstick = result.best.yardstick if result.best is not None else None
+    best = result.best
+    if best is not None and best.remeasured and best.number >= 0:
+        axes.plot(
+            [best.number + 1], [best.cost * 1e3], "*",
+            color=COLOURS[3], markersize=11, markeredgewidth=0, label="best, measured again",
+        )  # fmt: skip
+    yardstick = best.yardstick if best is not None else None
     if yardstick is not None and yardstick.numpy is not None:
         axes.axhline(yardstick.numpy, color=COLOURS[2], linestyle="--", linewidth=1.2, label="NumPy")
     _finish(axes, len(result.trials), result.unit)
@@ -72,4 +78,4 @@ def _finish(axes: Any, trials: int, unit: str) -> None:
     axes.set_ylabel("time of a call" if unit == "s" else "cost")
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(framealpha=0.85, edgecolor="none", loc="upper right", fontsize=9)
+    axes.legend(framealpha=0.85, edgecolor="none", loc="best", fontsize=9)
