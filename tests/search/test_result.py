@@ -18,6 +18,7 @@ from pegbox.measure.yardstick import Yardstick
 from pegbox.records import Journal
 from pegbox.search import Trial, TuneResult, make_tuner, run
 from pegbox.search.charts.influence import influences
+from pegbox.search.charts.picture import draw_search
 from pegbox.search.loop.outcome import Gain
 from pegbox.search.loop.recorder import Recorder
 from pegbox.search.testing import ArtificialMeasurer
@@ -140,6 +141,17 @@ def test_the_knob_that_decides_has_all_the_influence() -> None:
 def test_plot_writes_a_picture(task: pb.Task, tmp_path: Path) -> None:
     tuned(task).plot(tmp_path / "search.png")
     assert (tmp_path / "search.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_best_as_measured_at_the_end_lies_among_the_trials(task: pb.Task) -> None:
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    draw_search(axes, tuned(task))
+    lines = {line.get_label(): line.get_ydata() for line in axes.lines}
+    assert list(lines["best, measured again"]) == [1e-3]
+    assert min(lines["trial"]) == lines["best so far"][-1] == 1e-3
+    assert set(lines["NumPy"]) == {5e-3}
 
 
 def test_plot_of_nothing_and_without_matplotlib_is_a_clear_error(

@@ -54,7 +54,7 @@ def draw_search(axes: Any, result: TuneResult) -> None:
     best = result.best
     if best is not None and best.remeasured and best.number >= 0:
         axes.plot(
-            [best.number + 1], [best.cost * 1e3], "*",
+            [best.number + 1], [best.cost], "*",
             color=COLOURS[3], markersize=11, markeredgewidth=0, label="best, measured again",
         )  # fmt: skip
     yardstick = best.yardstick if best is not None else None
@@ -75,7 +75,8 @@ def _finish(axes: Any, trials: int, unit: str) -> None:
     axes.set_xlabel("trials")
     axes.set_xlim(0.5, trials + 1)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set_ylabel("time of a call" if unit == "s" else "cost")
+    what = "time of a call" if unit == "s" else "cost"  # beside the axis there is no room: ticks have their units
+    axes.text(1.0, 1.02, what, transform=axes.transAxes, horizontalalignment="right", fontsize=9)
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(framealpha=0.85, edgecolor="none", loc="best", fontsize=9)

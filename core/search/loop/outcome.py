@@ -223,7 +223,8 @@ class TuneResult:
             file.write(text)
 
     def __repr__(self) -> str:
-        trials = f"after {len(self.trials)} trials in {self.elapsed:.1f} s with {self.tuner}"
+        time = "s of recorded time" if self.simulated else "s"
+        trials = f"after {len(self.trials)} trials in {self.elapsed:.1f} {time} with {self.tuner}"
         spent = f"{trials}, stopped: {self.stopped_because}"
         if self.best is None:
             return f"<TuneResult: nothing valid {spent}>"

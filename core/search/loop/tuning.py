@@ -327,8 +327,14 @@ class _Loop:
             warnings.warn(f"none of the best ran when measured again: {messages}", RuntimeWarning, stacklevel=2)
         state, found = self.state, winner or self.state.best
         gain = Gain.of(state.trials) if found is not None and found.number >= 0 and state.unit == "s" else None
-        about = {"bytes_moved": state.bytes_moved, "unit": state.unit}
-        return BestTrial.of(found, phases=phases, **about, yardstick=state.yardstick, gain=gain)
+        return BestTrial.of(
+            found,
+            phases=phases,
+            bytes_moved=state.bytes_moved,
+            unit=state.unit,
+            yardstick=state.yardstick,
+            gain=gain,
+        )
 
 
 def _measured(result: TuneResult) -> str:
