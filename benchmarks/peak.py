@@ -3,8 +3,7 @@
     taskset -c 0 python3 benchmarks/peak.py
     taskset -c 0 python3 benchmarks/peak.py --target "llvm -mcpu=x86-64-v3"
 
-The kernel updates independent accumulators, as wide as the target's vectors, by fused multiply-adds, without loads and
-stores. There are enough accumulators to hide the latency, and few enough to stay in registers with their operand.
+The kernel is that of `pegbox.codegen.runtime.peak`, by which results of searches are rated, too.
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ import statistics
 
 import numpy as np
 
-from pegbox.codegen import ArgSpec, Program, Target, compile_program, load
+from pegbox.codegen import Target
 from pegbox.codegen.runtime.kernel import Kernel
-from pegbox.templates.register_tile import LATENCY, lanes_of
+from pegbox.codegen.runtime.peak import multiply_add_kernel
 
-_ROUNDS = 20_000
 _MOST = 1.05  # of the peak, which like the rest is measured: a share beyond is a mistake of the benchmark
 
 
@@ -39,69 +37,7 @@ def share_of_peak(speed: float, peak: float) -> str:
 
 def peak_kernel(dtype: str = "float32", target: Target | None = None) -> tuple[Kernel, float]:
     """A kernel of multiply-adds on one array of one vector, and its floating-point operations per call."""
-    target = target or Target.host(num_cores=1)
-    lanes = lanes_of(target, dtype)
-    count = min(2 * LATENCY, target.vector_registers - 2)
-    program = Program("fma_peak", (ArgSpec("x", (lanes,), dtype, True),), _assembly(dtype, lanes, count), 0, 1, target)
-    return load(compile_program(program)), 2.0 * lanes * count * _ROUNDS
-
-
-def _assembly(dtype: str, lanes: int, count: int) -> str:
-    vector = f"<{lanes} x {'float' if dtype == 'float32' else 'double'}>"
-    suffix = f"v{lanes}f{32 if dtype == 'float32' else 64}"
-    phis = "\n".join(f"  %a{i} = phi {vector} [ %x, %entry ], [ %b{i}, %loop ]" for i in range(count))
-    fmas = "\n".join(
-        f"  %b{i} = call {vector} @llvm.fma.{suffix}({vector} %a{i}, {vector} %x, {vector} %x)" for i in range(count)
-    )
-    total = "  %s0 = fadd VEC %b0, zeroinitializer\n" + "\n".join(
-        f"  %s{i} = fadd VEC %s{i - 1}, %b{i}" for i in range(1, count)
-    )
-    return f"""
-declare {vector} @llvm.fma.{suffix}({vector}, {vector}, {vector})
-declare i32 @clock_gettime(i32, ptr)
-
-define void @fma_peak(ptr noalias %p, ptr %workspace) noinline {{
-entry:
-  %x = load {vector}, ptr %p, align 4
-  br label %loop
-loop:
-  %n = phi i64 [ 0, %entry ], [ %next, %loop ]
-{phis}
-{fmas}
-  %next = add i64 %n, 1
-  %done = icmp eq i64 %next, {_ROUNDS}
-  br i1 %done, label %exit, label %loop
-exit:
-{total.replace("VEC", vector)}
-  store {vector} %s{count - 1}, ptr %p, align 4
-  ret void
-}}
-
-define i64 @fma_peak__timed(ptr %p, ptr %workspace, i64 %count) {{
-entry:
-  %t = alloca [2 x i64], align 16
-  %r0 = call i32 @clock_gettime(i32 1, ptr %t)
-  %s0 = load i64, ptr %t
-  %f0 = getelementptr i64, ptr %t, i64 1
-  %n0 = load i64, ptr %f0
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-  call void @fma_peak(ptr %p, ptr %workspace)
-  %next = add i64 %i, 1
-  %more = icmp slt i64 %next, %count
-  br i1 %more, label %loop, label %exit
-exit:
-  %r1 = call i32 @clock_gettime(i32 1, ptr %t)
-  %s1 = load i64, ptr %t
-  %n1 = load i64, ptr %f0
-  %ds = sub i64 %s1, %s0
-  %dn = sub i64 %n1, %n0
-  %sn = mul i64 %ds, 1000000000
-  %ns = add i64 %sn, %dn
-  ret i64 %ns
-}}
-"""
+    return multiply_add_kernel(dtype, target or Target.host(num_cores=1))
 
 
 def measure_peak(rounds: int = 21, dtype: str = "float32", target: Target | None = None) -> float:

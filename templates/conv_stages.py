@@ -25,6 +25,24 @@ class ConvStages:
     packed: te.Tensor | None
 
 
+def plain(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
+    """The result without the layouts of a schedule."""
+    rows, columns = conv.padded
+    last = rows - 1, columns - 1
+    border = te.compute(
+        conv.at(conv.n, conv.c, rows, columns), lambda *at: padded(conv, data, last, *conv.named(at)), name="padded"
+    )
+    _, kh, kw, c = reduction_axes(conv, conv.c)
+
+    def element(*index: te.Expr) -> te.Expr:
+        n, o, y, x = conv.named(index)
+        (sy, sx), (dy, dx) = conv.stride, conv.dilation
+        pixel = border(*conv.at(n, c, y * sy + kh * dy, x * sx + kw * dx))
+        return te.sum(pixel * weight(*conv.weight_at(o, c, kh, kw)), axis=[c, kh, kw])
+
+    return te.compute(conv.out_shape, element, name="C")
+
+
 def padded(conv: Conv, data: te.Tensor, last: Sequence[int], n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
     """An element of the input by its place in the padded one, of which no row and column beyond `last` is asked for."""
     tests: list[te.Expr] = []

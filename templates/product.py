@@ -69,6 +69,12 @@ class Product:
         return te.placeholder(self.weight_shape, name="B_packed", dtype=self.dtype) if self.packed else b
 
 
+def plain(p: Product, a: Tensor, b: Tensor) -> Tensor:
+    """C without the layouts of a schedule."""
+    k = te.reduce_axis((0, p.k), name="k")
+    return te.compute(p.shape, lambda *at: te.sum(a(*at[:-1], k) * b(*at[:-2], k, at[-1]), axis=k), name="C")
+
+
 def product_of(a: Tensor, b: Tensor, weights: str, target: Target) -> Product:
     """The product of A (..., m, k) and B (..., k, n) with B "plain" or "packed".
 

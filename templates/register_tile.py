@@ -7,17 +7,13 @@ element for each row, which is broadcast.
 from __future__ import annotations
 
 from pegbox.codegen.targets.target import Target
-from pegbox.expr.dtypes import BITS
+from pegbox.codegen.targets.vectors import LATENCY, lanes_of
 
-LATENCY = 8  # independent multiply-adds that keep two units busy, each of which takes four cycles
+__all__ = ["BODY", "LATENCY", "ROWS", "VECTORS", "fits", "is_balanced", "lanes_of", "step_cost"]
+
 BODY = 128  # multiply-adds in the innermost loop's body; more only costs compile time and instruction cache
 ROWS = (*range(1, 15), 16, 20, 24, 28)
 VECTORS = (1, 2, 3, 4, 5, 6)
-
-
-def lanes_of(target: Target, dtype: str) -> int:
-    """Elements in a vector of the target."""
-    return max(target.vector_bits // BITS[dtype], 1)
 
 
 def fits(target: Target, rows: int, vectors: int) -> bool:

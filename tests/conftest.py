@@ -36,6 +36,10 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     os.environ["PYTHONPYCACHEPREFIX"] = _bytecode = tempfile.mkdtemp(prefix="pegbox-bytecode-")
     atexit.register(shutil.rmtree, _bytecode, ignore_errors=True)
 
+# What is kept for the next run, such as the speed of memory, is no business of the user's own cache.
+os.environ["XDG_CACHE_HOME"] = _cache = tempfile.mkdtemp(prefix="pegbox-cache-")
+atexit.register(shutil.rmtree, _cache, ignore_errors=True)
+
 plain_code = importlib.import_module("plain_code")
 plain_code.install()
 

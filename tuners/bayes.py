@@ -17,7 +17,7 @@ from pegbox.measure.result import Result
 from pegbox.search.factory.base import BaseTuner
 from pegbox.search.models.experience import MODEL
 from pegbox.search.models.report import ModelReport
-from pegbox.search.protocols import FeatureSource, Floats, Prior, Transfer
+from pegbox.search.protocols import CHOOSING, LEARNING, FeatureSource, Floats, Prior, Transfer
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.batches import optimistic_batch
 from pegbox.tuners.candidates import CandidatePool
@@ -105,6 +105,11 @@ class BayesTuner(BaseTuner):
         self._tuned = 0
         self._begun = False
         self._pending: set[Config] = set()
+
+    @property
+    def activity(self) -> str:
+        """What it does when it is asked next, in words."""
+        return LEARNING if self._experienced and self._begun and self._process is None else CHOOSING
 
     def ask(self, n: int) -> list[Config]:
         configs = self._asked(n)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pegbox
-from pegbox.checks import check_instance, check_int
+from pegbox.checks import check_instance, check_int, check_writable
 from pegbox.comparison.computation import with_computations
 from pegbox.comparison.contenders import (
     Contender,
@@ -29,7 +29,6 @@ from pegbox.comparison.contenders import (
     read_tasks,
     read_tuners,
 )
-from pegbox.comparison.jsonform import check_writable
 from pegbox.comparison.report import Comparison
 from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.comparison.testbed import CommonStartTuner, Testbed, draw_start, open_testbed

@@ -12,58 +12,26 @@ from typing import TYPE_CHECKING
 
 from pegbox.comparison.columns import columns
 from pegbox.comparison.curves import arrivals, band_of
-from pegbox.comparison.plot import INSTALL, arrivals_svg, best_svg
+from pegbox.comparison.plot import arrivals_svg, best_svg
 from pegbox.comparison.runs import Setup, TaskInfo
 from pegbox.comparison.sentences import joined, p_text, question_text, sentences
 from pegbox.comparison.table import WITHOUT, start_text, task_line
 from pegbox.comparison.verdicts import TARGET, Verdict
+from pegbox.report.figure import missing_curves
+from pegbox.report.page import document, figure
 
 if TYPE_CHECKING:
     from pegbox.comparison.report import Comparison
-
-_STYLE = """
-:root{color-scheme:light dark}
-body{max-width:1240px;margin:0 auto;padding:24px 20px;font:15px/1.5 system-ui,sans-serif}
-h1{font-size:25px}
-h2{font-size:19px;margin-bottom:0}
-h3{font-size:14px;margin:0}
-section{border-top:1px solid #8886;margin-top:24px}
-.soft,figcaption,caption,dt,footer,summary{opacity:.7}
-.warning{border-left:4px solid #d9822b;padding-left:12px}
-.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(420px,100%),1fr));gap:20px}
-figure{margin:0}
-figure svg{display:block;width:100%;height:auto;background:#fff}
-.scroll{overflow-x:auto;margin:16px 0}
-table{border-collapse:collapse;width:100%;font-size:13px;font-variant-numeric:tabular-nums}
-caption{text-align:left}
-th,td{padding:6px;text-align:right;border-bottom:1px solid #8884}
-td:not(.left){white-space:nowrap}
-th:first-child,td:first-child,.left{text-align:left}
-dl{display:grid;grid-template-columns:max-content 1fr;gap:3px 20px}
-dd{margin:0;overflow-wrap:anywhere}
-@media print{section{break-inside:avoid}}
-"""
-"""Light or dark by the reader's own setting; pictures are on white."""
 
 
 def page(report: Comparison) -> str:
     """The whole document."""
     title = f"{joined(report.setup.tuners)} on {joined([task.name for task in report.setup.tasks])}"
     note = report.setup.note
-    parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width,initial-scale=1">',
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><main>",
-        f'<header><h1>{escape(title)}</h1><p class="soft">{escape(_subtitle(report.setup))}</p></header>',
-        f'<p class="warning">Incomplete: {escape(note)}</p>' if note else "",
-        *(_task(report, task) for task in report.tasks),
-        _spaces(report),
-        _setup(report.setup),
-        _footer(),
-        "</main></body></html>",
-    ]
-    return "\n".join(filter(None, parts)) + "\n"
+    warning = f'<p class="warning">Incomplete: {escape(note)}</p>' if note else ""
+    tasks = [_task(report, task) for task in report.tasks]
+    parts = [warning, *tasks, _spaces(report), _setup(report.setup), _footer()]
+    return document(title, _subtitle(report.setup), parts)
 
 
 def _task(report: Comparison, task: TaskInfo) -> str:
@@ -101,20 +69,20 @@ def _charts(report: Comparison, task: str) -> str:
     try:
         best, reached = best_svg(report, task), arrivals_svg(report, task)
     except ImportError as error:
-        return f'<p class="warning">{escape(f"The curves are missing: they need matplotlib ({error}); {INSTALL}")}</p>'
+        return missing_curves(error)
     tuners = list(report.runs_of(task))
     ends = ", ".join(f"{tuner} ends at {band_of(report, task, tuner).middle[-1]:.0%}" for tuner in tuners)
     arrived = ", ".join(f"{tuner} {arrivals(report, task, tuner, TARGET)[-1]:.0%}" for tuner in tuners)
     return "\n".join(
         [
             '<div class="charts">',
-            _figure(
+            figure(
                 "Best so far",
                 "share of the best known speed: median over seeds, the middle half shaded",
                 f"{ends}.",
                 best,
             ),
-            _figure(
+            figure(
                 f"There yet: {TARGET:.0%} of the best known",
                 f"share of the seeds whose best has come to {TARGET:.0%} of the best known speed",
                 f"In the end: {arrived}.",
@@ -122,13 +90,6 @@ def _charts(report: Comparison, task: str) -> str:
             ),
             "</div>",
         ]
-    )
-
-
-def _figure(title: str, caption: str, description: str, svg: str) -> str:
-    return (
-        f'<figure><h3>{escape(title)}</h3><div role="img" aria-label="{escape(f"{title}. {description}")}">{svg}</div>'
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
 
 

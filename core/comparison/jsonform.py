@@ -7,12 +7,11 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import check_path
+from pegbox.checks import check_path, check_writable
 from pegbox.comparison.runs import Run, Setup, TaskInfo
-from pegbox.errors import ArgumentError, RecordError
+from pegbox.errors import RecordError
 from pegbox.search.models.report import ModelReport
 
 if TYPE_CHECKING:
@@ -46,18 +45,6 @@ def write_report(report: Comparison, path: str | os.PathLike[str]) -> None:
     beside = out.with_name(f"{out.name}.part")
     beside.write_text(json.dumps(report_to_json(report), allow_nan=False) + "\n", encoding="utf-8")
     os.replace(beside, out)
-
-
-def check_writable(path: str | os.PathLike[str] | None) -> None:
-    """Before hours of measuring: is there a folder to write to? Raises `ArgumentError`."""
-    if path is None:
-        return
-    check_path("path", path)
-    if not Path(path).parent.is_dir():
-        folder = os.fspath(Path(path).parent)
-        raise ArgumentError(f"{os.fspath(path)!r} cannot be written: there is no folder {folder!r}; make it first")
-    if Path(path).is_dir():
-        raise ArgumentError(f"{os.fspath(path)!r} cannot be written: it is a folder; name a file in it")
 
 
 def read_report(path: str | os.PathLike[str]) -> tuple[Setup, tuple[Run, ...]]:

@@ -1,39 +1,21 @@
-"""The curves of a comparison, drawn by matplotlib (an optional dependency: `pip install 'pegbox[plot]'`).
-
-Figures are made without pyplot: they need no window, and leave the user's own back end alone.
-"""
+"""The curves of a comparison, drawn by matplotlib (an optional dependency: `pip install 'pegbox[plot]'`)."""
 
 from __future__ import annotations
 
-import io
 import os
-import re
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import check_path
 from pegbox.comparison.curves import arrivals, band_of, lowest_shown
-from pegbox.comparison.jsonform import check_writable
 from pegbox.comparison.verdicts import TARGET
 from pegbox.errors import ArgumentError
+from pegbox.report.figure import COLOURS, DASHES, check_plot, saved, svg_of
 
 if TYPE_CHECKING:
     from pegbox.comparison.report import Comparison
 
-INSTALL = "install it with: pip install 'pegbox[plot]'"
-
-# Okabe and Ito, "Color Universal Design" (2008), darkened for thin lines on white: colour-blind people tell them apart.
-_COLOURS = ("#0072b2", "#d55e00", "#00835c", "#b5488d", "#8a6d00", "#2d7fb8", "#5b5b66", "#7a3db8")
-_DASHES = ("-", "--", "-.", ":")
-_WIDTH, _HEIGHT = 7.5, 4.2
-"""Inches of one panel."""
-
 _STEPS = (1, 2, 5, 10)
 """Between ticks, times a power of ten: percentages are whole then."""
-
-_LEFT, _RIGHT, _BELOW, _ABOVE = 0.75, 0.15, 0.55, 0.35
-"""Inches around its axes, for numbers, labels and the title."""
 
 
 def save_plot(report: Comparison, path: str | os.PathLike[str]) -> None:
@@ -44,29 +26,10 @@ def save_plot(report: Comparison, path: str | os.PathLike[str]) -> None:
     if not report.tasks:
         raise ArgumentError(f"plot to {os.fspath(path)!r}: there is nothing to draw, no run was finished")
     check_plot(path)
-    from matplotlib import rc_context
-
-    with rc_context({"text.parse_math": False}):  # a tuner's name may have dollars in it
-        figure, panels = _figure(len(report.tasks), dpi=144)
+    with saved(path, len(report.tasks)) as panels:
         for axes, task in zip(panels, report.tasks, strict=True):
             _draw_best(axes, report, task.name)
             axes.set_title(task.name, loc="left", fontsize=11)
-        figure.savefig(path)
-
-
-def check_plot(path: str | os.PathLike[str]) -> None:
-    """Before hours of measuring: can a plot be written to `path`? Raises as `save_plot` does."""
-    check_path("path", path)
-    try:
-        from matplotlib.backend_bases import FigureCanvasBase
-    except ImportError as error:
-        raise ArgumentError(f"plot to {os.fspath(path)!r} needs matplotlib ({error}); {INSTALL}") from error
-    known = sorted(FigureCanvasBase.get_supported_filetypes())
-    if Path(path).suffix.lstrip(".").lower() not in known:
-        raise ArgumentError(
-            f"plot to {os.fspath(path)!r}: the suffix says what to write, and has to be one of .{', .'.join(known)}"
-        )
-    check_writable(path)
 
 
 def best_svg(report: Comparison, task: str) -> str:
@@ -80,36 +43,7 @@ def arrivals_svg(report: Comparison, task: str) -> str:
 
 
 def _svg(draw: Callable[[Any, Comparison, str], None], report: Comparison, task: str) -> str:
-    """What `draw` draws, without the XML declaration; text is text, and the same report gives the same picture."""
-    from matplotlib import rc_context
-
-    settings: Any = {"svg.hashsalt": f"{draw.__name__} {task}", "svg.fonttype": "none", "text.parse_math": False}
-    with rc_context(settings), io.StringIO() as file:
-        figure, (axes,) = _figure(1)
-        draw(axes, report, task)
-        figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-        text = file.getvalue()
-    # Several pictures stand in one page, where an id may occur once; no one refers to those of groups.
-    return re.sub(r'<g id="[^"]*"', "<g", text[text.index("<svg") :].rstrip())
-
-
-def _figure(panels: int, **settings: Any) -> tuple[Any, Sequence[Any]]:
-    """A figure and the axes of its panels, one below the other.
-
-    Margins are given: matplotlib's layouts draw everything once more to find them.
-    """
-    from matplotlib.figure import Figure
-
-    height = _HEIGHT * panels
-    figure = Figure(figsize=(_WIDTH, height), **settings)
-    axes = figure.subplots(
-        panels, squeeze=False, gridspec_kw={
-            "left": _LEFT / _WIDTH, "right": 1 - _RIGHT / _WIDTH,
-            "bottom": _BELOW / height, "top": 1 - _ABOVE / height,
-            "hspace": (_ABOVE + _BELOW) / (_HEIGHT - _ABOVE - _BELOW),
-        },
-    )  # fmt: skip
-    return figure, list(axes[:, 0])
+    return svg_of(lambda axes: draw(axes, report, task), f"{draw.__name__} {task}")
 
 
 def _draw_best(axes: Any, report: Comparison, task: str) -> None:
@@ -118,7 +52,7 @@ def _draw_best(axes: Any, report: Comparison, task: str) -> None:
     for place, band in enumerate(bands):
         axes.fill_between(
             _trials(band.middle), _held(band.low), _held(band.high),
-            color=_COLOURS[place % len(_COLOURS)], alpha=0.15, linewidth=0, step="post",
+            color=COLOURS[place % len(COLOURS)], alpha=0.15, linewidth=0, step="post",
         )  # fmt: skip
         _draw_line(axes, place, band.middle)
     highest = max(max(band.high) for band in bands)
@@ -137,7 +71,7 @@ def _draw_arrivals(axes: Any, report: Comparison, task: str) -> None:
 
 
 def _draw_line(axes: Any, place: int, values: tuple[float, ...]) -> None:
-    colour, dashes = _COLOURS[place % len(_COLOURS)], _DASHES[place // len(_COLOURS) % len(_DASHES)]
+    colour, dashes = COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
     axes.step(_trials(values), _held(values), dashes, where="post", color=colour, linewidth=1.8)
 
 

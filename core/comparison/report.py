@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pegbox.checks import check_path
+from pegbox.checks import check_path, check_writable
 from pegbox.comparison.html import page
-from pegbox.comparison.jsonform import check_writable, read_report, report_to_json, write_report
+from pegbox.comparison.jsonform import read_report, report_to_json, write_report
 from pegbox.comparison.plot import save_plot
 from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.comparison.sentences import remarks, sentences, space_sentence

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from pegbox.codegen.targets.host import describe_host
 from pegbox.comparison.runs import TaskInfo
 from pegbox.errors import SpaceError
 from pegbox.measure.result import Result
-from pegbox.records.record import describe_host
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.models.report import ModelReport
 from pegbox.search.problem import MeasurerFactory, Problem, problem_of

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_float, check_int, check_mapping
-from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
+from pegbox.codegen.program import MOST_STRAIGHT, ArgSpec, CompiledProgram, Program
 from pegbox.errors import ArgumentError
 from pegbox.measure.batch import Batch
 from pegbox.measure.bench import Bench, check_reference, make_inputs
@@ -23,9 +23,11 @@ from pegbox.measure.check import Tolerance
 from pegbox.measure.cores import CorePlan, confined, pin
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, Ok, Result
-from pegbox.measure.runner import Runner, RunnerFactory, runner_factory
+from pegbox.measure.roofline import Roofline, kept_roofline
+from pegbox.measure.runner import Runner, RunnerFactory, YardstickRunner, runner_factory
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.twins import Twins
+from pegbox.measure.yardstick import MOST, Yardstick
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -62,6 +64,9 @@ class LocalMeasurer:
 
     Raises `ArgumentError` for options outside their domain or unknown, `UnknownName` for an unknown runner.
     """
+
+    compiles = True
+    """What it measures first has to be compiled, as the progress line says."""
 
     def __init__(
         self,
@@ -164,6 +169,41 @@ class LocalMeasurer:
             else candidate.finish(self._kept(candidate, build, next(results)), running=share)
             for candidate, build in zip(candidates, builds, strict=True)
         ]
+
+    def yardstick(self, cost: float) -> Yardstick | None:
+        """What costs are compared with: NumPy's time, and this machine's limits. It takes about a second.
+
+        `cost` is the best in seconds: where it exceeds the limits that were measured earlier, they are measured again.
+        None where the runner says nothing of it.
+        """
+        runner, task = self._open(), self._task
+        if not isinstance(runner, YardstickRunner):
+            return None
+        cores = len(self._cores.running(task.target.num_cores))
+        read, written = (float(sum(spec.nbytes for spec in group)) for group in self._arguments())
+        dtype, program = self._dtype(), task.numpy
+
+        def limits(nbytes: int) -> Roofline | None:
+            return runner.roofline(dtype, nbytes, task.target)
+
+        with self._builder.silence():
+            numpy = None if program is None else runner.time_numpy(program, threads=task.target.num_cores)
+            roofline = kept_roofline(dtype, read + written, task.target, cores, limits)
+            made = Yardstick(cores=cores, flop=task.flop, read=read, written=written, numpy=numpy, roofline=roofline)
+            if (made.measured_share(cost) or 0.0) <= MOST:
+                return made
+            again = kept_roofline(dtype, read + written, task.target, cores, limits, anew=True)
+        return dataclasses.replace(made, roofline=again)
+
+    def _arguments(self) -> tuple[list[ArgSpec], list[ArgSpec]]:
+        """Inputs and outputs."""
+        args = self._task.arguments()
+        return [spec for spec in args if not spec.is_output], [spec for spec in args if spec.is_output]
+
+    def _dtype(self) -> str:
+        """The type of all arguments; none where they differ."""
+        found = {spec.dtype for spec in self._task.arguments()}
+        return found.pop() if len(found) == 1 else ""
 
     def beside(self) -> AbstractContextManager[None] | None:
         """For what the calling thread does between results of `measure`, and threads that it starts then: they keep off

@@ -8,21 +8,25 @@ import math
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
+from pegbox.measure.baseline import time_program
 from pegbox.measure.bench import Bench
+from pegbox.measure.blas import blas_threads
 from pegbox.measure.build_job import warm_up
 from pegbox.measure.cores import pin
 from pegbox.measure.reply import of_result
 from pegbox.measure.result import Failed, FailureKind
+from pegbox.measure.roofline import measure_roofline
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.trial import Stage, run_interleaved, run_trial
 
 if TYPE_CHECKING:
-    from pegbox.codegen import CompiledProgram, Kernel
+    from pegbox.codegen import CompiledProgram, Kernel, Target
+    from pegbox.compute.numpy_program import NumpyProgram
 
 _stage: Stage | None = None
 
@@ -55,6 +59,19 @@ def rerun(programs: Sequence[CompiledProgram], policy: TimingPolicy, cores: Sequ
     pin(cores)
     kernels = [_load(program) for program in programs]
     return [of_result(result) for result in run_interleaved(kernels, _prepared(), policy, guard=alarm)]
+
+
+def time_numpy(program: NumpyProgram, cores: Sequence[int]) -> float | None:
+    """Seconds that NumPy takes on `cores` for what the bench expects; None where its answer is another."""
+    pin(cores)
+    with blas_threads(len(cores)):
+        return time_program(program, _prepared().bench)
+
+
+def roofline(dtype: str, nbytes: int, target: Target, cores: Sequence[int]) -> dict[str, Any]:
+    """The fields of a `pegbox.measure.roofline.Roofline`."""
+    pin(cores)
+    return asdict(measure_roofline(dtype, nbytes, target, cores))
 
 
 @contextlib.contextmanager

@@ -16,7 +16,9 @@ from pegbox.measure.result import Result
 from pegbox.measure.timing import TimingPolicy
 
 if TYPE_CHECKING:
-    from pegbox.codegen import CompiledProgram
+    from pegbox.codegen import CompiledProgram, Target
+    from pegbox.compute.numpy_program import NumpyProgram
+    from pegbox.measure.roofline import Roofline
 
 GIVEN = frozenset({"timing", "cores", "max_memory"})
 """What a runner is given without being told so by the user."""
@@ -47,6 +49,19 @@ class Runner(Protocol):
 
     def close(self) -> None:
         """Release everything; no call follows. May be called while `run` is in progress, and twice."""
+        ...
+
+
+@runtime_checkable
+class YardstickRunner(Protocol):
+    """A runner that can also say what results are compared with, on the machine where it runs candidates."""
+
+    def time_numpy(self, program: NumpyProgram, *, threads: int) -> float | None:
+        """Seconds that NumPy takes for the bench with so many threads; None where it takes too long, or fails."""
+        ...
+
+    def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
+        """The limits of as many cores as the target has; `nbytes` are each one's (`roofline.size_class`)."""
         ...
 
 

@@ -1,5 +1,6 @@
 """Records: measurements stored as one JSON object per line, and their use."""
 
+from pegbox.codegen.targets.host import describe_host
 from pegbox.records.history import (
     History,
     apply_history_best,
@@ -10,7 +11,7 @@ from pegbox.records.history import (
     matching,
 )
 from pegbox.records.journal import Journal, RecordWarning
-from pegbox.records.record import FAILED_COST, VERSION, Record, describe_host
+from pegbox.records.record import FAILED_COST, VERSION, Record
 
 __all__ = [
     "FAILED_COST",

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import operator
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pegbox.codegen.targets.host import describe_host
 from pegbox.errors import RecordError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.measure.yardstick import Yardstick
 from pegbox.records.document import NotJson, read_document
 from pegbox.records.fields import checked, config, costs, field, seconds, workload
 
@@ -31,8 +31,8 @@ class Record:
     """A trial, as stored. `name`, `args` and `kwargs` are the template's; `workload` is the task's key.
 
     `config` is the JSON form of the config, `space` the fingerprint of the task whose space it is from. `remeasured`
-    marks one of the best, measured again at the end of a run. `code` is the fingerprint of the template's code that was
-    measured, empty where it is not known. `cost` in seconds.
+    marks one of the best, measured again at the end of a run, and `yardstick` is what it was compared with then. `code`
+    is the fingerprint of the template's code that was measured, empty where it is not known. `cost` in seconds.
     """
 
     target: str
@@ -48,6 +48,7 @@ class Record:
     host: str = ""
     remeasured: bool = False
     code: str = ""
+    yardstick: Yardstick | None = None
 
     @classmethod
     def of(
@@ -59,6 +60,7 @@ class Record:
         tuner: str = "",
         seed: int | None = None,
         remeasured: bool = False,
+        yardstick: Yardstick | None = None,
     ) -> Record:
         """The record of a trial of `task` on this machine."""
         return cls(
@@ -75,6 +77,7 @@ class Record:
             host=describe_host(),
             remeasured=remeasured,
             code=task.code,
+            yardstick=yardstick,
         )
 
     @property
@@ -106,6 +109,8 @@ class Record:
             extra["remeasured"] = True
         if self.code:
             extra["code"] = self.code
+        if self.yardstick is not None:
+            extra["yardstick"] = self.yardstick.to_json()
         form = {
             "input": [self.target, self.name, self.args, self.kwargs],
             "config": self.config,
@@ -160,20 +165,8 @@ class Record:
             host=field(form, "host", str, ""),
             remeasured=field(form, "remeasured", bool, False),
             code=field(form, "code", str, ""),
+            yardstick=Yardstick.from_json(field(form, "yardstick", dict)) if "yardstick" in form else None,
         )
-
-
-@functools.cache
-def describe_host() -> str:
-    """This machine: its name and its processor."""
-    model = platform.processor() or platform.machine()
-    try:
-        with open("/proc/cpuinfo") as file:
-            named = next((line for line in file if line.startswith("model name")), "")
-        model = named.partition(":")[2].strip() or model
-    except OSError:
-        pass
-    return f"{platform.node()} ({model})"
 
 
 def _result(form: Mapping[str, Any]) -> Result:

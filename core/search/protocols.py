@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from pegbox.search.models.report import ModelReport
     from pegbox.space import Config, ConfigSpace, Digits
 
+CHOOSING = "choosing what to try"
+LEARNING = "learning from experience"
+"""What tuners do when they are asked, in words."""
+
 Features: TypeAlias = npt.NDArray[np.float32]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -32,7 +36,8 @@ class Tuner(Protocol):
     which the tuning loop uses when its caller names no other, and `asks_ahead = True`: then it is told the first half
     of a batch, and asked for the next one, while the others are measured, as far as that does not disturb them. One
     that works in the background has a method `wait()`, which returns when it does not any more. One that leaves the
-    `experience` aside that its factory is given says `experienced = False`.
+    `experience` aside that its factory is given says `experienced = False`. `activity`, a text, says what it does when
+    it is asked next, as the progress line shows it: "learning from experience".
     """
 
     def ask(self, n: int, /) -> Sequence[Config]:
@@ -94,7 +99,8 @@ class Measurer(Protocol):
     """Runs configurations and says what they cost.
 
     It may have a method `beside()` too, which gives a context manager for work that must not disturb what it measures,
-    or None where all work does.
+    or None where all work does. `compiles` is True where a candidate is compiled first, and `yardstick(cost)` says what
+    costs are compared with (`pegbox.measure.yardstick`).
     """
 
     def measure(self, configs: Sequence[Config], /) -> Iterator[tuple[Config, Result]]:

@@ -71,10 +71,11 @@ def tune(
             ship, or journals), for a tuner that learns from them.
 
     Returns:
-        A `TuneResult`. `.best` is the winner, None where nothing ran: `.best.config`, `.best.cost` (seconds),
-        `.best.gflops`; `.trials` has every trial in order, with its `.config`, `.cost` and `.result`; `.elapsed` and
-        `.stopped_because` say how the run ended. `print(result)` shows it. Ctrl-C ends the search early: the result
-        holds everything measured, with `stopped_because="interrupted"`.
+        A `TuneResult`. `.best` is the winner, None where nothing ran: `.best.config` is what `pegbox.build` takes,
+        `.best.cost` (seconds), `.best.gflops`, `.best.yardstick` (NumPy's time for the same, and the machine's limits);
+        `.trials` has every trial in order, with its `.config`, `.cost` and `.result`; `.elapsed` and `.stopped_because`
+        say how the run ended. `print(result)` shows it, `.plot("search.png")` and `.to_html("search.html")` draw it.
+        Ctrl-C ends the search early: the result holds everything measured, with `stopped_because="interrupted"`.
 
     Raises:
         ArgumentError: an option outside its domain, `resume` without `records`, `records` of a simulation, or
@@ -157,4 +158,12 @@ def search_problem(
             unit=problem.unit,
             name=name,
             finalists=finalists,
+            yardstick=True,
+            task=_template_task(measured),
         )
+
+
+def _template_task(measured: Task | RecordedSpace | Objective) -> Task | None:
+    """What has programs to show; None for functions, and for results of other tools."""
+    own = measured.task if isinstance(measured, RecordedSpace) else measured
+    return own if isinstance(own, Task) else None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pegbox.codegen.targets.target import Target
+from pegbox.compute.tensor import Tensor
 from pegbox.errors import InvalidConfig, SpaceError
 from pegbox.expr.nodes import Var
 from pegbox.expr.printer import unused_name
@@ -102,6 +103,13 @@ class TemplateConfig(ABC):
         operator. Several calls add up.
         """
 
+    def define_plain(self, outputs: Callable[[], Sequence[Tensor]]) -> None:  # noqa: B027 - as above
+        """Say what the operator computes, where the template's computation has copies and layouts of a schedule in it.
+
+        `outputs` gives, for the template's own inputs, the outputs in the order of the kernel's arguments. It is called
+        only after a search, when NumPy is timed on the same operator.
+        """
+
 
 KnobValues: TypeAlias = TemplateConfig | Config
 """Where values are looked up: the `cfg` of a template, or the configuration that a constraint is asked about."""
@@ -114,6 +122,10 @@ class DeclaringConfig(TemplateConfig):
         super().__init__(target)
         self.space = ConfigSpace()
         self.flop: float | None = None
+        self.plain: Callable[[], Sequence[Tensor]] | None = None
+
+    def define_plain(self, outputs: Callable[[], Sequence[Tensor]]) -> None:
+        self.plain = outputs
 
     def add_flop(self, flop: float) -> None:
         self.flop = (self.flop or 0.0) + flop

@@ -32,6 +32,8 @@ from pegbox.task.workload import generated_template, template_of
 if TYPE_CHECKING:
     import numpy as np
 
+    from pegbox.compute.numpy_program import NumpyProgram
+
 
 class Task:
     """`task.space` is searched; `task.lower(config)` makes the program of one point of it.
@@ -54,6 +56,7 @@ class Task:
         self._check_arguments(made)
         self.space: ConfigSpace = declaring.space
         self._declared_flop = declaring.flop
+        self._plain = declaring.plain
 
     @property
     def name(self) -> str:
@@ -87,6 +90,14 @@ class Task:
     def flop(self) -> float:
         """Arithmetic operations of one call: what the template says (`cfg.add_flop`), else what the computation has."""
         return count_flop(self.outputs) if self._declared_flop is None else self._declared_flop
+
+    @cached_property
+    def numpy(self) -> NumpyProgram | None:
+        """The same computation as a person would write it in NumPy; None where NumPy has no plain words for it."""
+        from pegbox.compute.numpy_program import numpy_program  # NumPy is needed only here
+
+        inputs = [t for t in self._tensors if isinstance(t.op, PlaceholderOp)]
+        return numpy_program([*inputs, *(self.outputs if self._plain is None else self._plain())])
 
     @property
     def compute_dag(self) -> ComputeDAG:

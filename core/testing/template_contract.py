@@ -150,6 +150,20 @@ class TemplateContract:
             arrays.append(array)
         return arrays, outputs
 
+    def test_what_numpy_is_timed_on_is_the_same_computation(self) -> None:
+        """`cfg.define_plain` gives what the template computes; where NumPy has no words for it, there is none."""
+        for task in self.tasks():
+            if task.numpy is None:
+                continue
+            given = self.inputs(task)
+            expected = task.reference(given)
+            run, outputs = task.numpy.prepare(given)
+            run()
+            tolerance = Tolerance.of(expected, flop=task.flop)
+            for got, wanted in zip(outputs, expected, strict=True):
+                wrong = difference("NumPy's output", got, wanted, tolerance)
+                assert wrong is None, f"{task!r}: {wrong}\n{task.numpy.text}"
+
     def test_one_configuration_is_always_one_program(self) -> None:
         for first, second in zip(self.tasks(), self.made_again(), strict=True):
             for config in islice(self.runnable(first), 3):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +105,25 @@ def check_simulate(namespace: argparse.Namespace, *excluded: str) -> None:
         return
     if given := [f"--{name.replace('_', '-')}" for name in excluded if getattr(namespace, name)]:
         namespace.usage_error(f"--simulate measures nothing: it excludes {', '.join(given)}")
+
+
+def check_outputs(namespace: argparse.Namespace) -> None:
+    """Can --html and --plot be written? Asked before what takes long. Raises ArgumentError."""
+    from pegbox.checks import check_writable
+    from pegbox.report.figure import check_plot
+
+    check_writable(namespace.html)
+    if namespace.plot is not None:
+        check_plot(namespace.plot)
+
+
+def write_outputs(namespace: argparse.Namespace, **writers: Callable[[Path], None] | None) -> None:
+    """Write --html, --plot, ... by what is given under their names, and say so."""
+    for name, write in writers.items():
+        path = getattr(namespace, name)
+        if path is not None and write is not None:
+            write(path)
+            print(f"wrote {path}")
 
 
 def recorded_task(namespace: argparse.Namespace) -> RecordedSpace:

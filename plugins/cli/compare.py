@@ -13,12 +13,14 @@ from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import (
     add_simulate_arguments,
     add_task_arguments,
+    check_outputs,
     check_simulate,
     duration,
     make_task,
     natural,
     positive,
     recorded_task,
+    write_outputs,
 )
 
 if TYPE_CHECKING:
@@ -117,16 +119,13 @@ def split_tuners(texts: list[str]) -> list[str]:
 
 def _check(namespace: argparse.Namespace) -> None:
     """What would be regretted after an hour."""
-    from pegbox.comparison.jsonform import check_writable  # loads NumPy, which --help should not wait for
-    from pegbox.comparison.plot import check_plot
+    from pegbox.checks import check_writable  # loads NumPy, which --help should not wait for
 
     check_simulate(namespace, "runner", "timeout")
     if namespace.template is not None and len(namespace.simulate or ()) > 1:
         namespace.usage_error("several --simulate are several tasks: leave TEMPLATE out")
-    for path in (namespace.html, namespace.json):
-        check_writable(path)
-    if namespace.plot is not None:
-        check_plot(namespace.plot)
+    check_writable(namespace.json)
+    check_outputs(namespace)
 
 
 def _tasks(namespace: argparse.Namespace) -> list[Any]:
@@ -146,7 +145,4 @@ def _options(namespace: argparse.Namespace) -> dict[str, Any]:
 
 def _show(namespace: argparse.Namespace, report: Comparison) -> None:
     print(report)
-    for path, write in ((namespace.html, report.to_html), (namespace.plot, report.plot), (namespace.json, report.save)):
-        if path is not None:
-            write(path)
-            print(f"wrote {path}")
+    write_outputs(namespace, html=report.to_html, plot=report.plot, json=report.save)

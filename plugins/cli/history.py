@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pegbox.measure.yardstick import Yardstick
 from pegbox.plugins.cli.exits import NothingFound
 from pegbox.records import History, Journal, Record
 from pegbox.records import best as best_of
 from pegbox.records.history import by_task
 from pegbox.records.record import call
-from pegbox.search.loop.outcome import format_cost
+from pegbox.search.loop.outcome import Gain
 from pegbox.search.objective import Objective
+from pegbox.task.work import format_cost, format_speed
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -35,12 +37,17 @@ def best_config(path: Path, task: Task) -> Config:
 
 @dataclass(frozen=True)
 class Summary:
-    """All records of one task on one target: how many trials, how many failed, the best of them if any."""
+    """All records of one task on one target: how many trials, how many failed, the best of them if any.
+
+    `yardstick` is what the best of the latest run was compared with, `gain` what the trials have gained.
+    """
 
     first: Record
     trials: int
     failed: int
     best: Record | None
+    yardstick: Yardstick | None = None
+    gain: Gain | None = None
 
 
 def summaries(path: Path) -> list[Summary]:
@@ -67,7 +74,9 @@ def _summary(group: Sequence[Record]) -> Summary:
     known = {str(record.config) for record in trials}
     trials += [record for record in group if record.remeasured and str(record.config) not in known]
     failed = sum(not record.result.ok for record in trials)
-    return Summary(group[0], len(trials), failed, best_of(group))
+    yardstick = next((record.yardstick for record in reversed(group) if record.yardstick is not None), None)
+    gain = Gain.of(trials) if group[0].target != Objective.target else None
+    return Summary(group[0], len(trials), failed, best_of(group), yardstick, gain)
 
 
 def _summary_json(summary: Summary) -> dict[str, Any]:
@@ -83,6 +92,7 @@ def _summary_json(summary: Summary) -> dict[str, Any]:
         "config": None if best is None else best.config,
         "tuner": None if best is None else best.tuner,
         "host": None if best is None else best.host,
+        "yardstick": None if summary.yardstick is None else summary.yardstick.to_json(),
     }
 
 
@@ -93,9 +103,22 @@ def _summary_text(summary: Summary) -> str:
     if best is None:
         return f"{lines[0]}\n  nothing valid"
     by = f" ({best.tuner}, on {best.host})" if best.tuner else ""
-    cost = format_cost(best.cost, "" if best.target == Objective.target else "s")
-    lines += [f"  best: {cost}{by}", f"  config {best.config.get('index')}: {_entities(best)}"]
+    lines += [f"  best: {_speed(summary, best)}{by}", *(f"  {line}" for line in _quality(summary, best.cost))]
+    lines += [f"  config {best.config.get('index')}: {_entities(best)}"]
     return "\n".join(lines)
+
+
+def _speed(summary: Summary, best: Record) -> str:
+    known = summary.yardstick
+    moved = {} if known is None else {"flop": known.flop, "bytes_moved": known.read + known.written}
+    cost = format_cost(best.cost, "" if best.target == Objective.target else "s")
+    return ", ".join(filter(None, [cost, format_speed(best.cost, **moved)]))
+
+
+def _quality(summary: Summary, cost: float) -> list[str]:
+    """How good the best is, as far as the records know."""
+    beside = "" if summary.yardstick is None else summary.yardstick.text(cost)
+    return [line for line in (beside, "" if summary.gain is None else str(summary.gain)) if line]
 
 
 def _entities(record: Record) -> str:

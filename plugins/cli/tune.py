@@ -13,6 +13,7 @@ from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import (
     add_simulate_arguments,
     add_task_arguments,
+    check_outputs,
     check_simulate,
     default_records,
     duration,
@@ -20,6 +21,7 @@ from pegbox.plugins.cli.arguments import (
     natural,
     positive,
     recorded_task,
+    write_outputs,
 )
 
 _EPILOG = f"""\
@@ -31,6 +33,7 @@ examples:
   pegbox tune matmul 1024 1024 1024 --trials 200 --resume       go on until there are 200
   pegbox tune matmul 512 512 512 --tuner my_tuner.py:MyTuner    a tuner of your own
   pegbox tune --simulate space.jsonl --tuner ga --trials 500    on what 'pegbox sweep' recorded, in a second
+  pegbox tune matmul 512 512 512 --html search.html             the curve, the knobs and the best program as a page
   pegbox tune matmul 512 512 512 --transfer other-shapes.jsonl  a tuner that learns from other shapes starts ahead
 
 Ctrl-C stops the search, keeps every record and prints the best so far.
@@ -79,6 +82,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="resume",
         help="the same where the template's code was edited since: take over the costs of the old code",
     )
+    output.add_argument("--html", type=Path, metavar="FILE", help="write the search as a page that opens offline")
+    output.add_argument("--plot", type=Path, metavar="FILE", help="write the curve: .png, .svg, .pdf (pegbox[plot])")
     output.add_argument("-q", "--quiet", action="store_true", help="print the result only")
     parser.set_defaults(run=run, usage_error=parser.error)
 
@@ -88,6 +93,7 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.no_records and (namespace.resume or namespace.records):
         namespace.usage_error("--no-records excludes --records and --resume")
     check_simulate(namespace, "records", "resume", "runner", "timeout")
+    check_outputs(namespace)
     task = recorded_task(namespace) if namespace.simulate else make_task(namespace)
     unrecorded = namespace.no_records or namespace.simulate
     records = None if unrecorded else namespace.records or default_records(namespace)
@@ -102,6 +108,8 @@ def run(namespace: argparse.Namespace) -> int:
     print(result)
     if records is not None:
         print(f"records: {records}")
+    plot = None if result.best is None else lambda path: result.plot(path)
+    write_outputs(namespace, html=lambda path: result.to_html(path), plot=plot)
     if result.best is None:
         if not result.trials and result.stopped_because == "interrupted":
             return exits.INTERRUPTED

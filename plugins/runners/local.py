@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pegbox.measure.bench import Bench
 from pegbox.measure.channel import BrokenReply
@@ -18,14 +18,19 @@ from pegbox.measure.cores import CorePlan
 from pegbox.measure.process import JobError, Worker, WorkerDied, WorkerTimeout
 from pegbox.measure.reply import Asked
 from pegbox.measure.result import Failed, FailureKind, Result
+from pegbox.measure.roofline import Roofline
 from pegbox.measure.timing import TimingPolicy
 
 if TYPE_CHECKING:
-    from pegbox.codegen import CompiledProgram
+    from pegbox.codegen import CompiledProgram, Target
+    from pegbox.compute.numpy_program import NumpyProgram
 
 _JOBS = "pegbox.measure.run_job"
 # What a trial may take beside the candidate's own calls: loading it, checking the answer.
 _OVERHEAD_SECONDS = 10.0
+_YARDSTICK_SECONDS = 3.0
+"""What a question about the machine may take."""
+
 # What an earlier candidate may be guilty of: it may have damaged the process, or taken what others need.
 _OTHERS_FAULT = frozenset({FailureKind.CRASH, FailureKind.RUN_ERROR})
 
@@ -79,6 +84,19 @@ class LocalRunner:
                 self._replace()
         return [self.run(program) for program in programs]
 
+    def time_numpy(self, program: NumpyProgram, *, threads: int) -> float | None:
+        """Seconds that NumPy takes for the bench, on the cores that candidates get. See `YardstickRunner`."""
+        found = self._ask("time_numpy", program, self._cores.running(threads))
+        return found if isinstance(found, float) and 0 < found < _YARDSTICK_SECONDS else None
+
+    def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
+        """The limits of the cores that candidates get. See `YardstickRunner`."""
+        found = self._ask("roofline", dtype, nbytes, target, self._cores.running(target.num_cores))
+        try:
+            return None if found is None else Roofline(**found)
+        except TypeError:
+            return None
+
     def interrupt(self) -> None:
         """Kill the worker; the run in progress comes back as a crash."""
         self._given_up = True
@@ -93,6 +111,17 @@ class LocalRunner:
                 if worker is not None:
                     worker.close()
             self._folder.cleanup()
+
+    def _ask(self, job: str, *arguments: object) -> Any:
+        """What a job in the worker gives; None where it takes too long or breaks, as nothing depends on it."""
+        with self._busy:
+            try:
+                return self._living_worker(silent=True).call(job, *arguments, timeout=_YARDSTICK_SECONDS)
+            except (WorkerDied, WorkerTimeout, BrokenReply):
+                self._replace()
+            except JobError:
+                pass
+        return None
 
     def _attempt(self, program: CompiledProgram, best: float) -> Result:
         worker = self._living_worker(silent=self._cores.silent(program.num_threads))

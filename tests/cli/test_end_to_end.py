@@ -140,6 +140,18 @@ def test_template_in_a_file_is_tuned_by_its_path(tuned: Path, tmp_path: Path, pe
     assert [record["result"][1] for record in found[:3]] == [0, 0, 0]
 
 
+def test_tune_writes_a_page_and_a_picture(tmp_path: Path, pegbox_here: Here) -> None:
+    simulated = ("tune", "--simulate", "matmul-512x512x512", "--tuner", "random", "--trials", "12", "--quiet")
+    ran = pegbox_here(*simulated, "--html", "search.html", "--plot", "search.svg", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "wrote search.html\nwrote search.svg\n" in ran.stdout
+    assert "<svg" in (tmp_path / "search.html").read_text(encoding="utf-8")
+    assert "<svg" in (tmp_path / "search.svg").read_text(encoding="utf-8")
+    refused = pegbox_here(*simulated, "--html", "missing/search.html", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "missing" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -12,6 +12,8 @@ import pytest
 
 import pegbox as pb
 from pegbox.measure.result import Failed, FailureKind, Ok
+from pegbox.measure.roofline import Roofline
+from pegbox.measure.yardstick import Yardstick
 from pegbox.records import Journal, Record
 from pegbox.space import ConfigSpace
 
@@ -58,6 +60,17 @@ def test_best_shows_the_fastest_trial_and_counts(pegbox: Any, journal: Journal, 
     assert "fake(64, 32, dtype='float64') on llvm: 3 trials, 1 failed\n" in ran.out
     assert "best: 2 ms (grid, on " in ran.out
     assert f"config 1: tile={list(task.space.get(1)['tile'].size)}" in ran.out
+
+
+def test_best_says_how_good_it_is(pegbox: Any, journal: Journal, task: Task) -> None:
+    known = Yardstick(cores=1, flop=4e6, read=1.0, written=1.0, numpy=3e-3, roofline=Roofline(1, 10.0, 1.0, 1.0))
+    journal.append(Record.of(task, task.space.get(1), Ok((2e-3,)), remeasured=True, yardstick=known))
+    out = pegbox("best", "fake.jsonl").out
+    assert "best: 2 ms, 2.0 GFLOP/s" in out
+    assert "  NumPy 3 ms: 1.50x; 20% of the multiply-add peak, 10 GFLOP/s (1 core)\n" in out
+    assert "  1.50x as fast as the first trial\n" in out
+    (found,) = json.loads(pegbox("best", "fake.jsonl", "--json").out)
+    assert found["yardstick"]["numpy"] == 3e-3
 
 
 def test_best_as_json(pegbox: Any, journal: Journal, task: Task) -> None:

@@ -5,7 +5,8 @@ import math
 import subprocess
 import sys
 
-from pegbox.search import LineProgress, LiveProgress, make_tuner, progress, run
+from pegbox.search import Limits, LineProgress, LiveProgress, ModelReport, SearchState, make_tuner, progress, run
+from pegbox.search.loop.display import status_line
 from pegbox.search.testing import FLOP, ArtificialMeasurer, matmul_space, small_space
 
 
@@ -30,12 +31,47 @@ def test_one_line_a_batch_with_what_matters() -> None:
         name="random",
         callbacks=[progress(stream)],
     )
-    lines = stream.getvalue().splitlines()
+    lines = [line for line in stream.getvalue().splitlines() if not line.endswith("...")]
     assert len(lines) == 2
     assert "random: 20/20 trials" in lines[1]
     assert "GFLOP/s" in lines[1]
     assert "trials/s" in lines[1]
     assert "compile error" in lines[1]
+
+
+def test_phases_are_named_once_each_in_their_order() -> None:
+    stream = io.StringIO()
+    run(
+        make_tuner("random", matmul_space()),
+        ArtificialMeasurer(),
+        trials=30,
+        batch_size=10,
+        name="random",
+        callbacks=[progress(stream)],
+    )
+    said = [line for line in stream.getvalue().splitlines() if line.endswith("...")]
+    assert said == [f"random: {what} ..." for what in ("choosing what to try", "measuring", "measuring the best again")]
+
+
+def test_a_tuner_says_what_it_does() -> None:
+    stream = io.StringIO()
+    tuner = make_tuner("grid", small_space())
+    tuner.activity = "learning from experience"  # type: ignore[attr-defined]
+    run(tuner, ArtificialMeasurer(lambda config: 1.0), trials=2, callbacks=[progress(stream)])
+    assert stream.getvalue().splitlines()[0].endswith("learning from experience ...")
+
+
+def test_a_model_is_spoken_of_when_that_means_something() -> None:
+    state = SearchState("t", Limits(trials=9))
+    for report, words in [
+        (None, None),
+        (ModelReport(4, 6, 1.0), None),
+        (ModelReport(40, 400, 0.5), "predictions no better than chance"),
+        (ModelReport(40, 400, 0.9), "predictions good"),
+    ]:
+        state.model = report
+        assert (words or "predictions") in status_line(state) if words else "predictions" not in status_line(state)
+        assert "pairs" not in status_line(state)
 
 
 def test_lines_without_any_success_or_known_work() -> None:

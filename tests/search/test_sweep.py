@@ -212,8 +212,9 @@ def test_the_summary(task: Any, tmp_path: Path, machine: Noisy) -> None:
 def test_progress_tells_the_time_left(task: Any) -> None:
     stream = io.StringIO()
     Sweep(task, 150, callbacks=[LineProgress(stream)]).run(Noisy())
-    assert " left" in stream.getvalue().splitlines()[0]
-    assert " left" not in stream.getvalue().splitlines()[-1]
+    lines = [line for line in stream.getvalue().splitlines() if not line.endswith("...")]
+    assert " left" in lines[0]
+    assert " left" not in lines[-1]
 
 
 def test_a_broken_machine_loses_nothing(task: Any, tmp_path: Path, machine: Noisy) -> None:

@@ -7,63 +7,13 @@ four times as much of the processor's time.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import re
-import sys
-from collections.abc import Callable, Iterator
-from functools import lru_cache
-from typing import NamedTuple
+from contextlib import AbstractContextManager
 
-_NAMES = [(f"{prefix}openblas_", suffix) for prefix in ("", "scipy_") for suffix in ("", "64_")]
-"""NumPy's and SciPy's wheels bring copies of their own, whose names don't meet."""
+from pegbox.measure.blas import blas_threads
 
 
-class _Library(NamedTuple):
-    get_threads: Callable[[], int]
-    set_threads: Callable[[int], None]
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> AbstractContextManager[None]:
     """Run the body with one thread in every OpenBLAS of this process. Other libraries stay as they are."""
     import scipy.linalg  # noqa: F401  (slow to import; what the body would load is among them)
 
-    libraries = _loaded_with(len(sys.modules))
-    before = [library.get_threads() for library in libraries]
-    try:
-        for library in libraries:
-            library.set_threads(1)
-        yield
-    finally:
-        for library, threads in zip(libraries, before, strict=True):
-            library.set_threads(threads)
-
-
-@lru_cache(maxsize=1)
-def _loaded_with(modules: int) -> list[_Library]:
-    """`_loaded`, which takes milliseconds, asked again when there are more modules: libraries come with them."""
-    return _loaded()
-
-
-def _loaded() -> list[_Library]:
-    """The copies of OpenBLAS in this process; none where there is no list of what is loaded (which Linux has)."""
-    try:
-        with open("/proc/self/maps") as file:
-            paths = dict.fromkeys(re.findall(r"/\S*openblas\S*\.so\S*", file.read()))
-    except OSError:
-        return []
-    return [found for path in paths if (found := _library(path)) is not None]
-
-
-def _library(path: str) -> _Library | None:
-    try:
-        handle = ctypes.CDLL(path)
-    except OSError:  # replaced since it was loaded
-        return None
-    for prefix, suffix in _NAMES:
-        with contextlib.suppress(AttributeError):
-            return _Library(
-                getattr(handle, f"{prefix}get_num_threads{suffix}"), getattr(handle, f"{prefix}set_num_threads{suffix}")
-            )
-    return None
+    return blas_threads(1)

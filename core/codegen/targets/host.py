@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 from functools import cache
 
 
@@ -19,6 +20,19 @@ def cpu_features() -> tuple[str, ...]:
     from llvmlite import binding
 
     return tuple(binding.get_host_cpu_features().flatten().split(","))
+
+
+@cache
+def describe_host() -> str:
+    """This machine: its name and its processor."""
+    model = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo") as file:
+            named = next((line for line in file if line.startswith("model name")), "")
+        model = named.partition(":")[2].strip() or model
+    except OSError:
+        pass
+    return f"{platform.node()} ({model})"
 
 
 def usable_cores() -> tuple[int, ...]:

@@ -29,6 +29,9 @@ class Callback:
     def on_start(self, state: SearchState) -> None:
         """The run begins; history has been taken in."""
 
+    def on_activity(self, state: SearchState) -> None:
+        """Something else goes on now: `state.activity`, such as "compiling" or "measuring the best again"."""
+
     def on_trial(self, trial: Trial, state: SearchState) -> None:
         """A result came. Called at once for each, before the tuner hears of it."""
 
@@ -81,6 +84,9 @@ class CallbackList:
 
     def start(self, state: SearchState) -> None:
         self._call("on_start", lambda callback: callback.on_start(state))
+
+    def activity(self, state: SearchState) -> None:
+        self._call("on_activity", lambda callback: callback.on_activity(state))
 
     def trial(self, trial: Trial, state: SearchState) -> None:
         self._call("on_trial", lambda callback: callback.on_trial(trial, state))

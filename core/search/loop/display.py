@@ -31,8 +31,8 @@ def status_line(state: SearchState) -> str:
     ]
     if (left := _seconds_left(state)) is not None:
         parts.append(f"{format_duration(left)} left")
-    if state.model is not None and state.model.pairs:
-        parts.append(f"model {state.model.pairwise_accuracy:.0%} of pairs")
+    if state.model is not None and state.model.trust:
+        parts.append(f"predictions {state.model.trust}")
     if state.failures:
         parts.append(f"failed: {format_counts(state.failures)}")
     if state.not_recorded:
@@ -67,10 +67,19 @@ def _best(state: SearchState) -> str:
 
 
 class LineProgress(Callback):
-    """Prints one plain line after each batch; made for logs."""
+    """Prints one plain line after each batch, and one when something goes on for the first time; made for logs."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
+        self._said: set[str] = set()
+
+    def on_start(self, state: SearchState) -> None:
+        self._said.clear()
+
+    def on_activity(self, state: SearchState) -> None:
+        if state.activity not in self._said:
+            self._said.add(state.activity)
+            print(f"{state.tuner}: {state.activity} ...", file=self.stream, flush=True)
 
     def on_batch(self, trials: Sequence[Trial], state: SearchState) -> None:
         print(status_line(state), file=self.stream, flush=True)
@@ -106,5 +115,8 @@ class LiveProgress(Callback):
     def _render(self) -> Any:
         from rich.text import Text
 
-        line = status_line(self._state) if self._state is not None else ""
+        line = ""
+        if self._state is not None:
+            doing = f"  {self._state.activity} ..." if self._state.activity else ""
+            line = status_line(self._state) + doing
         return Text(line, no_wrap=True, overflow="ellipsis")

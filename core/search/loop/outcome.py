@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from pegbox.checks import check_path, check_writable
+from pegbox.errors import ArgumentError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.measure.yardstick import Yardstick
+from pegbox.report.figure import check_plot
+from pegbox.search.charts.page import page
+from pegbox.search.charts.picture import save_plot
 from pegbox.search.models.report import ModelReport
+from pegbox.task.work import format_cost as format_cost
+from pegbox.task.work import format_seconds as format_seconds
 from pegbox.task.work import format_speed
 
 if TYPE_CHECKING:
+    from pegbox.records.record import Record
     from pegbox.space import Config
+    from pegbox.task.task import Task
 
 StopReason: TypeAlias = Literal[
     "trials", "budget", "early stopping", "exhausted", "interrupted", "stopped by a callback", "error"
 ]
+
+
+FIRST_TRIALS = 10
+"""What a search has found by then is what its gain is counted from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +66,32 @@ class Trial:
         return self.result.cost
 
 
+class Gain(NamedTuple):
+    """What a search has gained: the best of all trials is `ratio` times as fast as the best of the `first` ones."""
+
+    first: int
+    ratio: float
+
+    @classmethod
+    def of(cls, trials: Sequence[Trial | Record]) -> Gain | None:
+        """Over the first ten trials, or half where there are fewer; None where there is nothing to compare."""
+        first = min(FIRST_TRIALS, len(trials) // 2)
+        began = min((trial.cost for trial in trials[:first]), default=math.inf)
+        return None if began == math.inf else cls(first, began / min(trial.cost for trial in trials))
+
+    def __str__(self) -> str:
+        began = f"the best of the first {self.first} trials" if self.first > 1 else "the first trial"
+        return f"{self.ratio:.2f}x as fast as {began}" if self.ratio > 1 else f"no trial was faster than {began}"
+
+
 @dataclass(frozen=True)
 class BestTrial:
     """The winner: `cost` in seconds (or another `unit`), `gflops` of it, `result` as measured last, `phases` of the run
     that found it.
 
     `remeasured` tells whether the cost comes from the careful measurement at the end or from the trial itself.
-    `bytes_moved` (per call, at least) tell the speed of what has no arithmetic.
+    `bytes_moved` (per call, at least) tell the speed of what has no arithmetic. `yardstick` has NumPy's time for the
+    same and the machine's limits, `gain` what the search has gained; None where they are not known.
     """
 
     config: Config
@@ -69,6 +103,8 @@ class BestTrial:
     phases: Mapping[str, float] = field(default_factory=dict)
     bytes_moved: float = 0.0
     unit: str = "s"
+    yardstick: Yardstick | None = None
+    gain: Gain | None = None
 
     @classmethod
     def of(
@@ -78,19 +114,34 @@ class BestTrial:
         phases: Mapping[str, float] | None = None,
         bytes_moved: float = 0.0,
         unit: str = "s",
+        yardstick: Yardstick | None = None,
+        gain: Gain | None = None,
     ) -> BestTrial | None:
         """The trial as the winner; None where there is none that succeeded."""
         if trial is None or not isinstance(trial.result, Ok):
             return None
         found = (trial.config, trial.cost, trial.gflops, trial.result, trial.number, trial.remeasured)
-        return cls(*found, phases=phases or {}, bytes_moved=bytes_moved, unit=unit)
+        return cls(*found, phases=phases or {}, bytes_moved=bytes_moved, unit=unit, yardstick=yardstick, gain=gain)
+
+    @property
+    def speed(self) -> str:
+        """The cost, and GFLOP/s or GB/s where the work is known, as text."""
+        told = format_speed(self.cost, flop=self.gflops * 1e9 * self.cost, bytes_moved=self.bytes_moved)
+        return f"{format_cost(self.cost, self.unit)}{f', {told}' if told else ''}"
+
+    @property
+    def quality(self) -> list[str]:
+        """How good it is, as far as that is known: beside NumPy and the machine's limits, and what was gained."""
+        beside = "" if self.yardstick is None else self.yardstick.text(self.cost)
+        return [*filter(None, [beside]), *([] if self.gain is None else [str(self.gain)])]
+
+    def __repr__(self) -> str:
+        return f"<BestTrial {'; '.join([self.speed, *self.quality])}; config: {self.config}>"
 
     def __str__(self) -> str:
-        told = format_speed(self.cost, flop=self.gflops * 1e9 * self.cost, bytes_moved=self.bytes_moved)
-        speed = f", {told}" if told else ""
         origin = "history" if self.number < 0 else f"trial {self.number}"
         again = ", measured again at the end" if self.remeasured else ""
-        lines = [f"{format_cost(self.cost, self.unit)}{speed} ({origin}{again})", f"  config: {self.config}"]
+        lines = [f"{self.speed} ({origin}{again})", *(f"  {line}" for line in self.quality), f"  config: {self.config}"]
         if self.phases:
             lines.append(f"  where the time went: {format_phases(self.phases)}")
         return "\n".join(lines)
@@ -98,13 +149,17 @@ class BestTrial:
 
 @dataclass(frozen=True)
 class TuneResult:
-    """Everything that a run measured.
+    """Everything that a run measured. `print` shows a summary, `plot` and `to_html` draw it.
 
-    `best` is None when nothing valid was found. `elapsed` and `phases` are wall-clock seconds of the run, and the
-    phases add up to nearly all of it. `finalists` are the careful measurements that `best` was picked from; `model`
-    tells how good the tuner's model was on trials that it had not seen. Where `simulated`, all seconds are those of the
-    virtual clock: what the trials took when they were recorded, and what the tuner took now. `dropped` counts what the
-    tuner proposed and nobody measured, by reason: repetitions, and more than was asked for.
+    `best` (a `BestTrial`) is None when nothing valid was found: `best.config` is what `pegbox.build` takes, `best.cost`
+    its seconds, `best.yardstick` what NumPy takes for the same and what the machine could. `trials` are all trials in
+    their order, each with `config`, `cost` and `result`. `task` is what was tuned, None where only its space is known.
+
+    `elapsed` and `phases` are wall-clock seconds of the run, and the phases add up to nearly all of it. `finalists` are
+    the careful measurements that `best` was picked from; `model` tells how good the tuner's model was on trials that it
+    had not seen. Where `simulated`, all seconds are those of the virtual clock: what the trials took when they were
+    recorded, and what the tuner took now. `dropped` counts what the tuner proposed and nobody measured, by reason:
+    repetitions, and more than was asked for.
     """
 
     best: BestTrial | Any  # None where nothing ran; `Any` spares `result.best.config` a check that most never need
@@ -120,6 +175,7 @@ class TuneResult:
     dropped: Mapping[str, int] = field(default_factory=dict)
     bytes_moved: float = 0.0
     unit: str = "s"
+    task: Task | None = field(default=None, compare=False)
 
     @property
     def failures(self) -> dict[str, int]:
@@ -145,6 +201,40 @@ class TuneResult:
         """The best cost so far after each trial, in seconds; infinity until the first success."""
         return best_so_far([trial.cost for trial in self.trials])
 
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Write a picture of the search (.png, .svg, .pdf) with matplotlib: every trial, and the best so far.
+
+        Raises `ArgumentError` without matplotlib, for a suffix that it does not know, or when nothing ran.
+        """
+        check_plot(path)
+        if not any(trial.ok for trial in self.trials):
+            raise ArgumentError(f"plot to {os.fspath(path)!r}: there is nothing to draw, no trial ran")
+        save_plot(self, path)
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Write one HTML file with the curve, the knobs' influence, and the best's program before and after scheduling.
+
+        It loads nothing from anywhere. Without matplotlib, which draws the curve, it says how to get it in its place.
+        Raises `ArgumentError` where the file cannot be written.
+        """
+        check_writable(check_path("path", path))
+        text = page(self)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def __repr__(self) -> str:
+        time = "s of recorded time" if self.simulated else "s"
+        trials = f"after {len(self.trials)} trials in {self.elapsed:.1f} {time} with {self.tuner}"
+        spent = f"{trials}, stopped: {self.stopped_because}"
+        if self.best is None:
+            return f"<TuneResult: nothing valid {spent}>"
+        lines = [
+            f"<TuneResult: {self.best.speed} {spent}",
+            "; ".join(self.best.quality),
+            f"config: {self.best.config}>",
+        ]
+        return "\n  ".join(filter(None, lines))
+
     def __str__(self) -> str:
         rate = f" ({self.trials_per_second:.1f}/s)" if self.trials else ""
         time = "s of recorded time" if self.simulated else "s"
@@ -159,8 +249,8 @@ class TuneResult:
             parts.append(f"  not recorded: {self.not_recorded} trials{self._unanswered()}")
         if self.dropped:
             parts.append(f"  proposals left out: {format_counts(self.dropped)}")
-        if self.model is not None and self.model.pairs:
-            parts.append(f"  {self.model}")
+        if self.model is not None and self.model.trust:
+            parts.append(f"  the model's predictions were {self.model.trust} ({self.model})")
         return "\n".join(parts)
 
     def _example(self) -> str:
@@ -205,22 +295,6 @@ def gflops_of(result: Result, flop: float) -> float:
     """GFLOP/s of one result; 0 for a failed one or when the work is not known."""
     cost = result.cost
     return flop / cost / 1e9 if 0 < cost < math.inf else 0.0
-
-
-def format_seconds(seconds: float) -> str:
-    """A cost with a unit that keeps it readable."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.4g} {unit}"
-    return f"{seconds / 1e-9:.4g} ns"
-
-
-def format_cost(cost: float, unit: str) -> str:
-    """A cost with its unit: seconds as `format_seconds` writes them, any other as a number."""
-    if unit == "s":
-        return format_seconds(cost)
-    number = f"{cost:,.0f}" if cost == round(cost) < 1e15 else f"{cost:.6g}"
-    return f"{number} {unit}".rstrip()
 
 
 def format_counts(counts: Mapping[str, int]) -> str:

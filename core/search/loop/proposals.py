@@ -21,7 +21,7 @@ import numpy as np
 from pegbox.errors import SpaceError
 from pegbox.measure.result import Result
 from pegbox.search.models.report import ModelReport
-from pegbox.search.protocols import SelfReporting, Tuner
+from pegbox.search.protocols import CHOOSING, SelfReporting, Tuner
 from pegbox.space import Config, ConfigSpace
 
 MAX_STALE_ASKS = 8
@@ -85,6 +85,11 @@ class Proposer:
             self._tuner.tell(configs, results)
         except Exception as error:
             raise self._raised("tell()", error) from error
+
+    @property
+    def activity(self) -> str:
+        """What the tuner does when it is asked, in words."""
+        return str(getattr(self._tuner, "activity", CHOOSING))
 
     def wait(self) -> None:
         """Return when nothing of the tuner goes on in the background."""

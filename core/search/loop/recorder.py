@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from pegbox.checks import check_choice
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
+from pegbox.measure.yardstick import Yardstick
 from pegbox.records.history import load_history
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record
@@ -47,11 +48,15 @@ class Recorder(Callback):
         self.append(trial.config, trial.result)
 
     def on_remeasured(self, trial: Trial, state: SearchState) -> None:
-        self.append(trial.config, trial.result, remeasured=True)
+        self.append(trial.config, trial.result, remeasured=True, yardstick=state.yardstick)
 
-    def append(self, config: Config, result: Result, *, remeasured: bool = False) -> None:
+    def append(
+        self, config: Config, result: Result, *, remeasured: bool = False, yardstick: Yardstick | None = None
+    ) -> None:
         """Write one result."""
-        record = Record.of(self.task, config, result, tuner=self.tuner, seed=self.seed, remeasured=remeasured)
+        record = Record.of(
+            self.task, config, result, tuner=self.tuner, seed=self.seed, remeasured=remeasured, yardstick=yardstick
+        )
         self.journal.append(record)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
+from pegbox.measure.yardstick import Yardstick
 from pegbox.records.simulation import VirtualClock
 from pegbox.search.loop.outcome import StopReason, Trial, failure_counts
 from pegbox.search.models.report import ModelReport
@@ -52,7 +53,8 @@ class SearchState:
     """The standing of one run. Callbacks read it; only the loop writes it.
 
     `best` is the fastest trial so far, history included; `failures` counts failed trials by kind; `not_recorded`
-    those that a simulation has no answer for; `model` is what a tuner with a model says of it.
+    those that a simulation has no answer for; `model` is what a tuner with a model says of it; `yardstick` what costs
+    are compared with, once it is measured; `activity` what goes on now, in words.
     """
 
     tuner: str
@@ -65,6 +67,8 @@ class SearchState:
     best: Trial | None = None
     since_improvement: int = 0
     model: ModelReport | None = None
+    yardstick: Yardstick | None = None
+    activity: str = ""
     started: float = field(init=False)
 
     def __post_init__(self) -> None:

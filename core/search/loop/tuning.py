@@ -18,18 +18,21 @@ from typing import TYPE_CHECKING
 from pegbox.checks import check_int
 from pegbox.errors import TuningError
 from pegbox.measure.result import Result
+from pegbox.measure.yardstick import Yardstick
 from pegbox.search.loop.callbacks import CallbackFailure, CallbackLike, CallbackList
 from pegbox.search.loop.finalists import MAX_ROUNDS, pick_finalists, winner_of
 from pegbox.search.loop.interrupt import clear_interrupt, defer_interrupt
-from pegbox.search.loop.outcome import BestTrial, StopReason, Trial, TuneResult, gflops_of, validated
+from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneResult, gflops_of, validated
 from pegbox.search.loop.proposals import Proposer, SearchFailure
 from pegbox.search.loop.state import Limits, PhaseClock, SearchState
 from pegbox.search.protocols import Measurer, Tuner
 
 if TYPE_CHECKING:
     from pegbox.space import Config, ConfigSpace
+    from pegbox.task.task import Task
 
 DEFAULT_BATCH = 16
+COMPILING, MEASURING = "compiling", "measuring"
 DEFAULT_FINALISTS = 6
 
 
@@ -50,6 +53,8 @@ def run(
     unit: str = "s",
     name: str | None = None,
     finalists: int = DEFAULT_FINALISTS,
+    yardstick: bool = False,
+    task: Task | None = None,
 ) -> TuneResult:
     """Search until a limit is reached, the space is exhausted, a callback says stop, or Ctrl-C.
 
@@ -59,7 +64,8 @@ def run(
     the tuner was given, where that is less. `flop` (per call) turns seconds into GFLOP/s, `bytes_moved` into GB/s where
     there is no arithmetic; `unit` is that of the costs, for people. `name` stands for the tuner in messages. The
     `finalists` fastest within noise are measured again at the end and the winner is picked from them; 0 leaves that
-    out. Time is that of the measurer's `clock` if it has one, as a simulation has.
+    out. With `yardstick` the measurer is asked at the end what costs are compared with, if it can say. `task` is for
+    the result, which shows its programs. Time is that of the measurer's `clock` if it has one, as a simulation has.
 
     Raises `ArgumentError` for limits that make no sense and `TuningError`, with everything measured in its `result`,
     when the tuner, an essential callback or the measurer breaks.
@@ -76,6 +82,8 @@ def run(
         CallbackList(callbacks),
         batch_size=check_int("batch_size", wanted),
         finalists=check_int("finalists", finalists, minimum=0),
+        with_yardstick=yardstick,
+        task=task,
     )
     return loop.run(list(history))
 
@@ -93,6 +101,8 @@ class _Loop:
     history: list[Trial] = field(default_factory=list)
     remeasured: list[Trial] = field(default_factory=list)
     ahead: list[Config] = field(default_factory=list)
+    with_yardstick: bool = False
+    task: Task | None = None
 
     def __post_init__(self) -> None:
         self.clock = PhaseClock(self.state.clock)
@@ -102,6 +112,7 @@ class _Loop:
         try:
             self._begin(history)
             reason = self._search()
+            self._measure_yardstick()
             self._measure_finalists()
         except KeyboardInterrupt:
             clear_interrupt()
@@ -127,7 +138,7 @@ class _Loop:
         with self.clock.phase("callbacks"):
             self.callbacks.start(self.state)
         if history:
-            with self.clock.phase("learn"):
+            with self._phase("learn", "learning from the records"):
                 self.proposer.tell([config for config, _ in history], [result for _, result in history])
 
     def _search(self) -> StopReason:
@@ -147,7 +158,7 @@ class _Loop:
             return []
         # What a tuner starts in the background when it is first asked goes on beside the first trials.
         aside = self._beside() if outstanding or not self.state.trials else None
-        with self.clock.phase("propose"), aside or contextlib.nullcontext():
+        with self._phase("propose", self.proposer.activity), aside or contextlib.nullcontext():
             return self.proposer.ask(room)
 
     def _beside(self) -> AbstractContextManager[object] | None:
@@ -172,9 +183,11 @@ class _Loop:
             self.proposer.wait()
         elif self.proposer.asks_ahead:
             half = batch[: -(-len(batch) // 2)]
+        self._now(COMPILING if getattr(self.measurer, "compiles", False) else MEASURING)
         stream = self._results(batch)
         try:
             for config, result in stream:
+                self._now(MEASURING)
                 self._commit(config, result)
                 measured[config] = result
                 if (reason := self._stop()) and reason != "trials":
@@ -192,6 +205,18 @@ class _Loop:
         with self.clock.phase("callbacks"):
             self.callbacks.batch(fresh, self.state)
         return None
+
+    @contextlib.contextmanager
+    def _phase(self, name: str, activity: str) -> Iterator[None]:
+        """Count the body's time towards `name`, and let callbacks know what is going on."""
+        self._now(activity)
+        with self.clock.phase(name):
+            yield
+
+    def _now(self, activity: str) -> None:
+        if activity != self.state.activity and not self.state.simulated:  # nothing is compiled or measured then
+            self.state.activity = activity
+            self.callbacks.activity(self.state)
 
     def _tell(self, batch: Sequence[Config], measured: Mapping[Config, Result]) -> None:
         # In the order of asking, whatever the order of finishing: the same measurements then give the same proposals.
@@ -230,6 +255,18 @@ class _Loop:
         if missing:
             raise SearchFailure(f"the measurer gave {len(fresh)} results for {len(batch)} configurations")
 
+    def _measure_yardstick(self) -> None:
+        """Ask what costs are compared with. It comes before the finalists, whose records keep it."""
+        measure: Callable[[float], Yardstick | None] | None = getattr(self.measurer, "yardstick", None)
+        best = self.state.best
+        if not self.with_yardstick or measure is None or best is None or not self.state.trials:
+            return
+        with self._phase("yardstick", "timing NumPy for comparison"):
+            try:
+                self.state.yardstick = measure(best.cost)
+            except Exception as error:  # what was found stands without it
+                warnings.warn(f"nothing to compare the result with: {error}", RuntimeWarning, stacklevel=2)
+
     def _measure_finalists(self) -> None:
         if not self.state.trials:
             return  # nothing new: what the history says of its best stands
@@ -244,7 +281,7 @@ class _Loop:
                     self._commit_remeasured(trial, result)
 
     def _remeasured(self, configs: Sequence[Config]) -> Sequence[Result]:
-        with self.clock.phase("remeasure"):
+        with self._phase("remeasure", "measuring the best again"):
             try:
                 results = [validated(result) for result in self.measurer.remeasure(configs)]
             except Exception as error:
@@ -280,6 +317,7 @@ class _Loop:
             dropped=dict(self.proposer.dropped),
             bytes_moved=state.bytes_moved,
             unit=state.unit,
+            task=self.task,
         )
 
     def _best(self, phases: dict[str, float]) -> BestTrial | None:
@@ -287,8 +325,16 @@ class _Loop:
         if winner is None and self.remeasured:
             messages = "; ".join(str(getattr(trial.result, "message", "")) for trial in self.remeasured)
             warnings.warn(f"none of the best ran when measured again: {messages}", RuntimeWarning, stacklevel=2)
-        state = self.state
-        return BestTrial.of(winner or state.best, phases=phases, bytes_moved=state.bytes_moved, unit=state.unit)
+        state, found = self.state, winner or self.state.best
+        gain = Gain.of(state.trials) if found is not None and found.number >= 0 and state.unit == "s" else None
+        return BestTrial.of(
+            found,
+            phases=phases,
+            bytes_moved=state.bytes_moved,
+            unit=state.unit,
+            yardstick=state.yardstick,
+            gain=gain,
+        )
 
 
 def _measured(result: TuneResult) -> str:

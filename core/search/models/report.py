@@ -11,6 +11,12 @@ import numpy as np
 from pegbox.errors import ArgumentError
 from pegbox.search.protocols import Floats
 
+FEWEST_PAIRS = 100
+"""What a model is judged by: of fewer pairs, luck has as much to say."""
+
+_TRUST = ((0.8, "good"), (0.65, "fair"), (0.55, "weak"), (0.0, "no better than chance"))
+"""By the least share of the pairs that the model had in the right order."""
+
 
 @dataclass(frozen=True)
 class ModelReport:
@@ -29,6 +35,13 @@ class ModelReport:
     @property
     def rank_correlation(self) -> float:
         return 2.0 * self.pairwise_accuracy - 1.0
+
+    @property
+    def trust(self) -> str:
+        """How far to trust the model, in words; empty while too few pairs were compared to say."""
+        if self.pairs < FEWEST_PAIRS:
+            return ""
+        return next(words for least, words in _TRUST if self.pairwise_accuracy >= least)
 
     def __str__(self) -> str:
         if not self.pairs:

@@ -14,9 +14,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from pegbox.checks import check_int
+from pegbox.codegen.targets.host import describe_host
 from pegbox.errors import ArgumentError, SpaceError
 from pegbox.measure.result import Result
-from pegbox.records.record import describe_host
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.interrupt import clear_interrupt

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_int, check_seconds
+from pegbox.codegen.targets.host import describe_host
 from pegbox.errors import ArgumentError, RecordError
 from pegbox.records.history import load_history, matching, of_code, to_config
 from pegbox.records.journal import Journal
-from pegbox.records.record import Record, describe_host
+from pegbox.records.record import Record
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.display import progress as progress_callback

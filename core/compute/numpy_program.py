@@ -1,0 +1,365 @@
+"""A computation as the NumPy program that a person would write: what the speed of a kernel is compared with.
+
+It differs from the reference (`pegbox.compute.reference`), which is made to be exact: here everything is computed in
+its own type, sums of products are `np.matmul`, other reductions NumPy's own, padding fills and copies, and what only
+permutes elements is a view. A computation that NumPy has no such words for (gathers, reducers of one's own) has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import isfinite, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegbox.compute.graph import post_order
+from pegbox.compute.reference_contract import Factor, factors
+from pegbox.compute.reference_grid import Evaluator, Grid
+from pegbox.compute.reference_reduce import Combiner
+from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
+from pegbox.expr.affine import linear
+from pegbox.expr.build import TRUE
+from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
+from pegbox.expr.visit import free_vars, loads, rewrite, walk
+
+Array = NDArray[Any]
+
+MOST_ELEMENTS = 1 << 26
+"""Of an array that the program makes; beyond, memory would be measured."""
+
+_DTYPES = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"})
+_UFUNCS = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "min": "minimum", "max": "maximum",
+    "floordiv": "floor_divide", "floormod": "remainder", "lt": "less", "le": "less_equal", "gt": "greater",
+    "ge": "greater_equal", "eq": "equal", "ne": "not_equal", "and": "logical_and", "or": "logical_or",
+    "exp": "exp", "log": "log", "sqrt": "sqrt", "tanh": "tanh", "pow": "power", "abs": "abs", "floor": "floor",
+    "ceil": "ceil", "round": "rint",
+}  # fmt: skip
+_FORMULAS = {"rsqrt": "np.reciprocal(np.sqrt({}))", "sigmoid": "np.reciprocal(1 + np.exp(-({})))"}
+
+
+class _Unspoken(Exception):
+    """NumPy has no plain words for it."""
+
+
+@dataclass(frozen=True)
+class NumpyProgram:
+    """The text of a function `prepare(inputs)`, and the shapes of its outputs.
+
+    It is plain data, so that a process without the computation can run it.
+    """
+
+    text: str
+    shapes: tuple[tuple[int, ...], ...]
+
+    def prepare(self, inputs: Sequence[Array]) -> tuple[Callable[[], None], list[Array]]:
+        """A function that computes the outputs from the inputs (in call order), and the arrays that it writes."""
+        scope: dict[str, Any] = {"np": np, "view": _view}
+        exec(compile(self.text, "<numpy program>", "exec"), scope)
+        run, outputs = scope["prepare"]([np.ascontiguousarray(array).reshape(-1) for array in inputs])
+        return run, [array.reshape(shape) for array, shape in zip(outputs, self.shapes, strict=True)]
+
+
+def numpy_program(tensors: Sequence[Tensor]) -> NumpyProgram | None:
+    """The program for a kernel's arguments, inputs and outputs; None where NumPy has no plain words for it."""
+    inputs = [t for t in tensors if isinstance(t.op, PlaceholderOp)]
+    outputs = [t for t in tensors if not isinstance(t.op, PlaceholderOp)]
+    try:
+        return _Writer(inputs, outputs).program()
+    except _Unspoken:
+        return None
+
+
+def _view(flat: Array, offset: int, shape: Sequence[int], strides: Sequence[int]) -> Array:
+    steps = [step * flat.itemsize for step in strides]
+    return np.lib.stride_tricks.as_strided(flat[offset:], shape, steps)
+
+
+@dataclass(frozen=True)
+class _Storage:
+    """Where a tensor is: in a flat array, from `offset` on, with steps in elements."""
+
+    name: str
+    strides: tuple[int, ...]
+    offset: int = 0
+
+
+@dataclass
+class _Writer:
+    inputs: Sequence[Tensor]
+    outputs: Sequence[Tensor]
+    storages: dict[Buffer, _Storage] = field(default_factory=dict)
+    before: list[str] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
+    views: dict[str, str] = field(default_factory=dict)
+
+    def program(self) -> NumpyProgram:
+        names = []
+        for place, tensor in enumerate(self.inputs):
+            _check(tensor)
+            names.append(f"t{place}")
+            self.storages[tensor.buffer] = _Storage(names[-1], _row_major(tensor.shape))
+        for op in post_order([tensor.op for tensor in self.outputs]):
+            if isinstance(op, ComputeOp):
+                self._op(op)
+            elif op.outputs[0].buffer not in self.storages:
+                raise _Unspoken
+        made = ", ".join(self.storages[tensor.buffer].name for tensor in self.outputs)
+        lines = ["def prepare(inputs):", *(f"    {name} = inputs[{place}]" for place, name in enumerate(names))]
+        lines += [f"    {line}" for line in self.before]
+        lines += ["    def run():", *(f"        {line}" for line in self.steps), f"    return run, [{made}]"]
+        return NumpyProgram("\n".join(lines) + "\n", tuple(tensor.shape for tensor in self.outputs))
+
+    def _op(self, op: ComputeOp) -> None:
+        if len(op.body) != 1 or not all(axis.dom.min == 0 for axis in op.axis):
+            raise _Unspoken
+        tensor = op.outputs[0]
+        _check(tensor)
+        if op.reduce is not None:
+            self._reduction(op, tensor)
+            return
+        body, grid = _digits(op.body[0], _grid(op.axis))
+        if tensor not in self.outputs and isinstance(body, Load) and grid.variables == _grid(op.axis).variables:
+            self.storages[tensor.buffer] = self._access(body, grid)
+            return
+        self._allocate(tensor, _row_major(tensor.shape))
+        if isinstance(body, Select) and not any(True for _ in loads(body.cond)):
+            self._padding(tensor, body, grid)
+        else:
+            self._assign(self._target(tensor, grid), body, grid, tensor.dtype)
+
+    def _padding(self, tensor: Tensor, body: Select, grid: Grid) -> None:
+        """A box of values in a constant."""
+        if not isinstance(body.b, Const):
+            raise _Unspoken
+        mask = Evaluator(grid, {}).full(body.cond)
+        self.steps.append(f"{self._target(tensor, grid)}[...] = {_constant(body.b)}")
+        if not mask.any():
+            return
+        where = [np.flatnonzero(mask.any(axis=tuple(set(range(mask.ndim)) - {dim}))) for dim in range(mask.ndim)]
+        box = Grid(grid.variables, tuple((int(held[0]), int(held[-1]) + 1) for held in where))
+        if box.size != np.count_nonzero(mask):
+            raise _Unspoken
+        self._assign(self._target(tensor, box), body.a, box, tensor.dtype)
+
+    def _reduction(self, op: ComputeOp, tensor: Tensor) -> None:
+        reduce = op.reduce
+        assert reduce is not None
+        combiner = Combiner(reduce.reducer, tuple(source.dtype for source in reduce.sources))
+        if combiner.op is None or reduce.condition is not TRUE or len(reduce.sources) != 1:
+            raise _Unspoken
+        spatial, reduced = _grid(op.axis), _grid(reduce.axes)
+        both = Grid(spatial.variables + reduced.variables, spatial.ranges + reduced.ranges)
+        pair = factors(reduce, both.variables)
+        if pair is not None and self._contraction(pair, tensor, spatial, both):
+            return
+        self._allocate(tensor, _row_major(tensor.shape))
+        axes = tuple(range(len(spatial.variables), len(both.variables)))
+        values = self._full(reduce.sources[0], both)
+        self.steps.append(
+            f"np.{_UFUNCS[combiner.op]}.reduce({values}, axis={axes}, dtype='{tensor.dtype}', "
+            f"out={self._target(tensor, spatial)})"
+        )
+
+    def _contraction(self, pair: tuple[Factor, Factor], tensor: Tensor, spatial: Grid, both: Grid) -> bool:
+        """A sum of products by `np.matmul`; False where a factor has an axis to itself that is summed."""
+        in_a, in_b = (set(factor.variables) for factor in pair)
+        if (in_a ^ in_b) - set(spatial.variables) or not set(spatial.variables) <= in_a | in_b:
+            return False
+        batch = tuple(v for v in spatial.variables if v in in_a and v in in_b)
+        rows = tuple(v for v in spatial.variables if v in in_a and v not in in_b)
+        columns = tuple(v for v in spatial.variables if v in in_b and v not in in_a)
+        inner = tuple(v for v in pair[0].variables if v not in spatial.variables)
+        left = self._matrix(pair[0], (batch, rows, inner), both)
+        right = self._matrix(pair[1], (batch, inner, columns), both)
+        order = (*batch, *rows, *columns)
+        ranges = dict(zip(spatial.variables, spatial.ranges, strict=True))
+        ordered = Grid(order, tuple(ranges[v] for v in order))
+        if tensor in self.outputs:
+            self._allocate(tensor, _row_major(tensor.shape))
+        else:  # laid out as the product is, so that nothing is copied
+            steps = dict(zip(order, _row_major(ordered.shape), strict=True))
+            self._allocate(tensor, tuple(steps[v] for v in spatial.variables))
+        whole = self.storages[tensor.buffer]
+        in_order = dict(zip(spatial.variables, whole.strides, strict=True))
+        if tensor.dtype != "float16" and tuple(in_order[v] for v in order) == _row_major(ordered.shape):
+            shape = tuple(_size(both, group) for group in (batch, rows, columns))
+            shape = shape if shape[0] > 1 else shape[1:]
+            out = self._named(f"{whole.name}.reshape({shape})")
+            self.steps.append(f"np.matmul({left}, {right}, out={out})")
+        else:
+            self.steps.append(
+                f"{self._target(tensor, ordered)}[...] = np.matmul({left}, {right}).reshape({ordered.shape})"
+            )
+        return True
+
+    def _matrix(self, factor: Factor, groups: Sequence[tuple[Var, ...]], grid: Grid) -> str:
+        """A factor with one dimension for each group of variables; without the batch where that is one."""
+        own = grid.only(factor.variables)
+        ranges = dict(zip(own.variables, own.ranges, strict=True))
+        order = tuple(v for group in groups for v in group)
+        text = self._full(factor.expr, Grid(order, tuple(ranges[v] for v in order)))
+        if factor.expr.dtype == "float16":
+            text = f"{text}.astype(np.float32)"  # no BLAS multiplies halves
+        shape = tuple(_size(grid, group) for group in groups)
+        return f"{text}.reshape({shape if shape[0] > 1 else shape[1:]})"
+
+    def _full(self, expr: Expr, grid: Grid) -> str:
+        """The text of a value with the grid's whole shape."""
+        if grid.size > MOST_ELEMENTS:
+            raise _Unspoken
+        text = self._text(expr, grid)
+        held = {v for load in loads(expr) for v in free_vars(load)}
+        if {v for v, extent in zip(grid.variables, grid.shape, strict=True) if extent > 1} <= held:
+            return text
+        return f"np.broadcast_to({text}, {grid.shape})"
+
+    def _assign(self, target: str, expr: Expr, grid: Grid, dtype: str) -> None:
+        match expr:
+            case Binary() | Compare() if expr.dtype == dtype:
+                operands = [self._text(expr.a, grid), self._text(expr.b, grid)]
+                self.steps.append(f"np.{_UFUNCS[expr.op]}({', '.join(operands)}, out={target})")
+            case Call(name, args) if name in _UFUNCS and expr.dtype == dtype:
+                operands = [self._text(arg, grid) for arg in args]
+                self.steps.append(f"np.{_UFUNCS[name]}({', '.join(operands)}, out={target})")
+            case _:
+                self.steps.append(f"{target}[...] = {self._text(expr, grid)}")
+
+    def _text(self, expr: Expr, grid: Grid) -> str:
+        match expr:
+            case Const():
+                return _constant(expr)
+            case Load():
+                return self._view_of(self._access(expr, grid), grid)
+            case Binary(op, a, b) | Compare(op, a, b) | Logic(op, a, b):
+                return f"np.{_UFUNCS[op]}({self._text(a, grid)}, {self._text(b, grid)})"
+            case Not(a):
+                return f"np.logical_not({self._text(a, grid)})"
+            case Select(cond, a, b):
+                return f"np.where({', '.join(self._text(part, grid) for part in (cond, a, b))})"
+            case Cast(dtype, a) if dtype in _DTYPES:
+                return f"({self._text(a, grid)}).astype('{dtype}')"
+            case Call(name, args) if name in _UFUNCS:
+                return f"np.{_UFUNCS[name]}({', '.join(self._text(arg, grid) for arg in args)})"
+            case Call(name, (arg,)) if name in _FORMULAS:
+                return _FORMULAS[name].format(self._text(arg, grid))
+            case _:
+                raise _Unspoken
+
+    def _access(self, load: Load, grid: Grid) -> _Storage:
+        """Where the elements are, with a step for each variable of the grid."""
+        held = self.storages.get(load.buffer)
+        if held is None:
+            raise _Unspoken
+        steps, offset = dict.fromkeys(grid.variables, 0), held.offset
+        ranges = dict(zip(grid.variables, grid.ranges, strict=True))
+        for index, extent, stride in zip(load.indices, load.buffer.shape, held.strides, strict=True):
+            form = linear(index)
+            first = lowest = highest = form.const
+            for term, factor in form.terms.items():
+                if not isinstance(term, Var) or term not in ranges:
+                    raise _Unspoken
+                ends = [factor * ranges[term][0], factor * (ranges[term][1] - 1)]
+                first, lowest, highest = first + ends[0], lowest + min(ends), highest + max(ends)
+                steps[term] += factor * stride
+            if lowest < 0 or highest >= extent:
+                raise _Unspoken
+            offset += first * stride
+        return _Storage(held.name, tuple(steps.values()), offset)
+
+    def _view_of(self, place: _Storage, grid: Grid) -> str:
+        shape = tuple(n if step else 1 for n, step in zip(grid.shape, place.strides, strict=True))
+        return self._named(f"view({place.name}, {place.offset}, {shape}, {place.strides})")
+
+    def _target(self, tensor: Tensor, grid: Grid) -> str:
+        """The view that a tensor is written through: one dimension for each variable, digits of one side by side."""
+        held = self.storages[tensor.buffer]
+        by_axis = dict(zip((axis.var for axis in tensor.op.axis), held.strides, strict=True))
+        steps = tuple(by_axis[v] if v in by_axis else _digit_step(v, by_axis) for v in grid.variables)
+        offset = sum(first * step for (first, _), step in zip(grid.ranges, steps, strict=True))
+        return self._named(f"view({held.name}, {held.offset + offset}, {grid.shape}, {steps})")
+
+    def _allocate(self, tensor: Tensor, strides: tuple[int, ...]) -> None:
+        name = f"t{len(self.storages)}"
+        self.before.append(f"{name} = np.empty({prod(tensor.shape)}, '{tensor.dtype}')")
+        self.storages[tensor.buffer] = _Storage(name, strides)
+
+    def _named(self, text: str) -> str:
+        if text not in self.views:
+            self.views[text] = f"v{len(self.views)}"
+            self.before.append(f"{self.views[text]} = {text}")
+        return self.views[text]
+
+
+class _Digit(Var):
+    """A digit of another variable: `whole // step`, or, where it is the `last`, `whole % step`."""
+
+    __slots__ = ("last", "step", "whole")
+
+    def __init__(self, whole: Var, step: int, last: bool) -> None:
+        super().__init__(whole.name)
+        self.whole, self.step, self.last = whole, step, last
+
+
+def _digit_step(digit: Var, by_axis: dict[Var, int]) -> int:
+    assert isinstance(digit, _Digit)
+    return by_axis[digit.whole] * (1 if digit.last else digit.step)
+
+
+def _digits(expr: Expr, grid: Grid) -> tuple[Expr, Grid]:
+    """What is indexed by `i // 16` and `i % 16` is indexed by two variables: NumPy's `reshape`."""
+    found: dict[Var, set[int]] = {}
+    for node in walk(expr):
+        if isinstance(node, Binary) and node.op in ("floordiv", "floormod") and isinstance(node.a, Var):
+            found.setdefault(node.a, set()).add(node.b.value if isinstance(node.b, Const) else 0)  # type: ignore[arg-type]
+    extents = dict(zip(grid.variables, grid.shape, strict=True))
+    split = {
+        v: (_Digit(v, step, False), _Digit(v, step, True))
+        for v, (step, *others) in ((v, tuple(steps)) for v, steps in found.items())
+        if not others and step > 0 and v in extents and extents[v] % step == 0
+    }
+    if not split:
+        return expr, grid
+
+    def leaf(node: Expr) -> Expr | None:
+        if isinstance(node, Binary) and node.op in ("floordiv", "floormod"):
+            return split[node.a][node.op == "floormod"] if isinstance(node.a, Var) and node.a in split else None
+        if isinstance(node, Var) and node in split:
+            first, last = split[node]
+            return first * first.step + last
+        return None
+
+    variables: list[Var] = []
+    ranges: list[tuple[int, int]] = []
+    for v, (start, stop) in zip(grid.variables, grid.ranges, strict=True):
+        pair = split.get(v)
+        variables += pair or [v]
+        ranges += [(0, stop // pair[0].step), (0, pair[0].step)] if pair else [(start, stop)]
+    return rewrite(expr, leaf), Grid(tuple(variables), tuple(ranges))
+
+
+def _check(tensor: Tensor) -> None:
+    if tensor.dtype not in _DTYPES or prod(tensor.shape) > MOST_ELEMENTS or not prod(tensor.shape):
+        raise _Unspoken
+
+
+def _grid(axes: Sequence[Any]) -> Grid:
+    return Grid(
+        tuple(axis.var for axis in axes), tuple((axis.dom.min, axis.dom.min + axis.dom.extent) for axis in axes)
+    )
+
+
+def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))
+
+
+def _size(grid: Grid, variables: Sequence[Var]) -> int:
+    return grid.only(variables).size
+
+
+def _constant(const: Const) -> str:
+    value = const.value
+    return repr(value) if not isinstance(value, float) or isfinite(value) else f"float('{value}')"

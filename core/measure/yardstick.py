@@ -1,0 +1,96 @@
+"""`Yardstick`: what the cost of a kernel is compared with, so that one can say whether it is good."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pegbox.measure.roofline import Roofline
+from pegbox.task.work import format_seconds
+
+MOST = 1.05
+"""Of a roof. What is beyond shows that the roof was measured too low, and nothing is said of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Yardstick:
+    """NumPy's time for the same computation, and the machine's limits, both with `cores` cores.
+
+    `numpy` is in seconds per call, None where NumPy has no plain words for the computation or takes too long. `flop`,
+    `read` and `written` (bytes) are what one call needs at least.
+    """
+
+    cores: int
+    flop: float
+    read: float
+    written: float
+    numpy: float | None = None
+    roofline: Roofline | None = None
+
+    def speedup(self, seconds: float) -> float | None:
+        """How many times as fast as NumPy a call of so many seconds is."""
+        return None if self.numpy is None or not 0 < seconds < math.inf else self.numpy / seconds
+
+    @property
+    def bound(self) -> str | None:
+        """What limits the computation on this machine: "multiply-add" or "memory"; None where that is not known."""
+        limits = self._limits()
+        return max(limits, key=lambda name: limits[name]) if limits else None
+
+    def share(self, seconds: float) -> float | None:
+        """The share of the limit that a call of so many seconds comes to; None where no limit is known or it is
+        exceeded by more than 5%."""
+        found = self.measured_share(seconds)
+        return None if found is None or found > MOST else found
+
+    def measured_share(self, seconds: float) -> float | None:
+        """As `share`, also where it cannot be right."""
+        limits = self._limits()
+        return max(limits.values()) / seconds if limits and 0 < seconds < math.inf else None
+
+    def text(self, seconds: float) -> str:
+        """What is known of a call of so many seconds, for people; empty where nothing is."""
+        found: list[str] = []
+        if (speedup := self.speedup(seconds)) is not None:
+            assert self.numpy is not None
+            found.append(f"NumPy {format_seconds(self.numpy)}: {speedup:.2f}x")
+        if (share := self.share(seconds)) is not None:
+            found.append(f"{share:.{0 if share >= 0.1 else 1}%} of the {self._limit_text()}")
+        return f"{'; '.join(found)} ({self.cores} core{'s' if self.cores != 1 else ''})" if found else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as records keep them."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, form: Mapping[str, Any]) -> Yardstick:
+        """What `to_json` wrote. Raises `ValueError` for anything else."""
+        try:
+            roofline = None if form.get("roofline") is None else Roofline(**form["roofline"])
+            made = cls(**{**form, "roofline": roofline})
+            limits = () if roofline is None else asdict(roofline).values()
+            held = [made.cores, made.flop, made.read, made.written, made.numpy, *limits]
+            if not all(value is None or (isinstance(value, int | float) and 0 <= value < math.inf) for value in held):
+                raise TypeError("numbers of at least 0")
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"yardstick={form!r} has the wrong form: {error}") from None
+        return made
+
+    def _limits(self) -> dict[str, float]:
+        """Seconds that a call takes at least, by what limits it; empty where a limit that may bind is not known."""
+        if self.roofline is None or (self.flop and not self.roofline.gflops):
+            return {}
+        limits = {"memory": self.roofline.seconds(read=self.read, written=self.written)}
+        if self.flop and self.roofline.gflops:
+            limits["multiply-add"] = self.flop / self.roofline.gflops * 1e-9
+        return limits
+
+    def _limit_text(self) -> str:
+        assert self.roofline is not None
+        if self.bound == "multiply-add":
+            return f"multiply-add peak, {self.roofline.gflops:.4g} GFLOP/s"
+        moved = self.read + self.written
+        rate = moved / self.roofline.seconds(read=self.read, written=self.written) * 1e-9
+        return f"memory bandwidth, {rate:.3g} GB/s"

@@ -1,0 +1,1 @@
+"""What reports are made of: pages of HTML, and pictures drawn by matplotlib."""

@@ -1,0 +1,97 @@
+"""Pictures drawn by matplotlib (an optional dependency: `pip install 'pegbox[plot]'`).
+
+Figures are made without pyplot: they need no window, and leave the user's own back end alone.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from pegbox.checks import check_path, check_writable
+from pegbox.errors import ArgumentError
+
+INSTALL = "install it with: pip install 'pegbox[plot]'"
+
+# Okabe and Ito, "Color Universal Design" (2008), darkened for thin lines on white: colour-blind people tell them apart.
+COLOURS = ("#0072b2", "#d55e00", "#00835c", "#b5488d", "#8a6d00", "#2d7fb8", "#5b5b66", "#7a3db8")
+DASHES = ("-", "--", "-.", ":")
+_WIDTH, _HEIGHT = 7.5, 4.2
+"""Inches of one panel."""
+
+_LEFT, _RIGHT, _BELOW, _ABOVE = 0.75, 0.15, 0.55, 0.35
+"""Inches around its axes, for numbers, labels and the title."""
+
+
+def check_plot(path: str | os.PathLike[str]) -> None:
+    """Before hours of measuring: can a plot be written to `path`? Raises as `save_plot` does."""
+    check_path("path", path)
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError as error:
+        raise ArgumentError(f"plot to {os.fspath(path)!r} needs matplotlib ({error}); {INSTALL}") from error
+    known = sorted(FigureCanvasBase.get_supported_filetypes())
+    if Path(path).suffix.lstrip(".").lower() not in known:
+        raise ArgumentError(
+            f"plot to {os.fspath(path)!r}: the suffix says what to write, and has to be one of .{', .'.join(known)}"
+        )
+    check_writable(path)
+
+
+def missing_curves(error: ImportError) -> str:
+    """What stands in a page in the place of pictures, without matplotlib."""
+    return f'<p class="warning">{escape(f"The curves are missing: they need matplotlib ({error}); {INSTALL}")}</p>'
+
+
+@contextmanager
+def saved(path: str | os.PathLike[str], panels: int) -> Iterator[Sequence[Any]]:
+    """The axes of panels, one below the other, to draw on; then they are written to the file."""
+    from matplotlib import rc_context
+
+    with rc_context({"text.parse_math": False}):  # a tuner's name may have dollars in it
+        figure, axes = make_figure(panels, dpi=144)
+        yield axes
+        figure.savefig(path)
+
+
+def svg_of(draw: Callable[[Any], None], salt: str) -> str:
+    """The `svg` element of what is drawn on axes, without the XML declaration.
+
+    Text is text, and the same drawing with the same `salt` gives the same picture. Raises `ImportError` without
+    matplotlib.
+    """
+    from matplotlib import rc_context
+
+    settings: Any = {"svg.hashsalt": salt, "svg.fonttype": "none", "text.parse_math": False}
+    with rc_context(settings), io.StringIO() as file:
+        figure, (axes,) = make_figure(1)
+        draw(axes)
+        figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+        text = file.getvalue()
+    # Several pictures stand in one page, where an id may occur once; no one refers to those of groups.
+    return re.sub(r'<g id="[^"]*"', "<g", text[text.index("<svg") :].rstrip())
+
+
+def make_figure(panels: int, **settings: Any) -> tuple[Any, Sequence[Any]]:
+    """A figure and the axes of its panels, one below the other.
+
+    Margins are given: matplotlib's layouts draw everything once more to find them.
+    """
+    from matplotlib.figure import Figure
+
+    height = _HEIGHT * panels
+    figure = Figure(figsize=(_WIDTH, height), **settings)
+    axes = figure.subplots(
+        panels, squeeze=False, gridspec_kw={
+            "left": _LEFT / _WIDTH, "right": 1 - _RIGHT / _WIDTH,
+            "bottom": _BELOW / height, "top": 1 - _ABOVE / height,
+            "hspace": (_ABOVE + _BELOW) / (_HEIGHT - _ABOVE - _BELOW),
+        },
+    )  # fmt: skip
+    return figure, list(axes[:, 0])

@@ -1,0 +1,106 @@
+"""The page of one search: the result, its curve, the knobs' influence, and the best's program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from pegbox.errors import PegboxError
+from pegbox.report.figure import missing_curves
+from pegbox.report.page import definitions, document, figure, table
+from pegbox.search.charts.influence import Influence, influences
+from pegbox.search.charts.picture import search_svg, title_of
+from pegbox.task.work import format_cost
+
+if TYPE_CHECKING:
+    from pegbox.search.loop.outcome import BestTrial, TuneResult
+
+SHOWN = 6
+"""Values of a knob that are listed, the fastest first."""
+
+
+def page(result: TuneResult) -> str:
+    """The whole document."""
+    simulated = " of recorded time" if result.simulated else ""
+    subtitle = f"{result.elapsed:.1f} s{simulated}, stopped: {result.stopped_because}"
+    return document(
+        title_of(result),
+        subtitle,
+        [_best(result), _curve(result), _knobs(influences(result.trials), result.unit), _program(result)],
+    )
+
+
+def _best(result: TuneResult) -> str:
+    best = result.best
+    if best is None:
+        return f"<section><h2>Nothing valid was found</h2><pre>{escape(str(result))}</pre></section>"
+    remarks = "".join(f"<li>{escape(line)}</li>" for line in best.quality)
+    return f"<section><h2>{escape(best.speed)}</h2><ul>{remarks}</ul>{definitions(_facts(result, best))}</section>"
+
+
+def _facts(result: TuneResult, best: BestTrial) -> dict[str, str]:
+    """What the page says in words, by name."""
+    again = ", measured again at the end" if best.remeasured else ""
+    facts = {"found": f"{'in the records' if best.number < 0 else f'trial {best.number}'}{again}"}
+    facts["config"] = str(best.config)
+    if result.task is not None:
+        facts["task"] = repr(result.task)
+    if result.failures:
+        facts["failed"] = ", ".join(f"{count} {kind}" for kind, count in result.failures.items())
+    spent = sorted(result.phases.items(), key=lambda item: -item[1])
+    facts["time"] = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in spent)
+    return facts
+
+
+def _curve(result: TuneResult) -> str:
+    if not any(trial.ok for trial in result.trials):
+        return ""
+    try:
+        svg = search_svg(result)
+    except ImportError as error:
+        return missing_curves(error)
+    ran = sum(trial.ok for trial in result.trials)
+    best = format_cost(min(trial.cost for trial in result.trials), result.unit)
+    about = f"{ran} of {len(result.trials)} trials ran, the best with {best}."
+    caption = "costs on a logarithmic axis: each trial, the best so far, and the best as measured at the end"
+    return f'<section><div class="charts">{figure("The search", caption, about, svg)}</div></section>'
+
+
+def _knobs(found: Sequence[Influence], unit: str) -> str:
+    if not found:
+        return ""
+    rows = [
+        (
+            one.knob,
+            "too few trials" if one.share is None else f"{one.share:.0%}",
+            str(one.values),
+            ", ".join(f"{value}: {format_cost(cost, unit)}" for value, cost in one.best[:SHOWN])
+            + (", ..." if len(one.best) > SHOWN else ""),
+        )
+        for one in found
+    ]
+    return (
+        "<section><h2>The knobs' influence</h2>"
+        + table(["knob", "explains", "values", "best by value"], rows, left=[3])
+        + '<p class="soft">explains: the share of the variance of the logarithm of the cost that lies between the '
+        "knob's values (Kelley's epsilon squared). Of the trials of this search, which tried good values more often; "
+        "what knobs do together counts for none of them.</p></section>"
+    )
+
+
+def _program(result: TuneResult) -> str:
+    """The computation, and the program that the best configuration makes of it."""
+    if result.task is None or result.best is None:
+        return ""
+    try:
+        before, after = str(result.task.compute_dag), result.task.show_schedule(result.best.config)
+    except PegboxError as error:
+        return f'<p class="warning">The program cannot be shown: {escape(str(error))}</p>'
+    steps, _, program = after.partition("\n\n")
+    parts = {"Before: the computation": before, "The schedule": steps, "After: the program": program}
+    shown = "".join(
+        f'<details open><summary>{escape(name)}</summary><div class="scroll"><pre>{escape(text)}</pre></div></details>'
+        for name, text in parts.items()
+    )
+    return f"<section><h2>The best program</h2>{shown}</section>"

@@ -1,0 +1,109 @@
+"""A computation as NumPy code: it computes the same as the reference, or there is none."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pegbox as pb
+from pegbox import te
+from pegbox.compute.numpy_program import numpy_program
+from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
+from pegbox.measure.bench import make_inputs
+from pegbox.measure.check import Tolerance, difference
+
+TEMPLATES: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
+    ("matmul", (20, 9, 17), {}),
+    ("matmul", (4, 200, 3), {}),
+    ("matmul", (8, 9, 10), {"dtype": "float64"}),
+    ("batch_matmul", (2, 5, 6, 7), {}),
+    ("conv2d", (1, 3, 9, 8, 5, 3, 2), {"padding": 1}),
+    ("conv2d", (2, 3, 9, 8, 17, 3, 3), {"padding": (1, 0), "stride": 2, "layout": "NHWC"}),
+    ("conv2d", (1, 2, 9, 9, 4, 3, 3), {"dilation": (2, 1), "weights": "HWIO"}),
+]
+WORKLOADS: list[tuple[str, tuple[int, ...]]] = [
+    ("softmax", (4, 6)),
+    ("layer_norm", (4, 6)),
+    ("attention", (2, 4, 6)),
+    ("elementwise_chain", (4, 6)),
+    ("matmul_bias_gelu", (4, 5, 6)),
+    ("matmul_chain", (4, 5, 6, 7)),
+    ("avg_pool2d", (1, 2, 6, 6, 2)),
+    ("max_pool2d", (1, 2, 6, 6, 3)),
+    ("depthwise_conv2d", (1, 3, 6, 6, 3)),
+    ("conv2d_bn_relu", (1, 3, 6, 6, 4, 3, 1, 1)),
+    ("conv3d", (1, 2, 4, 4, 4, 3, 2)),
+]
+
+
+def check(task: pb.Task) -> None:
+    assert task.numpy is not None
+    inputs = make_inputs(task.arguments(), seed=1)
+    run, outputs = pickle.loads(pickle.dumps(task.numpy)).prepare(inputs)
+    for array in outputs:
+        array.fill(77)
+    run()
+    run()
+    expected = task.reference(inputs)
+    tolerance = Tolerance.of(expected, flop=task.flop)
+    for got, wanted in zip(outputs, expected, strict=True):
+        assert difference("out", got, wanted, tolerance) is None
+
+
+@pytest.mark.parametrize(("name", "args", "kwargs"), TEMPLATES)
+def test_templates_that_come_with_pegbox(name: str, args: tuple[int, ...], kwargs: dict[str, Any]) -> None:
+    check(pb.create_task(name, args=args, kwargs=kwargs))
+
+
+@pytest.mark.parametrize(("name", "args"), WORKLOADS)
+def test_workloads_that_come_with_pegbox(name: str, args: tuple[int, ...]) -> None:
+    check(pb.create_task(name, args=args, space="sketch"))
+
+
+def program_of(*outputs: Tensor) -> Any:
+    found: dict[Tensor, None] = {}
+    for tensor in outputs:
+        assert isinstance(tensor.op, ComputeOp)
+        found.update(dict.fromkeys(t for t in tensor.op.inputs if isinstance(t.op, PlaceholderOp)))
+    return numpy_program([*found, *outputs])
+
+
+def computed(tensor: Tensor, *inputs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    program = program_of(tensor)
+    assert program is not None
+    run, (out,) = program.prepare(inputs)
+    with np.errstate(invalid="ignore"):  # of what `te.if_then_else` leaves aside
+        run()
+    return np.array(out)
+
+
+def test_elementwise_code_is_numpys_own_with_the_types_of_the_computation() -> None:
+    x = te.placeholder((3, 4), name="x y")  # names are free text
+    values = np.arange(12, dtype="float32").reshape(3, 4) - 5
+    made = te.compute((3, 4), lambda i, j: te.if_then_else(x[i, j] > 0, te.sqrt(x[i, j]), te.abs(x[i, j])), "s")
+    np.testing.assert_allclose(computed(made, values), np.where(values > 0, np.sqrt(np.abs(values)), np.abs(values)))
+    cast = te.compute((4, 3), lambda i, j: te.cast("int32", x[j, i]) // 2, "c")
+    assert computed(cast, values).dtype == np.int32
+    np.testing.assert_array_equal(computed(cast, values), values.T.astype("int32") // 2)
+
+
+def test_two_digits_of_an_axis_are_a_reshape() -> None:
+    x = te.placeholder((3, 4), name="x")
+    values = np.random.rand(3, 4).astype("float32")
+    flat = te.compute((12,), lambda i: x[i // 4, i % 4] * 2, "f")
+    np.testing.assert_allclose(computed(flat, values), values.reshape(12) * 2)
+
+
+def test_what_numpy_has_no_plain_words_for_has_no_program() -> None:
+    x = te.placeholder((6,), name="x")
+    index = te.placeholder((6,), name="index", dtype="int32")
+    k = te.reduce_axis((0, 6), name="k")
+    assert program_of(te.compute((6,), lambda i: x[index[i]], "gather")) is None
+    assert program_of(te.compute((6,), lambda i: te.erf(x[i]), "erf")) is None
+    assert program_of(te.compute((6,), lambda i: x[i] * te.cast("float32", i), "positions")) is None
+    assert program_of(te.compute((1,), lambda i: te.sum(x[k], axis=k, where=k > 2), "some")) is None
+    triangle = te.compute((6, 6), lambda i, j: te.if_then_else(i < j, x[i], 0.0), "triangle")
+    assert program_of(triangle) is None

@@ -1,0 +1,186 @@
+"""What costs are compared with: the roofline and what is kept of it, NumPy's time, and what is said of both."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pegbox.codegen import ArgSpec, Target
+from pegbox.codegen.runtime.peak import LEAST_BYTES, copy_kernel, multiply_add_kernel, read_kernel
+from pegbox.compute.numpy_program import NumpyProgram
+from pegbox.errors import ArgumentError
+from pegbox.measure import LocalMeasurer
+from pegbox.measure.baseline import time_program
+from pegbox.measure.bench import Bench
+from pegbox.measure.check import Tolerance
+from pegbox.measure.roofline import Roofline, cache_file, kept_roofline, measure_roofline, size_class
+from pegbox.measure.yardstick import Yardstick
+from pegbox.task.task import create_task
+
+TARGET = Target("llvm -mcpu=x86-64-v3 -num-cores 1")
+ROOF = Roofline(1, 100.0, 20.0, 10.0)
+
+
+def yardstick(**changed: Any) -> Yardstick:
+    about = {"cores": 1, "flop": 1e9, "read": 1e6, "written": 1e6, "numpy": 40e-3, "roofline": ROOF}
+    return Yardstick(**{**about, **changed})
+
+
+def test_the_roof_that_takes_longer_bounds() -> None:
+    much = yardstick()
+    assert (much.bound, much.share(20e-3)) == ("multiply-add", pytest.approx(0.5))
+    little = yardstick(flop=1e6)
+    assert (little.bound, little.share(0.4e-3)) == ("memory", pytest.approx(0.5))
+    assert little.text(0.4e-3) == "NumPy 40 ms: 100.00x; 50% of the memory bandwidth, 10 GB/s (1 core)"
+
+
+def test_what_is_read_alone_is_read_faster_than_copied() -> None:
+    assert ROOF.seconds(read=3e9, written=1e9) == pytest.approx(2 / 10 + 2 / 20)
+    assert ROOF.seconds(read=1e9, written=3e9) == pytest.approx(2 / 10 + 2 / 10)
+
+
+def test_a_share_beyond_the_roof_is_left_out() -> None:
+    assert yardstick().share(9e-3) is None
+    assert yardstick().measured_share(9e-3) == pytest.approx(10 / 9)
+    assert yardstick().text(9e-3) == "NumPy 40 ms: 4.44x (1 core)"
+
+
+def test_only_what_is_known_is_said() -> None:
+    assert yardstick(numpy=None, roofline=None).text(1e-3) == ""
+    assert yardstick(roofline=None, cores=2).text(10e-3) == "NumPy 40 ms: 4.00x (2 cores)"
+    unknown = Roofline(1, None, 20.0, 10.0)
+    assert yardstick(roofline=unknown).share(1.0) is None  # multiply-adds may bind, and their peak is not known
+    assert yardstick(roofline=unknown, flop=0.0).bound == "memory"
+    assert yardstick().text(float("inf")) == ""
+
+
+@pytest.mark.parametrize("changed", [{}, {"numpy": None}, {"roofline": None}])
+def test_it_goes_through_json(changed: dict[str, Any]) -> None:
+    one = yardstick(**changed)
+    assert Yardstick.from_json(json.loads(json.dumps(one.to_json()))) == one
+
+
+@pytest.mark.parametrize("wrong", [{"cores": "many"}, {"numpy": -1.0}, {"roofline": 3}, {"roofline": {}}, {"x": 1}])
+def test_what_is_no_yardstick_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="yardstick"):
+        Yardstick.from_json({**yardstick().to_json(), **wrong})
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return cache_file()
+
+
+def test_a_roofline_is_measured_once_for_a_type_and_a_size(cache: Path) -> None:
+    measured: list[int] = []
+
+    def measure(nbytes: int) -> Roofline:
+        measured.append(nbytes)
+        return ROOF
+
+    for nbytes in (1e6, 0.9e6, 1e6):
+        assert kept_roofline("float32", nbytes, TARGET, 1, measure) == ROOF
+    assert len(measured) == 1
+    kept_roofline("float64", 1e6, TARGET, 1, measure)
+    kept_roofline("float32", 1e8, TARGET, 1, measure)
+    kept_roofline("float32", 1e6, TARGET, 2, measure)
+    assert len(measured) == 4
+    assert cache.is_file()
+
+
+def test_measured_anew_the_faster_is_kept(cache: Path) -> None:
+    def found(**changed: float) -> Any:
+        return lambda nbytes: dataclasses.replace(ROOF, **changed)
+
+    kept_roofline("float32", 1e6, TARGET, 1, found())
+    again = kept_roofline("float32", 1e6, TARGET, 1, found(gflops=120.0, read=5.0), anew=True)
+    assert again == Roofline(1, 120.0, 20.0, 10.0)
+    assert kept_roofline("float32", 1e6, TARGET, 1, found()) == again
+
+
+@pytest.mark.parametrize("damage", ["", "{}", "[]", '{"version": 1, "rooflines": {"x": {"cores": -1}}}', "\0"])
+def test_a_damaged_or_missing_cache_is_measured_again(cache: Path, damage: str) -> None:
+    cache.parent.mkdir(parents=True)
+    cache.write_text(damage)
+    assert kept_roofline("float32", 1e6, TARGET, 1, lambda nbytes: ROOF) == ROOF
+    assert kept_roofline("float32", 1e6, TARGET, 1, lambda nbytes: None) == ROOF
+
+
+def test_a_folder_that_cannot_be_written_to_fails_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert kept_roofline("float32", 1e6, TARGET, 1, lambda nbytes: ROOF) == ROOF
+
+
+def test_sizes_are_powers_of_four_no_larger_than_the_share() -> None:
+    assert size_class(1.0, 1) == LEAST_BYTES
+    assert size_class(4 * LEAST_BYTES, 1) == 4 * LEAST_BYTES
+    assert size_class(16 * LEAST_BYTES - 1, 1) == 4 * LEAST_BYTES
+    assert size_class(16 * LEAST_BYTES, 4) == 4 * LEAST_BYTES
+
+
+def test_the_kernels_do_what_they_are_called() -> None:
+    target = Target("llvm -num-cores 1")
+    read, copy = read_kernel(LEAST_BYTES, target), copy_kernel(LEAST_BYTES, target)
+    source = np.arange(copy.args[0].shape[0])
+    copied = np.zeros_like(source)
+    copy(source, copied)
+    np.testing.assert_array_equal(copied, source)
+    values = np.arange(read.args[0].shape[0]) * 5
+    joined = np.zeros(read.args[1].shape, dtype="int64")
+    read(values, joined)
+    assert np.bitwise_xor.reduce(joined) == np.bitwise_xor.reduce(values)
+    with pytest.raises(ArgumentError, match="float32 and float64"):
+        multiply_add_kernel("float16", target)
+
+
+def test_measuring_gives_rates_above_zero() -> None:
+    found = measure_roofline("float32", LEAST_BYTES, Target("llvm -num-cores 1"), (0,))
+    assert found.gflops is not None
+    assert min(found.gflops, found.read, found.copy) > 0
+    assert measure_roofline("int32", LEAST_BYTES, Target("llvm -num-cores 1"), (0,)).gflops is None
+
+
+def bench(expected: float) -> Bench:
+    x = np.ones((4,), dtype="float32")
+    specs = (ArgSpec("x", (4,), "float32", False), ArgSpec("y", (4,), "float32", True))
+    return Bench(specs, (x,), (np.full((4,), expected, dtype="float32"),), Tolerance(1e-5, 1e-5))
+
+
+def test_numpy_is_timed_only_where_its_answer_is_right() -> None:
+    lines = ["y = np.empty(4, 'float32')", "return (lambda: np.add(inputs[0], 1.0, out=y)), [y]"]
+    text = "\n    ".join(["def prepare(inputs):", *lines])
+    program = NumpyProgram(text, ((4,),))
+    seconds = time_program(program, bench(2.0))
+    assert seconds is not None
+    assert seconds > 0
+    assert time_program(program, bench(3.0)) is None
+
+
+def test_a_measurer_asks_the_process_that_runs_candidates(cache: Path) -> None:
+    task = create_task("matmul", args=(8, 8, 8), target="llvm -num-cores 1")
+    with LocalMeasurer(task) as measurer:
+        found = measurer.yardstick(1.0)
+        assert found is not None
+        assert found.numpy is not None
+        assert found.roofline is not None
+        assert (found.cores, found.flop, found.read, found.written) == (1, 1024.0, 512.0, 256.0)
+        assert cache.is_file()
+        impossible = measurer.yardstick(1e-12)  # measured anew, and left out
+        assert impossible is not None
+        assert impossible.share(1e-12) is None
+    assert task.numpy is not None
+
+
+def test_a_runner_that_knows_nothing_of_it_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = create_task("matmul", args=(8, 8, 8), target="llvm -num-cores 1")
+    with LocalMeasurer(task, runner=lambda bench, **_: object()) as measurer:  # type: ignore[arg-type,return-value]
+        monkeypatch.setattr(measurer, "_interrupt", lambda: None)
+        assert measurer.yardstick(1.0) is None
+        measurer._runner = None
