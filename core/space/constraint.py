@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +29,13 @@ UNKNOWN, HOLDS, FAILS = np.int8(0), np.int8(1), np.int8(2)
 class Constraint:
     """A predicate, the knobs it reads, and the message that tells a person what it demands."""
 
-    __slots__ = ("message", "predicate", "reads")
+    __slots__ = ("_travels", "message", "predicate", "reads")
 
     def __init__(self, predicate: Callable[[Config], bool], reads: tuple[str, ...], message: str) -> None:
         self.predicate = predicate
         self.reads = reads
         self.message = message
+        self._travels: bool | None = None
 
     def __str__(self) -> str:
         return f"{self.message} (reads {', '.join(self.reads)})"
@@ -42,12 +44,34 @@ class Constraint:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Lambdas do not pickle, yet a Config must travel between processes: its predicates then stay behind.
+        # Lambdas do not pickle, nor does what leads back to this constraint. A Config must travel between processes
+        # nevertheless: its predicates then stay behind.
+        if self._travels is None:
+            self._travels = self._pickles()
+        predicate = self.predicate if self._travels else LeftBehind(self.message)
+        return Constraint, (predicate, self.reads, self.message)
+
+    def _pickles(self) -> bool:
+        if self in (asked := _asked()):
+            raise pickle.PicklingError(f"the predicate of constraint {self.message!r} leads back to it")
+        asked.append(self)
         try:
             pickle.dumps(self.predicate)
         except Exception:
-            return Constraint, (LeftBehind(self.message), self.reads, self.message)
-        return Constraint, (self.predicate, self.reads, self.message)
+            return False
+        finally:
+            asked.pop()
+        return True
+
+
+_of_thread = threading.local()
+
+
+def _asked() -> list[Constraint]:
+    """The constraints whose predicates this thread is trying to pickle, each on the way to the next."""
+    if not hasattr(_of_thread, "asked"):
+        _of_thread.asked = []
+    return _of_thread.asked  # type: ignore[no-any-return]
 
 
 class LeftBehind:
@@ -59,7 +83,7 @@ class LeftBehind:
     def __call__(self, config: Config) -> bool:
         raise SpaceError(
             f"constraint {self.message!r} cannot be checked in this process: its predicate does not pickle; "
-            "use a function of a module instead of a lambda or a nested function"
+            "use a function of a module instead of a lambda, a nested function, or a method of what holds the space"
         )
 
 

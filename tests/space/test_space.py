@@ -268,6 +268,29 @@ def test_spaces_and_configs_pickle_and_copy():
     assert pickle.loads(pickle.dumps(space.get(5))) == space.get(5)
 
 
+class _Rules:
+    """What a template may well have: an object that knows the space, and asks its methods."""
+
+    def __init__(self, space):
+        self.space = space
+        for number in range(12):
+            space.add_constraint(self.holds, reads=["a"], message=f"rule {number}")
+
+    def holds(self, config):
+        return config["a"].val < 3
+
+
+def test_predicates_that_lead_back_to_their_space_stay_behind():
+    space = ConfigSpace()
+    space.define_knob("a", [1, 2, 3])
+    _Rules(space)
+    config = pickle.loads(pickle.dumps(space.get(1)))
+    assert config == space.get(1)
+    assert config["a"].val == 2
+    with pytest.raises(SpaceError, match=r"rule 0.*does not pickle"):
+        config.space.num_valid()
+
+
 def test_a_predicate_that_does_not_pickle_stays_behind_and_says_so():
     space = small()
     space.add_constraint(lambda c: c["tile"].size[-1] <= 2, reads=("tile",), message="small tile")
