@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401  (brings a copy of OpenBLAS of its own)
 
-from pegbox.tuners.surrogates.blas import _loaded, one_thread
+from pegbox.measure.blas import _loaded
+from pegbox.tuners.surrogates.blas import one_thread
 
 
 def threads() -> list[int]:
