@@ -17,8 +17,8 @@ Call = Callable[[], np.ndarray]
 def limits(vector_bits: int) -> dict[str, str]:
     """Environment variables that limit libraries to such vectors; set them before the libraries are loaded."""
     if vector_bits == 256:
-        return {"OPENBLAS_CORETYPE": "Haswell", "ONEDNN_MAX_CPU_ISA": "AVX2"}
-    return {"OPENBLAS_CORETYPE": "Nehalem", "ONEDNN_MAX_CPU_ISA": "SSE41"}
+        return {"OPENBLAS_CORETYPE": "Haswell", "ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
+    return {"OPENBLAS_CORETYPE": "Nehalem", "ONEDNN_MAX_CPU_ISA": "SSE41", "ATEN_CPU_CAPABILITY": "default"}
 
 
 def rivals(group: str, a: np.ndarray, b: np.ndarray, *, limited: bool) -> dict[str, Call]:

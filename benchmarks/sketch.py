@@ -9,7 +9,8 @@ The rivals are NumPy for products and torch (`pip install torch`; a rival that i
 `--templates` the hand-written template of the same computation, tuned with as many trials. With `--layout-free INPUT`
 there are also the sketches that take this input packed ahead, and the templates with weights="packed". Results are
 compared before anything is timed. Then all take turns, pinned to one core with one thread each. The output shows
-medians, the ratio to the best rival (that packs nothing ahead), and how long deriving the sketches took.
+medians, the ratio to the best rival (that packs nothing ahead), and how long deriving the sketches took. If
+the vectors of --target are narrower than the machine's, environment variables limit the libraries to those vectors.
 """
 
 from __future__ import annotations
@@ -22,15 +23,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-_TRAPS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
-if any(name in os.environ for name in _TRAPS) or os.environ.get("OMP_NUM_THREADS") != "1":
-    env = {k: v for k, v in os.environ.items() if k not in _TRAPS} | {"OMP_NUM_THREADS": "1"}
-    os.execve(sys.executable, [sys.executable, *sys.argv], env)
+import numpy as np
+from matmul import settle_environment
 
-import numpy as np  # noqa: E402
-
-import pegbox as pb  # noqa: E402
-from pegbox.templates import pack_weights  # noqa: E402
+import pegbox as pb
+from pegbox.templates import pack_weights
 
 ROWS = (
     "matmul_bias_relu 1024 1024 1024", "matmul_bias_relu 1000 999 1001", "matmul_bias_gelu 256 1024 1024",
@@ -52,6 +49,7 @@ def main() -> int:
     parser.add_argument("--templates", action="store_true", help="tune the hand-written template too")
     parser.add_argument("--layout-free", metavar="INPUT", help="tune the sketches with this input packed ahead too")
     options = parser.parse_args()
+    settle_environment(options)
     for row in options.args or [r for r in ROWS if not options.workloads or r.split()[0] in options.workloads]:
         name, *words = row.split()
         print_row(name, tuple(map(int, words)), options)

@@ -2,6 +2,7 @@
 
     python3 benchmarks/trials.py                                 # the convolution and two matmuls below
     python3 benchmarks/trials.py conv2d --target "llvm -mcpu=x86-64-v3 -num-cores 1"
+    python3 benchmarks/trials.py matmul-512 sketch-512 conv2d-56 sketch-conv2d-56    # templates and sketches
     python3 benchmarks/trials.py --python ../before/.venv/bin/python --rounds 3
 
 Each search runs in a process of its own, with the default tuner, 64 trials and a new seed each round. With `--python`
@@ -25,7 +26,11 @@ WORKLOADS: dict[str, tuple[str, list[int], dict[str, Any]]] = {
     "conv2d": ("conv2d", [1, 96, 30, 30, 160, 3, 3], {"padding": 1, "layout": "NCHW"}),
     "matmul-512": ("matmul", [512, 512, 512], {}),
     "matmul-1024": ("matmul", [1024, 1024, 1024], {}),
+    "conv2d-56": ("conv2d", [1, 64, 56, 56, 128, 3, 3], {"padding": 1, "layout": "NCHW"}),
+    "sketch-512": ("matmul", [512, 512, 512], {}),
+    "sketch-conv2d-56": ("conv2d", [1, 64, 56, 56, 128, 3, 1, 1], {}),
 }
+SEARCHED_BY_DEFAULT = ("conv2d", "matmul-512", "matmul-1024")
 COLUMNS = {
     "rate": ("trials a second", 1.0),
     "first": ("s to the first", -1.0),
@@ -37,7 +42,7 @@ COLUMNS = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workloads", nargs="*", default=list(WORKLOADS), help=f"some of {', '.join(WORKLOADS)}")
+    parser.add_argument("workloads", nargs="*", default=SEARCHED_BY_DEFAULT, help=f"some of {', '.join(WORKLOADS)}")
     parser.add_argument("--target", default="llvm -num-cores 1")
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
@@ -63,7 +68,8 @@ def search(workload: str, target: str, trials: int, seed: int) -> dict[str, floa
     import pegbox as pb
 
     template, args, kwargs = WORKLOADS[workload]
-    task = pb.create_task(template, args=args, kwargs=kwargs, target=target)
+    space = {"space": "sketch"} if workload.startswith("sketch-") else {}
+    task = pb.create_task(template, args=args, kwargs=kwargs, target=target, **space)
     times: list[float] = []
     builds: list[float] = []
 
@@ -98,13 +104,13 @@ def show(workload: str, found: dict[str, list[dict[str, float]]]) -> None:
     }
     for name, figures in middle.items():
         parts = [f"{title} {figures[key]:7.2f}" for key, (title, _) in COLUMNS.items()]
-        print(f"{workload:>12} {name:>6}: {'   '.join(parts)}   best GFLOP/s {figures['best']:7.1f}", flush=True)
+        print(f"{workload:>16} {name:>6}: {'   '.join(parts)}   best GFLOP/s {figures['best']:7.1f}", flush=True)
     if len(middle) == 2:
         ratios = [
             f"{title} {(middle['this'][key] / middle['other'][key]) ** power:7.2f}"
             for key, (title, power) in COLUMNS.items()
         ]
-        print(f"{workload:>12}  ratio: {'   '.join(ratios)}", flush=True)
+        print(f"{workload:>16}  ratio: {'   '.join(ratios)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -88,15 +88,15 @@ class EvolutionTuner(PlanTuner):
         experience: Prior | None = None,
         use_experience: bool = True,
         plan_size: int = 12,
-        num_warmup: int = 8,
+        num_warmup: int = 16,
         cost_model: str | CostModel = "xgboost",
         features: str = "both",
         population: int = 160,
         generations: int = 3,
         mutation: float = 0.85,
         measured: float = 0.2,
-        epsilon: float = 0.05,
-        diversity: float = 0.2,
+        epsilon: float = 0.2,
+        diversity: float = 0.5,
         transfer_weight: int = 32,
     ) -> None:
         self._population = check_int("population", population, minimum=2)

@@ -10,10 +10,11 @@ from pegbox.codegen.emitter.strip_mining import MAX_VECTORS
 from pegbox.codegen.emitter.unroll import STEP_LANES
 from pegbox.codegen.program import MOST_STRAIGHT
 from pegbox.codegen.targets.target import Target
-from pegbox.expr.dtypes import BITS
+from pegbox.codegen.targets.vectors import lanes_of
 from pegbox.plugins.sketch.analysis import instructions
-from pegbox.plugins.sketch.limit import BodyLimit, Extent, TileLimit
+from pegbox.plugins.sketch.limit import BodyLimit, Extent
 from pegbox.plugins.sketch.packing import pack_operands
+from pegbox.plugins.sketch.register_tile import keep_in_registers
 from pegbox.plugins.sketch.state import Place, State
 from pegbox.plugins.sketch.steps import Call, Choice, Knob, Name, Step, Value, compute_at
 
@@ -34,7 +35,7 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
         new.place(place, ROOT, [])
     for name in new.tiles if packing else ():
         pack_operands(new, name)
-        _keep_in_registers(new, name, target)
+        keep_in_registers(new, name, target)
     for name in reversed(stages):
         loops = new.loops(name)
         if not loops:
@@ -43,27 +44,13 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
             knob = new.knob(Knob(f"{name}_unroll", candidates=UNROLL))
             new.call(name, "pragma", Name(loops[0]), "auto_unroll_max_step", Value(knob))
             if packing:
-                _keep_short(new, name, knob, _lanes(new, name, target))
+                _keep_short(new, name, knob, lanes_of(target, new.op(name).outputs[0].dtype))
         lanes = not new.is_reduce(loops[-1])
         if lanes:
             new.call(name, "vectorize", Name(loops[-1]))
         if target.num_cores > 1 and new.is_root(name):
             _share(new, name, loops[:-1] if lanes else loops)
     return new
-
-
-def _keep_in_registers(state: State, name: str, target: Target) -> None:
-    """The innermost tile is written out, and no larger than the registers."""
-    level = state.tiles[name].levels[-1]
-    for loop in level[:-1]:
-        state.call(name, "unroll", Name(loop))
-    most = _lanes(state, name, target) * target.vector_registers
-    state.limits.append(TileLimit(state.tiles[name].knobs, most, f"the tile of {name} fits the vector registers"))
-
-
-def _lanes(state: State, name: str, target: Target) -> int:
-    """How many values of a stage a vector holds."""
-    return target.vector_bits // BITS[state.op(name).outputs[0].dtype]
 
 
 def _keep_short(state: State, name: str, unroll: str, lanes: int) -> None:

@@ -131,5 +131,7 @@ def knob_line(knob: Knob, name: str, when: Mapping[str, Any] | None) -> str:
     if knob.extent is None:
         return f"cfg.define_knob({quoted(name)}, {list_of(knob.candidates)}{condition})"
     fits = "" if knob.innermost is None else f", filter=lambda split: split.size[-1] <= {knob.innermost}"
+    if knob.whole:
+        fits = f", filter=lambda split: split.size[-1] in {list_of(knob.whole)}"
     policy = "" if knob.policy == "factors" else f', policy="{knob.policy}"'
     return f"cfg.define_split({quoted(name)}, {knob.extent}{policy}, num_outputs={knob.levels}{fits}{condition})"

@@ -34,7 +34,7 @@ class SketchGenerator:
         rules: "default": the rules that plugins register (in the order of their names), then Ansor's, with knobs for
             copies of operands and tiles that fit the registers; "ansor": Ansor's rules and knobs alone; or a list.
         structure: the levels of tiles, S spatial and R reduce, outermost first.
-        max_innermost_factor: the most iterations of the innermost loop of a split.
+        max_innermost_factor: the most iterations of the innermost loop of a split; with "ansor" also of reduce axes.
         layout_free: inputs that the kernel takes packed ahead of time, such as "B" or "B+W", beside those that an
             operation lists in its attribute `layout_free_placeholders`.
     """
@@ -101,8 +101,9 @@ class SketchGenerator:
         others = registry.names("sketch_rule") if self.rules == "default" else []
         added: list[Rule] = [registry.get("sketch_rule", name)() for name in others]
         if self.rules == "default":
-            added.append(LaneAxis(self.structure, self.max_innermost_factor, tails=True))
-        return [*added, *ansor_rules(self.structure, self.max_innermost_factor, tails=self.rules == "default")]
+            added.append(LaneAxis(self.structure, self.max_innermost_factor, tails=True, long_sums=True))
+        own = self.rules == "default"
+        return [*added, *ansor_rules(self.structure, self.max_innermost_factor, tails=own, long_sums=own)]
 
 
 def generate_sketches(

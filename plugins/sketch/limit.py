@@ -17,16 +17,21 @@ WRITTEN_OUT = "_written_out"
 
 @dataclass(frozen=True)
 class TileLimit:
-    """What a tile may be at most: the product of the innermost extents of some splits.
+    """What a register tile may take: as many vectors of accumulators as hide the latency of additions, and no more than
+    fit the registers beside a row of vectors and one more value.
 
     Attributes:
-        knobs: the splits.
-        most: the largest product.
+        knobs: the splits of its axes, the one that runs along the vectors last.
+        lanes: the elements in a vector.
+        least: vectors of accumulators.
+        registers: of the target.
         message: what a refused configuration is told.
     """
 
     knobs: tuple[str, ...]
-    most: int
+    lanes: int
+    least: int
+    registers: int
     message: str
 
     def renamed(self, names: Mapping[str, str]) -> TileLimit:
@@ -35,11 +40,15 @@ class TileLimit:
 
     def holds(self, config: Any) -> bool:
         """Do the values of a configuration keep it?"""
-        return bool(math.prod(config[knob].size[-1] for knob in self.knobs) <= self.most)
+        *others, last = (config[knob].size[-1] for knob in self.knobs)
+        rows, vectors = math.prod(others), -(-last // self.lanes)
+        return bool(self.least <= rows * vectors and (rows + 1) * vectors < self.registers)
 
     def text(self, function: str = WRITTEN_OUT) -> str:
         """What a configuration `c` has to be, as Python."""
-        return f"{' * '.join(f'c[{quoted(knob)}].size[-1]' for knob in self.knobs)} <= {self.most}"
+        *others, last = (f"c[{quoted(knob)}].size[-1]" for knob in self.knobs)
+        rows, vectors = " * ".join(others) or "1", f"-(-{last} // {self.lanes})"
+        return f"{self.least} <= {rows} * {vectors} and ({rows} + 1) * {vectors} < {self.registers}"
 
 
 @dataclass(frozen=True)

@@ -130,10 +130,19 @@ class MultiLevelTiling:
         structure: a letter a level, S for the spatial loops and R for the reduce ones.
         max_innermost_factor: the most iterations of the innermost loop of a split.
         tails: also splits that do not divide, where an extent has few divisors.
+        long_sums: the innermost loop of a reduce axis may be as long as the axis. A tile stays in registers for so
+            long.
     """
 
-    def __init__(self, structure: str = "SSRSRS", max_innermost_factor: int = 64, tails: bool = False) -> None:
-        self.structure, self.max_innermost_factor, self.tails = structure, max_innermost_factor, tails
+    def __init__(
+        self,
+        structure: str = "SSRSRS",
+        max_innermost_factor: int = 64,
+        tails: bool = False,
+        long_sums: bool = False,
+    ) -> None:
+        self.structure, self.max_innermost_factor = structure, max_innermost_factor
+        self.tails, self.long_sums = tails, long_sums
 
     def match(self, state: State, stage: int) -> Match:
         return Match.ONLY if state.needs_tiling(state.stages[stage]) else Match.NO
@@ -151,7 +160,8 @@ class MultiLevelTiling:
         for loop in state.loops(stage):
             letter = "R" if state.is_reduce(loop) else "S"
             count = self.structure.count(letter)
-            knob, parts = state.tile(stage, loop, count, innermost=self.max_innermost_factor, tails=self.tails)
+            most = None if letter == "R" and self.long_sums else self.max_innermost_factor
+            knob, parts = state.tile(stage, loop, count, innermost=most, tails=self.tails)
             if letter == "S":
                 knobs.append(knob)
             for level, part in zip(levels[letter], parts, strict=False):
@@ -195,9 +205,11 @@ class Skip:
         return [(state, stage - 1)]
 
 
-def ansor_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64, tails: bool = False) -> list[Rule]:
+def ansor_rules(
+    structure: str = "SSRSRS", max_innermost_factor: int = 64, tails: bool = False, long_sums: bool = False
+) -> list[Rule]:
     """The rules of Ansor on a CPU, in its order; see `MultiLevelTiling` for the arguments."""
-    tiling = structure, max_innermost_factor, tails
+    tiling = structure, max_innermost_factor, tails, long_sums
     first: list[Rule] = [AlwaysInline(), SimplifyConstTensor(), AddRfactor(), AddCacheWrite()]
     return [*first, MultiLevelTilingWithFusion(*tiling), MultiLevelTiling(*tiling), Skip()]
 

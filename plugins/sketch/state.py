@@ -222,6 +222,10 @@ class State:
         self.knobs[name] = replace(knob, name=name)
         return name
 
+    def fill_vectors(self, knob: str, extents: tuple[int, ...]) -> None:
+        """Let the last loop of a split have these extents alone."""
+        self.knobs[knob] = replace(self.knobs[knob], whole=extents)
+
     def unused(self, name: str) -> str:
         """A name for a tensor that only some values of a knob make."""
         found = self._unused([name])[0]

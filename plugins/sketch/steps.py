@@ -8,7 +8,7 @@ Tensors and loops are named, so that one sketch can be replayed on a schedule th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +18,8 @@ from pegbox.compute.axis import IterVar
 from pegbox.compute.tensor import Tensor
 from pegbox.expr.nodes import Buffer
 from pegbox.schedule.te.schedule import TESchedule
+from pegbox.space.entities import SplitEntity
+from pegbox.space.split import policy_splits
 
 CHOICE = "sketch"  # the knob that chooses one of several sketches
 
@@ -194,6 +196,7 @@ class Knob:
 
     Attributes:
         levels, innermost: of a split: how many loops it makes, and the most iterations of the last one.
+        whole: of a split: the iterations that the last one may have where its vectors are to be full; empty: any.
         when: another knob of the sketch, and its values for which this one exists.
     """
 
@@ -204,12 +207,24 @@ class Knob:
     policy: str = "factors"
     candidates: tuple[Any, ...] = ()
     when: tuple[str, tuple[Any, ...]] | None = None
+    whole: tuple[int, ...] = ()
 
     def declare(self, cfg: Any, name: str, when: Mapping[str, Any] | None) -> None:
         """Declare it in a template's space, under a name and a condition on other knobs."""
         if self.extent is None:
             cfg.define_knob(name, list(self.candidates), when=when)
             return
-        most = self.innermost
-        fits = None if most is None else (lambda split: split.size[-1] <= most)
-        cfg.define_split(name, self.extent, self.policy, num_outputs=self.levels, filter=fits, when=when)
+        cfg.define_split(name, self.extent, self.policy, num_outputs=self.levels, filter=self._filter(), when=when)
+
+    def innermosts(self) -> list[int]:
+        """The extents that the last loop of a split may have."""
+        assert self.extent is not None  # a split
+        splits = policy_splits(self.extent, self.policy, self.levels, self.extent, self.policy != "factors")
+        fits = self._filter()
+        return sorted({split.sizes[-1] for split in splits if fits is None or fits(split)})
+
+    def _filter(self) -> Callable[[SplitEntity], bool] | None:
+        most, whole = self.innermost, self.whole
+        if whole:
+            return lambda split: split.size[-1] in whole
+        return None if most is None else (lambda split: split.size[-1] <= most)

@@ -119,7 +119,7 @@ def test_a_limit_of_one_sketch_says_nothing_of_others_with_the_same_knobs() -> N
         return Sketch(name, first.arguments, first.tensors, knobs, limits, ())
 
     one = BodyLimit("u", (Extent("i", 1, lanes=2, most=16),), (3,), 1, 9, "short")
-    every = TileLimit(("i",), 32, "small")
+    every = TileLimit(("i",), 16, 1, 32, "small")
     of_one, of_all = SketchSpace([sketch("a", one, every), sketch("b", every)]).limits
     assert of_all == every
     assert of_one.knobs == ("sketch", "u", "i")

@@ -165,7 +165,7 @@ class Columns:
 
 def plan_of(**options: Any) -> Any:
     """The first plan that the model makes, (40, knobs), after a warm-up."""
-    tuner = EvolutionTuner(constrained_space(), seed=1, cost_model=Columns(), plan_size=40, **options)
+    tuner = EvolutionTuner(constrained_space(), seed=1, cost_model=Columns(), plan_size=40, num_warmup=8, **options)
     warm = tuner.ask(8)
     tuner.tell(warm, [result_of(matmul_cost(config)) for config in warm])
     return np.array([config.digits for config in tuner.ask(40)])
@@ -189,7 +189,7 @@ def test_generations_bring_what_the_model_likes_better() -> None:
 
 def test_the_best_measured_are_among_the_first_generation() -> None:
     space = constrained_space()
-    tuner = EvolutionTuner(space, cost_model=Columns(), population=20, measured=0.1, generations=0)
+    tuner = EvolutionTuner(space, cost_model=Columns(), num_warmup=8, population=20, measured=0.1, generations=0)
     told = [space.config(row) for row in space.sample(12, rng()).tolist()]
     costs = [math.inf, *(1e-3 * place for place in range(11, 0, -1))]
     tuner.tell(told, [result_of(cost) for cost in costs])

@@ -1,0 +1,46 @@
+"""Register tiles of sketches: what the innermost tile of a stage may be, so that it runs in a target's registers."""
+
+from __future__ import annotations
+
+import math
+
+from pegbox.codegen.targets.register_tile import fits
+from pegbox.codegen.targets.target import Target
+from pegbox.codegen.targets.vectors import LATENCY, lanes_of
+from pegbox.plugins.sketch.limit import TileLimit
+from pegbox.plugins.sketch.state import State, spatial_and_reduce
+from pegbox.plugins.sketch.steps import Name
+
+_FULL = 0.75  # of the lanes that the best extent fills: with fewer, more is lost than another tile can win
+_LONG = 64  # terms of a sum from which on the latency of additions shows; the tiles of shorter ones overlap
+
+
+def keep_in_registers(state: State, name: str, target: Target) -> None:
+    """The innermost tile is written out, fills vectors, and is neither too small for the latency nor too large."""
+    tiles, op = state.tiles[name], state.op(name)
+    for loop in tiles.levels[-1][:-1]:
+        state.call(name, "unroll", Name(loop))
+    lanes = lanes_of(target, op.outputs[0].dtype)
+    last = tiles.knobs[-1]
+    state.fill_vectors(last, full_extents(state.knobs[last].innermosts(), lanes))
+    registers = target.vector_registers
+    most = _largest([state.knobs[knob].innermosts() for knob in tiles.knobs], lanes, target)
+    least = min(LATENCY, most) if spatial_and_reduce(op)[1] >= _LONG else 1
+    enough = f"takes at least {least} vectors, and " if least > 1 else ""
+    message = f"the tile of {name} {enough}fits the {registers} vector registers"
+    state.limits.append(TileLimit(tiles.knobs, lanes, least, registers, message))
+
+
+def full_extents(extents: list[int], lanes: int) -> tuple[int, ...]:
+    """Those that fill their vectors almost as well as the best of them."""
+    full = {extent: extent / (-(-extent // lanes) * lanes) for extent in extents}
+    return tuple(extent for extent in extents if full[extent] >= _FULL * max(full.values()))
+
+
+def _largest(extents: list[list[int]], lanes: int, target: Target) -> int:
+    """The most vectors of accumulators that a tile can have."""
+    rows = {1}
+    for each in extents[:-1]:
+        rows = {found for n in rows for extent in each if fits(target, found := n * extent, 1)}
+    vectors = {-(-extent // lanes) for extent in extents[-1]}
+    return max(math.prod(tile) for r in rows for v in vectors if fits(target, *(tile := (r, v))))

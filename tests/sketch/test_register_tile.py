@@ -1,0 +1,69 @@
+"""The innermost tile of a sketch: it fills vectors, hides the latency of additions, and fits the registers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pegbox as pb
+from pegbox.plugins.sketch.register_tile import full_extents
+from pegbox.space.split import SplitKnob
+
+WIDE = "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512 -num-cores 1"
+NARROW = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3 -num-cores 1"
+
+
+def task_of(*args: object, target: str = WIDE, space: str = "sketch") -> pb.Task:
+    return pb.create_task("matmul_bias_relu", args=args, space=space, target=target)
+
+
+def innermosts(task: pb.Task, name: str) -> set[int]:
+    knob = next(knob for knob in task.space.structure.knobs if knob.name == name)
+    assert isinstance(knob, SplitKnob)
+    return {split.sizes[-1] for split in knob.entities}
+
+
+@pytest.mark.parametrize(
+    ("extents", "full"),
+    [
+        ([1, 2, 4, 8, 16, 32, 64], (16, 32, 64)),
+        ([1, 2, 4, 7, 8, 14, 28, 56], (14, 28, 56)),
+        ([1, 7], (7,)),
+        ([1], (1,)),
+    ],
+)
+def test_extents_along_vectors_are_those_that_fill_them_best(extents: list[int], full: tuple[int, ...]) -> None:
+    assert full_extents(extents, 16) == full
+
+
+@pytest.mark.parametrize(("target", "lanes", "registers"), [(WIDE, 16, 32), (NARROW, 8, 16)])
+def test_tiles_have_enough_accumulators_and_fit_the_registers(target: str, lanes: int, registers: int) -> None:
+    space = task_of(256, 256, 256, target=target).space
+    for row in space.sample(50, np.random.default_rng(0)):
+        config = space.config(row)
+        rows, last = config["C_i0"].size[-1], config["C_i1"].size[-1]
+        vectors = last // lanes
+        assert last % lanes == 0
+        assert rows * vectors >= 8
+        assert rows * vectors + vectors + 1 <= registers
+
+
+def test_small_shapes_have_the_tiles_that_there_are() -> None:
+    space = task_of(3, 128, 5).space
+    assert len(space.sample(5, np.random.default_rng(0))) == 5
+
+
+def test_a_refused_tile_is_told_why() -> None:
+    space = task_of(256, 256, 256).space
+    row = space.sample(1, np.random.default_rng(0))[0].tolist()
+    knobs = {knob.name: n for n, knob in enumerate(space.structure.knobs)}
+    knob = space.structure.knobs[knobs["C_i0"]]
+    assert isinstance(knob, SplitKnob)
+    row[knobs["C_i0"]] = next(n for n, split in enumerate(knob.entities) if split.sizes[-1] == 64)
+    (message,) = space.violated(space.config(row))
+    assert "the tile of C takes at least 8 vectors" in message
+
+
+def test_a_tile_may_stay_in_registers_for_the_whole_sum_but_not_with_ansors_rules() -> None:
+    assert max(innermosts(task_of(64, 512, 64), "C_C_k")) == 512
+    assert max(innermosts(task_of(64, 512, 64, space="sketch:rules=ansor"), "C_C_k")) == 64
