@@ -1,6 +1,6 @@
 """Random graphs under random schedules of both languages: a step is refused, or NumPy's values stay.
 
-A run of the tests takes 700 of a thousand cases; `.ci/run` takes the others with LLVM's optimizer (PEGBOX_OPTIMIZE=1).
+A run of the tests takes half of a thousand cases; `.ci/run` takes the others with LLVM's optimizer (PEGBOX_OPTIMIZE=1).
 PEGBOX_FUZZ=20000 runs that many cases with other seeds than the usual ones, and other ones each day;
 `python3 tests/helpers/fuzz --help` runs them without pytest.
 """
@@ -14,14 +14,15 @@ import pytest
 from fuzz.driver import Tally, draw_case, run_case
 from fuzz.kinds import KINDS
 from fuzz.te_steps import TE_STEPS
+from stage import SECOND
 
 from pegbox.schedule import Schedule
 
 FUZZ = int(os.environ.get("PEGBOX_FUZZ", "0"))
 CHUNKS = 20
 CASES = FUZZ or 760  # and those of `test_what_people_tune_...`: a thousand together
-OPTIMIZED = range(12, CHUNKS)  # the chunks for `.ci/run` alone
-HERE = range(CHUNKS) if FUZZ else OPTIMIZED if os.environ.get("PEGBOX_OPTIMIZE") == "1" else range(OPTIMIZED.start)
+OPTIMIZED = range(10, CHUNKS)  # the chunks for `.ci/run` alone
+HERE = range(CHUNKS) if FUZZ else OPTIMIZED if SECOND else range(OPTIMIZED.start)
 EACH_KIND = max(20, FUZZ // 100)
 FIRST = int(time.time()) // 86400 * 1_000_000 if FUZZ else 0
 OTHER_TESTS = {"work_on"}  # of modules with several functions
@@ -50,6 +51,6 @@ def test_every_primitive_was_done_often() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_people_tune_keeps_its_values_under_te(kind: str) -> None:
     tally = Tally()
-    for seed in range(EACH_KIND):
+    for seed in range(EACH_KIND) if FUZZ else range(SECOND, EACH_KIND, 2):
         run_case(draw_case(FIRST + seed, kind, "te"), tally)
     assert tally.cases > tally.refused["(a whole TE schedule)"]

@@ -8,12 +8,12 @@ process is started to compile in.
 
 from __future__ import annotations
 
-import os
 import zlib
 from functools import cache
 from typing import Any
 
 from llvmlite import binding as llvm
+from stage import SECOND
 
 from pegbox.codegen.program import CompiledProgram, Program
 from pegbox.codegen.runtime import llvm as runtime_llvm
@@ -21,7 +21,7 @@ from pegbox.codegen.runtime import machine
 from pegbox.codegen.runtime.foreign import prepare
 from pegbox.codegen.targets.target import Target
 
-_OPTIMIZED = 1 if os.environ.get("PEGBOX_OPTIMIZE") == "1" else 8  # one program in so many
+_OPTIMIZED = 1 if SECOND else 8  # one program in so many
 
 translate_apart = runtime_llvm.translate_apart
 always_optimized = False
