@@ -22,6 +22,7 @@ from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.expr.printer import unused_name
 from pegbox.expr.visit import free_vars, rewrite
 from pegbox.plugins.sketch.analysis import loads_of, needs_multi_level_tiling
+from pegbox.plugins.sketch.register_tile import fills_vectors
 from pegbox.plugins.sketch.state import has_few_divisors
 
 if TYPE_CHECKING:
@@ -172,9 +173,9 @@ def _depth(op: ComputeOp, index: Expr) -> tuple[int, ...]:
 
 def _width(extent: int, lanes: int) -> int:
     """A vector; of an extent that is cut into its divisors, the one of these of which a vector reads most."""
-    if extent <= lanes or extent % lanes == 0 or has_few_divisors(extent):
-        return min(extent, lanes)
     fitting = [d for d in range(lanes, _WIDEST * lanes + 1) if extent % d == 0]
+    if extent <= lanes or extent % lanes == 0 or has_few_divisors(extent) or not fills_vectors([1, *fitting], lanes):
+        return min(extent, lanes)
     return max(fitting, key=lambda d: d / (d // lanes + (d % lanes).bit_count()), default=lanes)
 
 

@@ -12,6 +12,7 @@ from pegbox.plugins.sketch.state import State, spatial_and_reduce
 from pegbox.plugins.sketch.steps import Name
 
 _FULL = 0.75  # of the lanes that the best extent fills: with fewer, more is lost than another tile can win
+_ENOUGH = 0.8  # of the lanes; where no divisor fills as many, a tail is cheaper
 _LONG = 64  # terms of a sum from which on the latency of additions shows; the tiles of shorter ones overlap
 
 
@@ -22,6 +23,8 @@ def keep_in_registers(state: State, name: str, target: Target) -> None:
         state.call(name, "unroll", Name(loop))
     lanes = lanes_of(target, op.outputs[0].dtype)
     last = tiles.knobs[-1]
+    if not fills_vectors(state.knobs[last].innermosts(), lanes):
+        state.with_tails(last)
     state.fill_vectors(last, full_extents(state.knobs[last].innermosts(), lanes))
     registers = target.vector_registers
     most = _largest([state.knobs[knob].innermosts() for knob in tiles.knobs], lanes, target)
@@ -31,10 +34,20 @@ def keep_in_registers(state: State, name: str, target: Target) -> None:
     state.limits.append(TileLimit(tiles.knobs, lanes, least, registers, message))
 
 
+def fills_vectors(extents: list[int], lanes: int) -> bool:
+    """Does one of the extents fill its vectors well, or is none as long as a vector?"""
+    return max(extents) < lanes or max(_filled(extent, lanes) for extent in extents) >= _ENOUGH
+
+
 def full_extents(extents: list[int], lanes: int) -> tuple[int, ...]:
     """Those that fill their vectors almost as well as the best of them."""
-    full = {extent: extent / (-(-extent // lanes) * lanes) for extent in extents}
+    full = {extent: _filled(extent, lanes) for extent in extents}
     return tuple(extent for extent in extents if full[extent] >= _FULL * max(full.values()))
+
+
+def _filled(extent: int, lanes: int) -> float:
+    """The share of the lanes of its vectors that a loop fills."""
+    return extent / (-(-extent // lanes) * lanes)
 
 
 def _largest(extents: list[list[int]], lanes: int, target: Target) -> int:

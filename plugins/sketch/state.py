@@ -222,6 +222,10 @@ class State:
         self.knobs[name] = replace(knob, name=name)
         return name
 
+    def with_tails(self, knob: str) -> None:
+        """Let a split also have parts that do not divide the extent."""
+        self.knobs[knob] = replace(self.knobs[knob], policy="verbose")
+
     def fill_vectors(self, knob: str, extents: tuple[int, ...]) -> None:
         """Let the last loop of a split have these extents alone."""
         self.knobs[knob] = replace(self.knobs[knob], whole=extents)

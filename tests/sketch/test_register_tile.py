@@ -36,6 +36,19 @@ def test_extents_along_vectors_are_those_that_fill_them_best(extents: list[int],
     assert full_extents(extents, 16) == full
 
 
+@pytest.mark.parametrize(
+    ("columns", "target", "expected"),
+    [
+        (500, WIDE, {16, 25, 32, 50, 64}),  # no divisor fills vectors of 16 well
+        (500, NARROW, {20, 25, 50}),
+        (1000, WIDE, {10, 20, 25, 40, 50}),  # 40 fill two and a half
+        (7, WIDE, {7}),
+    ],
+)
+def test_where_no_divisor_fills_vectors_tiles_have_tails(columns: int, target: str, expected: set[int]) -> None:
+    assert innermosts(task_of(64, 64, columns, target=target), "C_i1") == expected
+
+
 @pytest.mark.parametrize(("target", "lanes", "registers"), [(WIDE, 16, 32), (NARROW, 8, 16)])
 def test_tiles_have_enough_accumulators_and_fit_the_registers(target: str, lanes: int, registers: int) -> None:
     space = task_of(256, 256, 256, target=target).space
