@@ -50,6 +50,22 @@ def test_a_share_beyond_the_roof_is_left_out() -> None:
     assert yardstick().text(9e-3) == "NumPy 40 ms: 4.44x (1 core)"
 
 
+def test_a_share_a_little_beyond_the_roof_is_all_of_it() -> None:
+    assert yardstick().share(9.8e-3) == 1.0
+    assert "100% of the multiply-add peak" in yardstick().text(9.8e-3)
+
+
+@pytest.mark.parametrize("missing", ["cores", "read", "roofline"])
+def test_a_damaged_yardstick_is_refused(missing: str) -> None:
+    form = yardstick().to_json()
+    if missing == "roofline":
+        form["roofline"]["copy"] = None
+    else:
+        form[missing] = None
+    with pytest.raises(ValueError, match="has the wrong form"):
+        Yardstick.from_json(form)
+
+
 def test_only_what_is_known_is_said() -> None:
     assert yardstick(numpy=None, roofline=None).text(1e-3) == ""
     assert yardstick(roofline=None, cores=2).text(10e-3) == "NumPy 40 ms: 4.00x (2 cores)"
@@ -110,6 +126,12 @@ def test_a_damaged_or_missing_cache_is_measured_again(cache: Path, damage: str) 
     cache.write_text(damage)
     assert kept_roofline("float32", 1e6, TARGET, 1, lambda nbytes: ROOF) == ROOF
     assert kept_roofline("float32", 1e6, TARGET, 1, lambda nbytes: None) == ROOF
+
+
+def test_a_kept_limit_that_is_no_number_is_measured_again(cache: Path) -> None:
+    kept_roofline("float32", 1e6, TARGET, 1, lambda nbytes: ROOF)
+    cache.write_text(cache.read_text().replace('"read": 20.0', '"read": null'))
+    assert kept_roofline("float32", 1e6, TARGET, 1, lambda nbytes: ROOF) == ROOF
 
 
 def test_a_folder_that_cannot_be_written_to_fails_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
