@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from pathlib import Path
@@ -14,11 +15,12 @@ from pegbox.codegen import ArgSpec, Target
 from pegbox.codegen.runtime.peak import LEAST_BYTES, copy_kernel, multiply_add_kernel, read_kernel
 from pegbox.compute.numpy_program import NumpyProgram
 from pegbox.errors import ArgumentError
-from pegbox.measure import LocalMeasurer
+from pegbox.measure import LocalMeasurer, run_job
 from pegbox.measure.baseline import time_program
 from pegbox.measure.bench import Bench
 from pegbox.measure.check import Tolerance
 from pegbox.measure.roofline import Roofline, cache_file, kept_roofline, measure_roofline, size_class
+from pegbox.measure.trial import Stage
 from pegbox.measure.yardstick import Yardstick
 from pegbox.task.task import create_task
 
@@ -183,6 +185,21 @@ def test_numpy_is_timed_only_where_its_answer_is_right() -> None:
     assert seconds is not None
     assert seconds > 0
     assert time_program(program, bench(3.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("cores", "tried", "fastest"), [([3], [1], 2.0), ([2, 3, 4], [1, 3], 1.5), ([2, 3], [1, 2], 2.0)]
+)
+def test_numpy_runs_with_one_thread_and_with_all_and_the_faster_counts(
+    cores: list[int], tried: list[int], fastest: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    monkeypatch.setattr(run_job, "pin", lambda cores: None)
+    monkeypatch.setattr(run_job, "_stage", Stage(bench(2.0)))
+    monkeypatch.setattr(run_job, "blas_threads", lambda count: contextlib.nullcontext(threads.append(count)))
+    monkeypatch.setattr(run_job, "time_program", lambda program, bench: {1: 2.0, 2: 24.0, 3: 1.5}[threads[-1]])
+    assert run_job.time_numpy(NumpyProgram("", ()), cores) == fastest
+    assert threads == tried
 
 
 def test_a_measurer_asks_the_process_that_runs_candidates(cache: Path) -> None:
