@@ -71,9 +71,11 @@ class Yardstick:
             roofline = None if form.get("roofline") is None else Roofline(**form["roofline"])
             made = cls(**{**form, "roofline": roofline})
             held = [made.cores, made.flop, made.read, made.written]
+            optional = [made.numpy]
             if roofline is not None:
                 held += [roofline.cores, roofline.read, roofline.copy]
-            held += [each for each in (made.numpy, roofline and roofline.gflops) if each is not None]
+                optional.append(roofline.gflops)
+            held += [value for value in optional if value is not None]
             if not all(isinstance(value, int | float) and 0 <= value < math.inf for value in held):
                 raise TypeError("numbers of at least 0")
         except (TypeError, AttributeError) as error:
