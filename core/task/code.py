@@ -45,7 +45,7 @@ class _Reach:
     def __init__(self, function: FunctionType) -> None:
         self._first = function
         self._module = function.__module__
-        self._folder = os.path.dirname(function.__code__.co_filename)
+        self._folder = _folder(function.__code__.co_filename)
         self._seen: set[int] = set()
 
     def parts(self) -> Iterator[str]:
@@ -84,7 +84,7 @@ class _Reach:
         return [(name, kind)] if self._is_near(_file_of(kind.__module__), kind.__module__) else []
 
     def _is_near(self, path: str, module: str) -> bool:
-        return module == self._module or (bool(self._folder) and os.path.dirname(path) == self._folder)
+        return module == self._module or (bool(self._folder) and _folder(path) == self._folder)
 
 
 def _may_change(name: str, value: object) -> bool:
@@ -159,6 +159,11 @@ def _members_of(kind: type) -> Iterator[tuple[str, object]]:
         plain = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
         if isinstance(plain, FunctionType) or not name.startswith("__"):
             yield name, plain
+
+
+def _folder(path: str) -> str:
+    """The folder of a file, however it is written: "./ops.py" is in that of "ops.py"; empty where there is no file."""
+    return os.path.dirname(os.path.realpath(path)) if path and not path.startswith("<") else ""
 
 
 def _file_of(module: str) -> str:

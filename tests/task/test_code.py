@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -141,6 +142,17 @@ def test_the_fingerprint_is_the_same_in_a_process_that_orders_sets_otherwise(fin
         check=True,
     )
     assert ran.stdout.strip() == here
+
+
+def test_the_fingerprint_is_the_same_however_the_file_is_named(
+    fingerprint: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = fingerprint()
+    folder = tmp_path / "folder1"
+    monkeypatch.syspath_prepend(folder)
+    (tmp_path / "link").symlink_to(folder)
+    for path in (f"{folder}/./ops.py", f"{tmp_path}/link/ops.py"):
+        assert code_fingerprint(runpy.run_path(path)["ops"]) == here
 
 
 def test_a_generated_template_has_no_code_of_its_own() -> None:
