@@ -23,7 +23,7 @@ from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
 from pegbox.expr.affine import linear
 from pegbox.expr.build import TRUE
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
-from pegbox.expr.visit import free_vars, loads, rewrite, walk
+from pegbox.expr.visit import loads, rewrite, walk
 
 Array = NDArray[Any]
 
@@ -161,7 +161,7 @@ class _Writer:
         values = self._full(reduce.sources[0], both)
         self.steps.append(
             f"np.{_UFUNCS[combiner.op]}.reduce({values}, axis={axes}, dtype='{tensor.dtype}', "
-            f"out={self._target(tensor, spatial)})"
+            f"initial={_number(combiner.identity[0].item())}, out={self._target(tensor, spatial)})"
         )
 
     def _contraction(self, pair: tuple[Factor, Factor], tensor: Tensor, spatial: Grid, both: Grid) -> bool:
@@ -212,8 +212,9 @@ class _Writer:
         if grid.size > MOST_ELEMENTS:
             raise _Unspoken
         text = self._text(expr, grid)
-        held = {v for load in loads(expr) for v in free_vars(load)}
-        if {v for v, extent in zip(grid.variables, grid.shape, strict=True) if extent > 1} <= held:
+        moving = [set(self._moving(load, grid)) for load in loads(expr)]
+        long = {v for v, extent in zip(grid.variables, grid.shape, strict=True) if extent > 1}
+        if moving and long <= set.union(*moving):
             return text
         return f"np.broadcast_to({text}, {grid.shape})"
 
@@ -239,9 +240,10 @@ class _Writer:
             case Not(a):
                 return f"np.logical_not({self._text(a, grid)})"
             case Select(cond, a, b):
-                return f"np.where({', '.join(self._text(part, grid) for part in (cond, a, b))})"
+                values = (_scalar(part) if isinstance(part, Const) else self._text(part, grid) for part in (a, b))
+                return f"np.where({self._text(cond, grid)}, {', '.join(values)})"
             case Cast(dtype, a) if dtype in _DTYPES:
-                return f"({self._text(a, grid)}).astype('{dtype}')"
+                return f"({_scalar(a) if isinstance(a, Const) else self._text(a, grid)}).astype('{dtype}')"
             case Call(name, args) if name in _UFUNCS:
                 return f"np.{_UFUNCS[name]}({', '.join(self._text(arg, grid) for arg in args)})"
             case Call(name, (arg,)) if name in _FORMULAS:
@@ -269,6 +271,10 @@ class _Writer:
                 raise _Unspoken
             offset += first * stride
         return _Storage(held.name, tuple(steps.values()), offset)
+
+    def _moving(self, load: Load, grid: Grid) -> list[Var]:
+        """The variables whose steps lead to other elements: a view may repeat those of what it is of."""
+        return [v for v, step in zip(grid.variables, self._access(load, grid).strides, strict=True) if step]
 
     def _view_of(self, place: _Storage, grid: Grid) -> str:
         shape = tuple(n if step else 1 for n, step in zip(grid.shape, place.strides, strict=True))
@@ -361,5 +367,13 @@ def _size(grid: Grid, variables: Sequence[Var]) -> int:
 
 
 def _constant(const: Const) -> str:
-    value = const.value
+    return _number(const.value)
+
+
+def _number(value: float) -> str:
     return repr(value) if not isinstance(value, float) or isfinite(value) else f"float('{value}')"
+
+
+def _scalar(const: Const) -> str:
+    """With its type, where nothing else has one."""
+    return f"np.dtype('{const.dtype}').type({_constant(const)})"

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_float, check_int, check_mapping
-from pegbox.codegen.program import MOST_STRAIGHT, ArgSpec, CompiledProgram, Program
+from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
 from pegbox.errors import ArgumentError
 from pegbox.measure.batch import Batch
 from pegbox.measure.bench import Bench, check_reference, make_inputs
@@ -28,6 +28,7 @@ from pegbox.measure.runner import Runner, RunnerFactory, YardstickRunner, runner
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.twins import Twins
 from pegbox.measure.yardstick import MOST, Yardstick
+from pegbox.task.work import bytes_read, bytes_written
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -180,7 +181,7 @@ class LocalMeasurer:
         if not isinstance(runner, YardstickRunner):
             return None
         cores = len(self._cores.running(task.target.num_cores))
-        read, written = (float(sum(spec.nbytes for spec in group)) for group in self._arguments())
+        read, written = bytes_read(task.tensors), bytes_written(task.tensors)
         dtype, program = self._dtype(), task.numpy
 
         def limits(nbytes: int) -> Roofline | None:
@@ -194,11 +195,6 @@ class LocalMeasurer:
                 return made
             again = kept_roofline(dtype, read + written, task.target, cores, limits, anew=True)
         return dataclasses.replace(made, roofline=again)
-
-    def _arguments(self) -> tuple[list[ArgSpec], list[ArgSpec]]:
-        """Inputs and outputs."""
-        args = self._task.arguments()
-        return [spec for spec in args if not spec.is_output], [spec for spec in args if spec.is_output]
 
     def _dtype(self) -> str:
         """The type of all arguments; none where they differ."""

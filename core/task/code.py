@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dis
+import functools
 import hashlib
 import inspect
 import os
@@ -15,10 +17,11 @@ _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...))
 def code_fingerprint(function: object) -> str:
     """What a function does, as "cpython-312:9f2c5a..."; empty where it is not written in Python.
 
-    The bytecode of the function, and of all functions and classes that it reaches in files of its folder; the constants
-    that they use, where lists and mappings are constants if their NAMES say so. Comments, formatting, the names of
-    local variables and the function's docstring don't count. Code differs from one version of Python to the next, so
-    that the version stands first: see `differ`.
+    The bytecode of the function, and of all functions and classes that it reaches in files of its folder, also through
+    `functools.partial`, instances and tables of functions; the constants that they use, where lists and mappings are
+    constants if their NAMES say so. Comments, formatting, the names of local variables, the function's docstring and
+    variables that it assigns itself don't count. Code differs from one version of Python to the next, and where
+    assertions are left out, so that these stand first: see `differ`.
     """
     plain = inspect.unwrap(function) if callable(function) else function
     if not isinstance(plain, FunctionType):
@@ -27,11 +30,12 @@ def code_fingerprint(function: object) -> str:
     for part in _Reach(plain).parts():
         digest.update(part.encode())
         digest.update(b"\n")
-    return f"{sys.implementation.cache_tag}:{digest.hexdigest()[:32]}"
+    optimized = f"-O{sys.flags.optimize}" if sys.flags.optimize else ""
+    return f"{sys.implementation.cache_tag}{optimized}:{digest.hexdigest()[:32]}"
 
 
 def differ(one: str, other: str) -> bool:
-    """Whether two fingerprints are of different code: not where one is unknown, or of another version of Python."""
+    """Whether two fingerprints are of different code: not where one is unknown, or of another Python."""
     return one != other and one.partition(":")[0] == other.partition(":")[0]
 
 
@@ -41,7 +45,7 @@ class _Reach:
     def __init__(self, function: FunctionType) -> None:
         self._first = function
         self._module = function.__module__
-        self._folder = os.path.dirname(function.__code__.co_filename)
+        self._folder = _folder(function.__code__.co_filename)
         self._seen: set[int] = set()
 
     def parts(self) -> Iterator[str]:
@@ -59,11 +63,28 @@ class _Reach:
             elif isinstance(value, type) and self._is_near(_file_of(value.__module__), value.__module__):
                 yield f"class {name}"
                 pending += [(f"{name}.{key}", member) for key, member in _members_of(value)]
-            elif not _may_change(name, value) and (text := _text_of_constant(value)) is not None:
+            elif isinstance(value, functools.partial):
+                pending += [(name, value.func), (name, value.args)]
+                pending += [(f"{name}.{key}", given) for key, given in value.keywords.items()]
+            elif _may_change(name, value):
+                continue
+            elif (text := _text_of_constant(value)) is not None:
                 yield f"{name} = {text}"
+            else:
+                pending += self._inside(name, value)
+
+    def _inside(self, name: str, value: object) -> list[tuple[str, object]]:
+        """What is reached through a container, or through an instance of a class that is near."""
+        match value:
+            case Mapping():
+                return [(f"{name}[{_text_of_constant(key)}]", item) for key, item in value.items()]
+            case list() | tuple():
+                return [(name, item) for item in value]
+        kind = type(value)
+        return [(name, kind)] if self._is_near(_file_of(kind.__module__), kind.__module__) else []
 
     def _is_near(self, path: str, module: str) -> bool:
-        return module == self._module or (bool(self._folder) and os.path.dirname(path) == self._folder)
+        return module == self._module or (bool(self._folder) and _folder(path) == self._folder)
 
 
 def _may_change(name: str, value: object) -> bool:
@@ -81,7 +102,8 @@ def _values_of(function: FunctionType) -> Iterator[tuple[str, object]]:
         except ValueError:  # it has not been assigned yet
             continue
     # Names such as __name__ and __file__ say where the code is, not what it does.
-    names = [name for name in dict.fromkeys(_names_of(function.__code__)) if not name.startswith("__")]
+    own = set(_assigned_by(function.__code__))
+    names = [n for n in dict.fromkeys(_names_of(function.__code__)) if not n.startswith("__") and n not in own]
     for name in names:
         value = function.__globals__.get(name)
         if isinstance(value, ModuleType):
@@ -97,6 +119,14 @@ def _names_of(code: CodeType) -> Iterator[str]:
     for const in code.co_consts:
         if isinstance(const, CodeType):
             yield from _names_of(const)
+
+
+def _assigned_by(code: CodeType) -> Iterator[str]:
+    """Global variables that code assigns: they are its state."""
+    yield from (str(step.argval) for step in dis.get_instructions(code) if step.opname == "STORE_GLOBAL")
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from _assigned_by(const)
 
 
 def _text_of_code(code: CodeType, doc: str | None = None) -> str:
@@ -129,6 +159,11 @@ def _members_of(kind: type) -> Iterator[tuple[str, object]]:
         plain = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
         if isinstance(plain, FunctionType) or not name.startswith("__"):
             yield name, plain
+
+
+def _folder(path: str) -> str:
+    """The folder of a file, however it is written: "./ops.py" is in that of "ops.py"; empty where there is no file."""
+    return os.path.dirname(os.path.realpath(path)) if path and not path.startswith("<") else ""
 
 
 def _file_of(module: str) -> str:

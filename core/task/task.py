@@ -13,7 +13,7 @@ from pegbox.checks import check_list, check_mapping
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, TensorBuffer
-from pegbox.errors import ArgumentError, PegboxError, ScheduleError, TemplateError
+from pegbox.errors import ArgumentError, ComputeError, PegboxError, ScheduleError, TemplateError
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
 from pegbox.origin import definition_of, located
@@ -133,7 +133,11 @@ class Task:
         inputs = check_list("inputs", inputs, wanted)
         if len(inputs) != len(given):
             raise ArgumentError(f"inputs: {len(inputs)} arrays; give {wanted}")
-        return evaluate(self.outputs, dict(zip(given, inputs, strict=True)))
+        try:
+            return evaluate(self.outputs, dict(zip(given, inputs, strict=True)))
+        except ComputeError as error:  # of the computation, which its function has made
+            error.source = error.source or definition_of(self.template.function)
+            raise
 
     def schedule(self, config: Config) -> Schedule:
         """The scheduled program of one configuration.

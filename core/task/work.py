@@ -3,14 +3,64 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
-from pegbox.compute.tensor import Tensor
+from pegbox.compute.graph import post_order
+from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
+from pegbox.expr.affine import linear
+from pegbox.expr.nodes import Buffer, Expr
+from pegbox.expr.visit import loads
+from pegbox.task.flop import elements
 
 
-def bytes_of(arguments: Iterable[Tensor]) -> float:
-    """The bytes that a kernel has to move at least once: of each input that it reads and each output that it writes."""
-    return float(sum(t.buffer.nbytes for t in arguments))
+def bytes_of(arguments: Sequence[Tensor]) -> float:
+    """The bytes that a kernel has to move at least once: of each input what it reads, and each output."""
+    return bytes_read(arguments) + bytes_written(arguments)
+
+
+def bytes_written(arguments: Iterable[Tensor]) -> float:
+    """Of the outputs."""
+    return float(sum(t.buffer.nbytes for t in arguments if isinstance(t.op, ComputeOp)))
+
+
+def bytes_read(arguments: Sequence[Tensor]) -> float:
+    """Of the inputs: the boxes around what is read of each, where a gather reads one place for certain."""
+    boxes: dict[Buffer, list[_Range]] = {}
+    for op in post_order([t.op for t in arguments]):
+        if isinstance(op, ComputeOp):
+            extents: dict[Expr, int] = {axis.var: axis.dom.extent for axis in (*op.axis, *op.reduce_axis)}
+            for load in (load for value in elements(op) for load in loads(value)):
+                ranges = [_range(i, n, extents) for i, n in zip(load.indices, load.buffer.shape, strict=True)]
+                known = boxes.get(load.buffer, ranges)
+                boxes[load.buffer] = [_hull(*pair) for pair in zip(known, ranges, strict=True)]
+    inputs = {t.buffer for t in arguments if isinstance(t.op, PlaceholderOp)}
+    return float(sum(_nbytes(buffer, box) for buffer, box in boxes.items() if buffer in inputs))
+
+
+_Range: TypeAlias = tuple[int, int]
+"""The first index and the one behind the last."""
+
+
+def _range(index: Expr, extent: int, extents: Mapping[Expr, int]) -> _Range:
+    """Which places of a dimension an index reaches; all of them where it is not linear."""
+    if any(True for _ in loads(index)):
+        return 0, 1
+    form = linear(index)
+    if not all(term in extents for term in form.terms):
+        return 0, extent
+    ends = [factor * (extents[term] - 1) for term, factor in form.terms.items()]
+    first, last = (form.const + sum(limit(end, 0) for end in ends) for limit in (min, max))
+    return max(first, 0), min(last + 1, extent)
+
+
+def _hull(one: _Range, other: _Range) -> _Range:
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def _nbytes(buffer: Buffer, box: Iterable[_Range]) -> int:
+    held = math.prod(max(0, stop - first) for first, stop in box)
+    return buffer.nbytes // max(1, math.prod(buffer.shape)) * held
 
 
 def format_speed(seconds: float, *, flop: float = 0.0, bytes_moved: float = 0.0) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,8 @@ def best_config(path: Path, task: Task) -> Config:
 class Summary:
     """All records of one task on one target: how many trials, how many failed, the best of them if any.
 
-    `yardstick` is what the best of the latest run was compared with, `gain` what the trials have gained.
+    `yardstick` is what the best of the latest run was compared with, `gain` what the trials have gained; both are of
+    the machine of the best. Of another, `yardstick` has only the work.
     """
 
     first: Record
@@ -74,9 +75,18 @@ def _summary(group: Sequence[Record]) -> Summary:
     known = {str(record.config) for record in trials}
     trials += [record for record in group if record.remeasured and str(record.config) not in known]
     failed = sum(not record.result.ok for record in trials)
-    yardstick = next((record.yardstick for record in reversed(group) if record.yardstick is not None), None)
-    gain = Gain.of(trials) if group[0].target != Objective.target else None
-    return Summary(group[0], len(trials), failed, best_of(group), yardstick, gain)
+    best = best_of(group)
+    host = "" if best is None else best.host
+    gain = Gain.of([r for r in trials if r.host == host]) if group[0].target != Objective.target else None
+    return Summary(group[0], len(trials), failed, best, _yardstick(group, host), gain)
+
+
+def _yardstick(group: Sequence[Record], host: str) -> Yardstick | None:
+    known = [(record.host, record.yardstick) for record in reversed(group) if record.yardstick is not None]
+    if not known:
+        return None
+    elsewhere = replace(known[0][1], numpy=None, roofline=None)
+    return next((yardstick for where, yardstick in known if where == host), elsewhere)
 
 
 def _summary_json(summary: Summary) -> dict[str, Any]:

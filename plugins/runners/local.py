@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pegbox.errors import MeasureError
 from pegbox.measure.bench import Bench
 from pegbox.measure.channel import BrokenReply
 from pegbox.measure.cores import CorePlan
@@ -164,7 +165,11 @@ class LocalRunner:
             self._replace()
         self._worker.wait_ready()
         if silent and self._spare is not None:
-            self._spare.wait_ready()
+            try:
+                self._spare.wait_ready()
+            except MeasureError:  # nothing depends on it
+                self._spare.close()
+                self._spare = None
         return self._worker
 
     def _replace(self) -> None:

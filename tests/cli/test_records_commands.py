@@ -73,6 +73,18 @@ def test_best_says_how_good_it_is(pegbox: Any, journal: Journal, task: Task) -> 
     assert found["yardstick"]["numpy"] == 3e-3
 
 
+def test_machines_are_not_compared_with_each_other(pegbox: Any, journal: Journal, task: Task) -> None:
+    known = Yardstick(cores=1, flop=4e6, read=1.0, written=1.0, numpy=3e-3, roofline=Roofline(1, 10.0, 1.0, 1.0))
+    slower = Record.of(task, task.space.get(1), Ok((9e-3,)), remeasured=True, yardstick=known)
+    faster = Record.of(task, task.space.get(0), Ok((1e-3,)))
+    journal.append(replace(slower, host="another machine"))
+    journal.append(faster)
+    out = pegbox("best", "fake.jsonl").out
+    assert "best: 1 ms, 4.0 GFLOP/s" in out
+    assert "NumPy" not in out
+    assert "GFLOP/s (1 core)" not in out
+
+
 def test_best_as_json(pegbox: Any, journal: Journal, task: Task) -> None:
     (found,) = json.loads(pegbox("best", "fake.jsonl", "--json").out)
     assert found["cost"] == 2e-3

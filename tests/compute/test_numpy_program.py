@@ -10,8 +10,9 @@ import pytest
 
 import pegbox as pb
 from pegbox import te
+from pegbox.compute.graph import post_order
 from pegbox.compute.numpy_program import numpy_program
-from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
+from pegbox.compute.tensor import PlaceholderOp, Tensor
 from pegbox.measure.bench import make_inputs
 from pegbox.measure.check import Tolerance, difference
 
@@ -64,11 +65,8 @@ def test_workloads_that_come_with_pegbox(name: str, args: tuple[int, ...]) -> No
 
 
 def program_of(*outputs: Tensor) -> Any:
-    found: dict[Tensor, None] = {}
-    for tensor in outputs:
-        assert isinstance(tensor.op, ComputeOp)
-        found.update(dict.fromkeys(t for t in tensor.op.inputs if isinstance(t.op, PlaceholderOp)))
-    return numpy_program([*found, *outputs])
+    ops = post_order([tensor.op for tensor in outputs])
+    return numpy_program([*(op.outputs[0] for op in ops if isinstance(op, PlaceholderOp)), *outputs])
 
 
 def computed(tensor: Tensor, *inputs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -95,6 +93,38 @@ def test_two_digits_of_an_axis_are_a_reshape() -> None:
     values = np.random.rand(3, 4).astype("float32")
     flat = te.compute((12,), lambda i: x[i // 4, i % 4] * 2, "f")
     np.testing.assert_allclose(computed(flat, values), values.reshape(12) * 2)
+
+
+def test_a_tensor_whose_elements_repeat_those_of_another_is_summed_as_often() -> None:
+    x, w = te.placeholder((3,), name="x"), te.placeholder((4, 5), name="w")
+    k = te.reduce_axis((0, 4), name="k")
+    wide = te.compute((3, 4), lambda i, j: x[i], "wide")
+    values, weights = np.arange(3, dtype="float32"), np.ones((4, 5), "float32")
+    np.testing.assert_array_equal(computed(te.compute((3,), lambda i: te.sum(wide[i, k], k), "s"), values), values * 4)
+    product = te.compute((3, 5), lambda i, j: te.sum(wide[i, k] * w[k, j], k), "p")
+    np.testing.assert_array_equal(computed(product, values, weights), np.outer(values, np.full(5, 4)))
+
+
+def test_values_chosen_between_constants_wrap_around_as_their_type_does() -> None:
+    x = te.placeholder((2,), "int8", "x")
+    high, low = te.const(100, "int8"), te.const(-100, "int8")
+    made = te.compute((2,), lambda i: te.cast("int32", te.if_then_else(x[i] > 0, high, low) + x[i]), "wrapped")
+    np.testing.assert_array_equal(computed(made, np.array([100, -100], "int8")), [-56, 56])
+
+
+def test_a_computation_that_reads_nothing_is_written_with_the_types_of_its_constants() -> None:
+    k = te.reduce_axis((0, 1), name="k")
+    np.testing.assert_array_equal(computed(te.compute((1,), lambda i: te.sum(te.const(3, "int8"), k), "three")), [3])
+    half = te.compute((2,), lambda i: te.cast("float16", te.cast("int8", te.const(2.5, "float32"))), "half")
+    np.testing.assert_array_equal(computed(half), [2, 2])
+
+
+def test_a_reduction_begins_with_what_its_reducer_says() -> None:
+    x = te.placeholder((3,), name="x")
+    k = te.reduce_axis((0, 3), name="k")
+    largest = te.comm_reducer(te.maximum, lambda dtype: te.const(0, dtype))
+    made = te.compute((1,), lambda i: largest(x[k], k), "relu_max")
+    np.testing.assert_array_equal(computed(made, np.array([-3, -2, -1], "float32")), [0])
 
 
 def test_what_numpy_has_no_plain_words_for_has_no_program() -> None:

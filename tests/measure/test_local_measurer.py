@@ -23,6 +23,7 @@ from pegbox.errors import ArgumentError, CompileError, InvalidConfig, MeasureErr
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, Result
 from pegbox.measure.builder import Builder
 from pegbox.measure.cores import confined
+from pegbox.measure.process import Worker
 from pegbox.testing import llvm_kernels as kernels
 
 HERE = Path(__file__).parent
@@ -183,6 +184,21 @@ def test_on_one_core_nothing_is_lowered_while_a_candidate_runs(monkeypatch: pyte
     assert all(result.ok for result in results)
     # More than the pipeline's window; in two parts, so that object code does not pile up.
     assert events == ["lower"] * 8 + ["run"] * 8 + ["lower"] * 3 + ["run"] * 3
+
+
+def test_a_worker_standing_by_that_cannot_start_ends_nothing() -> None:
+    from pegbox.plugins.runners.local import LocalRunner
+
+    class Unlucky(LocalRunner):
+        _started = 0
+
+        def _start(self) -> Worker:
+            self._started += 1
+            return Worker("no_such_module") if self._started == 2 else super()._start()
+
+    with confined(usable_cores()[:1]), LocalMeasurer(AddingTask(), runner=Unlucky, min_repeat_ms=0.1) as measurer:  # type: ignore[arg-type]
+        results = measure(measurer, *(AddingConfig(f"c{i}") for i in range(3)))
+    assert all(result.ok for result in results)
 
 
 def test_the_affinity_of_the_caller_is_its_own_again(open_measurer: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from pathlib import Path
@@ -14,11 +15,12 @@ from pegbox.codegen import ArgSpec, Target
 from pegbox.codegen.runtime.peak import LEAST_BYTES, copy_kernel, multiply_add_kernel, read_kernel
 from pegbox.compute.numpy_program import NumpyProgram
 from pegbox.errors import ArgumentError
-from pegbox.measure import LocalMeasurer
+from pegbox.measure import LocalMeasurer, run_job
 from pegbox.measure.baseline import time_program
 from pegbox.measure.bench import Bench
 from pegbox.measure.check import Tolerance
 from pegbox.measure.roofline import Roofline, cache_file, kept_roofline, measure_roofline, size_class
+from pegbox.measure.trial import Stage
 from pegbox.measure.yardstick import Yardstick
 from pegbox.task.task import create_task
 
@@ -48,6 +50,22 @@ def test_a_share_beyond_the_roof_is_left_out() -> None:
     assert yardstick().share(9e-3) is None
     assert yardstick().measured_share(9e-3) == pytest.approx(10 / 9)
     assert yardstick().text(9e-3) == "NumPy 40 ms: 4.44x (1 core)"
+
+
+def test_a_share_a_little_beyond_the_roof_is_all_of_it() -> None:
+    assert yardstick().share(9.8e-3) == 1.0
+    assert "100% of the multiply-add peak" in yardstick().text(9.8e-3)
+
+
+@pytest.mark.parametrize("missing", ["cores", "read", "roofline"])
+def test_a_damaged_yardstick_is_refused(missing: str) -> None:
+    form = yardstick().to_json()
+    if missing == "roofline":
+        form["roofline"]["copy"] = None
+    else:
+        form[missing] = None
+    with pytest.raises(ValueError, match="has the wrong form"):
+        Yardstick.from_json(form)
 
 
 def test_only_what_is_known_is_said() -> None:
@@ -112,6 +130,12 @@ def test_a_damaged_or_missing_cache_is_measured_again(cache: Path, damage: str) 
     assert kept_roofline("float32", 1e6, TARGET, 1, lambda nbytes: None) == ROOF
 
 
+def test_a_kept_limit_that_is_no_number_is_measured_again(cache: Path) -> None:
+    kept_roofline("float32", 1e6, TARGET, 1, lambda nbytes: ROOF)
+    cache.write_text(cache.read_text().replace('"read": 20.0', '"read": null'))
+    assert kept_roofline("float32", 1e6, TARGET, 1, lambda nbytes: ROOF) == ROOF
+
+
 def test_a_folder_that_cannot_be_written_to_fails_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
@@ -161,6 +185,21 @@ def test_numpy_is_timed_only_where_its_answer_is_right() -> None:
     assert seconds is not None
     assert seconds > 0
     assert time_program(program, bench(3.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("cores", "tried", "fastest"), [([3], [1], 2.0), ([2, 3, 4], [1, 3], 1.5), ([2, 3], [1, 2], 2.0)]
+)
+def test_numpy_runs_with_one_thread_and_with_all_and_the_faster_counts(
+    cores: list[int], tried: list[int], fastest: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    monkeypatch.setattr(run_job, "pin", lambda cores: None)
+    monkeypatch.setattr(run_job, "_stage", Stage(bench(2.0)))
+    monkeypatch.setattr(run_job, "blas_threads", lambda count: contextlib.nullcontext(threads.append(count)))
+    monkeypatch.setattr(run_job, "time_program", lambda program, bench: {1: 2.0, 2: 24.0, 3: 1.5}[threads[-1]])
+    assert run_job.time_numpy(NumpyProgram("", ()), cores) == fastest
+    assert threads == tried
 
 
 def test_a_measurer_asks_the_process_that_runs_candidates(cache: Path) -> None:

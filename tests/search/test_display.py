@@ -5,6 +5,8 @@ import math
 import subprocess
 import sys
 
+import pytest
+
 from pegbox.search import Limits, LineProgress, LiveProgress, ModelReport, SearchState, make_tuner, progress, run
 from pegbox.search.loop.display import status_line
 from pegbox.search.testing import FLOP, ArtificialMeasurer, matmul_space, small_space
@@ -18,6 +20,13 @@ class Terminal(io.StringIO):
 def test_a_terminal_gets_a_live_line_and_anything_else_plain_lines() -> None:
     assert isinstance(progress(Terminal()), LiveProgress)
     assert isinstance(progress(io.StringIO()), LineProgress)
+
+
+def test_without_a_standard_error_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)  # as of a program that began with it closed
+    assert run(
+        make_tuner("random", small_space()), ArtificialMeasurer(lambda config: 1.0), trials=2, callbacks=[progress()]
+    )
 
 
 def test_one_line_a_batch_with_what_matters() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -15,10 +16,12 @@ from pegbox.hooks.refs import import_file
 from pegbox.task.code import code_fingerprint, differ
 
 SOURCE = '''
+import functools
 import neighbour
 
 TILES = [4, 8]
 calls = []
+count = 0
 
 class Shape:
     def __init__(self, n):
@@ -28,6 +31,18 @@ class Shape:
     def half(self):
         return self.n // 2
 
+class Rounding:
+    def up(self, n):
+        return -(-n // 16)
+
+ROUNDING = Rounding()
+
+def plus(n, more):
+    return n + more + 17
+
+KINDS = {"wide": lambda n: n * 19, "narrow": lambda n: n}
+padded = functools.partial(plus, more=23)
+
 def helper(n):
     return n * 3
 
@@ -36,9 +51,12 @@ def unrelated(n):
 
 def ops(cfg, n, step=2):
     """What it does."""
+    global count
+    count += 1
     calls.append(n)
     width = helper(n) + Shape(n).half + neighbour.width(n)  # a comment
     place = width in {"left", "right", "middle"}
+    width += KINDS["wide"](n) + ROUNDING.up(n) + padded(n)
     return [lambda i: i * 7 + width for tile in TILES if tile > step], place
 '''
 NEIGHBOUR = "def width(n):\n    return n + 11\n\ndef other(n):\n    return n + 13\n"
@@ -74,6 +92,10 @@ def fingerprint(tmp_path: Path) -> Any:
         ("i * 7", "i * 8"),  # a function inside
         ("[4, 8]", "[4, 16]"),  # a constant
         ("step=2", "step=4"),  # a default
+        ("n * 19", "n * 20"),  # a function in a table
+        ("// 16", "// 32"),  # a method of an instance
+        ("more + 17", "more + 18"),  # a function some of whose arguments are given
+        ("more=23", "more=24"),  # what is given
     ],
 )
 def test_an_edit_of_what_is_reached_is_seen(fingerprint: Any, old: str, new: str) -> None:
@@ -89,6 +111,7 @@ def test_an_edit_of_what_is_reached_is_seen(fingerprint: Any, old: str, new: str
         ("place", "room"),
         ("TILES = ", "\n\nTILES = "),
         ("calls = []", "calls = [1, 2]"),  # what it notes, not what it does
+        ("count = 0", "count = 1"),  # what it counts
         ("n * 5", "n * 6"),  # a function that it does not reach
         ("n + 13", "n + 14"),
     ],
@@ -100,6 +123,7 @@ def test_an_edit_of_anything_else_is_not(fingerprint: Any, old: str, new: str) -
 def test_another_version_of_python_says_nothing() -> None:
     assert not differ("cpython-311:aa", "cpython-312:bb")
     assert not differ("", "cpython-312:bb")
+    assert not differ("cpython-312-O1:aa", "cpython-312:bb")  # without its assertions
     assert differ("cpython-312:aa", "cpython-312:bb")
 
 
@@ -118,6 +142,17 @@ def test_the_fingerprint_is_the_same_in_a_process_that_orders_sets_otherwise(fin
         check=True,
     )
     assert ran.stdout.strip() == here
+
+
+def test_the_fingerprint_is_the_same_however_the_file_is_named(
+    fingerprint: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = fingerprint()
+    folder = tmp_path / "folder1"
+    monkeypatch.syspath_prepend(folder)
+    (tmp_path / "link").symlink_to(folder)
+    for path in (f"{folder}/./ops.py", f"{tmp_path}/link/ops.py"):
+        assert code_fingerprint(runpy.run_path(path)["ops"]) == here
 
 
 def test_a_generated_template_has_no_code_of_its_own() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pegbox as pb
-from pegbox.errors import PegboxError, SpaceError, TemplateError
+from pegbox.errors import ComputeError, PegboxError, SpaceError, TemplateError
 
 HEAD = """
 import pegbox as pb
@@ -66,6 +66,16 @@ def test_an_error_in_a_template_names_its_line(written: Any, line: str, said: st
         pb.create_task(ref, args=(8,))
     assert caught.value.source == f"ops.py:{line_of(line)}"
     assert not caught.value.message.startswith("ops.py")
+
+
+def test_a_read_outside_of_a_tensor_names_the_function_that_computes_it(written: Any) -> None:
+    ref = written(
+        "def ops(cfg, n):\n    A = te.placeholder((n,), name='A')\n    B = te.compute((n,), lambda i: A[i + 5])\n"
+        "    cfg.define_knob('k', [0])\n    return te.create_schedule(B.op), [A, B]\n"
+    )
+    task = pb.create_task(ref, args=(8,))
+    with pytest.raises(ComputeError, match=rf"^ops.py:{line_of('def ops')}: A\[i \+ 5\] reads index 8"):
+        task.reference([np.ones(8, "float32")])
 
 
 def test_an_error_in_a_helper_of_the_user_names_the_helpers_line(written: Any) -> None:

@@ -28,6 +28,25 @@ def test_intermediates_need_not_be_moved_and_booleans_are_bytes():
     assert bytes_of([x, y]) == 6 * 8 + 6
 
 
+def test_of_inputs_counts_what_is_read():
+    x = te.placeholder((100, 50), "float32", name="X")
+    rows = te.placeholder((10,), "int32", name="rows")
+    k = te.reduce_axis((0, 3), name="k")
+    part = te.compute((100, 8), lambda i, j: x[i, j + 2], name="slice")
+    assert bytes_of([x, part]) == 2 * 100 * 8 * 4
+    gather = te.compute((10, 50), lambda i, j: x[rows[i], j], name="gather")
+    assert bytes_of([x, rows, gather]) == 50 * 4 + 10 * 4 + 10 * 50 * 4
+    pairs = te.compute((50, 50), lambda i, j: x[2 * i, 49 - j] + x[2 * i + 1, 49 - j], name="pairs")
+    assert bytes_of([x, pairs]) == 100 * 50 * 4 + 50 * 50 * 4
+    window = te.compute((60, 48), lambda i, j: te.sum(x[i, j + k], axis=k), name="window")
+    assert bytes_of([x, window]) == 60 * 50 * 4 + 60 * 48 * 4
+    padded = te.compute((102, 50), lambda i, j: te.if_then_else(te.all(i > 0, i < 101), x[i - 1, j], 0.0), name="pad")
+    assert bytes_of([x, padded]) == 100 * 50 * 4 + 102 * 50 * 4
+    flat = te.compute((5000,), lambda i: x[i // 50, i % 50], name="flat")
+    assert bytes_of([x, flat]) == 2 * 5000 * 4
+    assert bytes_of([x, rows, te.compute((4,), lambda i: rows[i], name="other")]) == 4 * 4 * 2
+
+
 @pytest.mark.parametrize(
     ("work", "text"),
     [

@@ -13,8 +13,10 @@ from pegbox.task.work import format_speed
 
 
 def progress(stream: TextIO | None = None) -> Callback:
-    """The progress display that suits `stream` (standard error by default)."""
+    """The progress display that suits `stream` (standard error by default); without a stream, none."""
     stream = stream or sys.stderr
+    if stream is None:  # a program that began with its standard error closed
+        return Callback()
     return LiveProgress(stream) if stream.isatty() else LineProgress(stream)
 
 
