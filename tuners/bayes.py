@@ -21,6 +21,7 @@ from pegbox.search.protocols import CHOOSING, LEARNING, FeatureSource, Floats, P
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.batches import optimistic_batch
 from pegbox.tuners.candidates import CandidatePool
+from pegbox.tuners.choices import Choices, choice_columns
 from pegbox.tuners.cost_models.training import standardised_logs
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learner import experience_of
@@ -59,7 +60,8 @@ class BayesTuner(BaseTuner):
     workloads, or `transfer`, measurements of other shapes. What these say is a trend that the process follows as far as
     the trials bear it out; without `use_experience`, the former is left aside. Each batch is chosen from `candidates`
     random configurations and `relatives` of the best measured; `boldness` weighs what is not known against what looks
-    fast. The process learns from at most `memory` trials, the best and the latest. `program` are the features of the
+    fast. After `num_warmup`, a share of `neglected` has the values of choices that were tried least (see `Choices`).
+    The process learns from at most `memory` trials, the best and the latest. `program` are the features of the
     task's programs.
     """
 
@@ -79,6 +81,7 @@ class BayesTuner(BaseTuner):
         candidates: int = 256,
         relatives: int = 144,
         boldness: float = 2.0,
+        neglected: float = 0.2,
         memory: int = 300,
     ) -> None:
         self._space = space
@@ -98,9 +101,11 @@ class BayesTuner(BaseTuner):
         self._anywhere = check_int("candidates", candidates)
         self._near = check_int("relatives", relatives, minimum=0)
         self._boldness = check_float("boldness", boldness)
+        self._neglected = check_float("neglected", neglected, maximum=1.0) if choice_columns(space) else 0.0
         self._memory = check_int("memory", memory, minimum=2)
         self._pool: CandidatePool | None = None
         self._inputs: Inputs | None = None
+        self._choices: Choices | None = None
         self._process: GaussianProcess | None = None
         self._tuned = 0
         self._begun = False
@@ -166,20 +171,42 @@ class BayesTuner(BaseTuner):
         """At most `n` new rows and the model's scores of them."""
         inputs, pool = self._prepared()
         process = self._learned(inputs)
-        rows = pool.around(self._history.rows, self._history.costs)
-        if not len(rows):
-            return rows, np.empty(0)
-        if len(rows) > SHORTLIST:
-            means = process.mean(inputs(rows))
-            rows = rows[np.sort(np.argsort(means, kind="stable")[:SHORTLIST])]
+        found = pool.around(self._history.rows, self._history.costs)
+        if not len(found):
+            return found, np.empty(0)
+        rows = self._shortlisted(found, process, inputs)
         posterior = process.posterior(inputs(rows))
         best = np.argsort(posterior.bounds(self._boldness), kind="stable")[:CLIMBERS]
         more = pool.neighbors(np.repeat(rows[best], STEPS, axis=0), but=rows)
         if len(more):
             rows = np.concatenate([rows, more])
             posterior = process.posterior(inputs(rows))
-        chosen = optimistic_batch(posterior, n, self._rng, boldness=self._boldness)
-        return rows[chosen], -posterior.mean[chosen]
+        seldom = self._seldom(n)
+        chosen = optimistic_batch(posterior, n - seldom, self._rng, boldness=self._boldness)
+        if not seldom:
+            return rows[chosen], -posterior.mean[chosen]
+        known = self._known_choices(pool)
+        tried = np.concatenate([self._history.visited.rows, rows[chosen]])
+        others = known.neglected(tried, found, -process.mean(inputs(found)), seldom)
+        scores = np.concatenate([posterior.mean[chosen], process.mean(inputs(others))])
+        return np.concatenate([rows[chosen], others]), -scores
+
+    def _shortlisted(self, rows: Digits, process: GaussianProcess, inputs: Inputs) -> Digits:
+        if len(rows) <= SHORTLIST:
+            return rows
+        means = process.mean(inputs(rows))
+        return rows[np.sort(np.argsort(means, kind="stable")[:SHORTLIST])]
+
+    def _seldom(self, n: int) -> int:
+        """How many of `n` take values of choices that were tried least. Never the first, which looks best."""
+        if not self._neglected or n < 2 or len(self._history) < self._num_warmup:
+            return 0
+        return int(self._rng.binomial(n - 1, self._neglected))
+
+    def _known_choices(self, pool: CandidatePool) -> Choices:
+        if self._choices is None:
+            self._choices = Choices(self._space, pool.sample)
+        return self._choices
 
     def _prepared(self) -> tuple[Inputs, CandidatePool]:
         if self._pool is None or self._inputs is None:
