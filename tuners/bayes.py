@@ -32,7 +32,8 @@ from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.trial_history import TrialHistory
 
 UNTESTED = 0.2
-"""The random share of the first `num_warmup` where experience takes their place: it may be wrong here."""
+"""The random share of the first `num_warmup` where experience takes their place: it may be wrong here. In a space with
+choices, their neglected values serve that end better."""
 
 TUNING_STEPS = 20
 """Steps on the process's parameters, each time from where the last ones led."""
@@ -60,9 +61,8 @@ class BayesTuner(BaseTuner):
     workloads, or `transfer`, measurements of other shapes. What these say is a trend that the process follows as far as
     the trials bear it out; without `use_experience`, the former is left aside. Each batch is chosen from `candidates`
     random configurations and `relatives` of the best measured; `boldness` weighs what is not known against what looks
-    fast. After `num_warmup`, a share of `neglected` has the values of choices that were tried least (see `Choices`).
-    The process learns from at most `memory` trials, the best and the latest. `program` are the features of the
-    task's programs.
+    fast. A share of `neglected` has the values of choices that were tried least (see `Choices`). The process learns
+    from at most `memory` trials, the best and the latest. `program` are the features of the task's programs.
     """
 
     asks_ahead = True
@@ -132,7 +132,7 @@ class BayesTuner(BaseTuner):
             self._table.prepare()
             return self._random(1)
         n = min(n, max(SMALLEST, len(self._history) // GROWTH))
-        untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 else 0
+        untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 and not self._neglected else 0
         with one_thread():
             rows, scores = self._plan(n - untested)
         if len(rows) < n:
@@ -181,7 +181,7 @@ class BayesTuner(BaseTuner):
         if len(more):
             rows = np.concatenate([rows, more])
             posterior = process.posterior(inputs(rows))
-        seldom = self._seldom(n)
+        seldom = int(self._rng.binomial(n, self._neglected)) if self._neglected else 0
         chosen = optimistic_batch(posterior, n - seldom, self._rng, boldness=self._boldness)
         if not seldom:
             return rows[chosen], -posterior.mean[chosen]
@@ -196,12 +196,6 @@ class BayesTuner(BaseTuner):
             return rows
         means = process.mean(inputs(rows))
         return rows[np.sort(np.argsort(means, kind="stable")[:SHORTLIST])]
-
-    def _seldom(self, n: int) -> int:
-        """How many of `n` take values of choices that were tried least. Never the first, which looks best."""
-        if not self._neglected or n < 2 or len(self._history) < self._num_warmup:
-            return 0
-        return int(self._rng.binomial(n - 1, self._neglected))
 
     def _known_choices(self, pool: CandidatePool) -> Choices:
         if self._choices is None:
