@@ -27,7 +27,7 @@ from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learner import experience_of
 from pegbox.tuners.rows import Digits, rows_of
 from pegbox.tuners.surrogates.blas import one_thread
-from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
+from pegbox.tuners.surrogates.gaussian_process import DIGITS, GaussianProcess
 from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.trial_history import TrialHistory
 
@@ -171,10 +171,12 @@ class BayesTuner(BaseTuner):
         """At most `n` new rows and the model's scores of them."""
         inputs, pool = self._prepared()
         process = self._learned(inputs)
-        found = pool.around(self._history.rows, self._history.costs)
-        if not len(found):
-            return found, np.empty(0)
-        rows = self._shortlisted(found, process, inputs)
+        found = rows = pool.around(self._history.rows, self._history.costs)
+        if not len(rows):
+            return rows, np.empty(0)
+        means = process.mean(inputs(found)) if len(found) > SHORTLIST else None
+        if means is not None:
+            rows = found[np.sort(np.argsort(means, kind="stable")[:SHORTLIST])]
         posterior = process.posterior(inputs(rows))
         best = np.argsort(posterior.bounds(self._boldness), kind="stable")[:CLIMBERS]
         more = pool.neighbors(np.repeat(rows[best], STEPS, axis=0), but=rows)
@@ -185,17 +187,12 @@ class BayesTuner(BaseTuner):
         chosen = optimistic_batch(posterior, n - seldom, self._rng, boldness=self._boldness)
         if not seldom:
             return rows[chosen], -posterior.mean[chosen]
-        known = self._known_choices(pool)
+        # Of a value that looks bad, none need be on the shortlist.
+        known, costs = (rows, np.round(posterior.mean, DIGITS)) if means is None else (found, means)
         tried = np.concatenate([self._history.visited.rows, rows[chosen]])
-        others = known.neglected(tried, found, -process.mean(inputs(found)), seldom)
+        others = self._known_choices(pool).neglected(tried, known, -costs, seldom)
         scores = np.concatenate([posterior.mean[chosen], process.mean(inputs(others))])
         return np.concatenate([rows[chosen], others]), -scores
-
-    def _shortlisted(self, rows: Digits, process: GaussianProcess, inputs: Inputs) -> Digits:
-        if len(rows) <= SHORTLIST:
-            return rows
-        means = process.mean(inputs(rows))
-        return rows[np.sort(np.argsort(means, kind="stable")[:SHORTLIST])]
 
     def _known_choices(self, pool: CandidatePool) -> Choices:
         if self._choices is None:
