@@ -23,7 +23,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 # Use one thread, so that sums are equal in all processes.
@@ -69,7 +69,7 @@ def main() -> int:
         space = pb.recorded_space(name)
         print(f"{space}; within 95% of the best: {space.share_within(0.95):.2%}", flush=True)
         lines += show(searching(space, options.tuner, options.seeds, options.trials))
-        lines += show(list(accuracy(space, options.model, min(options.seeds, 5), options.trials)))
+        lines += show(accuracy(space, options.model, min(options.seeds, 5), options.trials))
         print(own_accuracy(space, options.tuner, min(options.seeds, 5), options.trials), flush=True)
     lines += show(overheads(options.tuner, options.trials))
     lines += show([simulating(pb.recorded_space(names[0]), options.tuner)])
@@ -77,10 +77,14 @@ def main() -> int:
     return 0 if all(good for *_, good in lines) else 1
 
 
-def show(lines: Sequence[Line]) -> Sequence[Line]:
-    for what, value, wanted, good in lines:
+def show(lines: Iterable[Line]) -> list[Line]:
+    """The lines, each printed as soon as it is there."""
+    shown = []
+    for line in lines:
+        what, value, wanted, good = line
         print(f"  {'pass' if good else 'FAIL'}  {what:52} {value:>28}   {wanted}", flush=True)
-    return lines
+        shown.append(line)
+    return shown
 
 
 def searching(space: RecordedSpace, tuner: str, seeds: int, trials: int) -> Iterator[Line]:

@@ -21,17 +21,19 @@ from pegbox.search.protocols import CHOOSING, LEARNING, FeatureSource, Floats, P
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.batches import optimistic_batch
 from pegbox.tuners.candidates import CandidatePool
+from pegbox.tuners.choices import Choices, choice_columns
 from pegbox.tuners.cost_models.training import standardised_logs
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learner import experience_of
 from pegbox.tuners.rows import Digits, rows_of
 from pegbox.tuners.surrogates.blas import one_thread
-from pegbox.tuners.surrogates.gaussian_process import GaussianProcess
+from pegbox.tuners.surrogates.gaussian_process import DIGITS, GaussianProcess
 from pegbox.tuners.surrogates.inputs import Inputs
 from pegbox.tuners.trial_history import TrialHistory
 
 UNTESTED = 0.2
-"""The random share of the first `num_warmup` where experience takes their place: it may be wrong here."""
+"""The random share of the first `num_warmup` where experience takes their place: it may be wrong here. In a space with
+choices, their neglected values serve that end better."""
 
 TUNING_STEPS = 20
 """Steps on the process's parameters, each time from where the last ones led."""
@@ -59,8 +61,8 @@ class BayesTuner(BaseTuner):
     workloads, or `transfer`, measurements of other shapes. What these say is a trend that the process follows as far as
     the trials bear it out; without `use_experience`, the former is left aside. Each batch is chosen from `candidates`
     random configurations and `relatives` of the best measured; `boldness` weighs what is not known against what looks
-    fast. The process learns from at most `memory` trials, the best and the latest. `program` are the features of the
-    task's programs.
+    fast. A share of `neglected` has the values of choices that were tried least (see `Choices`). The process learns
+    from at most `memory` trials, the best and the latest. `program` are the features of the task's programs.
     """
 
     asks_ahead = True
@@ -79,6 +81,7 @@ class BayesTuner(BaseTuner):
         candidates: int = 256,
         relatives: int = 144,
         boldness: float = 2.0,
+        neglected: float = 0.2,
         memory: int = 300,
     ) -> None:
         self._space = space
@@ -98,9 +101,11 @@ class BayesTuner(BaseTuner):
         self._anywhere = check_int("candidates", candidates)
         self._near = check_int("relatives", relatives, minimum=0)
         self._boldness = check_float("boldness", boldness)
+        self._neglected = check_float("neglected", neglected, maximum=1.0) if choice_columns(space) else 0.0
         self._memory = check_int("memory", memory, minimum=2)
         self._pool: CandidatePool | None = None
         self._inputs: Inputs | None = None
+        self._choices: Choices | None = None
         self._process: GaussianProcess | None = None
         self._tuned = 0
         self._begun = False
@@ -127,7 +132,7 @@ class BayesTuner(BaseTuner):
             self._table.prepare()
             return self._random(1)
         n = min(n, max(SMALLEST, len(self._history) // GROWTH))
-        untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 else 0
+        untested = int(self._rng.binomial(n, UNTESTED)) if missing > 0 and not self._neglected else 0
         with one_thread():
             rows, scores = self._plan(n - untested)
         if len(rows) < n:
@@ -166,20 +171,33 @@ class BayesTuner(BaseTuner):
         """At most `n` new rows and the model's scores of them."""
         inputs, pool = self._prepared()
         process = self._learned(inputs)
-        rows = pool.around(self._history.rows, self._history.costs)
+        found = rows = pool.around(self._history.rows, self._history.costs)
         if not len(rows):
             return rows, np.empty(0)
-        if len(rows) > SHORTLIST:
-            means = process.mean(inputs(rows))
-            rows = rows[np.sort(np.argsort(means, kind="stable")[:SHORTLIST])]
+        means = process.mean(inputs(found)) if len(found) > SHORTLIST else None
+        if means is not None:
+            rows = found[np.sort(np.argsort(means, kind="stable")[:SHORTLIST])]
         posterior = process.posterior(inputs(rows))
         best = np.argsort(posterior.bounds(self._boldness), kind="stable")[:CLIMBERS]
         more = pool.neighbors(np.repeat(rows[best], STEPS, axis=0), but=rows)
         if len(more):
             rows = np.concatenate([rows, more])
             posterior = process.posterior(inputs(rows))
-        chosen = optimistic_batch(posterior, n, self._rng, boldness=self._boldness)
-        return rows[chosen], -posterior.mean[chosen]
+        seldom = int(self._rng.binomial(n, self._neglected)) if self._neglected else 0
+        chosen = optimistic_batch(posterior, n - seldom, self._rng, boldness=self._boldness)
+        if not seldom:
+            return rows[chosen], -posterior.mean[chosen]
+        # Of a value that looks bad, none need be on the shortlist.
+        known, costs = (rows, np.round(posterior.mean, DIGITS)) if means is None else (found, means)
+        tried = np.concatenate([self._history.visited.rows, rows[chosen]])
+        others = self._known_choices(pool).neglected(tried, known, -costs, seldom)
+        scores = np.concatenate([posterior.mean[chosen], process.mean(inputs(others))])
+        return np.concatenate([rows[chosen], others]), -scores
+
+    def _known_choices(self, pool: CandidatePool) -> Choices:
+        if self._choices is None:
+            self._choices = Choices(self._space, pool.sample)
+        return self._choices
 
     def _prepared(self) -> tuple[Inputs, CandidatePool]:
         if self._pool is None or self._inputs is None:

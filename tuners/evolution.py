@@ -73,7 +73,8 @@ class EvolutionTuner(PlanTuner):
     plan comes from an evolution of a `population` for some `generations` on the model's scores. The first generation is
     random, but for a share of `measured`, the best measured so far; most of the random ones stay from plan to plan. The
     next ones are made by `mutation` of one parent, with that probability, and else by crossover of two. A share of
-    `epsilon` of a plan is random, and `diversity` weighs how much the rest of it should differ.
+    `epsilon` of a plan is random, a share of `neglected` has the values of choices that were tried least (see
+    `Choices`), and `diversity` weighs how much the rest of it should differ.
 
     `cost_model`, `features`, `transfer_weight` and `use_experience` are those of `XGBTuner`.
     """
@@ -96,6 +97,7 @@ class EvolutionTuner(PlanTuner):
         mutation: float = 0.85,
         measured: float = 0.2,
         epsilon: float = 0.2,
+        neglected: float = 0.2,
         diversity: float = 0.5,
         transfer_weight: int = 32,
     ) -> None:
@@ -113,6 +115,7 @@ class EvolutionTuner(PlanTuner):
             model_options={},
             features=features,
             epsilon=epsilon,
+            neglected=neglected,
             diversity=diversity,
             transfer_weight=transfer_weight,
         )

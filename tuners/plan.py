@@ -18,6 +18,7 @@ from pegbox.search.models.report import ModelReport
 from pegbox.search.protocols import CostModel, FeatureSource, Floats, Prior, Transfer
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.batches import pick_diverse
+from pegbox.tuners.choices import Choices, choice_columns
 from pegbox.tuners.features import FeatureTable
 from pegbox.tuners.learner import Learner
 from pegbox.tuners.rows import Digits, rows_of, whole
@@ -32,12 +33,16 @@ UNTESTED = 0.33
 WHOLE = 8192
 """A space of so few configurations is scored whole: a search would look at as many, and miss some."""
 
+SAMPLE = 256
+"""So many random configurations of a larger space tell how often a value of a choice occurs."""
+
 
 class PlanTuner(BaseTuner, ABC):
     """Proposes what a cost model expects to be fast; a tuner adds `search`, which finds such configurations.
 
     `plan_size` configurations are planned each time the model is fitted. The first `num_warmup` are random. Of every
-    later plan a share of `epsilon` is random, and `diversity` weighs how much the rest of it should differ.
+    later plan a share of `epsilon` is random, a share of `neglected` has values of choices that were tried least, and
+    `diversity` weighs how much the rest of it should differ.
     `experience` is what other workloads say, or None. For the model's own options see `Learner`.
     """
 
@@ -55,6 +60,7 @@ class PlanTuner(BaseTuner, ABC):
         model_options: dict[str, object],
         features: str,
         epsilon: float,
+        neglected: float,
         diversity: float,
         transfer_weight: int,
     ) -> None:
@@ -64,6 +70,7 @@ class PlanTuner(BaseTuner, ABC):
         self.batch_size = check_int("plan_size", plan_size)
         self._num_warmup = check_int("num_warmup", num_warmup, minimum=2)
         self._epsilon = check_float("epsilon", epsilon, maximum=1.0)
+        self._neglected = check_float("neglected", neglected, maximum=1.0) if choice_columns(space) else 0.0
         self._diversity = check_float("diversity", diversity)
         table = FeatureTable(space, program, features, [experience] if experience else [])
         self.experienced = table.prior_columns.start < table.prior_columns.stop
@@ -77,6 +84,7 @@ class PlanTuner(BaseTuner, ABC):
         )
         self._plan: list[Config] = []
         self._all = whole(space, WHOLE)
+        self._choices: Choices | None = None
 
     @abstractmethod
     def search(self) -> tuple[Digits, Floats]:
@@ -127,17 +135,27 @@ class PlanTuner(BaseTuner, ABC):
         return plan
 
     def _planned(self, n: int) -> Digits:
-        """The best of what the model likes, with a random share."""
-        rows, scores = self._candidates(n * SHORTLIST)
+        """The best of what the model likes, with a share of values that it saw little of, and a random one."""
+        rows, scores = (self._all, self._learner.score(self._all)) if self._all is not None else self.search()
         # What other shapes taught may be wrong here, and a model needs to see bad configurations, too.
         epsilon = self._epsilon if self._learner.fitted else max(self._epsilon, UNTESTED)
-        greedy = n - int(self._rng.binomial(n, epsilon))
-        chosen = rows[pick_diverse(rows, scores, greedy, weight=self._diversity)]
+        planned = n - int(self._rng.binomial(n, epsilon))
+        seldom = int(self._rng.binomial(planned, self._neglected)) if self._neglected and self._learner.fitted else 0
+        best, likely = self._best(rows, scores, n * SHORTLIST)
+        chosen = best[pick_diverse(best, likely, planned - seldom, weight=self._diversity)]
+        if seldom:
+            tried = np.concatenate([self._history.visited.rows, chosen])
+            chosen = np.concatenate([chosen, self._known_choices().neglected(tried, rows, scores, seldom)])
         return self._history.visited.filled(chosen, n, self._rng)
 
-    def _candidates(self, n: int) -> tuple[Digits, Floats]:
-        """The `n` best-scored new rows that were found, each once, the best first."""
-        rows, scores = (self._all, self._learner.score(self._all)) if self._all is not None else self.search()
+    def _best(self, rows: Digits, scores: Floats, n: int) -> tuple[Digits, Floats]:
+        """The `n` best-scored new ones of the rows, each once, the best first."""
         order = np.argsort(-scores, kind="stable")
         best = order[self._history.visited.fresh(rows[order], limit=n)]
         return rows[best], scores[best]
+
+    def _known_choices(self) -> Choices:
+        if self._choices is None:
+            sample = self._space.sample(SAMPLE, self._rng) if self._all is None else self._all
+            self._choices = Choices(self._space, sample)
+        return self._choices

@@ -26,6 +26,12 @@ class VisitedSet:
     def __contains__(self, config: Config) -> bool:
         return rows_of([config])[0].tobytes() in self._keys
 
+    @property
+    def rows(self) -> Digits:
+        """All of them in no particular order, shape (len(self), knobs)."""
+        joined = b"".join(self._keys)
+        return np.frombuffer(joined, dtype=np.int64).reshape(len(self), len(self.space.knobs))
+
     def add(self, rows: Digits) -> None:
         """Mark the rows as no longer new."""
         self._keys.update(keys_of(rows))

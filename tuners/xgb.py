@@ -25,7 +25,8 @@ class XGBTuner(PlanTuner):
     `plan_size` configurations are planned each time the model is fitted. The first `num_warmup` are random. Then each
     plan comes from simulated annealing on the model (`sa_chains` chains of `sa_steps` steps from
     `sa_temperature`), started from the best measured, from where the last one ended, and from random ones; a share of
-    `epsilon` is random, and `diversity` weighs how much the rest of a plan should differ.
+    `epsilon` is random, a share of `neglected` has the values of choices that were tried least (see `Choices`), and
+    `diversity` weighs how much the rest of a plan should differ.
 
     `cost_model` is a name with options ("xgboost:rounds=100;max_depth=6"), or an object with fit and predict;
     `loss_type` ("rank" or "reg") is handed to it when given. It learns from `features`: of the "knobs", of the
@@ -52,6 +53,7 @@ class XGBTuner(PlanTuner):
         sa_steps: int = 3,
         sa_temperature: float = 0.5,
         epsilon: float = 0.05,
+        neglected: float = 0.2,
         diversity: float = 0.2,
         transfer_weight: int = 32,
     ) -> None:
@@ -69,6 +71,7 @@ class XGBTuner(PlanTuner):
             model_options={} if loss_type is None else {"loss_type": loss_type},
             features=features,
             epsilon=epsilon,
+            neglected=neglected,
             diversity=diversity,
             transfer_weight=transfer_weight,
         )

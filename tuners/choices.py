@@ -1,0 +1,68 @@
+"""The choices of a space, knobs whose values have no order, and which of their values were tried least.
+
+A model that saw a value of a choice to be slow a few times expects that of every configuration with it, and proposes no
+more of them, although the fastest may be among them: it takes values of several knobs together to see that. So for a
+share of the proposals the value comes first, the one that was tried least, and the model says what looks best with it.
+
+Ru et al., "Bayesian Optimisation over Multiple Continuous and Categorical Inputs" (ICML 2020), choose values without
+order apart from what the model chooses, too, by a bandit; Mouret and Clune, "Illuminating Search Spaces by
+Mapping Elites" (2015), look for the best with each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pegbox.search.protocols import Floats
+from pegbox.space import ConfigSpace
+from pegbox.tuners.rows import Digits, keys_of
+
+
+class Choices:
+    """The values of the choices of a space, as far as they occur in `sample`, rows of the space at random."""
+
+    def __init__(self, space: ConfigSpace, sample: Digits) -> None:
+        self._structure = space.structure
+        columns = choice_columns(space)
+        values = [(column, digit) for column in columns for digit in np.unique(sample[:, column]).tolist()]
+        self._columns, self._digits = np.array(values, dtype=np.int64).reshape(-1, 2).T
+        shares = self._holds(sample).mean(axis=0) if len(sample) else np.zeros(len(values))
+        # Knobs that do not exist have a digit, too.
+        occur = shares > 0
+        self._columns, self._digits = self._columns[occur], self._digits[occur]
+        self._shares: Floats = shares[occur]
+
+    def neglected(self, tried: Digits, rows: Digits, scores: Floats, n: int) -> Digits:
+        """At most `n` of the rows, different ones that are not among the `tried`, as rows of their own.
+
+        Each is the best-scored one with the value that was tried least for its share of the space, once those before it
+        are tried. Scores have shape (len(rows),): the higher, the better.
+        """
+        known = set(keys_of(tried))
+        left = np.array([key not in known for key in keys_of(rows)], dtype=bool)
+        holds, counts = self._holds(rows), self._holds(tried).sum(axis=0)
+        chosen = rows[:0]
+        for _ in range(n):
+            there = (holds & left[:, None]).any(axis=0)
+            if not there.any():
+                break
+            # One more, so that a rare value is not neglected before one trial of it was to be expected.
+            value = int(np.argmin(np.where(there, (counts + 1.0) / self._shares, np.inf)))
+            place = int(np.argmax(np.where(holds[:, value] & left, scores, -np.inf)))
+            chosen = np.concatenate([chosen, rows[place : place + 1]])
+            left &= (rows != rows[place]).any(axis=1)
+            counts = counts + holds[place]
+        return chosen
+
+    def _holds(self, rows: Digits) -> npt.NDArray[np.bool_]:
+        """Which rows have which of the values, shape (len(rows), values)."""
+        held: npt.NDArray[np.bool_] = rows[:, self._columns] == self._digits
+        return held & self._structure.active(rows)[:, self._columns]
+
+
+def choice_columns(space: ConfigSpace) -> list[int]:
+    """The columns of the choices that have more than one value."""
+    structure = space.structure
+    pairs = zip(structure.lengths, structure.coordinates, strict=True)
+    return [column for column, (length, table) in enumerate(pairs) if length > 1 and table is None]
