@@ -175,9 +175,10 @@ def trials_of(records: Iterable[Record]) -> list[Record]:
     return [*(record for record in listed if not record.remeasured), *again]
 
 
-def latest_yardstick(records: Sequence[Record], host: str) -> Yardstick | None:
-    """What the best of the latest run on the machine `host` was compared with, if anything."""
-    return next((r.yardstick for r in reversed(records) if r.yardstick is not None and r.host == host), None)
+def latest_yardstick(records: Sequence[Record], host: str | None = None) -> Yardstick | None:
+    """What the best of the latest run was compared with, if anything; that of the machine `host`, where it is given."""
+    there = (record for record in reversed(records) if host in (None, record.host))
+    return next((record.yardstick for record in there if record.yardstick is not None), None)
 
 
 def best_of_each(records: Iterable[Record]) -> list[Record]:

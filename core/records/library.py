@@ -67,7 +67,7 @@ def recorded_space(
         raise RecordError(
             f"objective={objective!r}: {str(path)!r} holds records of pegbox, whose objective is the time"
         )
-    records, found, rows = read_rows(path, task, **chosen)
+    records, found, rows = read_rows(path, task, args=args, host=host, target=target)
     results = latest_results(records, [row.tobytes() for row in rows])
     configs = {row.tobytes(): Config(found.space, tuple(row.tolist())) for row in rows}
     return RecordedSpace(

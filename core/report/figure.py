@@ -106,7 +106,8 @@ def _make_room(figure: Any, panels: Sequence[Any]) -> None:
     """Widen the left margin where the numbers and the label of a vertical axis are longer than it."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    renderer = FigureCanvasAgg(figure).get_renderer()
+    canvas: Any = FigureCanvasAgg(figure)
+    renderer = canvas.get_renderer()
     boxes = [axes.yaxis.get_tightbbox(renderer) for axes in panels]
     over = max((-box.x0 / figure.dpi for box in boxes if box is not None), default=0.0) + _EDGE
     if over <= 0:

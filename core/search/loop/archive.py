@@ -48,8 +48,7 @@ def load_result(
     if args is not None:
         args = check_list("args", args, "the template's arguments as a list or tuple", error=RecordError)
     journal = file if isinstance(file, Journal) else Journal(check_path("file", file, error=RecordError))
-    chosen = {"args": args, "host": host, "target": target}
-    records, found, rows = read_rows(journal.path, task, **chosen)
+    records, found, rows = read_rows(journal.path, task, args=args, host=host, target=target)
     configs = [Config(found.space, tuple(row.tolist())) for row in rows]
     return _result(records, found, dict(zip(map(id, records), configs, strict=True)))
 
