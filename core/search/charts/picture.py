@@ -63,15 +63,15 @@ def draw_search(axes: Any, result: TuneResult) -> None:
     _dots(axes, result.history, 1, "recorded trial", COLOURS[6])
     _dots(axes, result.trials, recorded + 1, "new trial" if recorded else "trial", COLOURS[0])
     curve = [(at, cost) for at, cost in enumerate(accumulate((t.cost for t in trials), min), 1) if cost < math.inf]
-    # The last one lasts a trial too: otherwise one trial would be a point.
+    # The last one has a length too: otherwise one trial would be a point.
     axes.step(
-        [at for at, _ in curve] + [len(trials) + 1], [cost for _, cost in curve] + [curve[-1][1]],
+        [at for at, _ in curve] + [len(trials) + 0.5], [cost for _, cost in curve] + [curve[-1][1]],
         where="post", color=COLOURS[1], linewidth=1.8, label="best so far",
     )  # fmt: skip
     if failed := [at for at, trial in enumerate(trials, 1) if not trial.ok]:
         axes.plot(
-            failed, [0.01] * len(failed), "|",
-            transform=axes.get_xaxis_transform(), color="#555555", markersize=6, label="failed",
+            failed, [0.025] * len(failed), "x",
+            transform=axes.get_xaxis_transform(), color="#555555", markersize=4, label="failed",
         )  # fmt: skip
     best = result.best
     if best is not None and best.remeasured:
@@ -101,7 +101,7 @@ def _finish(axes: Any, trials: int, unit: str) -> None:
         axes.yaxis.get_major_locator().set_params(subs=(1.0, 2.0, 3.0, 5.0, 7.0) if high / low < 8 else (1.0, 2.0, 5.0))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("trial")
-    axes.set_xlim(0.5, trials + 1)
+    axes.set_xlim(0.5, trials + 0.5)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel("time of a call" if unit == "s" else f"cost in {unit}" if unit else "cost")
     axes.grid(alpha=0.25, linewidth=0.6)
