@@ -40,6 +40,7 @@ _HOME = {
     "Target": "pegbox.codegen.targets.target",
     "tune": "pegbox.api",
     "minimize": "pegbox.search.minimize",
+    "load_result": "pegbox.search.loop.archive",
     "Objective": "pegbox.search.objective",
     "build": "pegbox.api",
     "lower": "pegbox.api",
@@ -80,6 +81,7 @@ __all__ = [
     "errors",
     "export",
     "hookimpl",
+    "load_result",
     "lower",
     "minimize",
     "pack_space",
@@ -109,6 +111,7 @@ if TYPE_CHECKING:
     from pegbox.records.simulation import SimulatedRunner
     from pegbox.search.asktell import create_tuner
     from pegbox.search.factory.base import BaseTuner
+    from pegbox.search.loop.archive import load_result
     from pegbox.search.minimize import minimize
     from pegbox.search.objective import Objective
     from pegbox.search.sweep.sweep import sweep

@@ -28,6 +28,7 @@ from pegbox.measure.runner import Runner, RunnerFactory, YardstickRunner, runner
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.twins import Twins
 from pegbox.measure.yardstick import MOST, Yardstick
+from pegbox.task.flop import slow_operations
 from pegbox.task.work import bytes_read, bytes_written
 
 if TYPE_CHECKING:
@@ -190,7 +191,15 @@ class LocalMeasurer:
         with self._builder.silence():
             numpy = None if program is None else runner.time_numpy(program, threads=task.target.num_cores)
             roofline = kept_roofline(dtype, read + written, task.target, cores, limits)
-            made = Yardstick(cores=cores, flop=task.flop, read=read, written=written, numpy=numpy, roofline=roofline)
+            made = Yardstick(
+                cores=cores,
+                flop=task.flop,
+                read=read,
+                written=written,
+                slow=slow_operations(task.outputs),
+                numpy=numpy,
+                roofline=roofline,
+            )
             if (made.measured_share(cost) or 0.0) <= MOST:
                 return made
             again = kept_roofline(dtype, read + written, task.target, cores, limits, anew=True)

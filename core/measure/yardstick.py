@@ -19,13 +19,15 @@ class Yardstick:
     """NumPy's time for the same computation, and the machine's limits, both with `cores` cores.
 
     `numpy` is in seconds per call, None where NumPy has no plain words for the computation or takes too long. `flop`,
-    `read` and `written` (bytes) are what one call needs at least.
+    `read` and `written` (bytes) are what one call needs at least. `slow` names the operations that take far
+    longer than a multiply-add and are not few, such as "exp": the limits don't know how long.
     """
 
     cores: int
     flop: float
     read: float
     written: float
+    slow: tuple[str, ...] = ()
     numpy: float | None = None
     roofline: Roofline | None = None
 
@@ -68,6 +70,8 @@ class Yardstick:
     def from_json(cls, form: Mapping[str, Any]) -> Yardstick:
         """What `to_json` wrote. Raises `ValueError` for anything else."""
         try:
+            slow = form.get("slow", ())
+            form = {**form, "slow": tuple(slow)}
             roofline = None if form.get("roofline") is None else Roofline(**form["roofline"])
             made = cls(**{**form, "roofline": roofline})
             held = [made.cores, made.flop, made.read, made.written]
@@ -78,6 +82,8 @@ class Yardstick:
             held += [value for value in optional if value is not None]
             if not all(isinstance(value, int | float) and 0 <= value < math.inf for value in held):
                 raise TypeError("numbers of at least 0")
+            if isinstance(slow, str) or not all(isinstance(name, str) for name in made.slow):
+                raise TypeError("names of operations")
         except (TypeError, AttributeError) as error:
             raise ValueError(f"yardstick={form!r} has the wrong form: {error}") from None
         return made
@@ -94,7 +100,12 @@ class Yardstick:
     def _limit_text(self) -> str:
         assert self.roofline is not None
         if self.bound == "multiply-add":
-            return f"multiply-add peak, {self.roofline.gflops:.4g} GFLOP/s"
+            return f"multiply-add peak, {self.roofline.gflops:.4g} GFLOP/s{self._slow_text('one operation')}"
         moved = self.read + self.written
         rate = moved / self.roofline.seconds(read=self.read, written=self.written) * 1e-9
-        return f"memory bandwidth, {rate:.3g} GB/s"
+        return f"memory bandwidth, {rate:.3g} GB/s{self._slow_text('nothing')}"
+
+    def _slow_text(self, counted: str) -> str:
+        *others, last = self.slow or ("",)
+        names = f"{', '.join(others)} and {last}" if others else last
+        return f", {names} counted as {counted}" if last else ""

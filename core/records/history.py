@@ -21,6 +21,7 @@ from pegbox.records.record import Record, call
 from pegbox.task.code import differ
 
 if TYPE_CHECKING:
+    from pegbox.measure.yardstick import Yardstick
     from pegbox.space import Config
     from pegbox.task.task import Task
 
@@ -36,17 +37,28 @@ def load_history(
 ) -> tuple[list[Config], list[Result]]:
     """The configs of `task` that the journal holds, each once with its latest result, in the order of first measuring.
 
+    Raises `RecordError` as `own_records` and `to_config` do.
+    """
+    own = own_records(journal, task, edited=edited, remedy=remedy)
+    found = latest_by_config(own, task, source=str(journal.path))
+    return list(found), list(found.values())
+
+
+def own_records(journal: Journal, task: Task, *, edited: bool = False, remedy: str = _ELSEWHERE) -> list[Record]:
+    """The records of `task` in the journal; none where the file does not exist yet.
+
     Records of other workloads are skipped. `edited` takes those of other code of the template, too. Raises
-    `RecordError` as `of_code` does (`remedy` ends its message), as `matching` does, or when the file cannot be read; a
-    file that does not exist yet is an empty history.
+    `RecordError` as `of_code` does (`remedy` ends its message), as `matching` does, or when the file cannot be read.
     """
     if not journal.path.exists():
-        return [], []
-    configs: dict[Config, Result] = {}
+        return []
     own = matching(journal.read(), task, source=str(journal.path))
-    for record in latest(own if edited else of_code(own, task, source=str(journal.path), remedy=remedy)):
-        configs[to_config(record, task, source=str(journal.path))] = record.result
-    return list(configs), list(configs.values())
+    return own if edited else of_code(own, task, source=str(journal.path), remedy=remedy)
+
+
+def latest_by_config(records: Iterable[Record], task: Task, *, source: str = "the records") -> dict[Config, Result]:
+    """The latest result of each config, in the order in which they first appear. Raises as `to_config` does."""
+    return {to_config(record, task, source=source): record.result for record in latest(records)}
 
 
 def matching(records: Iterable[Record], task: Task, *, source: str = "the records") -> list[Record]:
@@ -107,8 +119,13 @@ def latest(records: Iterable[Record]) -> list[Record]:
     """The latest record of each config, in the order in which the configs first appear."""
     found: dict[str, Record] = {}
     for record in records:
-        found[json.dumps(record.config, sort_keys=True)] = record
+        found[_key(record)] = record
     return list(found.values())
+
+
+def _key(record: Record) -> str:
+    """Equal for records of one config."""
+    return json.dumps(record.config, sort_keys=True)
 
 
 def by_task(records: Iterable[Record]) -> list[list[Record]]:
@@ -145,6 +162,23 @@ def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
     ok = [record for record in latest(kept) if record.result.ok]
     standing = [record for record in ok if record.remeasured or places[id(record)] > last]
     return min(standing or ok, key=lambda record: record.cost, default=None)
+
+
+def trials_of(records: Iterable[Record]) -> list[Record]:
+    """Those of a search's trials: what was measured again at its end is no further trial.
+
+    Packed records keep of what was measured again only that, which then stands for the trial.
+    """
+    listed = list(records)
+    known = {_key(record) for record in listed if not record.remeasured}
+    again = latest(record for record in listed if record.remeasured and _key(record) not in known)
+    return [*(record for record in listed if not record.remeasured), *again]
+
+
+def latest_yardstick(records: Sequence[Record], host: str | None = None) -> Yardstick | None:
+    """What the best of the latest run was compared with, if anything; that of the machine `host`, where it is given."""
+    there = (record for record in reversed(records) if host in (None, record.host))
+    return next((record.yardstick for record in there if record.yardstick is not None), None)
 
 
 def best_of_each(records: Iterable[Record]) -> list[Record]:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pegbox.checks import check_instance, check_list, check_path
 from pegbox.errors import PegboxError, RecordError, SpaceError
 from pegbox.records.history import is_of_other_code
@@ -65,20 +67,7 @@ def recorded_space(
         raise RecordError(
             f"objective={objective!r}: {str(path)!r} holds records of pegbox, whose objective is the time"
         )
-    records = choose_records(Journal(path).read(), str(path), task=task, args=args, host=host, target=target)
-    found = _task_of(records[0], str(path)) if task is None else task
-    _compare_fingerprints(records[0].space, found, str(path))
-    if any(is_of_other_code(record, found) for record in records):
-        warnings.warn(
-            f"{str(path)!r}: recorded with other code of {call(*plain(found.workload))} than it has now: costs are "
-            "those of the old code",
-            RecordWarning,
-            stacklevel=2,
-        )
-    try:
-        rows = found.space.rows_from_json([record.config for record in records])
-    except SpaceError as error:
-        raise RecordError(f"{str(path)!r}: a config does not fit the space of {found.name}: {error}") from error
+    records, found, rows = read_rows(path, task, args=args, host=host, target=target)
     results = latest_results(records, [row.tobytes() for row in rows])
     configs = {row.tobytes(): Config(found.space, tuple(row.tolist())) for row in rows}
     return RecordedSpace(
@@ -91,6 +80,35 @@ def recorded_space(
         host=records[0].host,
         target=records[0].target,
     )
+
+
+def read_rows(
+    path: Path,
+    task: Any = None,
+    *,
+    args: Sequence[Any] | None = None,
+    host: str | None = None,
+    target: str | None = None,
+) -> tuple[list[Record], Any, np.ndarray]:
+    """The records of one task or objective in a file, what they are of, and the digits of each record's config.
+
+    Raises `RecordError` as `recorded_space` does; records of other code than the task has now are a `RecordWarning`.
+    """
+    records = choose_records(Journal(path).read(), str(path), task=task, args=args, host=host, target=target)
+    found = _task_of(records[0], str(path)) if task is None else task
+    _compare_fingerprints(records[0].space, found, str(path))
+    if any(is_of_other_code(record, found) for record in records):
+        warnings.warn(
+            f"{str(path)!r}: recorded with other code of {call(*plain(found.workload))} than it has now: costs are "
+            "those of the old code",
+            RecordWarning,
+            stacklevel=3,
+        )
+    try:
+        rows = found.space.rows_from_json([record.config for record in records])
+    except SpaceError as error:
+        raise RecordError(f"{str(path)!r}: a config does not fit the space of {found.name}: {error}") from error
+    return records, found, rows
 
 
 def _other_tool(
@@ -229,7 +247,7 @@ def _task_of(record: Record, source: str) -> Task:
         raise RecordError(
             f"{source!r}: the records are of {call(*record.workload)} from a space with the fingerprint "
             f"{record.space[:12]}, which cannot be made here: {error}; import the template first, or give "
-            "task=pegbox.create_task('file.py:name', ...)"
+            "task=pegbox.create_task('file.py:name', ...) (on the command line TEMPLATE and its arguments)"
         ) from error
 
 

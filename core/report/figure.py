@@ -26,7 +26,10 @@ _WIDTH, _HEIGHT = 7.5, 4.2
 """Inches of one panel."""
 
 _LEFT, _RIGHT, _BELOW, _ABOVE = 0.75, 0.15, 0.55, 0.35
-"""Inches around its axes, for numbers, labels and the title."""
+"""Inches around its axes, for numbers, labels and the title; `_LEFT` at least."""
+
+_EDGE = 0.06
+"""Inches between the longest number or label and the edge."""
 
 
 def check_plot(path: str | os.PathLike[str]) -> None:
@@ -57,6 +60,7 @@ def saved(path: str | os.PathLike[str], panels: int) -> Iterator[Sequence[Any]]:
     with rc_context({"text.parse_math": False}):  # a tuner's name may have dollars in it
         figure, axes = make_figure(panels, dpi=144)
         yield axes
+        _make_room(figure, axes)
         figure.savefig(path)
 
 
@@ -72,6 +76,7 @@ def svg_of(draw: Callable[[Any], None], salt: str) -> str:
     with rc_context(settings), io.StringIO() as file:
         figure, (axes,) = make_figure(1)
         draw(axes)
+        _make_room(figure, [axes])
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
         text = file.getvalue()
     # Several pictures stand in one page, where an id may occur once; no one refers to those of groups.
@@ -95,3 +100,18 @@ def make_figure(panels: int, **settings: Any) -> tuple[Any, Sequence[Any]]:
         },
     )  # fmt: skip
     return figure, list(axes[:, 0])
+
+
+def _make_room(figure: Any, panels: Sequence[Any]) -> None:
+    """Widen the left margin where the numbers and the label of a vertical axis are longer than it."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas: Any = FigureCanvasAgg(figure)
+    renderer = canvas.get_renderer()
+    boxes = [axes.yaxis.get_tightbbox(renderer) for axes in panels]
+    over = max((-box.x0 / figure.dpi for box in boxes if box is not None), default=0.0) + _EDGE
+    if over <= 0:
+        return
+    for axes in panels:
+        own = axes.get_position()
+        axes.set_position((own.x0 + over / _WIDTH, own.y0, own.width - over / _WIDTH, own.height))

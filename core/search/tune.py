@@ -159,7 +159,9 @@ def search_problem(
             name=name,
             finalists=finalists,
             yardstick=True,
+            recorded_yardstick=recording.yardstick,
             task=_template_task(measured),
+            subject=measured.name,
         )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from pegbox.compute.graph import post_order
 from pegbox.compute.ops import FLOP
@@ -28,6 +29,40 @@ def count_flop(outputs: Sequence[Tensor]) -> float:
             points = math.prod(iv.extent for iv in (*op.axis, *op.reduce_axis))
             total += points * sum(map(operations, elements(op)))
     return total
+
+
+SLOW = frozenset({"exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "pow"})
+"""Intrinsics that take many times as long as an addition, for which `count_flop` counts them."""
+
+FEWEST = 0.01
+"""The share of all operations from which on slow ones tell."""
+
+
+def slow_operations(outputs: Sequence[Tensor]) -> tuple[str, ...]:
+    """Division and the `SLOW` intrinsics of the whole graph, the most frequent first; none where they are few."""
+    slow: Counter[str] = Counter()
+    total = 0
+    for op in post_order([t.op for t in outputs]):
+        if isinstance(op, ComputeOp):
+            points = math.prod(iv.extent for iv in (*op.axis, *op.reduce_axis))
+            total += points * sum(map(operations, elements(op)))
+            for name in (name for value in elements(op) for name in _slow(value)):
+                slow[name] += points
+    return tuple(name for name, _ in slow.most_common()) if slow.total() >= FEWEST * total else ()
+
+
+def _slow(expr: Expr) -> Iterator[str]:
+    match expr:
+        case Load():
+            return
+        case Binary(op="div"):
+            yield "division"
+        case Call() if expr.name in SLOW:
+            yield expr.name
+        case _:
+            pass
+    for child in children(expr):
+        yield from _slow(child)
 
 
 def elements(op: ComputeOp) -> list[Expr]:

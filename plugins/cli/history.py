@@ -12,7 +12,7 @@ from pegbox.measure.yardstick import Yardstick
 from pegbox.plugins.cli.exits import NothingFound
 from pegbox.records import History, Journal, Record
 from pegbox.records import best as best_of
-from pegbox.records.history import by_task
+from pegbox.records.history import by_task, latest_yardstick, trials_of
 from pegbox.records.record import call
 from pegbox.search.loop.outcome import Gain
 from pegbox.search.objective import Objective
@@ -70,10 +70,7 @@ def as_text(found: Sequence[Summary]) -> str:
 
 
 def _summary(group: Sequence[Record]) -> Summary:
-    trials = [record for record in group if not record.remeasured]
-    # Packed records keep of what was measured again only that.
-    known = {str(record.config) for record in trials}
-    trials += [record for record in group if record.remeasured and str(record.config) not in known]
+    trials = trials_of(group)
     failed = sum(not record.result.ok for record in trials)
     best = best_of(group)
     host = "" if best is None else best.host
@@ -82,11 +79,10 @@ def _summary(group: Sequence[Record]) -> Summary:
 
 
 def _yardstick(group: Sequence[Record], host: str) -> Yardstick | None:
-    known = [(record.host, record.yardstick) for record in reversed(group) if record.yardstick is not None]
-    if not known:
-        return None
-    elsewhere = replace(known[0][1], numpy=None, roofline=None)
-    return next((yardstick for where, yardstick in known if where == host), elsewhere)
+    if (known := latest_yardstick(group, host)) is not None:
+        return known
+    elsewhere = latest_yardstick(group)
+    return None if elsewhere is None else replace(elsewhere, numpy=None, roofline=None)
 
 
 def _summary_json(summary: Summary) -> dict[str, Any]:

@@ -111,10 +111,10 @@ def run(namespace: argparse.Namespace) -> int:
     plot = None if result.best is None else lambda path: result.plot(path)
     write_outputs(namespace, html=lambda path: result.to_html(path), plot=plot)
     if result.best is None:
-        if not result.trials and result.stopped_because == "interrupted":
+        if not result.all_trials and result.stopped_because == "interrupted":
             return exits.INTERRUPTED
         why = "" if records is None else "; the records tell why"
-        raise exits.NothingFound(f"none of the {len(result.trials)} trials gave a valid kernel{why}")
+        raise exits.NothingFound(f"none of the {len(result.all_trials)} trials gave a valid kernel{why}")
     if records is not None and not namespace.quiet:
         if result.stopped_because == "interrupted":
             print(f"next:    {_resumed(namespace)}   (goes on)")

@@ -82,7 +82,7 @@ class Api:
 class _Result:
     best: Any
     stopped_because: str
-    trials: tuple[int, ...] = (1, 2, 3)
+    all_trials: tuple[int, ...] = (1, 2, 3)
 
     def __str__(self) -> str:
         return "the table"

@@ -157,7 +157,7 @@ def test_tune_that_finds_nothing_valid_exits_with_one(pegbox: Any, api: Any) -> 
 def test_tune_that_is_interrupted_before_the_first_trial_says_so(
     pegbox: Any, api: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nothing = SimpleNamespace(best=None, trials=(), stopped_because="interrupted")
+    nothing = SimpleNamespace(best=None, all_trials=(), stopped_because="interrupted")
     monkeypatch.setattr(pb, "tune", lambda task, **options: nothing)
     ran = pegbox("tune", "matmul")
     assert ran.code == 130

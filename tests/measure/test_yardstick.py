@@ -41,6 +41,13 @@ def test_the_roof_that_takes_longer_bounds() -> None:
     assert little.text(0.4e-3) == "NumPy 40 ms: 100.00x; 50% of the memory bandwidth, 10 GB/s (1 core)"
 
 
+def test_a_bound_that_counts_slow_operations_as_fast_ones_says_so() -> None:
+    little = yardstick(flop=1e6, slow=("exp",)).text(4e-3)
+    assert little == "NumPy 40 ms: 10.00x; 5.0% of the memory bandwidth, 10 GB/s, exp counted as nothing (1 core)"
+    much = yardstick(slow=("exp", "sqrt", "division")).text(20e-3)
+    assert "multiply-add peak, 100 GFLOP/s, exp, sqrt and division counted as one operation (1 core)" in much
+
+
 def test_what_is_read_alone_is_read_faster_than_copied() -> None:
     assert ROOF.seconds(read=3e9, written=1e9) == pytest.approx(2 / 10 + 2 / 20)
     assert ROOF.seconds(read=1e9, written=3e9) == pytest.approx(2 / 10 + 2 / 10)
@@ -77,10 +84,22 @@ def test_only_what_is_known_is_said() -> None:
     assert yardstick().text(float("inf")) == ""
 
 
-@pytest.mark.parametrize("changed", [{}, {"numpy": None}, {"roofline": None}])
+@pytest.mark.parametrize("changed", [{}, {"numpy": None}, {"roofline": None}, {"slow": ("exp",)}])
 def test_it_goes_through_json(changed: dict[str, Any]) -> None:
     one = yardstick(**changed)
     assert Yardstick.from_json(json.loads(json.dumps(one.to_json()))) == one
+
+
+def test_what_was_written_before_slow_operations_were_known_is_read() -> None:
+    form = yardstick().to_json()
+    del form["slow"]
+    assert Yardstick.from_json(form) == yardstick()
+
+
+@pytest.mark.parametrize("slow", [3, "exp", [1]])
+def test_slow_operations_are_names(slow: object) -> None:
+    with pytest.raises(ValueError, match="yardstick"):
+        Yardstick.from_json({**yardstick().to_json(), "slow": slow})
 
 
 @pytest.mark.parametrize("wrong", [{"cores": "many"}, {"numpy": -1.0}, {"roofline": 3}, {"roofline": {}}, {"x": 1}])

@@ -158,7 +158,7 @@ def test_records_are_resumed_and_no_configuration_is_called_for_twice(tmp_path: 
 
 
 def test_costs_have_the_unit_that_the_caller_says() -> None:
-    assert str(minimized(lambda config: 0.005, trials=1).best).startswith("0.005 (trial 0)")
+    assert str(minimized(lambda config: 0.005, trials=1).best).startswith("0.005 (trial 1)")
     assert str(minimized(lambda config: 0.005, trials=1, unit="s").best).startswith("5 ms (")
     assert str(minimized(lambda config: 5321234, trials=1, unit="bytes").best).startswith("5,321,234 bytes (")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from pegbox.measure.result import Failed, FailureKind, Ok
 from pegbox.measure.roofline import Roofline
 from pegbox.measure.yardstick import Yardstick
 from pegbox.records import Journal
+from pegbox.report.figure import saved
 from pegbox.search import Trial, TuneResult, make_tuner, run
 from pegbox.search.charts.influence import influences
-from pegbox.search.charts.picture import draw_search
+from pegbox.search.charts.picture import draw_search, search_svg
 from pegbox.search.loop.outcome import Gain
-from pegbox.search.loop.recorder import Recorder
+from pegbox.search.loop.recorder import Recorder, open_recording
 from pegbox.search.testing import ArtificialMeasurer
 from pegbox.space import Config, ConfigSpace
 
@@ -144,14 +146,111 @@ def test_plot_writes_a_picture(task: pb.Task, tmp_path: Path) -> None:
 
 
 def test_the_best_as_measured_at_the_end_lies_among_the_trials(task: pb.Task) -> None:
+    lines = lines_of(tuned(task))
+    assert lines["best, measured again"][1] == [1e-3]
+    assert min(lines["trial"][1]) == lines["best so far"][1][-1] == 1e-3
+    assert set(lines["NumPy"][1]) == {5e-3}
+
+
+def lines_of(result: TuneResult) -> dict[str, tuple[list[float], list[float]]]:
+    """What stands in the picture, by its label: places and costs."""
     from matplotlib.figure import Figure
 
     axes = Figure().subplots()
-    draw_search(axes, tuned(task))
-    lines = {line.get_label(): line.get_ydata() for line in axes.lines}
-    assert list(lines["best, measured again"]) == [1e-3]
-    assert min(lines["trial"]) == lines["best so far"][-1] == 1e-3
-    assert set(lines["NumPy"]) == {5e-3}
+    draw_search(axes, result)
+    return {str(line.get_label()): (list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines}
+
+
+def resumed(task: pb.Task, trials: int, costs: Sequence[float], **options: Any) -> TuneResult:
+    history = [(task.space.get(n), Ok((cost,))) for n, cost in enumerate(costs)]
+    return tuned(task, trials, history=history, **options)
+
+
+def test_text_and_picture_count_trials_alike(task: pb.Task) -> None:
+    result = tuned(task)
+    place = result.best.number + 1
+    assert f"(trial {place}, measured again at the end)" in str(result)
+    assert lines_of(result)["best, measured again"][0] == [place]
+
+
+def test_a_resumed_search_shows_the_recorded_trials_too(task: pb.Task) -> None:
+    result = resumed(task, 5, [4e-3, 0.5e-3, 6e-3], finalists=0)
+    assert [trial.cost for trial in result.history] == [4e-3, 0.5e-3, 6e-3]
+    assert str(result).startswith("3 recorded and 5 new trials in ")
+    assert "0.5 ms" not in str(result)
+    assert "500 us" in str(result)
+    assert "(trial 2, from the records)" in str(result)
+    lines = lines_of(result)
+    assert lines["recorded trial"] == ([1, 2, 3], [4e-3, 0.5e-3, 6e-3])
+    assert lines["new trial"][0] == [4, 5, 6, 7, 8]
+    assert lines["best so far"][1] == [4e-3] + [0.5e-3] * 8
+    assert result.best_costs() == [0.5e-3] * 5
+
+
+def test_a_resumed_search_with_nothing_left_shows_what_is_recorded(task: pb.Task, tmp_path: Path) -> None:
+    result = resumed(task, 0, [4e-3, 0.5e-3, 6e-3], recorded_yardstick=YARDSTICK, subject="matmul")
+    assert str(result).startswith("3 recorded trials, none left\n")
+    assert "NumPy 5 ms: 10.00x" in str(result)
+    lines = lines_of(result)
+    assert set(lines) == {"recorded trial", "best so far", "NumPy"}
+    result.plot(tmp_path / "search.svg")
+    assert "matmul, 3 recorded trials" in (tmp_path / "search.svg").read_text(encoding="utf-8")
+    result.to_html(tmp_path / "search.html")
+    text = (tmp_path / "search.html").read_text(encoding="utf-8")
+    assert "<h1>matmul, 3 recorded trials</h1>" in text
+    assert "each trial from the records, the best so far, NumPy&#x27;s time for the same</figcaption>" in text
+
+
+def test_what_a_resumed_search_measured_goes_before_the_yardstick_of_the_records(task: pb.Task) -> None:
+    old = dataclasses.replace(YARDSTICK, numpy=7e-3)
+    assert resumed(task, 3, [4e-3], recorded_yardstick=old).best.yardstick == YARDSTICK
+
+
+def test_recordings_keep_the_latest_yardstick_of_this_machine(task: pb.Task, tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "r.jsonl")
+    tuned(task, callbacks=[Recorder(journal, task, "random", 3)])
+    recording = open_recording(journal, task, resume=True, tuner="random", seed=0)
+    assert recording.yardstick == YARDSTICK
+    elsewhere = [dataclasses.replace(record, host="another") for record in journal.read()]
+    other = Journal(tmp_path / "other.jsonl")
+    for record in elsewhere:
+        other.append(record)
+    assert open_recording(other, task, resume=True, tuner="random", seed=0).yardstick is None
+
+
+def test_failed_trials_of_the_records_are_counted_as_the_picture_shows_them(task: pb.Task) -> None:
+    history = [(task.space.get(0), Failed(FailureKind.CRASH, "signal 11")), (task.space.get(1), Ok((1e-3,)))]
+    result = tuned(task, 2, history=history)
+    assert result.failures == {"crash": 1}
+    assert lines_of(result)["failed"][0] == [1]
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("bytes", 1), ("floating-point operations", 10**12), ("s", 1)])
+def test_no_number_and_no_label_of_the_picture_is_cut_off(tmp_path: Path, unit: str, factor: int) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    space = ConfigSpace()
+    space.define_knob("a", list(range(20)))
+
+    def bytes_of_it(config: Config) -> int:
+        return (27_660 + 900 * config["a"].val) * factor
+
+    result = pb.minimize(bytes_of_it, space, tuner="random", trials=9, unit=unit, progress=False)
+    with saved(tmp_path / "x.png", 1) as (axes,):
+        draw_search(axes, result)
+    figure = axes.figure
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    assert axes.yaxis.get_tightbbox(renderer).x0 >= 0
+    if unit != "s":
+        assert unit in axes.get_ylabel()
+    result.plot(tmp_path / "x.svg")
+    assert "bytes_of_it, 9 trials with random" in (tmp_path / "x.svg").read_text(encoding="utf-8")
+
+
+def test_the_caption_speaks_of_what_the_picture_has(task: pb.Task) -> None:
+    once, again = (search_svg(tuned(task, yardstick=False, finalists=finalists))[1] for finalists in (0, 3))
+    assert once == "costs on a logarithmic axis: each trial, the best so far"
+    assert again == "costs on a logarithmic axis: each trial, the best so far, the best as measured at the end"
 
 
 def test_plot_of_nothing_and_without_matplotlib_is_a_clear_error(

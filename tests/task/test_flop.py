@@ -8,7 +8,7 @@ import pytest
 
 from pegbox import te
 from pegbox.compute.tensor import Tensor
-from pegbox.task.flop import count_flop
+from pegbox.task.flop import count_flop, slow_operations
 
 
 @pytest.fixture
@@ -88,3 +88,16 @@ def test_int64_values_count_although_indices_do_not() -> None:
     k = te.reduce_axis((0, 5), "k")
     c = te.compute((3, 7), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), "C")
     assert count_flop([c]) == 2 * 3 * 5 * 7
+
+
+def test_slow_operations_are_named_where_they_are_not_few() -> None:
+    x = te.placeholder((8, 64), name="X")
+    j, k = te.reduce_axis((0, 64), "j"), te.reduce_axis((0, 64), "k")
+    high = te.compute((8,), lambda i: te.max(x[i, j], axis=j), "high")
+    e = te.compute((8, 64), lambda i, j: te.exp(x[i, j] - high[i]), "e")
+    total = te.compute((8,), lambda i: te.sum(e[i, k], axis=k), "total")
+    softmax = te.compute((8, 64), lambda i, j: e[i, j] / total[i], "softmax")
+    assert set(slow_operations([softmax])) == {"exp", "division"}
+    assert slow_operations([high]) == ()
+    product = te.compute((8, 8), lambda i, j: te.sum(x[i, k] * x[j, k], axis=k), "product")
+    assert slow_operations([te.compute((8, 8), lambda i, j: te.tanh(product[i, j]), "few")]) == ()

@@ -22,12 +22,10 @@ SHOWN = 6
 
 def page(result: TuneResult) -> str:
     """The whole document."""
-    simulated = " of recorded time" if result.simulated else ""
-    subtitle = f"{result.elapsed:.1f} s{simulated}, stopped: {result.stopped_because}"
     return document(
         title_of(result),
-        subtitle,
-        [_best(result), _curve(result), _knobs(influences(result.trials), result.unit), _program(result)],
+        result.spent(),
+        [_best(result), _curve(result), _knobs(influences(result.all_trials), result.unit), _program(result)],
     )
 
 
@@ -41,29 +39,28 @@ def _best(result: TuneResult) -> str:
 
 def _facts(result: TuneResult, best: BestTrial) -> dict[str, str]:
     """What the page says in words, by name."""
-    again = ", measured again at the end" if best.remeasured else ""
-    facts = {"found": f"{'in the records' if best.number < 0 else f'trial {best.number}'}{again}"}
-    facts["config"] = str(best.config)
+    facts = {"found": best.origin, "config": str(best.config)}
     if result.task is not None:
         facts["task"] = repr(result.task)
     if result.failures:
         facts["failed"] = ", ".join(f"{count} {kind}" for kind, count in result.failures.items())
     spent = sorted(result.phases.items(), key=lambda item: -item[1])
-    facts["time"] = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in spent)
+    if result.trials and spent:
+        facts["time"] = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in spent)
     return facts
 
 
 def _curve(result: TuneResult) -> str:
-    if not any(trial.ok for trial in result.trials):
+    trials = result.all_trials
+    if not any(trial.ok for trial in trials):
         return ""
     try:
-        svg = search_svg(result)
+        svg, caption = search_svg(result)
     except ImportError as error:
         return missing_curves(error)
-    ran = sum(trial.ok for trial in result.trials)
-    best = format_cost(min(trial.cost for trial in result.trials), result.unit)
-    about = f"{ran} of {len(result.trials)} trials ran, the best with {best}."
-    caption = "costs on a logarithmic axis: each trial, the best so far, and the best as measured at the end"
+    ran = sum(trial.ok for trial in trials)
+    best = format_cost(min(trial.cost for trial in trials), result.unit)
+    about = f"{ran} of {len(trials)} trials ran, the best with {best}."
     return f'<section><div class="charts">{figure("The search", caption, about, svg)}</div></section>'
 
 

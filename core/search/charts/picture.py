@@ -4,79 +4,110 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pegbox.report.figure import COLOURS, saved, svg_of
 from pegbox.task.work import format_cost
 
 if TYPE_CHECKING:
-    from pegbox.search.loop.outcome import TuneResult
+    from pegbox.search.loop.outcome import Trial, TuneResult
+
+_CAPTIONS = {
+    "trial": "each trial",
+    "recorded trial": "each trial from the records",
+    "new trial": "each new trial",
+    "best so far": "the best so far",
+    "failed": "failed trials at the bottom",
+    "best, measured again": "the best as measured at the end",
+    "NumPy": "NumPy's time for the same",
+}
+"""What the lines of the legend mean, for the caption."""
+
+_LONGEST = 76
+"""Characters of a title, which has one line above the picture."""
 
 
 def save_plot(result: TuneResult, path: str | os.PathLike[str]) -> None:
     """One panel with the curve; at least one trial has to have run."""
+    title = title_of(result)
     with saved(path, 1) as (axes,):
         draw_search(axes, result)
-        axes.set_title(title_of(result), loc="left", fontsize=11)
+        axes.set_title(
+            title if len(title) <= _LONGEST else f"{title[: _LONGEST - 3]}...", loc="left", fontsize=11, pad=10
+        )
 
 
-def search_svg(result: TuneResult) -> str:
-    """The `svg` element of the curve. Raises `ImportError` without matplotlib."""
-    return svg_of(lambda axes: draw_search(axes, result), "search")
+def search_svg(result: TuneResult) -> tuple[str, str]:
+    """The `svg` element of the curve, and a caption. Raises `ImportError` without matplotlib."""
+    shown: list[str] = []
+
+    def draw(axes: Any) -> None:
+        draw_search(axes, result)
+        shown.extend(_CAPTIONS[label] for label in axes.get_legend_handles_labels()[1])
+
+    svg = svg_of(draw, "search")
+    return svg, f"costs on a logarithmic axis: {', '.join(shown)}"
 
 
 def title_of(result: TuneResult) -> str:
     """What was searched, and with what."""
-    return (
-        f"{result.task.name if result.task is not None else 'search'}, {len(result.trials)} trials with {result.tuner}"
-    )
+    subject = result.subject or (result.task.name if result.task is not None else "search")
+    return f"{subject}, {result.counted}" + (f" with {result.tuner}" if result.trials else "")
 
 
 def draw_search(axes: Any, result: TuneResult) -> None:
-    """Costs on a logarithmic axis; failed trials are marks at the bottom."""
-    ran = [(place, trial.cost) for place, trial in enumerate(result.trials, 1) if trial.ok]
-    failed = [place for place, trial in enumerate(result.trials, 1) if not trial.ok]
-    axes.plot(
-        *zip(*ran, strict=True), "o", color=COLOURS[0], alpha=0.45, markersize=4, markeredgewidth=0, label="trial"
-    )
-    curve = [(place, cost) for place, cost in enumerate(result.best_costs(), 1) if cost < math.inf]
-    # The last one lasts a trial too: otherwise one trial would be a point.
-    places = [place for place, _ in curve] + [len(result.trials) + 1]
+    """Costs on a logarithmic axis, trials counted from 1, recorded ones first; failed ones are marks at the bottom."""
+    trials, recorded = result.all_trials, len(result.history)
+    _dots(axes, result.history, 1, "recorded trial", COLOURS[6])
+    _dots(axes, result.trials, recorded + 1, "new trial" if recorded else "trial", COLOURS[0])
+    curve = [(at, cost) for at, cost in enumerate(accumulate((t.cost for t in trials), min), 1) if cost < math.inf]
+    # The last one has a length too: otherwise one trial would be a point.
     axes.step(
-        places, [cost for _, cost in curve] + [curve[-1][1]],
+        [at for at, _ in curve] + [len(trials) + 0.5], [cost for _, cost in curve] + [curve[-1][1]],
         where="post", color=COLOURS[1], linewidth=1.8, label="best so far",
     )  # fmt: skip
-    if failed:
+    if failed := [at for at, trial in enumerate(trials, 1) if not trial.ok]:
         axes.plot(
-            failed, [0.01] * len(failed), "|",
-            transform=axes.get_xaxis_transform(), color="#555555", markersize=6, label="failed",
+            failed, [0.025] * len(failed), "x",
+            transform=axes.get_xaxis_transform(), color="#555555", markersize=4, label="failed",
         )  # fmt: skip
     best = result.best
-    if best is not None and best.remeasured and best.number >= 0:
+    if best is not None and best.remeasured:
         axes.plot(
-            [best.number + 1], [best.cost], "*",
+            [best.place], [best.cost], "*",
             color=COLOURS[3], markersize=11, markeredgewidth=0, label="best, measured again",
         )  # fmt: skip
     yardstick = best.yardstick if best is not None else None
     if yardstick is not None and yardstick.numpy is not None:
         axes.axhline(yardstick.numpy, color=COLOURS[2], linestyle="--", linewidth=1.2, label="NumPy")
-    _finish(axes, len(result.trials), result.unit)
+    _finish(axes, len(trials), result.unit)
+
+
+def _dots(axes: Any, trials: Sequence[Trial], first: int, label: str, colour: str) -> None:
+    """The trials that ran, the first of all of them at `first`."""
+    if ran := [(at, trial.cost) for at, trial in enumerate(trials, first) if trial.ok]:
+        axes.plot(*zip(*ran, strict=True), "o", color=colour, alpha=0.45, markersize=4, markeredgewidth=0, label=label)
 
 
 def _finish(axes: Any, trials: int, unit: str) -> None:
     from matplotlib.ticker import NullFormatter
 
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(lambda value, _: format_cost(value, unit))
+    axes.yaxis.set_major_formatter(lambda value, _: format_cost(value, "s") if unit == "s" else _number(value))
     low, high = axes.get_ylim()
     if high / low < 30:  # powers of ten alone would be one tick or two
         axes.yaxis.get_major_locator().set_params(subs=(1.0, 2.0, 3.0, 5.0, 7.0) if high / low < 8 else (1.0, 2.0, 5.0))
     axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("trials")
-    axes.set_xlim(0.5, trials + 1)
+    axes.set_xlabel("trial")
+    axes.set_xlim(0.5, trials + 0.5)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    what = "time of a call" if unit == "s" else "cost"  # beside the axis there is no room: ticks have their units
-    axes.text(1.0, 1.02, what, transform=axes.transAxes, horizontalalignment="right", fontsize=9)
+    axes.set_ylabel("time of a call" if unit == "s" else f"cost in {unit}" if unit else "cost")
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(framealpha=0.85, edgecolor="none", loc="best", fontsize=9)
+
+
+def _number(value: float) -> str:
+    return format_cost(value, "") if value < 1e9 else f"{value:.4g}"

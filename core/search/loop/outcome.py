@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from pegbox.task.task import Task
 
 StopReason: TypeAlias = Literal[
-    "trials", "budget", "early stopping", "exhausted", "interrupted", "stopped by a callback", "error"
+    "trials", "budget", "early stopping", "exhausted", "interrupted", "stopped by a callback", "error", "recorded"
 ]
+"""What ended a search. "recorded" stands in a result that was read from records, which don't say it."""
 
 
 FIRST_TRIALS = 10
@@ -91,7 +92,8 @@ class BestTrial:
 
     `remeasured` tells whether the cost comes from the careful measurement at the end or from the trial itself.
     `bytes_moved` (per call, at least) tell the speed of what has no arithmetic. `yardstick` has NumPy's time for the
-    same and the machine's limits, `gain` what the search has gained; None where they are not known.
+    same and the machine's limits, `gain` what the search has gained; None where they are not known. `recorded` trials
+    came from the records of an earlier run.
     """
 
     config: Config
@@ -105,6 +107,7 @@ class BestTrial:
     unit: str = "s"
     yardstick: Yardstick | None = None
     gain: Gain | None = None
+    recorded: int = 0
 
     @classmethod
     def of(
@@ -116,12 +119,26 @@ class BestTrial:
         unit: str = "s",
         yardstick: Yardstick | None = None,
         gain: Gain | None = None,
+        recorded: int = 0,
     ) -> BestTrial | None:
         """The trial as the winner; None where there is none that succeeded."""
         if trial is None or not isinstance(trial.result, Ok):
             return None
-        found = (trial.config, trial.cost, trial.gflops, trial.result, trial.number, trial.remeasured)
-        return cls(*found, phases=phases or {}, bytes_moved=bytes_moved, unit=unit, yardstick=yardstick, gain=gain)
+        return cls(
+            trial.config, trial.cost, trial.gflops, trial.result, trial.number, trial.remeasured,
+            phases=phases or {}, bytes_moved=bytes_moved, unit=unit, yardstick=yardstick, gain=gain, recorded=recorded,
+        )  # fmt: skip
+
+    @property
+    def place(self) -> int:
+        """Of the trial among all trials, recorded ones first. People count from 1."""
+        return self.recorded + self.number + 1
+
+    @property
+    def origin(self) -> str:
+        """Which trial found it, as text."""
+        where = ", from the records" if self.number < 0 else ""
+        return f"trial {self.place}{where}{', measured again at the end' if self.remeasured else ''}"
 
     @property
     def speed(self) -> str:
@@ -139,9 +156,7 @@ class BestTrial:
         return f"<BestTrial {'; '.join([self.speed, *self.quality])}; config: {self.config}>"
 
     def __str__(self) -> str:
-        origin = "history" if self.number < 0 else f"trial {self.number}"
-        again = ", measured again at the end" if self.remeasured else ""
-        lines = [f"{self.speed} ({origin}{again})", *(f"  {line}" for line in self.quality), f"  config: {self.config}"]
+        lines = [f"{self.speed} ({self.origin})", *(f"  {line}" for line in self.quality), f"  config: {self.config}"]
         if self.phases:
             lines.append(f"  where the time went: {format_phases(self.phases)}")
         return "\n".join(lines)
@@ -153,7 +168,8 @@ class TuneResult:
 
     `best` (a `BestTrial`) is None when nothing valid was found: `best.config` is what `pegbox.build` takes, `best.cost`
     its seconds, `best.yardstick` what NumPy takes for the same and what the machine could. `trials` are all trials in
-    their order, each with `config`, `cost` and `result`. `task` is what was tuned, None where only its space is known.
+    their order, each with `config`, `cost` and `result`; `history` are those that a resumed run had from its records,
+    which come before. `task` is what was tuned, None where only its space is known; `subject` is its name.
 
     `elapsed` and `phases` are wall-clock seconds of the run, and the phases add up to nearly all of it. `finalists` are
     the careful measurements that `best` was picked from; `model` tells how good the tuner's model was on trials that it
@@ -176,11 +192,18 @@ class TuneResult:
     bytes_moved: float = 0.0
     unit: str = "s"
     task: Task | None = field(default=None, compare=False)
+    history: Sequence[Trial] = ()
+    subject: str = ""
+
+    @property
+    def all_trials(self) -> Sequence[Trial]:
+        """Recorded ones first, then those of this run."""
+        return (*self.history, *self.trials)
 
     @property
     def failures(self) -> dict[str, int]:
-        """How many trials failed, by kind, the most frequent first; those not recorded are not failures."""
-        return failure_counts(trial.result for trial in self.trials if not trial.not_recorded)
+        """How many of all trials failed, by kind, the most frequent first; those not recorded are not failures."""
+        return failure_counts(trial.result for trial in self.all_trials if not trial.not_recorded)
 
     @property
     def not_recorded(self) -> int:
@@ -198,8 +221,9 @@ class TuneResult:
         return len(self.trials) / self.elapsed if self.elapsed > 0 else 0.0
 
     def best_costs(self) -> list[float]:
-        """The best cost so far after each trial, in seconds; infinity until the first success."""
-        return best_so_far([trial.cost for trial in self.trials])
+        """The best cost so far after each of `trials`, in seconds, those of `history` counted; infinity until the first
+        success."""
+        return best_so_far([trial.cost for trial in self.all_trials])[len(self.history) :]
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Write a picture of the search (.png, .svg, .pdf) with matplotlib: every trial, and the best so far.
@@ -207,7 +231,7 @@ class TuneResult:
         Raises `ArgumentError` without matplotlib, for a suffix that it does not know, or when nothing ran.
         """
         check_plot(path)
-        if not any(trial.ok for trial in self.trials):
+        if not any(trial.ok for trial in self.all_trials):
             raise ArgumentError(f"plot to {os.fspath(path)!r}: there is nothing to draw, no trial ran")
         save_plot(self, path)
 
@@ -223,26 +247,17 @@ class TuneResult:
             file.write(text)
 
     def __repr__(self) -> str:
-        time = "s of recorded time" if self.simulated else "s"
-        trials = f"after {len(self.trials)} trials in {self.elapsed:.1f} {time} with {self.tuner}"
-        spent = f"{trials}, stopped: {self.stopped_because}"
         if self.best is None:
-            return f"<TuneResult: nothing valid {spent}>"
+            return f"<TuneResult: nothing valid after {self.spent()}>"
         lines = [
-            f"<TuneResult: {self.best.speed} {spent}",
+            f"<TuneResult: {self.best.speed} after {self.spent()}",
             "; ".join(self.best.quality),
             f"config: {self.best.config}>",
         ]
         return "\n  ".join(filter(None, lines))
 
     def __str__(self) -> str:
-        rate = f" ({self.trials_per_second:.1f}/s)" if self.trials else ""
-        time = "s of recorded time" if self.simulated else "s"
-        spent = f"{len(self.trials)} trials in {self.elapsed:.1f} {time}{rate} with {self.tuner}"
-        parts = [
-            f"{spent}, stopped: {self.stopped_because}",
-            str(self.best) if self.best else "nothing valid was found",
-        ]
+        parts = [self.spent(rate=True), str(self.best) if self.best else "nothing valid was found"]
         if self.failures:
             parts.append(f"  failed: {format_counts(self.failures)}{self._example()}")
         if self.not_recorded:
@@ -253,16 +268,39 @@ class TuneResult:
             parts.append(f"  the model's predictions were {self.model.trust} ({self.model})")
         return "\n".join(parts)
 
+    @property
+    def counted(self) -> str:
+        """How many trials there are, as text; those from the records apart."""
+        if self.stopped_because == "recorded":
+            return _trials(len(self.trials), "recorded ")
+        if self.history and self.trials:
+            return f"{len(self.history)} recorded and {_trials(len(self.trials), 'new ')}"
+        return _trials(len(self.history), "recorded ") if self.history else _trials(len(self.trials))
+
+    def spent(self, *, rate: bool = False) -> str:
+        """The trials and what they took, and why there are no more, as text."""
+        if self.stopped_because == "recorded":
+            return f"{self.counted} with {self.tuner}"
+        if self.history and not self.trials and self.stopped_because in ("trials", "exhausted"):
+            return f"{self.counted}, none left"
+        time = "s of recorded time" if self.simulated else "s"
+        speed = f" ({self.trials_per_second:.1f}/s)" if rate and self.trials else ""
+        return f"{self.counted} in {self.elapsed:.1f} {time}{speed} with {self.tuner}, stopped: {self.stopped_because}"
+
     def _example(self) -> str:
         """With no winner the user needs a reason, not only a count."""
         if self.best is not None:
             return ""
-        failed = next(t.result for t in self.trials if isinstance(t.result, Failed) and not t.not_recorded)
+        failed = next(t.result for t in self.all_trials if isinstance(t.result, Failed) and not t.not_recorded)
         return f"; the first said: {failed.message}"
 
     def _unanswered(self) -> str:
         message = next(str(getattr(trial.result, "message", "")) for trial in self.trials if trial.not_recorded)
         return f"; the first: {message}"
+
+
+def _trials(count: int, kind: str = "") -> str:
+    return f"{count} {kind}trial{'s' if count != 1 else ''}"
 
 
 def failure_counts(results: Iterable[Result]) -> dict[str, int]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pegbox.checks import check_choice
+from pegbox.codegen.targets.host import describe_host
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
 from pegbox.measure.yardstick import Yardstick
-from pegbox.records.history import load_history
+from pegbox.records.history import latest_by_config, latest_yardstick, own_records
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record
 from pegbox.search.loop.callbacks import Callback
@@ -62,9 +63,10 @@ class Recorder(Callback):
 
 @dataclass(frozen=True)
 class Recording:
-    """The records of one run: its `history`, and the callbacks that write what it measures."""
+    """The records of one run: its `history` with its `yardstick`, and the callbacks that write what it measures."""
 
     history: Sequence[tuple[Config, Result]] = ()
+    yardstick: Yardstick | None = None
     callbacks: Sequence[Recorder] = ()
 
     @property
@@ -101,6 +103,8 @@ def open_recording(
         return Recording()
     journal = records if isinstance(records, Journal) else Journal(records)
     edited = resume == "edited"
-    history = list(zip(*load_history(journal, task, edited=edited, remedy=_REMEDY), strict=True)) if resume else []
+    held = own_records(journal, task, edited=edited, remedy=_REMEDY) if resume else []
+    history = list(latest_by_config(held, task, source=str(journal.path)).items())
     journal.check_writable()
-    return Recording(history, [Recorder(journal, task, tuner, seed)])
+    yardstick = latest_yardstick(held, describe_host())
+    return Recording(history, yardstick, [Recorder(journal, task, tuner, seed)])

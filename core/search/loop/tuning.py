@@ -54,7 +54,9 @@ def run(
     name: str | None = None,
     finalists: int = DEFAULT_FINALISTS,
     yardstick: bool = False,
+    recorded_yardstick: Yardstick | None = None,
     task: Task | None = None,
+    subject: str = "",
 ) -> TuneResult:
     """Search until a limit is reached, the space is exhausted, a callback says stop, or Ctrl-C.
 
@@ -64,8 +66,9 @@ def run(
     the tuner was given, where that is less. `flop` (per call) turns seconds into GFLOP/s, `bytes_moved` into GB/s where
     there is no arithmetic; `unit` is that of the costs, for people. `name` stands for the tuner in messages. The
     `finalists` fastest within noise are measured again at the end and the winner is picked from them; 0 leaves that
-    out. With `yardstick` the measurer is asked at the end what costs are compared with, if it can say. `task` is for
-    the result, which shows its programs. Time is that of the measurer's `clock` if it has one, as a simulation has.
+    out. With `yardstick` the measurer is asked at the end what costs are compared with, if it can say; where nothing
+    was, `recorded_yardstick` is that of the history. `task` and its name, `subject`, are for the result, which shows
+    the task's programs. Time is that of the measurer's `clock` if it has one, as a simulation has.
 
     Raises `ArgumentError` for limits that make no sense and `TuningError`, with everything measured in its `result`,
     when the tuner, an essential callback or the measurer breaks.
@@ -83,7 +86,9 @@ def run(
         batch_size=check_int("batch_size", wanted),
         finalists=check_int("finalists", finalists, minimum=0),
         with_yardstick=yardstick,
+        recorded_yardstick=recorded_yardstick,
         task=task,
+        subject=subject,
     )
     return loop.run(list(history))
 
@@ -102,7 +107,9 @@ class _Loop:
     remeasured: list[Trial] = field(default_factory=list)
     ahead: list[Config] = field(default_factory=list)
     with_yardstick: bool = False
+    recorded_yardstick: Yardstick | None = None
     task: Task | None = None
+    subject: str = ""
 
     def __post_init__(self) -> None:
         self.clock = PhaseClock(self.state.clock)
@@ -318,6 +325,8 @@ class _Loop:
             bytes_moved=state.bytes_moved,
             unit=state.unit,
             task=self.task,
+            history=tuple(self.history),
+            subject=self.subject,
         )
 
     def _best(self, phases: dict[str, float]) -> BestTrial | None:
@@ -326,14 +335,15 @@ class _Loop:
             messages = "; ".join(str(getattr(trial.result, "message", "")) for trial in self.remeasured)
             warnings.warn(f"none of the best ran when measured again: {messages}", RuntimeWarning, stacklevel=2)
         state, found = self.state, winner or self.state.best
-        gain = Gain.of(state.trials) if found is not None and found.number >= 0 and state.unit == "s" else None
+        gain = Gain.of([*self.history, *state.trials]) if state.unit == "s" else None
         return BestTrial.of(
             found,
             phases=phases,
             bytes_moved=state.bytes_moved,
             unit=state.unit,
-            yardstick=state.yardstick,
+            yardstick=state.yardstick or self.recorded_yardstick,
             gain=gain,
+            recorded=len(self.history),
         )
 
 

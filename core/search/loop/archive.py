@@ -1,0 +1,91 @@
+"""`load_result`: the result of a search, or of several, read from their records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from pegbox.checks import check_list, check_path
+from pegbox.errors import ArgumentError, RecordError
+from pegbox.records.history import best, latest_yardstick, trials_of
+from pegbox.records.journal import Journal
+from pegbox.records.library import read_rows
+from pegbox.records.record import Record
+from pegbox.search.loop.outcome import BestTrial, Gain, Trial, TuneResult, gflops_of
+from pegbox.search.objective import Objective
+from pegbox.space import Config
+from pegbox.task.task import Task
+
+
+def load_result(
+    file: str | os.PathLike[str] | Journal,
+    task: Task | Objective | None = None,
+    *,
+    args: Sequence[Any] | None = None,
+    host: str | None = None,
+    target: str | None = None,
+) -> TuneResult:
+    """The result of the searches whose records the file holds, to be printed, drawn and written as a page.
+
+    `result.trials` are all trials in the order of the records, also those of several runs; `elapsed` goes from the
+    first to the last, pauses included. How the time was spent is not recorded.
+
+    Args:
+        file: records of one task (.jsonl, also packed as .gz or .xz).
+        task: what they are of; by default the registered template that they name, at their arguments. A template in a
+            file of your own, and an `Objective`, are to be given.
+        args, host, target: the template's arguments, the machine and the target, to choose from a file that holds
+            several.
+
+    Raises:
+        ArgumentError: `task` is neither a task nor an objective.
+        RecordError: there is no such file, it is damaged, it does not hold one task on one machine, or its records are
+            from another space than the task's.
+    """
+    if task is not None and not isinstance(task, Task | Objective):
+        raise ArgumentError(f"task={task!r}: give what pegbox.create_task makes, or a pegbox.Objective")
+    if args is not None:
+        args = check_list("args", args, "the template's arguments as a list or tuple", error=RecordError)
+    journal = file if isinstance(file, Journal) else Journal(check_path("file", file, error=RecordError))
+    records, found, rows = read_rows(journal.path, task, args=args, host=host, target=target)
+    configs = [Config(found.space, tuple(row.tolist())) for row in rows]
+    return _result(records, found, dict(zip(map(id, records), configs, strict=True)))
+
+
+def _result(records: Sequence[Record], task: Task | Objective, configs: dict[int, Config]) -> TuneResult:
+    began = min(record.result.timestamp - record.result.total_seconds for record in records)
+
+    def trial(number: int, record: Record) -> Trial:
+        result = record.result
+        speed, elapsed = gflops_of(result, task.flop), result.timestamp - began
+        return Trial(number, configs[id(record)], result, speed, elapsed, remeasured=record.remeasured)
+
+    trials = [trial(number, record) for number, record in enumerate(trials_of(records))]
+    numbers = {each.config: each.number for each in trials}
+    again = {id(r): trial(numbers[configs[id(r)]], r) for r in records if r.remeasured}
+    winner, unit = best(records), task.unit if isinstance(task, Objective) else "s"
+    bytes_moved = float(getattr(task, "bytes_moved", 0.0))
+    found = None
+    if winner is not None:
+        found = again.get(id(winner)) or trial(numbers[configs[id(winner)]], winner)
+    return TuneResult(
+        best=BestTrial.of(
+            found,
+            bytes_moved=bytes_moved,
+            unit=unit,
+            yardstick=latest_yardstick(records, records[0].host),
+            gain=Gain.of(trials) if unit == "s" else None,
+        ),
+        trials=trials,
+        elapsed=max(each.elapsed for each in trials),
+        phases={},
+        stopped_because="recorded",
+        tuner=" and ".join(dict.fromkeys(record.tuner for record in records if record.tuner)) or "an unknown tuner",
+        flop=task.flop,
+        finalists=tuple(again.values()),
+        bytes_moved=bytes_moved,
+        unit=unit,
+        task=task if isinstance(task, Task) else None,
+        subject=task.name,
+    )

@@ -1,0 +1,126 @@
+"""A result that is read from records is the one that the search gave."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pegbox as pb
+from pegbox.errors import ArgumentError, RecordError
+from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.measure.roofline import Roofline
+from pegbox.measure.yardstick import Yardstick
+from pegbox.records import Journal, Record
+from pegbox.search import TuneResult, make_tuner, run
+from pegbox.search.loop.recorder import Recorder
+from pegbox.search.testing import ArtificialMeasurer
+from pegbox.space import Config, ConfigSpace
+
+YARDSTICK = Yardstick(cores=1, flop=8192.0, read=1.0, written=1.0, numpy=5e-3, roofline=Roofline(1, 10.0, 1.0, 1.0))
+
+
+class Measuring(ArtificialMeasurer):
+    def yardstick(self, cost: float) -> Yardstick:
+        return YARDSTICK
+
+
+@pytest.fixture(scope="module")
+def task() -> pb.Task:
+    return pb.create_task("matmul", args=(16, 16, 16), target="llvm -mcpu=x86-64-v3 -num-cores 1")
+
+
+def tuned(task: pb.Task, file: Path, **options: Any) -> TuneResult:
+    """20 trials, whose costs are a little less when they are measured again."""
+    seen: set[Config] = set()
+
+    def cost(config: Config) -> float:
+        first = config not in seen
+        seen.add(config)
+        return 1e-3 * (1 + config.index % 13) * (1.0 if first else 0.99)
+
+    tuner, recorder = make_tuner("random", task.space, seed=3), Recorder(Journal(file), task, "random", 3)
+    given: dict[str, Any] = {"name": "random", "task": task, "flop": task.flop, "subject": task.name}
+    return run(
+        tuner, Measuring(cost), trials=20, space=task.space, callbacks=[recorder], yardstick=True, **given, **options
+    )
+
+
+def test_it_has_the_trials_and_the_best_of_the_search(task: pb.Task, tmp_path: Path) -> None:
+    found = tuned(task, tmp_path / "r.jsonl")
+    loaded = pb.load_result(tmp_path / "r.jsonl")
+    assert [t.config.index for t in loaded.trials] == [t.config.index for t in found.trials]
+    assert [t.cost for t in loaded.trials] == [t.cost for t in found.trials]
+    assert [t.number for t in loaded.trials] == list(range(20))
+    assert str(loaded).splitlines()[0] == "20 recorded trials with random"
+    for line in (found.best.speed, found.best.origin, *found.best.quality):
+        assert line in str(loaded)
+    assert {t.config.index for t in loaded.finalists} == {t.config.index for t in found.finalists}
+    assert loaded.stopped_because == "recorded"
+
+
+def test_it_is_drawn_and_written_as_a_page(task: pb.Task, tmp_path: Path) -> None:
+    tuned(task, tmp_path / "r.jsonl")
+    loaded = pb.load_result(Journal(tmp_path / "r.jsonl"), task)
+    loaded.plot(tmp_path / "r.svg")
+    assert "matmul, 20 recorded trials with random" in (tmp_path / "r.svg").read_text(encoding="utf-8")
+    loaded.to_html(tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    for said in ("<svg", "NumPy 5 ms", "best by value", "sch.", "the best as measured at the end"):
+        assert said in text, said
+
+
+def test_a_function_is_given_with_its_space(tmp_path: Path) -> None:
+    space = ConfigSpace()
+    space.define_knob("a", [3, 2, 1])
+    objective = pb.Objective(lambda config: config["a"].val, space, name="size", unit="bytes")
+    pb.minimize(objective, tuner="grid", trials=3, records=tmp_path / "r.jsonl", progress=False)
+    loaded = pb.load_result(tmp_path / "r.jsonl", objective)
+    assert str(loaded.best).startswith("1 bytes (trial 3)\n")
+    assert loaded.subject == "size"
+    with pytest.raises(RecordError, match="size"):
+        pb.load_result(tmp_path / "r.jsonl")
+
+
+def test_trials_of_which_none_ran_have_no_best(task: pb.Task, tmp_path: Path) -> None:
+    write(tmp_path / "r.jsonl", task, Failed(FailureKind.CRASH, "signal 11"))
+    loaded = pb.load_result(tmp_path / "r.jsonl")
+    assert loaded.best is None
+    assert "nothing valid was found\n  failed: 1 crash; the first said: signal 11" in str(loaded)
+
+
+def test_what_cannot_be_read_is_a_clear_error(task: pb.Task, tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=r"missing\.jsonl"):
+        pb.load_result(tmp_path / "missing.jsonl")
+    write(tmp_path / "r.jsonl", task, Ok((1e-3,)))
+    with pytest.raises(ArgumentError, match=r"pegbox\.create_task"):
+        pb.load_result(tmp_path / "r.jsonl", "matmul")  # type: ignore[arg-type]
+    other = Journal(tmp_path / "r.jsonl")
+    other.append(dataclasses.replace(other.read()[0], host="another"))
+    with pytest.raises(RecordError, match="several hosts"):
+        pb.load_result(tmp_path / "r.jsonl")
+    assert len(pb.load_result(tmp_path / "r.jsonl", host="another").trials) == 1
+
+
+def test_the_command_prints_and_draws_it(
+    task: pb.Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pegbox.plugins.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "r.jsonl", task, Ok((1e-3,)))
+    words = ["matmul", "16", "16", "16", "--target", str(task.target)]
+    assert main(["plot", "r.jsonl", *words, "--html", "r.html", "--plot", "r.svg"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("1 recorded trial with grid\n1 ms")
+    assert out.endswith("wrote r.html\nwrote r.svg\n")
+    write(tmp_path / "failed.jsonl", task, Failed(FailureKind.CRASH, "signal 11"))
+    assert main(["plot", "failed.jsonl", "--plot", "failed.svg"]) == 1
+    assert not Path("failed.svg").exists()
+    assert main(["plot", "nothing.jsonl"]) == 2
+
+
+def write(file: Path, task: pb.Task, result: Result) -> None:
+    Journal(file).append(Record.of(task, task.space.get(0), result, tuner="grid"))
