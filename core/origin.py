@@ -41,9 +41,10 @@ def origin_of(error: BaseException) -> str:
 def explained(error: BaseException) -> str:
     """The error as text, with its kind; for an attribute that does not exist, with those of near names."""
     text = f"{type(error).__name__}: {error}"
-    if not isinstance(error, AttributeError) or not text.endswith(repr(error.name)):  # then it has a remedy already
+    wrong = getattr(error, "name", None)
+    if not isinstance(error, AttributeError) or wrong is None or not text.endswith(repr(wrong)):  # it has a remedy
         return text
-    near = get_close_matches(error.name, [name for name in dir(error.obj) if not name.startswith("_")])
+    near = get_close_matches(wrong, [name for name in dir(error.obj) if not name.startswith("_")])
     return f"{text}; did you mean {' or '.join(map(repr, near))}?" if near else text
 
 

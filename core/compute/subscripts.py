@@ -24,7 +24,8 @@ def check_subscripts(outputs: Sequence[Operation]) -> None:
     """
     for op in post_order(outputs):
         if isinstance(op, ComputeOp):
-            ranges = {axis: (axis.dom.min, axis.dom.min + axis.extent - 1) for axis in (*op.axis, *op.reduce_axis)}
+            axes = (*op.axis, *op.reduce_axis)
+            ranges: Ranges = {axis: (axis.dom.min, axis.dom.min + axis.extent - 1) for axis in axes}
             for load in _unguarded(op):
                 _check(op, load, ranges)
 

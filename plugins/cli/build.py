@@ -44,8 +44,8 @@ def run(namespace: argparse.Namespace) -> int:
     config = choose_config(namespace, task)
     if namespace.config is None and namespace.records is None:
         warnings.warn(
-            f"neither --records nor --config: this kernel is that of the first valid configuration, #{config.index}, "
-            f"and seldom fast; tune it ('pegbox tune') and give its records with --records",
+            "neither --records nor --config: this is the kernel of the first valid configuration, which nobody tuned; "
+            "search with 'pegbox tune', and give its file with --records",
             stacklevel=1,
         )
     pb.export(task, config, out, header=namespace.header)
