@@ -172,16 +172,15 @@ def read_seconds(text: str) -> float | None:
     return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PART, text))
 
 
-def check_keywords(function: Callable[..., Any], given: Iterable[str], *, leading: int = 0) -> None:
-    """Raise `UnknownArgument` for the first of the names that is no parameter, beyond the `leading` ones."""
+def check_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:
+    """Raise `UnknownArgument` for the first of the names that is no parameter of the function, or bound method."""
     parameters = inspect.signature(function).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
-    known = list(parameters)[leading:]
     for name in given:
-        if name not in known:
+        if name not in parameters:
             owner = getattr(function, "__name__", repr(function))
-            raise UnknownArgument(f"{owner} has no argument {name!r}{near_names(name, known)}")
+            raise UnknownArgument(f"{owner} has no argument {name!r}{near_names(name, parameters)}")
 
 
 def with_checked_keywords(function: _Called) -> _Called:

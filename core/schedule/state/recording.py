@@ -175,8 +175,8 @@ def _tell(
     error: Exception, sch: ScheduleState, primitive: str, args: Sequence[Any], options: Mapping[str, Any]
 ) -> None:
     """Say in a refusal which call it is of, and show the program."""
-    if isinstance(error, TypeError):
-        check_keywords(getattr(type(sch), primitive), options, leading=1)
+    if isinstance(error, TypeError) and (method := getattr(sch, primitive, None)) is not None:
+        check_keywords(method, options)
     if not isinstance(error, ScheduleError) or not add_call(error, primitive, args, options):
         return
     if not error.program and sch.func_name is not None:

@@ -88,7 +88,7 @@ def te_method(method: _Method) -> _Method:
                 error.stage = getattr(self, "name", "")
             raise
         except TypeError:
-            check_keywords(method, options, leading=1)
+            check_keywords(getattr(self, method.__name__), options)
             raise
 
     return cast("_Method", called)
