@@ -88,7 +88,7 @@ def te_method(method: _Method) -> _Method:
                 error.stage = getattr(self, "name", "")
             raise
         except TypeError:
-            check_keywords(getattr(self, method.__name__), options)
+            check_keywords(method.__get__(self), options)
             raise
 
     return cast("_Method", called)
