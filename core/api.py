@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
-from pegbox.checks import check_callable, check_list, check_path, check_text
+from pegbox.checks import check_callable, check_list, check_path, check_text, with_checked_keywords
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError
@@ -53,6 +53,7 @@ def lower(
 ) -> Function: ...
 
 
+@with_checked_keywords
 def lower(
     what: TESchedule | Schedule | Function | IRModule,
     args: Sequence[Tensor] = (),
@@ -120,6 +121,7 @@ def build(
 ) -> Kernel: ...
 
 
+@with_checked_keywords
 def build(
     what: Task | TESchedule | Schedule | Function | IRModule,
     args: Sequence[Tensor] = (),
@@ -183,6 +185,7 @@ def _chosen(task: Task, config: Config | int | None) -> Config:
     return best
 
 
+@with_checked_keywords
 def export(task: Task, config: Config | int | None, path: str | os.PathLike[str], *, header: bool = True) -> None:
     """Write the kernel as `.o` (object file) or `.so` (shared library), with a C header beside it.
 
@@ -208,6 +211,7 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
         out.with_suffix(".h").write_text(c_header(program))
 
 
+@with_checked_keywords
 def compare(
     tasks: Task | RecordedSpace | Sequence[Task | RecordedSpace],
     tuners: Tuners,

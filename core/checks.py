@@ -6,14 +6,17 @@ Python's, text becomes seconds where it says how long.
 
 from __future__ import annotations
 
+import difflib
+import functools
+import inspect
 import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from pegbox.errors import ArgumentError, PegboxError
+from pegbox.errors import ArgumentError, PegboxError, UnknownArgument
 
 _Kind = TypeVar("_Kind")
 _Called = TypeVar("_Called", bound=Callable[..., object])
@@ -167,3 +170,37 @@ def read_seconds(text: str) -> float | None:
     if not re.fullmatch(f"(?:{_PART})+", text.strip()):
         return None
     return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PART, text))
+
+
+def check_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:
+    """Raise `UnknownArgument` for the first of the names that is no parameter of the function, or bound method."""
+    parameters = inspect.signature(function).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    for name in given:
+        if name not in parameters:
+            owner = getattr(function, "__name__", repr(function))
+            raise UnknownArgument(f"{owner} has no argument {name!r}{near_names(name, parameters)}")
+
+
+def with_checked_keywords(function: _Called) -> _Called:
+    """Decorator: a call with a misspelt argument raises `UnknownArgument`, which names the near ones."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        except TypeError:
+            check_keywords(function, options)
+            raise
+
+    return cast("_Called", called)
+
+
+def near_names(name: object, known: Iterable[str]) -> str:
+    """ "; did you mean 'x'?" or the whole list: the last part of an error about an unknown name."""
+    names = list(known)
+    close = difflib.get_close_matches(str(name), names, n=3)
+    hint = f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
+    listing = ", ".join(names) if names else "none"
+    return f"{hint} (known: {listing})"

@@ -111,6 +111,10 @@ class ArgumentError(PegboxError, ValueError):
     """A kernel was called with arrays that it cannot take, or an API with a value outside its domain."""
 
 
+class UnknownArgument(ArgumentError, TypeError):
+    """A function was called with an argument by a name that it does not have."""
+
+
 class MeasureError(PegboxError):
     """The measuring machinery itself failed (not a candidate: those become `Failed` results)."""
 

@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from pegbox.errors import PegboxError, ScriptError
@@ -35,6 +36,16 @@ def origin_of(error: BaseException) -> str:
         if _is_users(frame.f_globals, frame.f_code.co_filename):
             found = f"{_short(frame.f_code.co_filename)}:{line}"
     return found
+
+
+def explained(error: BaseException) -> str:
+    """The error as text, with its kind; for an attribute that does not exist, with those of near names."""
+    text = f"{type(error).__name__}: {error}"
+    wrong = getattr(error, "name", None)
+    if not isinstance(error, AttributeError) or wrong is None or not text.endswith(repr(wrong)):  # it has a remedy
+        return text
+    near = get_close_matches(wrong, [name for name in dir(error.obj) if not name.startswith("_")])
+    return f"{text}; did you mean {' or '.join(map(repr, near))}?" if near else text
 
 
 def definition_of(function: Callable[..., Any]) -> str:

@@ -25,6 +25,8 @@ from pegbox.errors import (
     ScriptError,
     SpaceError,
     TargetError,
+    TemplateError,
+    UnknownArgument,
 )
 from pegbox.loops.module import IRModule
 from pegbox.measure.result import Ok
@@ -49,6 +51,8 @@ def cost(config: pb.Config) -> float:
 
 
 OBJECTIVE = pb.Objective(cost, SPACE)
+RESULT = pb.minimize(OBJECTIVE, tuner="random", trials=2, progress=False)
+BEST = RESULT.best
 
 
 def task() -> pb.Task:
@@ -62,6 +66,23 @@ def tune(**options: Any) -> object:
 def compare(**options: Any) -> object:
     given = {"tasks": RECORDED, "tuners": ["random", "grid"], "trials": 2, "seeds": 2, "progress": False, **options}
     return pb.compare(**given)
+
+
+def matmul(**options: Any) -> object:
+    return pb.create_task("matmul", args=(8, 8, 8), kwargs=options)
+
+
+def kernel() -> Any:
+    return pb.build(schedule(), [A, C])
+
+
+def split(**options: Any) -> object:
+    return schedule()[C].split(C.op.axis[0], **options)
+
+
+def tir_split(**options: Any) -> object:
+    made = tir.Schedule([A, C])
+    return made.split(made.get_loops("C")[0], **options)
 
 
 def split_of_trace(*step: Any) -> object:
@@ -224,6 +245,28 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
     ("how many", lambda: SPACE.sample("x", RNG), SpaceError, "n='x' is not an integer"),
     ("generator", lambda: SPACE.sample(1, 5), SpaceError, "rng=5.*numpy.random.default_rng"),
     ("generator of a walk", lambda: SPACE.neighbors([[0]], None), SpaceError, "rng=None.*numpy.random.default_rng"),
+    ("argument", lambda: pb.tune(task(), trial=2), UnknownArgument, "no argument 'trial'; did you mean 'trials'"),
+    ("argument of minimize", lambda: pb.minimize(cost, SPACE, trial=2), UnknownArgument, "'trial'; did you mean"),
+    ("argument of build", lambda: pb.build(task(), confg=0), UnknownArgument, "'confg'; did you mean 'config'"),
+    ("argument of lower", lambda: pb.lower(MODULE, simple=1), UnknownArgument, "'simple'; did you mean 'simple_mode'"),
+    ("argument of a stage", lambda: split(factr=2), UnknownArgument, "'factr'; did you mean 'factor'"),
+    ("argument of a primitive", lambda: tir_split(factr=2), UnknownArgument, "'factr'; did you mean 'factor'"),
+    ("argument of matmul", lambda: matmul(dtpe="float64"), TemplateError, "dtpe='float64'.*did you mean 'dtype'"),
+    ("signature", lambda: matmul(dtpe="float64"), TemplateError, r"matmul\(M: int, .*dtype: str = 'float32'"),
+    ("arrays by name", lambda: kernel()(A=1, C=2), ArgumentError, r"main\(A=, C=\): .*by their place: main\(A, C\)"),
+    ("trial as config", lambda: pb.build(task(), config=BEST), SpaceError, "<BestTrial.*give its .config"),
+    ("result as config", lambda: task().lower(RESULT), SpaceError, "<TuneResult.*give its .best.config"),
+    ("dict as config", lambda: pb.build(task(), config={"a": 1}), SpaceError, "{'a': 1}.*index.*space.from_json"),
+    ("index as config", lambda: task().lower(3), SpaceError, "3 is not a configuration; .*task.space.get"),
+    ("entity in a term", lambda: A[0, 0] * CONFIG["a"], ExprError, r"raw=1.*read its value with .val, as in cfg"),
+    ("entity as extent", lambda: te.placeholder((CONFIG["a"],)), SpaceError, r"knob \(1\).*read its value with .val"),
+    ("np.exp", lambda: np.exp(A[0, 0]), ExprError, r"np.exp\(A\[0, 0\]\): NumPy's functions.*use te.exp"),
+    ("np.abs", lambda: np.abs(A[0, 0]), ExprError, r"np.absolute\(A.*use te.abs"),
+    ("np.maximum", lambda: np.maximum(A[0, 0], 0), ExprError, r"np.maximum\(A\[0, 0\], 0\): .*use te.maximum"),
+    ("np.sin", lambda: np.sin(A[0, 0]), ExprError, r"np.sin\(A.*use te.exp, te.log and the like"),
+    ("te.sum", lambda: te.sum(A[0, K]), ComputeError, r"sum: axis=None; .*te.reduce_axis.*sum\(A\[i, k\], axis=k\)"),
+    ("te.max", lambda: te.max(A[0, K]), ComputeError, r"max: axis=None; .*te.reduce_axis.*max\(A\[i, k\], axis=k\)"),
+    ("resume", lambda: tune(resume="yes"), ArgumentError, "resume='yes'.*choose from False, True and 'edited'"),
     ("listed", lambda: ListedSpace(5, [[0]]), SpaceError, "base=5.*the space that the rows are from"),
 ]  # fmt: skip
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pegbox.comparison.summary import SHARES, Reach, Summary
+from pegbox.task.work import format_cost
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,11 @@ def columns(summaries: Sequence[Summary], *, trials: int) -> list[Column]:
 
 
 def format_costs(values: Sequence[float], unit: str = "s") -> tuple[list[str], str]:
-    """Costs in one unit, with four digits, and that unit; of seconds the first finite one chooses it."""
+    """Costs in one unit, and that unit; seconds with four digits, in the unit that the first finite one chooses."""
+    if unit != "s":
+        return [format_cost(value, "") if value < math.inf else "none" for value in values], unit
     finite = next((value for value in values if value < math.inf), 1.0)
-    scale = 1.0
-    if unit == "s":
-        unit, scale = next(((u, s) for u, s in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)) if finite >= s), ("ns", 1e-9))
+    unit, scale = next(((u, s) for u, s in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)) if finite >= s), ("ns", 1e-9))
     return [f"{value / scale:#.4g}".rstrip(".") if value < math.inf else "none" for value in values], unit
 
 

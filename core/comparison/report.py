@@ -103,9 +103,10 @@ class Comparison:
         return found
 
     def space_words(self) -> list[str]:
-        """Which of the spaces of one computation is better, a sentence for each pair."""
+        """Which of the spaces of one computation is better, a sentence for each pair; and which are not compared."""
         best = {task.name: min(r.final_cost for r in self.runs if r.task == task.name) for task in self.tasks}
-        return [space_sentence(verdict, best) for verdict in self.space_verdicts()]
+        apart = [task.apart for task in self.tasks if task.apart]
+        return [*(space_sentence(verdict, best) for verdict in self.space_verdicts()), *apart]
 
     def table(self) -> str:
         """The report as plain text."""

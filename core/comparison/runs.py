@@ -97,7 +97,8 @@ class TaskInfo:
 
     `recorded_best` is the best cost of the recorded space that the runs were simulated on, None for live ones;
     `source` and `host` say where the costs come from. `computation` is the first task's name of those that compute the
-    same, on one machine, and empty where no other one does.
+    same, on one machine, and empty where no other one does; `apart` says of one with the arithmetic of an earlier task
+    why the two spaces are not compared.
     """
 
     name: str
@@ -110,6 +111,7 @@ class TaskInfo:
     bytes_moved: float = 0.0
     unit: str = "s"
     computation: str = ""
+    apart: str = ""
 
     def speed(self, seconds: float) -> str:
         """What a call of that many seconds makes a second, in words; empty where that is not known."""

@@ -201,17 +201,19 @@ def _check_part(name: str, part: Expr, bound: set[IterVar]) -> None:
         raise ComputeError(f"{name}: variable(s) {names} are bound by no axis of this compute")
 
 
-def sum(expr: object, axis: IterVar | Sequence[IterVar], where: object = None) -> Reduce:  # the field's name
+def sum(
+    expr: object, axis: IterVar | Sequence[IterVar] | None = None, where: object = None
+) -> Reduce:  # the field's name
     """Sum over reduce axes, where `where` holds."""
     return cast(Reduce, reducer.apply(reducer.SUM, expr, axis, where))
 
 
-def prod(expr: object, axis: IterVar | Sequence[IterVar], where: object = None) -> Reduce:
+def prod(expr: object, axis: IterVar | Sequence[IterVar] | None = None, where: object = None) -> Reduce:
     """Product over reduce axes."""
     return cast(Reduce, reducer.apply(reducer.PROD, expr, axis, where))
 
 
-def max(expr: object, axis: object, where: object = None) -> Expr:
+def max(expr: object, axis: object = None, where: object = None) -> Expr:
     """Largest value over reduce axes (the lowest value of the type when none qualifies).
 
     `max(a, b)` of two numbers is the larger one, as in TVM.
@@ -219,7 +221,7 @@ def max(expr: object, axis: object, where: object = None) -> Expr:
     return cast(Reduce, reducer.apply(reducer.MAX, expr, axis, where)) if _is_axis(axis) else maximum(expr, axis)
 
 
-def min(expr: object, axis: object, where: object = None) -> Expr:
+def min(expr: object, axis: object = None, where: object = None) -> Expr:
     """Smallest value over reduce axes (the highest value of the type when none qualifies).
 
     `min(a, b)` of two numbers is the smaller one, as in TVM.
@@ -227,5 +229,5 @@ def min(expr: object, axis: object, where: object = None) -> Expr:
     return cast(Reduce, reducer.apply(reducer.MIN, expr, axis, where)) if _is_axis(axis) else minimum(expr, axis)
 
 
-def _is_axis(value: object) -> TypeGuard[IterVar | Sequence[IterVar]]:
-    return isinstance(value, IterVar | list | tuple)
+def _is_axis(value: object) -> TypeGuard[IterVar | Sequence[IterVar] | None]:
+    return value is None or isinstance(value, IterVar | list | tuple)

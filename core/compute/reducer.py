@@ -72,7 +72,7 @@ MIN = Reducer("min", lambda a, b: (minimum(a[0], b[0]),), lambda t: (_highest(t[
 
 
 def apply(
-    reducer: Reducer, sources: object, axis: IterVar | Sequence[IterVar], where: object = None
+    reducer: Reducer, sources: object, axis: IterVar | Sequence[IterVar] | None, where: object = None
 ) -> Reduce | tuple[Reduce, ...]:
     """Reduce one value (or a tuple of values) over one or several reduce axes.
 
@@ -80,6 +80,11 @@ def apply(
         ComputeError: an axis does not come from `reduce_axis`, none is given, or the reducer gives another number
             of values than it takes.
     """
+    if axis is None:
+        raise ComputeError(
+            f"{reducer.name}: axis=None; name the axis to reduce over, as in k = te.reduce_axis((0, n)) and "
+            f"{reducer.name}(A[i, k], axis=k)"
+        )
     wanted = "what te.reduce_axis((0, n)) makes, or several of these"
     given_axes = [axis] if isinstance(axis, IterVar) else axis
     axes = tuple(check_list(f"{reducer.name}: axis", given_axes, wanted, error=ComputeError))
@@ -147,7 +152,9 @@ def comm_reducer(
 
     reducer = Reducer(name, combine, lambda types: tuples(fidentity(*types)))
 
-    def reduce(expr: object, axis: IterVar | Sequence[IterVar], where: object = None) -> Reduce | tuple[Reduce, ...]:
+    def reduce(
+        expr: object, axis: IterVar | Sequence[IterVar] | None = None, where: object = None
+    ) -> Reduce | tuple[Reduce, ...]:
         return apply(reducer, expr, axis, where)
 
     reduce.__name__ = name

@@ -72,9 +72,8 @@ def as_expr(value: object) -> Expr:
     dtype = getattr(value, "dtype", None)
     if item is not None and getattr(value, "ndim", None) == 0:
         return const(item(), str(dtype))
-    raise ExprError(
-        f"cannot use {value!r} ({type(value).__name__}) in an expression; expected a number or an expression"
-    )
+    remedy = getattr(value, "reading", "expected a number or an expression")  # a knob says how to read its value
+    raise ExprError(f"cannot use {value!r} ({type(value).__name__}) in an expression; {remedy}")
 
 
 def _meet(a: object, b: object) -> tuple[Expr, Expr]:

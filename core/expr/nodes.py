@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 # The operators delegate to pegbox.expr.build, which imports this module; it fills this table when it is loaded.
 OPERATORS: dict[str, Callable[..., Expr]] = {}
 
+# NumPy's functions that pegbox.te has, by their names there.
+_OF_TE = {name: name for name in ["exp", "log", "sqrt", "tanh", "power", "floor", "ceil", "maximum", "minimum"]}
+_OF_TE.update(absolute="abs", rint="round")
+
 
 class Buffer:
     """A dense row-major array that programs read and write. Identity counts: two buffers are never equal.
@@ -147,6 +151,21 @@ class Expr:
 
     def __invert__(self) -> Expr:
         return OPERATORS["not"](self)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """NumPy's operators work as Python's; its functions are refused, which would ask for numbers."""
+        import numpy  # whoever calls this has loaded it
+
+        plain = [numpy.array(x, dtype=object) if isinstance(x, Expr) else x for x in inputs]
+        try:
+            return getattr(ufunc, method)(*plain, **options)
+        except (TypeError, ExprError) as error:
+            if isinstance(error, ExprError) and ufunc.__name__ not in _OF_TE:
+                raise  # an operator's own
+            raise ExprError(
+                f"np.{ufunc.__name__}({', '.join(map(str, inputs))}): NumPy's functions work on numbers, which are "
+                f"known only when the program runs; use te.{_OF_TE.get(ufunc.__name__, 'exp, te.log and the like')}"
+            ) from error
 
     def __hash__(self) -> int:
         return hash((type(self), *(getattr(self, name) for name in self.__match_args__)))

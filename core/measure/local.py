@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_float, check_int, check_mapping
 from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
-from pegbox.errors import ArgumentError
+from pegbox.errors import ArgumentError, MeasureError
 from pegbox.measure.batch import Batch
 from pegbox.measure.bench import Bench, check_reference, make_inputs
 from pegbox.measure.builder import Builder
@@ -312,8 +312,15 @@ class LocalMeasurer:
         """The runner, made when first needed: the reference outputs may take NumPy a while."""
         if self._runner is None:
             args = self._task.arguments()
-            inputs = make_inputs(args, seed=self._seed)
-            expected = check_reference(args, self._task.reference(inputs))
+            try:
+                inputs = make_inputs(args, seed=self._seed)
+                expected = check_reference(args, self._task.reference(inputs))
+            except MemoryError as error:
+                size = sum(spec.nbytes for spec in args) / 1e9
+                raise MeasureError(
+                    f"the arguments of {self._task!r} take {size:,.1f} GB, and their check in NumPy a multiple, more "
+                    f"than this machine has ({error}); tune smaller shapes"
+                ) from error
             rtol, atol = self._tolerances
             tolerance = Tolerance.of(expected, flop=self._task.flop, rtol=rtol, atol=atol)
             bench = Bench(tuple(args), tuple(inputs), expected, tolerance, self._task.flop)

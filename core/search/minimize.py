@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from pegbox.checks import with_checked_keywords
 from pegbox.errors import ArgumentError
 from pegbox.records.journal import Journal
 from pegbox.search.loop.callbacks import CallbackLike
@@ -18,6 +19,7 @@ from pegbox.search.tune import search_problem
 from pegbox.space import ConfigSpace
 
 
+@with_checked_keywords
 def minimize(
     function: CostFunction | Objective,
     space: ConfigSpace | None = None,

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pegbox.checks import check_callable, check_instance, check_int, check_text
-from pegbox.errors import ArgumentError
+from pegbox.errors import ArgumentError, SpaceError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.origin import explained, origin_of
 from pegbox.space import Config, ConfigSpace
+from pegbox.space.entities import KnobEntity
 from pegbox.task.code import code_fingerprint
 
 if TYPE_CHECKING:
@@ -136,7 +138,7 @@ def number_of(value: object) -> float | None:
         return None
     try:
         return float(value)  # type: ignore[arg-type]  # whatever can be made one
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, SpaceError):  # the last one for a knob in place of its value
         return None
 
 
@@ -147,13 +149,17 @@ def _fault(value: object, cost: float | None) -> str | None:
     if cost is not None and cost <= 0.0:
         return f"the function returned {value!r}: a cost is above 0; add a constant, or return exp(cost) or 1 / speed"
     kind = "" if cost is not None else f" of type {type(value).__name__}"
-    return f"the function returned {value!r}{kind}: a cost is a finite number above 0, the lower, the better"
+    remedy = f"; {value.reading}" if isinstance(value, KnobEntity) else ""
+    return f"the function returned {value!r}{kind}: a cost is a finite number above 0, the lower, the better{remedy}"
 
 
 def _raised(error: BaseException) -> str:
-    """The error, and the line of it that the traceback ends with."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} ({os.path.basename(place.filename)}:{place.lineno})"
+    """The error, and the line of the user's code that it comes from; where there is none, the traceback's last."""
+    place = origin_of(error)
+    if not place:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{os.path.basename(last.filename)}:{last.lineno}"
+    return f"{explained(error)} ({place})"
 
 
 def _result(calls: Sequence[_Call]) -> Result:

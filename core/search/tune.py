@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import check_int, check_seconds
+from pegbox.checks import check_int, check_seconds, with_checked_keywords
 from pegbox.errors import ArgumentError
 from pegbox.records.journal import Journal
 from pegbox.records.recorded_space import RecordedSpace
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pegbox.measure.runner import RunnerFactory
 
 
+@with_checked_keywords
 def tune(
     task: Task | RecordedSpace,
     *,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from pegbox.checks import check_int, check_list, check_text
+from pegbox.checks import check_int, check_list, check_text, near_names
 from pegbox.errors import SpaceError
 from pegbox.space.entities import AnnotateEntity
 from pegbox.space.knob import (
@@ -18,7 +18,6 @@ from pegbox.space.knob import (
     Condition,
     Floats,
     checked_axes,
-    near_names,
     one_hot,
     preview,
     refuse_too_many,

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pegbox.checks import near_names
 from pegbox.errors import SpaceError
 from pegbox.space.digits import index_of
 from pegbox.space.entities import Entity
-from pegbox.space.knob import near_names
 
 if TYPE_CHECKING:
     from pegbox.space.space import ConfigSpace
+
+
+def not_a_config(value: object, wanted: str) -> SpaceError:
+    """The error of who takes a configuration and was given `value`; `wanted` ends it: "give <wanted>"."""
+    found = getattr(getattr(value, "best", value), "config", None)
+    if isinstance(found, Config):
+        held = ".best.config" if hasattr(value, "best") else ".config"
+        return SpaceError(f"{value!r} is not a configuration, but has one; give its {held}")
+    written = "; space.from_json makes one of what config.to_json() writes: {'entity': [[name, kind, value], ...]}"
+    remedy = written if isinstance(value, Mapping) else ""
+    return SpaceError(f"{value!r} is not a configuration; give {wanted}{remedy}")
 
 
 class Config:

@@ -8,14 +8,39 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
+
+from pegbox.errors import SpaceError
+
+
+class KnobEntity:
+    """Base of entities. An entity is not its value: who computes with it is told how to read that."""
+
+    __slots__ = ()
+    reading: ClassVar[str]
+
+    def refuse(self, *_: object) -> NoReturn:
+        raise SpaceError(f"the entity of a knob ({self}) stands where a value is needed; {self.reading}")
+
+    __index__ = __int__ = __float__ = __bool__ = __iter__ = __getitem__ = refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = refuse
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = refuse
+    __lt__ = __le__ = __gt__ = __ge__ = refuse
+
+    if not TYPE_CHECKING:  # type checkers know the attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; {self.reading}")
 
 
 @dataclass(frozen=True, slots=True)
-class SplitEntity:
+class SplitEntity(KnobEntity):
     """Extents of the loops that an axis is split into, outermost first; -1 stands for "inferred"."""
 
     tag: ClassVar[str] = "sp"
+    reading: ClassVar[str] = (
+        "read the extents of its loops with .size, as in cfg['tile'].size[-1], or split a loop with .apply(s, C, axis)"
+    )
     sizes: tuple[int, ...]
 
     @property
@@ -31,10 +56,11 @@ class SplitEntity:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherEntity:
+class OtherEntity(KnobEntity):
     """One value out of a list of candidates. `key` is its JSON text: it tells 1 from True and 1.0."""
 
     tag: ClassVar[str] = "ot"
+    reading: ClassVar[str] = "read its value with .val, as in cfg['unroll'].val"
     key: str
     raw: Any
 
@@ -47,6 +73,8 @@ class OtherEntity:
         return self.val
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, str | int | float):
+            self.refuse()  # unequal to each: always False would be believed
         return self.key == other.key if isinstance(other, OtherEntity) else NotImplemented
 
     def __hash__(self) -> int:
@@ -57,10 +85,13 @@ class OtherEntity:
 
 
 @dataclass(frozen=True, slots=True)
-class ReorderEntity:
+class ReorderEntity(KnobEntity):
     """An order of axes: position i holds the number of the axis that goes there."""
 
     tag: ClassVar[str] = "re"
+    reading: ClassVar[str] = (
+        "read the order with .perm, as in cfg['order'].perm, or reorder loops with .apply(s, C, axes)"
+    )
     order: tuple[int, ...]
 
     @property
@@ -76,10 +107,13 @@ class ReorderEntity:
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotateEntity:
+class AnnotateEntity(KnobEntity):
     """One annotation per axis; under the policy `locate_cache`, the numbers of the axes that were chosen."""
 
     tag: ClassVar[str] = "an"
+    reading: ClassVar[str] = (
+        "read the annotations with .anns, as in cfg['ann'].anns, or annotate loops with .apply(s, C, axes)"
+    )
     marks: tuple[str, ...] | tuple[int, ...]
 
     @property

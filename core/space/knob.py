@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
@@ -136,17 +135,8 @@ def preview(items: Sequence[object], *, limit: int = 6) -> str:
     """The first items and the last, for people."""
     shown = [str(item) for item in items]
     if len(shown) > limit:
-        shown = [*shown[: limit - 1], "…", shown[-1]]
+        shown = [*shown[: limit - 1], "...", shown[-1]]
     return ", ".join(shown)
-
-
-def near_names(name: object, known: Iterable[str]) -> str:
-    """ "; did you mean 'x'?" or the whole list: the last part of an error about an unknown name."""
-    names = list(known)
-    close = difflib.get_close_matches(str(name), names, n=3)
-    hint = f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
-    listing = ", ".join(names) if names else "none"
-    return f"{hint} (known: {listing})"
 
 
 def require_values(name: str, entities: Sequence[Entity], why: str) -> None:

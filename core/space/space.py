@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegbox.checks import check_callable, check_instance, check_int, check_list, check_mapping, check_text
+from pegbox.checks import check_callable, check_instance, check_int, check_list, check_mapping, check_text, near_names
 from pegbox.errors import SpaceError
 from pegbox.space import enumeration, sampling, variation
 from pegbox.space.annotate import annotate_knob
-from pegbox.space.config import Config
+from pegbox.space.config import Config, not_a_config
 from pegbox.space.constraint import Constraint
 from pegbox.space.digits import Digits, Mask, checked_rows, digits_of
 from pegbox.space.encoding import Encoder, encoder
 from pegbox.space.entities import SplitEntity
 from pegbox.space.jsonform import config_from_json, rows_from_json
-from pegbox.space.knob import Condition, Knob, near_names
+from pegbox.space.knob import Condition, Knob
 from pegbox.space.option import option_knob
 from pegbox.space.printing import space_text
 from pegbox.space.reorder import Chains, ReorderOptions, reorder_knob
@@ -263,7 +263,9 @@ class ConfigSpace:
         Raises:
             SpaceError: the index is outside the space.
         """
-        if isinstance(index, bool) or not isinstance(index, (int, np.integer)) or not 0 <= index < self.size:
+        if isinstance(index, bool) or not isinstance(index, (int, np.integer)):
+            raise not_a_config(index, f"the index of one of the {self.size:,} points, counted from 0")
+        if not 0 <= index < self.size:
             raise SpaceError(f"index {index!r} is outside the space: it has {self.size:,} points, counted from 0")
         return self.config(digits_of(int(index), [len(knob) for knob in self.knobs.values()]))
 

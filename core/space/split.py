@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pegbox.checks import check_callable, check_int, check_list
+from pegbox.checks import check_callable, check_int, check_list, near_names
 from pegbox.errors import SpaceError
 from pegbox.space.entities import SplitEntity
-from pegbox.space.knob import Condition, Floats, Knob, near_names, preview, refuse_too_many, require_values
+from pegbox.space.knob import Condition, Floats, Knob, preview, refuse_too_many, require_values
 
 POLICIES = ("factors", "power2", "verbose", "candidate")
 MAX_EXTENT = 1 << 40

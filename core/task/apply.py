@@ -15,7 +15,7 @@ from pegbox.errors import TemplateError
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import Stage
-from pegbox.space.entities import AnnotateEntity, Entity, OtherEntity, ReorderEntity, SplitEntity
+from pegbox.space.entities import AnnotateEntity, Entity, KnobEntity, OtherEntity, ReorderEntity, SplitEntity
 
 AnySchedule: TypeAlias = TESchedule | Schedule
 Place: TypeAlias = Tensor | Operation | None
@@ -45,7 +45,7 @@ class KnobValue(Protocol):
         """Do to the loop, or the loops, what the value of a split, a reorder or an annotate knob says."""
 
 
-class Handle:
+class Handle(KnobEntity):
     """An entity in the hands of a template."""
 
     def __init__(self, entity: Any) -> None:

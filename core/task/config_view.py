@@ -13,6 +13,7 @@ from pegbox.expr.nodes import Var
 from pegbox.expr.printer import unused_name
 from pegbox.schedule.state.handles import LoopRef
 from pegbox.space import Config, ConfigSpace, Knob
+from pegbox.space.config import not_a_config
 from pegbox.task.apply import KnobValue, handle
 
 
@@ -162,6 +163,8 @@ class ApplyingConfig(TemplateConfig):
 
     def __init__(self, config: Config, target: Target) -> None:
         super().__init__(target)
+        if not isinstance(config, Config):
+            raise not_a_config(config, "one of task.space, such as task.space.get(0) or result.best.config")
         self.config = config
 
     def __getitem__(self, name: str) -> KnobValue:

@@ -12,6 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from pegbox.checks import near_names
 from pegbox.errors import TemplateError
 from pegbox.hooks import registry
 from pegbox.hooks.refs import import_file, is_file_module
@@ -58,7 +59,10 @@ class NamedFunction:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
             given = ", ".join([*map(repr, args), *(f"{k}={v!r}" for k, v in kwargs.items())])
-            raise TemplateError(f"{self.kind} {self.name}{self.signature} cannot take ({given}): {error}") from error
+            raise TemplateError(
+                f"{self.kind} {self.name}{shown(self.signature)} cannot take ({given}): {error}"
+                f"{_near(self.signature, kwargs)}"
+            ) from error
         bound.apply_defaults()
         return {name: _plain(value) for name, value in bound.arguments.items()}
 
@@ -107,6 +111,27 @@ def _unpickled(kind: type[NamedFunction], name: str, module: str, path: str, att
     if isinstance(found, kind) and found.name == name:
         return found
     return kind(name, found.function if isinstance(found, NamedFunction) else found)
+
+
+class _Bare(str):
+    """Text that is shown without quotes."""
+
+    __repr__ = str.__str__
+
+
+def shown(signature: inspect.Signature) -> str:
+    """The parameters, with annotations as they are written."""
+    parameters = [
+        p.replace(annotation=_Bare(p.annotation)) if isinstance(p.annotation, str) else p
+        for p in signature.parameters.values()
+    ]
+    return str(inspect.Signature(parameters))
+
+
+def _near(signature: inspect.Signature, given: Mapping[str, Any]) -> str:
+    """What may have been meant by the first name that the signature does not have."""
+    wrong = next((name for name in given if name not in signature.parameters), None)
+    return "" if wrong is None else near_names(wrong, signature.parameters)
 
 
 def _plain(value: Any) -> Any:

@@ -9,19 +9,19 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pegbox.checks import check_list, check_mapping
+from pegbox.checks import check_list, check_mapping, near_names
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.targets.target import Target, target_of
+from pegbox.compute.subscripts import check_subscripts
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, TensorBuffer
 from pegbox.errors import ArgumentError, ComputeError, PegboxError, ScheduleError, TemplateError
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
-from pegbox.origin import definition_of, located
+from pegbox.origin import definition_of, explained, located
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.replay import check_arguments, replay
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.space import Config, ConfigSpace
-from pegbox.space.knob import near_names
 from pegbox.task.config_view import ApplyingConfig, DeclaringConfig, TemplateConfig
 from pegbox.task.dag import ComputeDAG
 from pegbox.task.flop import count_flop
@@ -197,8 +197,7 @@ class Task:
                 located(error)
                 raise
             raised = TemplateError(
-                f"template {self.name} with {self.workload[1]} raised {type(error).__name__}: {error}"
-                f"{self.template.remedy}"
+                f"template {self.name} with {self.workload[1]} raised {explained(error)}{self.template.remedy}"
             )
             raise located(raised, error) from error
         if isinstance(made, Schedule):
@@ -222,7 +221,15 @@ class Task:
         return made[0], tensors
 
     def _check_arguments(self, made: TESchedule | Schedule) -> None:
-        """Raise `TemplateError` where a tensor is missing from the arguments: not in each trial only."""
+        """Raise `TemplateError` where a tensor is missing from the arguments: not in each trial only.
+
+        And `ComputeError` where the computation reads beyond one.
+        """
+        try:
+            check_subscripts([t.op for t in self._tensors])
+        except ComputeError as error:
+            error.source = definition_of(self.template.function)
+            raise
         if isinstance(made, Schedule):
             return  # whose arguments are its own
         try:

@@ -37,9 +37,9 @@ class Template(NamedFunction):
     @property
     def remedy(self) -> str:
         """What to say where the function fails: it may have been written without a configuration."""
-        first = next(iter(inspect.signature(self.function).parameters.values()), None)
-        if first is not None and (first.name in ("cfg", "config") or "Config" in str(first.annotation)):
+        if takes_config(self.function):
             return ""
+        first = next(iter(inspect.signature(self.function).parameters.values()), None)
         lacks = "it has no parameter" if first is None else f"its first parameter {first.name!r} is what is given"
         return f"; {lacks} for the configuration cfg: if it takes none, and says only what is computed, {ADD_SPACE}"
 
@@ -79,6 +79,12 @@ class Template(NamedFunction):
         except TypeError:
             return False
         return True
+
+
+def takes_config(function: Callable[..., Any]) -> bool:
+    """Whether the first parameter is, by its name or annotation, the configuration of a template."""
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    return first is not None and (first.name in ("cfg", "config") or "Config" in str(first.annotation))
 
 
 @overload

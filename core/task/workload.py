@@ -16,12 +16,12 @@ from pegbox.expr.printer import unused_name
 from pegbox.hooks import registry
 from pegbox.hooks.options import bind_options, options_of
 from pegbox.hooks.spec import Spec, parse_spec
-from pegbox.origin import definition_of, located
+from pegbox.origin import definition_of, explained, located
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.task.config_view import TemplateConfig
-from pegbox.task.function import NamedFunction
-from pegbox.task.template import Template, find_template
+from pegbox.task.function import NamedFunction, shown
+from pegbox.task.template import Template, find_template, takes_config
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +52,7 @@ class Workload(NamedFunction):
             located(error)
             raise
         except (Exception, SystemExit) as error:
-            raised = TemplateError(f"workload {self.name} raised {type(error).__name__}: {error}")
+            raised = TemplateError(f"workload {self.name} raised {explained(error)}")
             raise located(raised, error) from error
         listed = made if isinstance(made, Sequence) else [made]
         if not all(isinstance(t, Tensor) for t in listed) or not any(isinstance(t.op, ComputeOp) for t in listed):
@@ -94,7 +94,15 @@ def find_workload(ref: object) -> Workload:
         UnknownName, PluginError: the registry does not know it, or the file cannot be imported.
         TemplateError: what was found is not a workload.
     """
-    return Workload.of(registry.resolve("workload", ref), ref)
+    found = registry.resolve("workload", ref)
+    if isinstance(found, Template) or (callable(found) and takes_config(found)):
+        name = getattr(found, "name", None) or getattr(found, "__name__", str(ref))
+        raise TemplateError(
+            f"{name}{shown(inspect.signature(found))} is a template, which has a schedule of its own, not a workload, "
+            "whose space is derived: leave space= (--space) out; or give a function of the shapes alone that returns "
+            "[inputs..., outputs...]"
+        )
+    return Workload.of(found, ref)
 
 
 class Space(Protocol):

@@ -11,6 +11,7 @@ _EPILOG = f"""\
 examples:
   pegbox best matmul-1024x1024x1024.jsonl
   pegbox best all-my-records.jsonl --json
+  pegbox best monday.jsonl tuesday.jsonl
 
 A file may hold records of several tasks and targets; each has its best.
 {exits.EXPLAINED}
@@ -20,7 +21,13 @@ A file may hold records of several tasks and targets; each has its best.
 def configure(parser: argparse.ArgumentParser) -> None:
     """Print the fastest configuration of each task in a records file"""
     parser.epilog = _EPILOG
-    parser.add_argument("file", type=Path, metavar="FILE", help="a records file, as 'pegbox tune' writes it")
+    parser.add_argument(
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="a records file, as 'pegbox tune' writes it; several count as one",
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     parser.set_defaults(run=run)
 
@@ -29,8 +36,9 @@ def run(namespace: argparse.Namespace) -> int:
     """Print the best of each task; exit code 1 when there is none at all."""
     from pegbox.plugins.cli import history  # loads NumPy, which 'pegbox --help' should not wait for
 
-    found = history.summaries(namespace.file)
+    found = history.summaries(namespace.files)
     print(history.as_json(found) if namespace.json else history.as_text(found))
     if all(summary.best is None for summary in found):
-        raise exits.NothingFound(f"{namespace.file} holds no valid record (tasks in it: {len(found)})")
+        names = " and ".join(map(str, namespace.files))
+        raise exits.NothingFound(f"no valid record in {names} (tasks there: {len(found)})")
     return exits.DONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from pathlib import Path
 
 import pegbox as pb
@@ -17,7 +18,7 @@ examples:
 
 The suffix of --out decides: .so is a shared library, .o an object file. A C header with the kernel's
 declaration is written beside it. Without --records and --config the first valid configuration is taken,
-which is seldom a fast one.
+which is seldom a fast one; a warning says so.
 {exits.EXPLAINED}
 """
 
@@ -41,6 +42,12 @@ def run(namespace: argparse.Namespace) -> int:
         raise ArgumentError(f"--out {str(out)!r} ends in neither .so (shared library) nor .o (object file)")
     task = make_task(namespace)
     config = choose_config(namespace, task)
+    if namespace.config is None and namespace.records is None:
+        warnings.warn(
+            "neither --records nor --config: this is the kernel of the first valid configuration, which nobody tuned; "
+            "search with 'pegbox tune', and give its file with --records",
+            stacklevel=1,
+        )
     pb.export(task, config, out, header=namespace.header)
     print(f"wrote {out}" + (f" and {out.with_suffix('.h')}" if namespace.header else ""))
     return exits.DONE

@@ -51,12 +51,12 @@ class Summary:
     gain: Gain | None = None
 
 
-def summaries(path: Path) -> list[Summary]:
-    """One summary for each task, target and space in the file, in the order of first appearance.
+def summaries(paths: Sequence[Path]) -> list[Summary]:
+    """One summary for each task, target and space in the files, in the order of first appearance.
 
-    Raises RecordError when the file cannot be read.
+    Raises RecordError when a file cannot be read.
     """
-    return [_summary(group) for group in by_task(Journal(path).read())]
+    return [_summary(group) for group in by_task([record for path in paths for record in Journal(path).read()])]
 
 
 def as_json(found: Sequence[Summary]) -> str:

@@ -212,7 +212,11 @@ def test_build_names_what_it_wrote(pegbox: Any, api: Any) -> None:
     assert ran.code == 0
     assert api.calls["export"] == {"config": "config 3", "path": Path("k.so"), "header": True}
     assert ran.out == "wrote k.so and k.h\n"
-    assert pegbox("build", "matmul", "64", "--out", "k.o", "--no-header").out == "wrote k.o\n"
+    assert "warning" not in ran.err
+    untuned = pegbox("build", "matmul", "64", "--out", "k.o", "--no-header")
+    assert untuned.out == "wrote k.o\n"
+    assert "warning: neither --records nor --config: " in untuned.err
+    assert "which nobody tuned; search with 'pegbox tune', and give its file with --records" in untuned.err
     assert api.calls["export"] == {"config": "config 1", "path": Path("k.o"), "header": False}
 
 

@@ -96,6 +96,10 @@ def test_a_template_chooses_among_records_of_several(pegbox: Any, api: Any, comp
         ("matmul --seeds 0", "'0' is not a whole number of at least 1"),
         ("matmul --tuners epsilon=0", "stands behind no tuner"),
         ("matmul --tuners xgb,epsilon=0", "stands behind 'xgb': write xgb:epsilon=0"),
+        (
+            "matmul 64 --tuners bayes randm",
+            "'randm' stands behind --tuners bayes: join tuners by commas, --tuners bayes,ran",
+        ),
         ("matmul --json no/r.json", "there is no folder 'no'"),
         ("matmul --html no/r.html", "there is no folder 'no'"),
     ],

@@ -85,6 +85,17 @@ def test_machines_are_not_compared_with_each_other(pegbox: Any, journal: Journal
     assert "GFLOP/s (1 core)" not in out
 
 
+def test_best_takes_several_files_as_one(pegbox: Any, journal: Journal, task: Task, tmp_path: Path) -> None:
+    other = Journal(tmp_path / "tuesday.jsonl")
+    other.append(Record.of(task, task.space.get(2), Ok((1e-3,)), tuner="ga"))
+    ran = pegbox("best", "fake.jsonl", "tuesday.jsonl")
+    assert ran.code == 0
+    assert "on llvm: 4 trials, 1 failed\n  best: 1 ms (ga, on " in ran.out
+    missing = pegbox("best", "fake.jsonl", "wednesday.jsonl")
+    assert missing.code == 2
+    assert "wednesday.jsonl" in missing.err
+
+
 def test_best_as_json(pegbox: Any, journal: Journal, task: Task) -> None:
     (found,) = json.loads(pegbox("best", "fake.jsonl", "--json").out)
     assert found["cost"] == 2e-3

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegbox.comparison import Comparison, Run
+from pegbox.comparison.columns import format_costs
 from pegbox.errors import ArgumentError, RecordError
 
 INF = math.inf
@@ -134,3 +135,8 @@ def test_trials_to_a_cost_counts_from_one() -> None:
     run = Run("job", "a", 0, (4.0, 2.0, 1.0), 1.0)
     assert [run.trials_to(cost) for cost in (9.0, 4.0, 2.0, 1.5, 0.5, INF)] == [1, 1, 2, 3, INF, INF]
     assert [run.best_after(count) for count in (0, 1, 3, 9)] == [INF, 4.0, 1.0, 1.0]
+
+
+def test_costs_that_are_no_seconds_are_written_as_everywhere() -> None:
+    assert format_costs([27660.0, 1e6, 0.5, math.inf], "bytes") == (["27,660", "1,000,000", "0.5", "none"], "bytes")
+    assert format_costs([0.0012345, 0.001], "s") == (["1.234", "1.000"], "ms")

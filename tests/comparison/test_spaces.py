@@ -63,15 +63,27 @@ def test_a_space_in_which_nothing_is_valid_is_the_worse_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("other", "why"),
     [
-        sketch("matmul_transposed"),  # the same shapes, other values
-        pb.create_task("matmul", (16, 16, 8), space="sketch", target=TARGET),
-        template("llvm -mcpu=znver4 -num-cores 1"),
+        (sketch("matmul_transposed"), "they give other values for the same inputs."),
+        (
+            template("llvm -mcpu=znver4 -num-cores 1"),
+            f"they are for the targets {TARGET!r} and 'llvm -mcpu=znver4 -num",
+        ),
+        (
+            pb.create_task("matmul", (16, 16, 16), space="sketch:layout_free=B", target=TARGET),
+            "argument 1 is the input B: float32[16, 16] of the one and the input B_packed: float32[",
+        ),
+        (pb.create_task("matmul", (16, 16, 8), space="sketch", target=TARGET), None),
     ],
-    ids=["values", "shapes", "target"],
+    ids=["values", "target", "packed", "other work"],
 )
-def test_tasks_that_compute_something_else_are_not_compared(other: Task) -> None:
+def test_tasks_that_compute_something_else_are_not_compared(other: Task, why: str | None, tmp_path: Any) -> None:
     report = compared([template(), other], {"matmul": 2e-3, other.name: 1e-3})
-    assert report.space_words() == []
-    assert "compute" not in report.table()
+    assert not report.space_verdicts()
+    names = " and ".join(task.name for task in report.tasks)
+    said = [] if why is None else [f"The spaces of {names} are not compared: {why}"]
+    words = report.space_words()
+    assert [word[: len(text)] for word, text in zip(words, said, strict=True)] == said
+    report.save(tmp_path / "report.json")
+    assert Comparison.load(tmp_path / "report.json").space_words() == words

@@ -195,7 +195,7 @@ class TestEditedTemplate:
         assert len(load_history(journal, dataclasses.replace(task, code=self.NOW))[0]) == 1
 
     def test_another_word_than_edited_is_refused(self, journal: Journal, edited: Any) -> None:
-        with pytest.raises(ArgumentError, match="resume='all' is not valid; choose from 'edited'"):
+        with pytest.raises(ArgumentError, match="resume='all' is not valid; choose from False, True and 'edited'"):
             open_recording(journal, edited, resume="all", tuner="random", seed=0)  # type: ignore[arg-type]
 
 

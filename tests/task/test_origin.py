@@ -70,11 +70,11 @@ def test_an_error_in_a_template_names_its_line(written: Any, line: str, said: st
 
 def test_a_read_outside_of_a_tensor_names_the_function_that_computes_it(written: Any) -> None:
     ref = written(
-        "def ops(cfg, n):\n    A = te.placeholder((n,), name='A')\n    B = te.compute((n,), lambda i: A[i + 5])\n"
+        "def ops(cfg, n):\n    A = te.placeholder((n,), name='A')\n    B = te.compute((n,), lambda i: A[i * i])\n"
         "    cfg.define_knob('k', [0])\n    return te.create_schedule(B.op), [A, B]\n"
     )
     task = pb.create_task(ref, args=(8,))
-    with pytest.raises(ComputeError, match=rf"^ops.py:{line_of('def ops')}: A\[i \+ 5\] reads index 8"):
+    with pytest.raises(ComputeError, match=rf"^ops.py:{line_of('def ops')}: A\[i \* i\] reads index 9"):
         task.reference([np.ones(8, "float32")])
 
 

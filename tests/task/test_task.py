@@ -150,7 +150,7 @@ def test_the_workload_is_the_same_however_the_arguments_are_given() -> None:
     ],
 )
 def test_arguments_that_do_not_fit_are_refused_with_the_signature(args: Any, kwargs: Any, words: str) -> None:
-    with pytest.raises(TemplateError, match=r"template test_rows\(n: 'int', m: 'int'.* " + words):
+    with pytest.raises(TemplateError, match=r"template test_rows\(n: int, m: int, dtype: str = 'float32'.* " + words):
         create_task("test_rows", args=args, kwargs=kwargs)
 
 

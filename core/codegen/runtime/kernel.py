@@ -40,12 +40,16 @@ class Kernel:
     def args(self) -> tuple[ArgSpec, ...]:
         return self.compiled.args
 
-    def __call__(self, *arrays: Any) -> None:
+    def __call__(self, *arrays: Any, **named: Any) -> None:
         """Run once.
 
         Raises:
-            ArgumentError: the arrays are not what the kernel was built for.
+            ArgumentError: the arrays are not what the kernel was built for, or are given by name.
         """
+        if named:
+            given = ", ".join(f"{name}=" for name in named)
+            order = ", ".join(spec.name for spec in self.args)
+            raise ArgumentError(f"{self.name}({given}): arrays are given by their place: {self.name}({order})")
         addresses = self._checker.addresses(arrays)
         if not self.compiled.workspace_bytes:
             self._entry(*addresses, None)

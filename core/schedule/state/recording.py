@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial, wraps
 from typing import Any, TypeVar, cast, overload
 
+from pegbox.checks import check_keywords
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import Alloc, BlockRealize, For, If, Seq, Stmt
 from pegbox.schedule.errors import add_call, names_of, shown
@@ -174,6 +175,8 @@ def _tell(
     error: Exception, sch: ScheduleState, primitive: str, args: Sequence[Any], options: Mapping[str, Any]
 ) -> None:
     """Say in a refusal which call it is of, and show the program."""
+    if isinstance(error, TypeError) and (method := getattr(sch, primitive, None)) is not None:
+        check_keywords(method, options)
     if not isinstance(error, ScheduleError) or not add_call(error, primitive, args, options):
         return
     if not error.program and sch.func_name is not None:

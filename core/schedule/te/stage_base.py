@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeAlias, TypeVar, cast
 
+from pegbox.checks import check_keywords
 from pegbox.compute.axis import IterVar
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.compute.thread_axis import ThreadAxis
@@ -85,6 +86,9 @@ def te_method(method: _Method) -> _Method:
         except ScheduleError as error:
             if add_call(error, method.__name__, args, options):
                 error.stage = getattr(self, "name", "")
+            raise
+        except TypeError:
+            check_keywords(method.__get__(self), options)
             raise
 
     return cast("_Method", called)

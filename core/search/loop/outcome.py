@@ -8,7 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 from pegbox.checks import check_path, check_writable
 from pegbox.errors import ArgumentError
@@ -200,6 +200,13 @@ class TuneResult:
         """Recorded ones first, then those of this run."""
         return (*self.history, *self.trials)
 
+    if not TYPE_CHECKING:  # type checkers know the attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            own = name in BestTrial.__dataclass_fields__ or hasattr(BestTrial, name)
+            where = f"; the winner has it: result.best.{name}" if own and not name.startswith("_") else ""
+            raise AttributeError(f"a TuneResult has no attribute {name!r}{where}", name=name, obj=self)
+
     @property
     def failures(self) -> dict[str, int]:
         """How many of all trials failed, by kind, the most frequent first; those not recorded are not failures."""
@@ -288,11 +295,10 @@ class TuneResult:
         return f"{self.counted} in {self.elapsed:.1f} {time}{speed} with {self.tuner}, stopped: {self.stopped_because}"
 
     def _example(self) -> str:
-        """With no winner the user needs a reason, not only a count."""
-        if self.best is not None:
-            return ""
+        """A reason: all of it where there is no winner, else its first line."""
         failed = next(t.result for t in self.all_trials if isinstance(t.result, Failed) and not t.not_recorded)
-        return f"; the first said: {failed.message}"
+        told = failed.message if self.best is None else failed.message.partition("\n")[0]
+        return f"; the first said: {told}"
 
     def _unanswered(self) -> str:
         message = next(str(getattr(trial.result, "message", "")) for trial in self.trials if trial.not_recorded)

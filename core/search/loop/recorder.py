@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pegbox.checks import check_choice
 from pegbox.codegen.targets.host import describe_host
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
@@ -95,8 +94,8 @@ def open_recording(
         RecordError: the file is damaged or cannot be written, or its records of this task are of another space or
             target, or all of other code of the template and not asked for.
     """
-    if isinstance(resume, str):
-        check_choice("resume", resume, ["edited"])
+    if isinstance(resume, str) and resume != "edited":
+        raise ArgumentError(f"resume={resume!r} is not valid; choose from False, True and 'edited'")
     if records is None:
         if resume:
             raise ArgumentError("resume=True needs records: name the file that the earlier run wrote")

@@ -1,0 +1,203 @@
+"""What beginners write in a template, a workload or a function to minimize: the message has the line and the remedy."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import pickle
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import pegbox as pb
+from pegbox import te
+from pegbox.compute.subscripts import check_subscripts
+from pegbox.errors import ComputeError, MeasureError, PegboxError, SpaceError, TemplateError
+from pegbox.measure.local import LocalMeasurer
+from pegbox.measure.result import Failed
+from pegbox.origin import explained
+
+HERE = r"^\S*test_first_hour\.py:\d+: "
+
+
+def task(body: Callable[[Any, Any, te.Tensor], object]) -> pb.Task:
+    """A task whose template runs `body(cfg, s, B)`."""
+
+    def template(cfg: Any, n: int) -> Any:
+        A = te.placeholder((n, n), name="A")
+        B = te.compute((n, n), lambda i, j: A[i, j] + 1, name="B")
+        s = te.create_schedule(B.op)
+        cfg.define_knob("u", [7, 9])
+        cfg.define_split("tile", s[B].op.axis[0], num_outputs=2)
+        cfg.define_reorder("order", [*s[B].op.axis], "all")
+        cfg.define_annotate("ann", [*s[B].op.axis], "try_vec")
+        body(cfg, s, B)
+        return s, [A, B]
+
+    return pb.create_task(template, args=[8])
+
+
+VAL = r"the entity of a knob \(7\) .* read its value with \.val, as in cfg\['unroll'\]\.val"
+SIZE = r"the entity of a knob \(\[-1, 1\]\) .*\.size, as in cfg\['tile'\]\.size\[-1\], or .*\.apply\(s, C, axis\)"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "message"),
+    [
+        pytest.param(lambda c, s, B: s[B].split(B.op.axis[1], factor=c["u"]), SpaceError, VAL, id="as a factor"),
+        pytest.param(
+            lambda c, s, B: s[B].split(B.op.axis[1], nparts=c["tile"]), SpaceError, SIZE, id="split as factor"
+        ),
+        pytest.param(lambda c, s, B: c["u"] * 2, SpaceError, VAL, id="times"),
+        pytest.param(lambda c, s, B: range(c["u"]), SpaceError, VAL, id="range"),
+        pytest.param(lambda c, s, B: 5 if c["u"] else 6, SpaceError, VAL, id="if, which was always true"),
+        pytest.param(lambda c, s, B: c["u"] == 7, SpaceError, VAL, id="==, which was never true"),
+        pytest.param(lambda c, s, B: c["u"] in (1, 7), SpaceError, VAL, id="in"),
+        pytest.param(lambda c, s, B: c["u"] > 4, SpaceError, VAL, id="compared"),
+        pytest.param(lambda c, s, B: c["tile"][1], SpaceError, SIZE, id="index"),
+        pytest.param(lambda c, s, B: list(c["order"]), SpaceError, r"\[0, 1\].*\.perm", id="order"),
+        pytest.param(lambda c, s, B: c["ann"][0], SpaceError, r"none.*\.anns", id="annotations"),
+        pytest.param(lambda c, s, B: c["u"].size, TemplateError, "has no attribute 'size'; read .*\\.val", id="size"),
+        pytest.param(lambda c, s, B: c["tile"].val, TemplateError, r"no attribute 'val'; read .*\.size", id="val"),
+        pytest.param(
+            lambda c, s, B: s[B].vectorise(), TemplateError, "'vectorise'; did you mean 'vectorize'", id="stage"
+        ),
+        pytest.param(lambda c, s, B: te.sume, TemplateError, "'sume'; did you mean 'sum'", id="te"),
+        pytest.param(lambda c, s, B: c["U"], SpaceError, "no knob 'U' .*known: u, tile", id="knob"),
+    ],
+)
+def test_a_slip_in_a_template_is_told_with_its_line(body: Any, kind: type[PegboxError], message: str) -> None:
+    with pytest.raises(kind, match=f"(?s){HERE}.*{message}"):
+        task(body)
+
+
+def test_entities_are_still_values_of_their_kind() -> None:
+    config = task(lambda *_: None).space.get(1)
+    for entity in (config["u"], config["tile"], config["order"], config["ann"]):
+        assert not hasattr(entity, "nothing")
+        assert pickle.loads(pickle.dumps(entity)) == copy.deepcopy(entity) == copy.copy(entity) == entity
+        assert entity in {entity}
+        assert entity != config
+
+
+SPACE = pb.ConfigSpace()
+SPACE.define_knob("x", [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda c: c["x"] * 2, r"entity of a knob \(\d\).*read its value with \.val.*\(\S*test_first_hour\.py:\d+\)$"),
+        (lambda c: c["x"], r"returned OtherEntity.*raw=\d.*read its value with \.val"),
+        (lambda c: c["y"].val, r"no knob 'y' .*known: x\) \(\S*test_first_hour\.py:\d+\)$"),
+        (lambda c: c.spice, r"no attribute 'spice'; did you mean 'space'\? \(\S*test_first_hour\.py:\d+\)$"),
+    ],
+)
+def test_a_slip_in_a_function_to_minimize_is_told_with_its_line(function: Any, message: str) -> None:
+    result = pb.minimize(function, SPACE, tuner="random", trials=2, progress=False)
+    for trial in result.trials:
+        assert isinstance(trial.result, Failed)
+        assert re.search(message, trial.result.message), trial.result.message
+
+
+def test_a_template_is_not_a_workload() -> None:
+    def good(cfg: Any, n: int) -> Any:
+        raise AssertionError("it is not called")
+
+    for given in (good, pb.task.template.Template("good", good)):
+        with pytest.raises(TemplateError, match=r"good\(.*n.*\) is a template.*not a workload.*leave space=.*out; or"):
+            pb.create_task(given, args=[64], space="sketch")
+
+
+def shifted(index: Callable[..., Any], where: bool = False) -> te.Tensor:
+    A = te.placeholder((8, 8), name="A")
+    k = te.reduce_axis((1, 8), name="k")
+    if where:
+        return te.compute((8,), lambda i: te.sum(A[i, index(i, k)], axis=k, where=k < 7), name="B")
+    return te.compute((8, 8), lambda i, j: index(A, i, j), name="B")
+
+
+def test_an_index_beyond_its_tensor_is_told_when_the_task_is_made() -> None:
+    def template(cfg: Any) -> Any:
+        B = shifted(lambda A, i, j: A[i, j + 1])
+        return te.create_schedule(B.op), [*B.op.inputs, B]
+
+    remedy = "guard it with te.if_then_else, or choose other extents"
+    with pytest.raises(
+        ComputeError, match=rf"{HERE}B: A\[i, j \+ 1\] reads index 8 in dimension 1 of A.*\[8, 8\]; {remedy}"
+    ):
+        pb.create_task(template)
+
+
+@pytest.mark.parametrize(
+    ("index", "wrong"),
+    [
+        (lambda A, i, j: A[i, j - 1], "-1"),
+        (lambda A, i, j: A[i + j, j], "14"),
+        (lambda A, i, j: te.if_then_else(A[i, 2 * j] > 0, 1.0, 0.0), "14"),
+        (lambda A, i, j: A[i, te.cast("int64", A[i, j + 3])], "10"),
+    ],
+)
+def test_indices_that_are_surely_wrong_are_found(index: Any, wrong: str) -> None:
+    with pytest.raises(ComputeError, match=f"reads index {wrong} in dimension"):
+        check_subscripts([shifted(index).op])
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        lambda A, i, j: A[7 - i, j],
+        lambda A, i, j: te.if_then_else(j > 0, A[i, j - 1], 0.0),
+        lambda A, i, j: te.if_then_else(te.all(j > 0, A[i, j - 1] > 0), 1.0, 0.0),
+        lambda A, i, j: A[i, (j + 3) % 8],
+        lambda A, i, j: A[i, te.minimum(j + 3, 7)],
+    ],
+)
+def test_indices_that_may_be_right_are_left_to_the_reference(index: Any) -> None:
+    check_subscripts([shifted(index).op])
+    check_subscripts([shifted(lambda i, k: k + 1, where=True).op])
+
+
+def test_the_attributes_of_the_winner_are_not_those_of_the_result() -> None:
+    result = pb.minimize(lambda c: c["x"].val, SPACE, tuner="random", trials=2, progress=False)
+    with pytest.raises(AttributeError, match=r"no attribute 'config'; the winner has it: result\.best\.config"):
+        _ = result.config
+    with pytest.raises(AttributeError, match=r"no attribute 'trails'$") as caught:
+        _ = result.trails
+    assert "'trails'; did you mean 'trials'" in explained(caught.value)
+    assert not hasattr(result, "nothing")
+    assert copy.copy(result).best.config == result.best.config
+    assert pickle.loads(pickle.dumps(result.best.cost)) == result.best.cost
+
+
+def test_failures_have_their_reason_beside_a_winner() -> None:
+    def fussy(config: pb.Config) -> float:
+        if config["x"].val == 1:
+            raise ValueError("no ones\nin many words")
+        return 2.0
+
+    said = str(pb.minimize(fussy, SPACE, tuner="grid", trials=2, progress=False))
+    assert "failed: 1 run error; the first said: ValueError: no ones\n" in f"{said}\n"
+
+
+def test_a_space_is_printed_where_only_ascii_is() -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    space = pb.ConfigSpace()
+    space.define_knob("many", list(range(40)))
+    with contextlib.redirect_stdout(stream):
+        print(space, repr(space), space.get(3))
+    stream.flush()
+    assert b"0, 1, 2, 3, 4, ..., 39" in stream.buffer.getvalue()  # type: ignore[attr-defined]
+
+
+def test_arguments_that_fit_no_memory_are_told_with_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> Any:
+        raise MemoryError("Unable to allocate")
+
+    monkeypatch.setattr("pegbox.measure.local.make_inputs", full)
+    huge = pb.create_task("matmul", args=[10**6, 10**6, 16])
+    with LocalMeasurer(huge) as measurer, pytest.raises(MeasureError, match=r"4,000.* GB.*smaller shapes"):
+        measurer._open()
