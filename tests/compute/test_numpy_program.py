@@ -20,9 +20,13 @@ TEMPLATES: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
     ("matmul", (20, 9, 17), {}),
     ("matmul", (4, 200, 3), {}),
     ("matmul", (8, 9, 10), {"dtype": "float64"}),
+    ("matmul", (4, 6, 37), {"weights": "packed"}),
+    ("matmul", (4, 200, 3), {"weights": "packed"}),
     ("batch_matmul", (2, 5, 6, 7), {}),
+    ("batch_matmul", (2, 5, 6, 7), {"weights": "packed"}),
     ("conv2d", (1, 3, 9, 8, 5, 3, 2), {"padding": 1}),
     ("conv2d", (2, 3, 9, 8, 17, 3, 3), {"padding": (1, 0), "stride": 2, "layout": "NHWC"}),
+    ("conv2d", (1, 3, 9, 8, 21, 3, 3), {"padding": 1, "weights": "packed"}),
     ("conv2d", (1, 2, 9, 9, 4, 3, 3), {"dilation": (2, 1), "weights": "HWIO"}),
 ]
 WORKLOADS: list[tuple[str, tuple[int, ...]]] = [
