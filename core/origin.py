@@ -57,6 +57,17 @@ def definition_of(function: Callable[..., Any]) -> str:
     return f"{_short(code.co_filename)}:{code.co_firstlineno}"
 
 
+def users_level() -> int:
+    """The `stacklevel` with which `warnings.warn` names the user's line that the calling function was reached from; 1,
+    its own line, where there is none."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None:
+        if level and _is_users(frame.f_globals, frame.f_code.co_filename):
+            return level
+        frame, level = frame.f_back, level + 1
+    return 1
+
+
 def _is_users(scope: Mapping[str, Any], path: str) -> bool:
     package = str(scope.get("__name__", "")).partition(".")[0]
     return package != "pegbox" and package not in sys.stdlib_module_names and not any(f in path for f in _INSTALLED)

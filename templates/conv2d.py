@@ -15,7 +15,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.templates import conv_channels, conv_pixels, conv_space
 from pegbox.templates.conv_choices import PIXELS
-from pegbox.templates.conv_shape import PACKED, Steps, Window, conv_shape
+from pegbox.templates.conv_shape import Steps, Window, conv_shape
 from pegbox.templates.conv_stages import plain
 
 
@@ -47,8 +47,7 @@ def conv2d(
     data = te.placeholder(conv.data_shape, name="data", dtype=dtype)
     weight = te.placeholder(conv.weight_shape, name="weight", dtype=dtype)
     cfg.add_flop(conv.flop)
-    if conv.weights != PACKED:
-        cfg.define_plain(lambda: [plain(conv, data, weight)])
+    cfg.define_plain(lambda: [plain(conv, data, weight)])
     conv_space.declare(cfg, conv)
     way = conv_pixels if cfg["lanes"].val == PIXELS else conv_channels
     stages = way.compute(cfg, conv, data, weight)

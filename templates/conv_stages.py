@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pegbox as pb
 from pegbox import te
+from pegbox.compute.tensor import AHEAD
 from pegbox.templates.conv_choices import BLOCK, FILTER_INSIDE, KH_KW, KW, NO_LOOP
-from pegbox.templates.conv_shape import Conv
+from pegbox.templates.conv_shape import PACKED, Conv
 
 Place: TypeAlias = tuple[te.Stage, te.IterVar]
 """A stage, and a loop of it to compute another stage at."""
@@ -27,6 +28,8 @@ class ConvStages:
 
 def plain(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
     """The result without the layouts of a schedule."""
+    if conv.weights == PACKED:
+        return plain(replace(conv, weights="OIHW"), data, _unpacked(conv, weight))
     rows, columns = conv.padded
     last = rows - 1, columns - 1
     border = te.compute(
@@ -41,6 +44,18 @@ def plain(conv: Conv, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
         return te.sum(pixel * weight(*conv.weight_at(o, c, kh, kw)), axis=[c, kh, kw])
 
     return te.compute(conv.out_shape, element, name="C")
+
+
+def _unpacked(conv: Conv, weight: te.Tensor) -> te.Tensor:
+    """Filters as OIHW, made ahead of time from packed ones."""
+    lanes, ahead = conv.lanes, {AHEAD: True}
+    whole = te.compute(
+        (conv.vectors * lanes, conv.c, *conv.kernel),
+        lambda o, c, y, x: weight(o // lanes, y, x, c, o % lanes),
+        name="weight_padded",
+        attrs=ahead,
+    )
+    return te.compute((conv.o, conv.c, *conv.kernel), lambda *at: whole(*at), name="weight", attrs=ahead)
 
 
 def padded(conv: Conv, data: te.Tensor, last: Sequence[int], n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:

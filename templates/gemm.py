@@ -22,7 +22,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.templates import gemm_space, narrow
 from pegbox.templates.gemm_space import PACKED, ROWS_STAY, STREAM, layout_of
-from pegbox.templates.product import Product, plain, product_of
+from pegbox.templates.product import Product, plain, product_of, unpacked
 
 _BATCH = 8  # products in a batch from which on each thread takes whole ones
 
@@ -34,9 +34,8 @@ def multiply(cfg: pb.TemplateConfig, a: te.Tensor, b: te.Tensor, weights: str) -
         TemplateError: another value of `weights`.
     """
     p = product_of(a, b, weights, cfg.target)
-    if not p.packed:
-        cfg.define_plain(lambda: [plain(p, a, b)])
     b = p.weights(b)
+    cfg.define_plain(lambda: [plain(p, a, unpacked(p, b))])
     if p.is_narrow:
         narrow.declare(cfg, p)
         c = narrow.compute(p, a, b)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pegbox import te
 from pegbox.codegen.targets.target import Target
-from pegbox.compute.tensor import Tensor
+from pegbox.compute.tensor import AHEAD, Tensor
 from pegbox.errors import TemplateError
 from pegbox.expr.dtypes import nbytes
 from pegbox.templates.register_tile import lanes_of
@@ -67,6 +67,22 @@ class Product:
     def weights(self, b: Tensor) -> Tensor:
         """B as the kernel gets it."""
         return te.placeholder(self.weight_shape, name="B_packed", dtype=self.dtype) if self.packed else b
+
+
+def unpacked(p: Product, b: Tensor) -> Tensor:
+    """B (..., k, n), made ahead of time from what the kernel gets."""
+    if not p.packed:
+        return b
+    shape, ahead = (*p.lead, p.k, p.n), {AHEAD: True}
+    if p.is_narrow:
+        return te.compute(shape, lambda *at: b(*at[:-2], at[-1], at[-2]), name="B", attrs=ahead)
+    whole = te.compute(
+        (*p.lead, p.k, p.vectors * p.lanes),
+        lambda *at: b(*at[:-2], at[-1] // p.lanes, at[-2], at[-1] % p.lanes),
+        name="B_padded",
+        attrs=ahead,
+    )
+    return te.compute(shape, lambda *at: whole(*at), name="B", attrs=ahead)
 
 
 def plain(p: Product, a: Tensor, b: Tensor) -> Tensor:

@@ -1,12 +1,16 @@
 """A computation as the NumPy program that a person would write: what the speed of a kernel is compared with.
 
 It differs from the reference (`pegbox.compute.reference`), which is made to be exact: here everything is computed in
-its own type, sums of products are `np.matmul`, other reductions NumPy's own, padding fills and copies, and what only
-permutes elements is a view. A computation that NumPy has no such words for (gathers, reducers of one's own) has none.
+its own type, sums of products are `np.matmul`, other reductions NumPy's own, padding fills and copies, what only
+permutes elements is a view, and what a statement needs twice has a name. What is made ahead of time (the attribute
+`AHEAD`) is made when the program is prepared. A computation that NumPy has no such words for (gathers, reducers of
+one's own) has none.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import isfinite, prod
@@ -19,7 +23,7 @@ from pegbox.compute.graph import post_order
 from pegbox.compute.reference_contract import Factor, factors
 from pegbox.compute.reference_grid import Evaluator, Grid
 from pegbox.compute.reference_reduce import Combiner
-from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
+from pegbox.compute.tensor import AHEAD, ComputeOp, PlaceholderOp, Tensor
 from pegbox.expr.affine import linear
 from pegbox.expr.build import TRUE
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
@@ -38,6 +42,7 @@ _UFUNCS = {
     "exp": "exp", "log": "log", "sqrt": "sqrt", "tanh": "tanh", "pow": "power", "abs": "abs", "floor": "floor",
     "ceil": "ceil", "round": "rint",
 }  # fmt: skip
+_SYMBOL = re.compile(r"\{(\d+)\}")
 _FORMULAS = {"rsqrt": "np.reciprocal(np.sqrt({}))", "sigmoid": "np.reciprocal(1 + np.exp(-({})))"}
 
 
@@ -95,6 +100,11 @@ class _Writer:
     before: list[str] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
     views: dict[str, str] = field(default_factory=dict)
+    ready: set[Buffer] = field(default_factory=set)
+    """What is there before the program runs."""
+    terms: dict[str, str] = field(default_factory=dict)
+    """What the parts of the statement that is being written compute, each once, and the symbol that stands for it."""
+    shared: int = 0
 
     def program(self) -> NumpyProgram:
         names = []
@@ -102,8 +112,11 @@ class _Writer:
             _check(tensor)
             names.append(f"t{place}")
             self.storages[tensor.buffer] = _Storage(names[-1], _row_major(tensor.shape))
+            self.ready.add(tensor.buffer)
         for op in post_order([tensor.op for tensor in self.outputs]):
-            if isinstance(op, ComputeOp):
+            if isinstance(op, ComputeOp) and self._is_ahead(op):
+                self._ahead(op)
+            elif isinstance(op, ComputeOp):
                 self._op(op)
             elif op.outputs[0].buffer not in self.storages:
                 raise _Unspoken
@@ -112,6 +125,18 @@ class _Writer:
         lines += [f"    {line}" for line in self.before]
         lines += ["    def run():", *(f"        {line}" for line in self.steps), f"    return run, [{made}]"]
         return NumpyProgram("\n".join(lines) + "\n", tuple(tensor.shape for tensor in self.outputs))
+
+    def _is_ahead(self, op: ComputeOp) -> bool:
+        known = all(tensor.buffer in self.ready for tensor in op.inputs)
+        return known and bool(op.attrs.get(AHEAD)) and not any(tensor in self.outputs for tensor in op.outputs)
+
+    def _ahead(self, op: ComputeOp) -> None:
+        """Compute it where the program is prepared."""
+        timed, self.steps = self.steps, []
+        self._op(op)
+        self.before += self.steps
+        self.steps = timed
+        self.ready.update(tensor.buffer for tensor in op.outputs)
 
     def _op(self, op: ComputeOp) -> None:
         if len(op.body) != 1 or not all(axis.dom.min == 0 for axis in op.axis):
@@ -122,7 +147,8 @@ class _Writer:
             self._reduction(op, tensor)
             return
         body, grid = _digits(op.body[0], _grid(op.axis))
-        if tensor not in self.outputs and isinstance(body, Load) and grid.variables == _grid(op.axis).variables:
+        moved = tensor not in self.outputs and not self._is_ahead(op)
+        if moved and isinstance(body, Load) and grid.variables == _grid(op.axis).variables:
             self.storages[tensor.buffer] = self._access(body, grid)
             return
         self._allocate(tensor, _row_major(tensor.shape))
@@ -159,7 +185,7 @@ class _Writer:
         self._allocate(tensor, _row_major(tensor.shape))
         axes = tuple(range(len(spatial.variables), len(both.variables)))
         values = self._full(reduce.sources[0], both)
-        self.steps.append(
+        self._step(
             f"np.{_UFUNCS[combiner.op]}.reduce({values}, axis={axes}, dtype='{tensor.dtype}', "
             f"initial={_number(combiner.identity[0].item())}, out={self._target(tensor, spatial)})"
         )
@@ -189,11 +215,9 @@ class _Writer:
             shape = tuple(_size(both, group) for group in (batch, rows, columns))
             shape = shape if shape[0] > 1 else shape[1:]
             out = self._named(f"{whole.name}.reshape({shape})")
-            self.steps.append(f"np.matmul({left}, {right}, out={out})")
+            self._step(f"np.matmul({left}, {right}, out={out})")
         else:
-            self.steps.append(
-                f"{self._target(tensor, ordered)}[...] = np.matmul({left}, {right}).reshape({ordered.shape})"
-            )
+            self._step(f"{self._target(tensor, ordered)}[...] = np.matmul({left}, {right}).reshape({ordered.shape})")
         return True
 
     def _matrix(self, factor: Factor, groups: Sequence[tuple[Var, ...]], grid: Grid) -> str:
@@ -222,19 +246,37 @@ class _Writer:
         match expr:
             case Binary() | Compare() if expr.dtype == dtype:
                 operands = [self._text(expr.a, grid), self._text(expr.b, grid)]
-                self.steps.append(f"np.{_UFUNCS[expr.op]}({', '.join(operands)}, out={target})")
+                self._step(f"np.{_UFUNCS[expr.op]}({', '.join(operands)}, out={target})")
             case Call(name, args) if name in _UFUNCS and expr.dtype == dtype:
                 operands = [self._text(arg, grid) for arg in args]
-                self.steps.append(f"np.{_UFUNCS[name]}({', '.join(operands)}, out={target})")
+                self._step(f"np.{_UFUNCS[name]}({', '.join(operands)}, out={target})")
             case _:
-                self.steps.append(f"{target}[...] = {self._text(expr, grid)}")
+                self._step(f"{target}[...] = {self._text(expr, grid)}")
+
+    def _step(self, text: str) -> None:
+        """Add a statement, and before it one for each part that it needs more than once."""
+        parts, self.terms = {symbol: part for part, symbol in self.terms.items()}, {}
+        uses = Counter(found[0] for each in (*parts.values(), text) for found in _SYMBOL.finditer(each))
+        for symbol, part in parts.items():
+            parts[symbol] = _SYMBOL.sub(lambda found: parts[found[0]], part)
+            if uses[symbol] > 1:
+                self.steps.append(f"x{self.shared} = {parts[symbol]}")
+                parts[symbol] = f"x{self.shared}"
+                self.shared += 1
+        self.steps.append(_SYMBOL.sub(lambda found: parts[found[0]], text))
 
     def _text(self, expr: Expr, grid: Grid) -> str:
+        """The text of a value; of what is computed, a symbol for `_step`."""
         match expr:
             case Const():
                 return _constant(expr)
             case Load():
                 return self._view_of(self._access(expr, grid), grid)
+            case _:
+                return self.terms.setdefault(self._computed(expr, grid), f"{{{len(self.terms)}}}")
+
+    def _computed(self, expr: Expr, grid: Grid) -> str:
+        match expr:
             case Binary(op, a, b) | Compare(op, a, b) | Logic(op, a, b):
                 return f"np.{_UFUNCS[op]}({self._text(a, grid)}, {self._text(b, grid)})"
             case Not(a):

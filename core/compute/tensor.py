@@ -118,6 +118,10 @@ class PlaceholderOp(Operation):
         self.outputs = (Tensor(self, 0, name, shape, dtype),)
 
 
+AHEAD = "ahead_of_time"
+"""The attribute of a computation that a user makes once, for many calls: weights that are packed, or unpacked."""
+
+
 class ComputeOp(Operation):
     """An elementwise or reducing computation: for each point of `axis`, `body[i]` is the element of output i."""
 

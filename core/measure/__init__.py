@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pegbox.measure.cores import CorePlan
     from pegbox.measure.local import LocalMeasurer
     from pegbox.measure.result import Failed, FailureKind, Ok, Result
-    from pegbox.measure.runner import Runner, RunnerFactory
+    from pegbox.measure.runner import Runner, RunnerFactory, RunnerWrapper
     from pegbox.measure.timing import TimingPolicy
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Result",
     "Runner",
     "RunnerFactory",
+    "RunnerWrapper",
     "TimingPolicy",
     "Tolerance",
 ]
@@ -44,6 +45,7 @@ __getattr__ = on_demand(
         "Result": "pegbox.measure.result",
         "Runner": "pegbox.measure.runner",
         "RunnerFactory": "pegbox.measure.runner",
+        "RunnerWrapper": "pegbox.measure.runner",
         "TimingPolicy": "pegbox.measure.timing",
         "Tolerance": "pegbox.measure.check",
     },

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -16,11 +15,11 @@ from pegbox.measure.check import difference
 if TYPE_CHECKING:
     from pegbox.compute.numpy_program import NumpyProgram
 
-_REPEATS, _REPEAT_SECONDS, _MOST_SECONDS = 10, 5e-3, 0.5
+_REPEATS, _REPEAT_SECONDS, _MOST_SECONDS = 6, 5e-3, 0.25
 
 
-def time_program(program: NumpyProgram, bench: Bench) -> float | None:
-    """Seconds of a warm call: the median of several, of one where it takes long. None where the answer is wrong."""
+def time_program(program: NumpyProgram, bench: Bench) -> tuple[float, ...] | None:
+    """Seconds of a warm call, several times over, once where it takes long. None where the answer is wrong."""
     run, outputs = program.prepare(bench.inputs)
     with np.errstate(all="ignore"):
         run()
@@ -31,7 +30,7 @@ def time_program(program: NumpyProgram, bench: Bench) -> float | None:
         number = max(1, math.ceil(_REPEAT_SECONDS / max(costs[0], 1e-7)))
         for _ in range(min(_REPEATS, int(_MOST_SECONDS / (number * costs[0])))):
             costs.append(_seconds(run, number))
-    return statistics.median(costs[1:] or costs)
+    return tuple(costs[1:] or costs)
 
 
 def _seconds(run: Callable[[], None], number: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from pegbox.compute.numpy_program import NumpyProgram
     from pegbox.space import Config
     from pegbox.task.task import Task
 
@@ -120,6 +122,7 @@ class LocalMeasurer:
         self._factory = runner_factory(runner, check_mapping("runner_options", options, "the runner's options by name"))
         self._max_memory = memory_share() if max_memory is None else max_memory
         self._best = best
+        self._numpy_costs: list[float] = []
         self._builds = BuildCache(capacity=kept_builds)
         self._twins = Twins()
         self._cores = CorePlan.detect(threads=task.target.num_cores)
@@ -176,7 +179,8 @@ class LocalMeasurer:
         """What costs are compared with: NumPy's time, and this machine's limits. It takes about a second.
 
         `cost` is the best in seconds: where it exceeds the limits that were measured earlier, they are measured again.
-        None where the runner says nothing of it.
+        NumPy's timings of all calls count: called before and after the finalists are timed, NumPy and they meet the
+        same noise. None where the runner says nothing of it.
         """
         runner, task = self._open(), self._task
         if not isinstance(runner, YardstickRunner):
@@ -189,7 +193,7 @@ class LocalMeasurer:
             return runner.roofline(dtype, nbytes, task.target)
 
         with self._builder.silence():
-            numpy = None if program is None else runner.time_numpy(program, threads=task.target.num_cores)
+            costs = () if program is None else self._time_numpy(runner, program)
             roofline = kept_roofline(dtype, read + written, task.target, cores, limits)
             made = Yardstick(
                 cores=cores,
@@ -197,13 +201,20 @@ class LocalMeasurer:
                 read=read,
                 written=written,
                 slow=slow_operations(task.outputs),
-                numpy=numpy,
+                numpy=statistics.median(costs) if costs else None,
                 roofline=roofline,
+                numpy_costs=costs,
             )
             if (made.measured_share(cost) or 0.0) <= MOST:
                 return made
             again = kept_roofline(dtype, read + written, task.target, cores, limits, anew=True)
         return dataclasses.replace(made, roofline=again)
+
+    def _time_numpy(self, runner: YardstickRunner, program: NumpyProgram) -> tuple[float, ...]:
+        """NumPy's timings, with those of earlier calls."""
+        found = runner.time_numpy(program, threads=self._task.target.num_cores)
+        self._numpy_costs += [found] if isinstance(found, float) else found or ()
+        return tuple(self._numpy_costs)
 
     def _dtype(self) -> str:
         """The type of all arguments; none where they differ."""

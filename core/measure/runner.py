@@ -56,13 +56,49 @@ class Runner(Protocol):
 class YardstickRunner(Protocol):
     """A runner that can also say what results are compared with, on the machine where it runs candidates."""
 
-    def time_numpy(self, program: NumpyProgram, *, threads: int) -> float | None:
-        """Seconds that NumPy takes for the bench with so many threads; None where it takes too long, or fails."""
+    def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | float | None:
+        """Seconds that NumPy takes for the bench with so many threads, each of a few timings of a warm call; None where
+        it takes too long, or fails. It is asked before and after the finalists are timed."""
         ...
 
     def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
         """The limits of as many cores as the target has; `nbytes` are each one's (`roofline.size_class`)."""
         ...
+
+
+class RunnerWrapper:
+    """A runner that passes everything on to another one; derive from it, and override what is different.
+
+    Args:
+        inner: the other runner. One that says nothing of what results are compared with is no hindrance.
+    """
+
+    def __init__(self, inner: Runner) -> None:
+        self.inner = inner
+
+    def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
+        """See `Runner`."""
+        return self.inner.run(program, best=best)
+
+    def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
+        """See `Runner`."""
+        return self.inner.rerun(programs)
+
+    def interrupt(self) -> None:
+        """See `Runner`."""
+        self.inner.interrupt()
+
+    def close(self) -> None:
+        """See `Runner`."""
+        self.inner.close()
+
+    def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | float | None:
+        """See `YardstickRunner`; None where the other runner is none."""
+        return self.inner.time_numpy(program, threads=threads) if isinstance(self.inner, YardstickRunner) else None
+
+    def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
+        """See `YardstickRunner`; None where the other runner is none."""
+        return self.inner.roofline(dtype, nbytes, target) if isinstance(self.inner, YardstickRunner) else None
 
 
 class RunnerFactory(Protocol):

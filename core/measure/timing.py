@@ -103,6 +103,16 @@ def half_width(costs: Sequence[float]) -> float:
     return (ordered[count - 1 - rank] - ordered[rank]) / 2 / middle if middle > 0 else 0.0
 
 
+def spread(costs: Sequence[float]) -> float:
+    """How many times as long the slow ones of these costs are as the fast ones; 1 where there is none, or one.
+
+    Of four or more, a quarter at each end is left out, so that a rare interruption does not count.
+    """
+    ordered = sorted(costs)
+    left_out = len(ordered) // 4
+    return ordered[-1 - left_out] / ordered[left_out] if ordered and ordered[left_out] > 0 else 1.0
+
+
 def _require(name: str, value: object, holds: bool, domain: str) -> None:
     if not holds:
         raise ArgumentError(f"{name}={value!r}: must be {domain}")

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from pegbox.measure.roofline import Roofline
+from pegbox.measure.timing import spread
 from pegbox.task.work import format_seconds
 
 MOST = 1.05
 """Of a roof. What is beyond shows that the roof was measured too low, and nothing is said of it."""
+
+UNSTEADY = 1.5
+"""How many times as long slow timings take as fast ones (`spread`) where two medians don't compare."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Yardstick:
     """NumPy's time for the same computation, and the machine's limits, both with `cores` cores.
 
-    `numpy` is in seconds per call, None where NumPy has no plain words for the computation or takes too long. `flop`,
-    `read` and `written` (bytes) are what one call needs at least. `slow` names the operations that take far
-    longer than a multiply-add and are not few, such as "exp": the limits don't know how long.
+    `numpy` is in seconds per call, None where NumPy has no plain words for the computation or takes too long: the
+    median of `numpy_costs`, the single timings, which are empty where they are not known. `flop`, `read` and `written`
+    (bytes) are what one call needs at least. `slow` names the operations that take far longer than a multiply-add and
+    are not few, such as "exp": the limits don't know how long.
     """
 
     cores: int
@@ -30,6 +35,7 @@ class Yardstick:
     slow: tuple[str, ...] = ()
     numpy: float | None = None
     roofline: Roofline | None = None
+    numpy_costs: tuple[float, ...] = ()
 
     def speedup(self, seconds: float) -> float | None:
         """How many times as fast as NumPy a call of so many seconds is."""
@@ -52,12 +58,13 @@ class Yardstick:
         limits = self._limits()
         return max(limits.values()) / seconds if limits and 0 < seconds < math.inf else None
 
-    def text(self, seconds: float) -> str:
-        """What is known of a call of so many seconds, for people; empty where nothing is."""
-        found: list[str] = []
-        if (speedup := self.speedup(seconds)) is not None:
-            assert self.numpy is not None
-            found.append(f"NumPy {format_seconds(self.numpy)}: {speedup:.2f}x")
+    def text(self, seconds: float, costs: Sequence[float] = ()) -> str:
+        """What is known of a call of so many seconds, for people; empty where nothing is.
+
+        `costs` are the timings of which that is the median. Where they or NumPy's differ more than `UNSTEADY` times,
+        there is no ratio but a remark.
+        """
+        found = [beside] if (beside := self._beside_numpy(seconds, costs)) else []
         if (share := self.share(seconds)) is not None:
             found.append(f"{share:.{0 if share >= 0.1 else 1}%} of the {self._limit_text()}")
         return f"{'; '.join(found)} ({self.cores} core{'s' if self.cores != 1 else ''})" if found else ""
@@ -73,8 +80,8 @@ class Yardstick:
             slow = form.get("slow", ())
             form = {**form, "slow": tuple(slow)}
             roofline = None if form.get("roofline") is None else Roofline(**form["roofline"])
-            made = cls(**{**form, "roofline": roofline})
-            held = [made.cores, made.flop, made.read, made.written]
+            made = cls(**{**form, "roofline": roofline, "numpy_costs": tuple(form.get("numpy_costs", ()))})
+            held = [made.cores, made.flop, made.read, made.written, *made.numpy_costs]
             optional = [made.numpy]
             if roofline is not None:
                 held += [roofline.cores, roofline.read, roofline.copy]
@@ -97,6 +104,17 @@ class Yardstick:
             limits["multiply-add"] = self.flop / self.roofline.gflops * 1e-9
         return limits
 
+    def _beside_numpy(self, seconds: float, costs: Sequence[float]) -> str:
+        speedup = self.speedup(seconds)
+        if self.numpy is None or speedup is None:
+            return ""
+        told = f"NumPy {_range_text(self.numpy, self.numpy_costs)}"
+        if spread(costs) > UNSTEADY:
+            told += f", the kernel {_range_text(seconds, costs)}"
+        if max(spread(costs), spread(self.numpy_costs)) > UNSTEADY:
+            return f"{told}: too noisy to compare"
+        return f"{told}: {speedup:.2f}x"
+
     def _limit_text(self) -> str:
         assert self.roofline is not None
         if self.bound == "multiply-add":
@@ -109,3 +127,9 @@ class Yardstick:
         *others, last = self.slow or ("",)
         names = f"{', '.join(others)} and {last}" if others else last
         return f", {names} counted as {counted}" if last else ""
+
+
+def _range_text(middle: float, costs: Sequence[float]) -> str:
+    if spread(costs) <= UNSTEADY:
+        return format_seconds(middle)
+    return f"{format_seconds(min(costs))} to {format_seconds(max(costs))}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pegbox.measure.result import Ok
 from pegbox.measure.yardstick import Yardstick
 from pegbox.plugins.cli.exits import NothingFound
 from pegbox.records import History, Journal, Record
@@ -109,7 +110,7 @@ def _summary_text(summary: Summary) -> str:
     if best is None:
         return f"{lines[0]}\n  nothing valid"
     by = f" ({best.tuner}, on {best.host})" if best.tuner else ""
-    lines += [f"  best: {_speed(summary, best)}{by}", *(f"  {line}" for line in _quality(summary, best.cost))]
+    lines += [f"  best: {_speed(summary, best)}{by}", *(f"  {line}" for line in _quality(summary, best))]
     lines += [f"  config {best.config.get('index')}: {_entities(best)}"]
     return "\n".join(lines)
 
@@ -121,9 +122,10 @@ def _speed(summary: Summary, best: Record) -> str:
     return ", ".join(filter(None, [cost, format_speed(best.cost, **moved)]))
 
 
-def _quality(summary: Summary, cost: float) -> list[str]:
+def _quality(summary: Summary, best: Record) -> list[str]:
     """How good the best is, as far as the records know."""
-    beside = "" if summary.yardstick is None else summary.yardstick.text(cost)
+    costs = best.result.costs if isinstance(best.result, Ok) else ()
+    beside = "" if summary.yardstick is None else summary.yardstick.text(best.cost, costs)
     return [line for line in (beside, "" if summary.gain is None else str(summary.gain)) if line]
 
 

@@ -85,10 +85,12 @@ class LocalRunner:
                 self._replace()
         return [self.run(program) for program in programs]
 
-    def time_numpy(self, program: NumpyProgram, *, threads: int) -> float | None:
+    def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | None:
         """Seconds that NumPy takes for the bench, on the cores that candidates get. See `YardstickRunner`."""
         found = self._ask("time_numpy", program, self._cores.running(threads))
-        return found if isinstance(found, float) and 0 < found < _YARDSTICK_SECONDS else None
+        if not isinstance(found, list) or not found:
+            return None
+        return found if all(isinstance(each, float) and 0 < each < _YARDSTICK_SECONDS for each in found) else None
 
     def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
         """The limits of the cores that candidates get. See `YardstickRunner`."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pegbox.compute.graph import post_order
-from pegbox.compute.printer import te_lines
+from pegbox.compute.printer import te_lines, tensor_names
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.expr.printer import quoted
 from pegbox.loops.script.style import literal
@@ -38,6 +38,14 @@ def compute_lines(arguments: Sequence[Tensor], tensors: Mapping[str, Tensor]) ->
     given = [t.op for t in arguments if not isinstance(t.op, ComputeOp)]
     ops = [*given, *(op for op in post_order(outputs) if op not in given)]
     return list(te_lines(ops, {tensor.buffer: name for name, tensor in tensors.items()}))
+
+
+def plain_lines(outputs: Sequence[Tensor], tensors: Mapping[str, Tensor]) -> list[str]:
+    """The te code of a function that gives other outputs of the inputs that `tensors` name."""
+    ops = [op for op in post_order([t.op for t in outputs]) if isinstance(op, ComputeOp)]
+    given = {tensor.buffer: name for name, tensor in tensors.items() if not isinstance(tensor.op, ComputeOp)}
+    names = {**tensor_names(ops, {*RESERVED, *given.values()}), **given}
+    return [*te_lines(ops, names), f"return [{', '.join(names[t.buffer] for t in outputs)}]"]
 
 
 def schedule_lines(

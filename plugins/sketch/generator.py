@@ -78,7 +78,7 @@ class SketchGenerator:
         given = tuple(tensors) if len(outputs) < len(tensors) else (*placeholders(outputs), *outputs)
         _check_complete(given)
         _check_names(given)
-        given, panels = pack_ahead(given, target, list(filter(None, self.layout_free.split("+"))))
+        given, panels, plain = pack_ahead(given, target, list(filter(None, self.layout_free.split("+"))))
         outputs = [t for t in given if isinstance(t.op, ComputeOp)]
         names = _names(given)
         own = self.rules != "ansor"
@@ -88,7 +88,7 @@ class SketchGenerator:
             labels.append(unused_name("+".join(state.applied) or "plain", labels))
             done = annotate(state, target, packing=own)
             parts = tuple(done.knobs.values()), tuple(done.limits), tuple(done.steps)
-            sketches.append(Sketch(labels[-1], given, names, *parts, panels, tuple(done.credits)))
+            sketches.append(Sketch(labels[-1], given, names, *parts, panels, tuple(done.credits), plain))
         if not sketches:
             raise TemplateError(
                 f"the rules derive no sketch of {', '.join(names)}; let one go on at each stage: Skip()"

@@ -16,7 +16,7 @@ from pegbox.compute.printer import identifier
 from pegbox.errors import TemplateError
 from pegbox.expr.printer import quoted, unused_name
 from pegbox.loops.script.style import literal
-from pegbox.plugins.sketch.code import RESERVED, compute_lines, knob_line, list_of, schedule_lines, targets
+from pegbox.plugins.sketch.code import RESERVED, compute_lines, knob_line, list_of, plain_lines, schedule_lines, targets
 from pegbox.plugins.sketch.limit import WRITTEN_OUT, BodyLimit, written_out
 from pegbox.plugins.sketch.steps import CHOICE
 from pegbox.task.workload import Workload
@@ -37,6 +37,7 @@ class _Names:
     template: str
     arguments: Mapping[str, str]
     compute: str
+    plain: str
     declare: str
     written_out: str
     lists: str
@@ -58,6 +59,7 @@ def template_module(space: SketchSpace, name: str, arguments: Mapping[str, Any])
         *_helpers(space, arguments, names),
         _function(f"{names.compute}()", "tuple[te.Tensor, ...]", "What is computed.", computed),
         _function(f"{names.declare}(cfg: pb.TemplateConfig)", "None", "The knobs.", _knob_lines(space, names)),
+        *([_plain(sketches[0], names.plain)] if sketches[0].plain else []),
         *(_schedule(space, sketch, names.schedules[sketch.name]) for sketch in sketches),
         _template(space, name, arguments, names),
         *(_pack(panels, names.packs[panels.name]) for panels in sketches[0].panels),
@@ -111,7 +113,7 @@ def _names(space: SketchSpace, name: str, arguments: Mapping[str, Any]) -> _Name
         taken.append(unused_name(wanted, taken))
         return taken[-1]
 
-    functions = own("_compute"), own("_declare"), own(WRITTEN_OUT), own("_lists")
+    functions = own("_compute"), own("_plain"), own("_declare"), own(WRITTEN_OUT), own("_lists")
     schedules = {s: own(f"_schedule_{identifier(s)}".replace("__", "_").rstrip("_")) for s in space.sketches}
     panels = next(iter(space.sketches.values())).panels
     packs = {each.name: own(f"pack_{identifier(each.name)}") for each in panels}
@@ -151,6 +153,19 @@ def _schedule(space: SketchSpace, sketch: Sketch, function: str) -> str:
     return _function(signature, "None", f"The sketch {_in_docstring(sketch.name)}.", lines or ["pass"])
 
 
+def _plain(sketch: Sketch, function: str) -> str:
+    """The function that computes the same of operands that are unpacked, for the time that NumPy takes."""
+    given = ", ".join(f"{name}: te.Tensor" for name in _inputs(sketch))
+    doc = "The same without panels: what NumPy is timed on."
+    return _function(f"{function}({given})", "list[te.Tensor]", doc, plain_lines(sketch.plain, sketch.tensors))
+
+
+def _inputs(sketch: Sketch) -> list[str]:
+    return [
+        name for name, tensor in sketch.tensors.items() if tensor not in sketch.outputs and tensor in sketch.arguments
+    ]
+
+
 def _pack(panels: Panels, function: str) -> str:
     """The function that packs an operand ahead."""
     wanted = f"{_in_docstring(panels.name)}, {panels.dtype} of shape {panels.shape}"
@@ -172,6 +187,8 @@ def _template(space: SketchSpace, name: str, arguments: Mapping[str, Any], names
     own = {names.arguments[key]: value for key, value in arguments.items()}
     parameters = "".join(f", {key}={_literal(value)}" for key, value in own.items())
     lines = [*_check(own, names), f"{targets(names.tensors)} = {names.compute}()", f"{names.declare}(cfg)"]
+    if first.plain:
+        lines.append(f"cfg.define_plain(lambda: {names.plain}({', '.join(_inputs(first))}))")
     lines += [f"s = te.create_schedule([{outputs}])"]
     word = "if"
     for sketch, function in names.schedules.items():

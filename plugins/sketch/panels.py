@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_array
 from pegbox.codegen.targets.target import Target
 from pegbox.compute.graph import post_order
-from pegbox.compute.ops import placeholder
+from pegbox.compute.ops import compute, placeholder
 from pegbox.compute.reducer import map_body
-from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
+from pegbox.compute.tensor import AHEAD, ComputeOp, PlaceholderOp, Tensor
 from pegbox.errors import TemplateError
 from pegbox.expr.build import floordiv, floormod
 from pegbox.expr.dtypes import BITS
@@ -85,6 +85,13 @@ class Panels:
         """The axes of `cut_shape` as they lie."""
         return (*(n + (n > self.axis) for n in self.order), self.axis + 1)
 
+    def unpacked(self, packed: Tensor) -> Tensor:
+        """The operand as it was, made ahead of time from its panels."""
+        whole = tuple(self.count * self.width if n == self.axis else size for n, size in enumerate(self.shape))
+        ahead = {AHEAD: True}
+        padded = compute(whole, lambda *at: packed(*self.indices(at)), name=f"{self.name}_padded", attrs=ahead)
+        return compute(self.shape, lambda *at: padded(*at), name=self.name, attrs=ahead)
+
     def pack(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A copy of the operand in panels.
 
@@ -99,8 +106,10 @@ class Panels:
 
 def pack_ahead(
     arguments: Sequence[Tensor], target: Target, names: Sequence[str] = ()
-) -> tuple[tuple[Tensor, ...], tuple[Panels, ...]]:
+) -> tuple[tuple[Tensor, ...], tuple[Panels, ...], tuple[Tensor, ...]]:
     """The arguments of the same computation that reads the inputs whose layout is free in panels, and those panels.
+
+    Third are the outputs of the computation as it was, which reads these operands unpacked; none without panels.
 
     Args:
         arguments: all of the kernel's.
@@ -113,9 +122,16 @@ def pack_ahead(
     inputs = {t.name: t for t in arguments if isinstance(t.op, PlaceholderOp)}
     marked = [*_marked(ops, inputs), *(_named(name, "layout_free", inputs) for name in names)]
     if not marked:
-        return tuple(arguments), ()
+        return tuple(arguments), (), ()
     panels = {t.buffer: _panels(t, ops, target) for t in dict.fromkeys(marked)}
-    return _rewritten(arguments, panels), tuple(panels.values())
+    taken = [op.name for op in post_order([t.op for t in arguments])]
+    packed = {
+        buffer: placeholder(each.packed_shape, each.dtype, unused_name(f"{each.name}_packed", taken))
+        for buffer, each in panels.items()
+    }
+    unpacked = {buffer: each.unpacked(packed[buffer]) for buffer, each in panels.items()}
+    plain = _rewritten([t for t in arguments if isinstance(t.op, ComputeOp)], unpacked, {})
+    return _rewritten(arguments, packed, panels), tuple(panels.values()), plain
 
 
 def _marked(ops: Sequence[ComputeOp], inputs: Mapping[str, Tensor]) -> list[Tensor]:
@@ -179,11 +195,11 @@ def _width(extent: int, lanes: int) -> int:
     return max(fitting, key=lambda d: d / (d // lanes + (d % lanes).bit_count()), default=lanes)
 
 
-def _rewritten(arguments: Sequence[Tensor], panels: Mapping[Buffer, Panels]) -> tuple[Tensor, ...]:
-    """The arguments with new operations for all that is computed, over packed operands."""
-    ops = post_order([t.op for t in arguments])
-    taken = [op.name for op in ops]
-    made: dict[Buffer, Tensor] = {}
+def _rewritten(
+    arguments: Sequence[Tensor], replaced: Mapping[Buffer, Tensor], panels: Mapping[Buffer, Panels]
+) -> tuple[Tensor, ...]:
+    """The arguments with new operations for all that is computed, over other operands, some of them in panels."""
+    made = dict(replaced)
 
     def moved(expr: Expr) -> Expr | None:
         if not isinstance(expr, Load) or expr.buffer not in made:
@@ -192,13 +208,10 @@ def _rewritten(arguments: Sequence[Tensor], panels: Mapping[Buffer, Panels]) -> 
         layout = panels.get(expr.buffer)
         return Load(made[expr.buffer].buffer, indices if layout is None else layout.indices(indices))
 
-    for op in ops:
+    for op in post_order([t.op for t in arguments]):
         if isinstance(op, ComputeOp):
             body = tuple(map_body(each, lambda e: rewrite(e, moved)) for each in op.body)
             attrs = {key: value for key, value in op.attrs.items() if key != LAYOUT_FREE}
             new = ComputeOp(op.name, op.axis, body, attrs, op.tag)
             made.update(zip((t.buffer for t in op.outputs), new.outputs, strict=True))
-        elif (layout := panels.get(op.outputs[0].buffer)) is not None:
-            name = unused_name(f"{op.name}_packed", taken)
-            made[op.outputs[0].buffer] = placeholder(layout.packed_shape, layout.dtype, name)
     return tuple(made.get(t.buffer, t) for t in arguments)

@@ -29,6 +29,7 @@ class Sketch:
         arguments: the kernel's arguments in call order.
         panels: the layouts of those that are packed ahead.
         credits: up to how many steps each rule made; knobs and places were added behind them.
+        plain: the outputs of the same computation of those operands unpacked; none where none is packed.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Sketch:
     steps: tuple[Step, ...]
     panels: tuple[Panels, ...] = ()
     credits: tuple[tuple[int, str], ...] = ()
+    plain: tuple[Tensor, ...] = ()
 
     @property
     def outputs(self) -> list[Tensor]:
@@ -91,6 +93,8 @@ class SketchSpace:
         for limit in self.limits:
             cfg.add_constraint(limit.holds, reads=limit.knobs, message=limit.message)
         chosen = self.chosen(cfg)
+        if chosen.plain:
+            cfg.define_plain(lambda: chosen.plain)
         return chosen.schedule(self.own(cfg, chosen)), list(chosen.arguments)
 
     @property

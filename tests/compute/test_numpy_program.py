@@ -20,9 +20,13 @@ TEMPLATES: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
     ("matmul", (20, 9, 17), {}),
     ("matmul", (4, 200, 3), {}),
     ("matmul", (8, 9, 10), {"dtype": "float64"}),
+    ("matmul", (4, 6, 37), {"weights": "packed"}),
+    ("matmul", (4, 200, 3), {"weights": "packed"}),
     ("batch_matmul", (2, 5, 6, 7), {}),
+    ("batch_matmul", (2, 5, 6, 7), {"weights": "packed"}),
     ("conv2d", (1, 3, 9, 8, 5, 3, 2), {"padding": 1}),
     ("conv2d", (2, 3, 9, 8, 17, 3, 3), {"padding": (1, 0), "stride": 2, "layout": "NHWC"}),
+    ("conv2d", (1, 3, 9, 8, 21, 3, 3), {"padding": 1, "weights": "packed"}),
     ("conv2d", (1, 2, 9, 9, 4, 3, 3), {"dilation": (2, 1), "weights": "HWIO"}),
 ]
 WORKLOADS: list[tuple[str, tuple[int, ...]]] = [
@@ -137,3 +141,32 @@ def test_what_numpy_has_no_plain_words_for_has_no_program() -> None:
     assert program_of(te.compute((1,), lambda i: te.sum(x[k], axis=k, where=k > 2), "some")) is None
     triangle = te.compute((6, 6), lambda i, j: te.if_then_else(i < j, x[i], 0.0), "triangle")
     assert program_of(triangle) is None
+
+
+def test_what_is_needed_twice_is_computed_once() -> None:
+    x, y = te.placeholder((3, 4), name="x"), te.placeholder((3, 4), name="y")
+    total = lambda i, j: te.exp(x[i, j] + y[i, j])  # noqa: E731
+    body = lambda i, j: te.if_then_else(total(i, j) > 2, total(i, j), 0.5 * total(i, j))  # noqa: E731
+    made = te.compute((3, 4), body, name="leaky")
+    program = program_of(made)
+    assert program is not None
+    assert program.text.count("np.add(") == program.text.count("np.exp(") == 1
+    assert program.text.count("x0 = np.exp(np.add(") == 1
+    a, b = np.random.default_rng(0).random((2, 3, 4), dtype="float32")
+    sums = np.exp(a + b)
+    np.testing.assert_allclose(computed(made, a, b), np.where(sums > 2, sums, 0.5 * sums), rtol=1e-6)
+
+
+def test_what_is_made_ahead_of_time_is_not_timed() -> None:
+    x = te.placeholder((3, 4), name="x")
+    ahead = te.compute((3, 4), lambda i, j: x[i, j] * 2, name="ahead", attrs={"ahead_of_time": True})
+    made = te.compute((3, 4), lambda i, j: ahead[i, j] + 1, name="made")
+    late = te.compute((3, 4), lambda i, j: made[i, j] * 3, name="late", attrs={"ahead_of_time": True})
+    end = te.compute((3, 4), lambda i, j: late[i, j] - 1, name="end")
+    for tensor, timed in ((made, 1), (end, 3)):  # what needs something timed is timed
+        program = numpy_program([x, tensor])
+        assert program is not None
+        assert program.text.split("def run():")[1].count("np.") == timed
+        run, (out,) = program.prepare([np.ones((3, 4), "float32")])
+        run()
+        np.testing.assert_array_equal(out, np.full((3, 4), 3.0 if tensor is made else 8.0))

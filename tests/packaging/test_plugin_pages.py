@@ -20,7 +20,7 @@ from pegbox.hooks import registry
 from pegbox.hooks.manager import PluginLoader
 from pegbox.hooks.registry import Registry
 from pegbox.hooks.spec import parse_nested, parse_spec
-from pegbox.measure import Failed, FailureKind, Ok
+from pegbox.measure import Failed, FailureKind, Ok, RunnerWrapper
 from pegbox.search import make_cost_model
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -81,6 +81,7 @@ def test_the_page_goes_from_files_to_use(page: Page) -> None:
 @pytest.mark.parametrize("installed", [RUNNER], indirect=True)
 def test_the_runner_is_found_and_keeps_the_contract(installed: Registry) -> None:
     assert installed.names("runner") == ["patient"]
+    assert issubclass(installed.get("runner", "patient"), RunnerWrapper)  # says what results are compared with
     suite = contract(RUNNER)
     suite.setup_method()
     try:
@@ -106,9 +107,9 @@ def test_the_runner_times_again_what_is_unsteady(installed: Registry) -> None:
         ((unsteady, Ok((1.0, 1.5)), unsteady, steady), Ok((1.0, 1.5)), 1),
         ((unsteady, failed, steady), failed, 1),
     ):
-        runner.local = Recorded(*answers)
+        runner.inner = Recorded(*answers)
         assert runner.run(None) == chosen
-        assert len(runner.local.results) == left
+        assert len(runner.inner.results) == left
 
 
 @pytest.mark.parametrize("installed", [MODEL], indirect=True)

@@ -14,6 +14,7 @@ import pytest
 from pegbox.errors import ArgumentError, TuningError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.search import Callback, SearchState, StopSearch, Trial, TuneResult, run
+from pegbox.search.loop.outcome import format_phases
 from pegbox.search.testing import ArtificialMeasurer, matmul_space, result_of, small_space
 from pegbox.space import Config, ConfigSpace
 
@@ -235,6 +236,41 @@ def test_phases_add_up_to_the_elapsed_time() -> None:
     assert 0 < sum(result.phases.values()) <= result.elapsed
     assert result.best is not None
     assert "where the time went" in str(result.best)
+
+
+def test_phases_of_less_than_a_hundredth_are_left_out() -> None:
+    assert format_phases({"learn": 0.009, "measure": 0.6, "propose": 0.4}) == "measure 0.60 s, propose 0.40 s"
+    assert format_phases({}) == ""
+
+
+class Clock:
+    """Time that passes only where somebody lets it."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_waiting_for_a_tuner_that_learns_in_the_background_counts_as_learning() -> None:
+    clock = Clock()
+
+    class Learning(ListTuner):
+        def wait(self) -> None:
+            clock.now += 5.0
+
+        def model_report(self) -> None:
+            clock.now += 2.0
+
+    class Silent(ArtificialMeasurer):
+        def beside(self) -> None:
+            return None
+
+    measurer = Silent(by_index)
+    measurer.clock = clock  # type: ignore[attr-defined]
+    result = run(Learning(small_space()), measurer, trials=3, batch_size=3)
+    assert result.phases["learn"] == 7.0
+    assert sum(result.phases.values()) == result.elapsed
 
 
 # --- the end ----------------------------------------------------------------------------------------------------------

@@ -80,10 +80,10 @@ def test_without_a_yardstick_nothing_is_said_of_it(task: pb.Task) -> None:
     assert result.best.yardstick is None
 
 
-def test_the_measurer_is_asked_once_and_a_simulation_never(task: pb.Task) -> None:
+def test_the_measurer_is_asked_on_both_sides_of_the_finalists_and_a_simulation_never(task: pb.Task) -> None:
     measurer = Measuring(cost)
     run(make_tuner("random", task.space, seed=3), measurer, trials=30, space=task.space, yardstick=True)
-    assert measurer.asked == [1e-3]
+    assert measurer.asked == [1e-3, 1e-3]
     space = pb.recorded_space("matmul-512x512x512")
     assert "NumPy" not in str(pb.tune(space, tuner="random", trials=3, progress=False))
 

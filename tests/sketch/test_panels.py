@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -70,6 +71,21 @@ def configs(task: Task, count: int) -> list[pb.Config]:
     return [task.space.config(row) for row in task.space.sample(count, np.random.default_rng(0))]
 
 
+def check_numpy(task: Task, packed: Sequence[Any], wanted: np.ndarray[Any, Any], tolerance: Tolerance) -> None:
+    """NumPy computes the same, and unpacks before it is timed."""
+    assert task.numpy is not None
+    run, (out,) = task.numpy.prepare(packed)
+    out.fill(7)
+    run()
+    assert difference("NumPy's", out, wanted, tolerance) is None
+    prepared, timed = task.numpy.text.split("def run():")
+    for n, array in enumerate(task.arguments()):
+        if array.name.endswith("_packed"):
+            views = [line.split(" = ")[0].strip() for line in prepared.splitlines() if f"= view(t{n}," in line]
+            assert views
+            assert not any(re.search(rf"\b{view}\b", timed) for view in views)
+
+
 @pytest.mark.parametrize(("name", "args", "operands"), CASES)
 def test_kernels_of_packed_operands_compute_what_numpy_computes(
     name: str, args: tuple[object, ...], operands: str
@@ -81,6 +97,9 @@ def test_kernels_of_packed_operands_compute_what_numpy_computes(
     (wanted,) = plain.reference(list(given.values()))
     tolerance = Tolerance.of([wanted], flop=plain.flop)
     assert difference("reference", task.reference(packed)[0], wanted, tolerance) is None
+    assert (task.numpy is None) == (plain.numpy is None)
+    if task.numpy is not None:
+        check_numpy(task, packed, wanted, tolerance)
     for config in configs(task, 1):
         out = np.full(wanted.shape, 7, wanted.dtype)
         pb.build(task, config=config)(*packed, out)
@@ -175,6 +194,8 @@ def test_the_module_has_the_same_programs_and_packs_alike(tmp_path: Path, n: int
     for config in configs(task, 3):
         made = written.lowered(written.space.from_json(config.to_json()))
         assert str(made).partition("\n")[2] == str(task.lowered(config)).partition("\n")[2]
+    assert written.numpy is not None
+    assert written.numpy == task.numpy
     pack, b = runpy.run_path(str(file))["pack_B"], np.random.default_rng(0).random((16, n), dtype="float32")
     np.testing.assert_array_equal(pack(b), pack_weights(task, b))
     with pytest.raises(ValueError, match=rf"B, float32 of shape \(16, {n}\)"):

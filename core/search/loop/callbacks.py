@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, TypeAlias
 
 from pegbox.checks import check_callable, check_list
+from pegbox.origin import users_level
 from pegbox.search.loop.outcome import StopReason, Trial, TuneResult
 from pegbox.search.loop.state import SearchState
 
@@ -119,7 +120,7 @@ class CallbackList:
             if callback.essential:
                 essential = essential or (message, error)
             else:
-                warnings.warn(f"{message}; the search goes on without it", RuntimeWarning, stacklevel=2)
+                warnings.warn(f"{message}; the search goes on without it", RuntimeWarning, stacklevel=users_level())
         if essential:
             raise CallbackFailure(essential[0]) from essential[1]
 

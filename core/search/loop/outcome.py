@@ -149,7 +149,7 @@ class BestTrial:
     @property
     def quality(self) -> list[str]:
         """How good it is, as far as that is known: beside NumPy and the machine's limits, and what was gained."""
-        beside = "" if self.yardstick is None else self.yardstick.text(self.cost)
+        beside = "" if self.yardstick is None else self.yardstick.text(self.cost, self.result.costs)
         return [*filter(None, [beside]), *([] if self.gain is None else [str(self.gain)])]
 
     def __repr__(self) -> str:
@@ -346,5 +346,7 @@ def format_counts(counts: Mapping[str, int]) -> str:
 
 
 def format_phases(phases: Mapping[str, float]) -> str:
-    shown = sorted(phases.items(), key=lambda item: -item[1])
+    """The phases, the longest first; those that come to less than 1% of all are left out."""
+    least = sum(phases.values()) / 100
+    shown = sorted((item for item in phases.items() if item[1] >= least), key=lambda item: -item[1])
     return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in shown)

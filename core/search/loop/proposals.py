@@ -20,6 +20,7 @@ import numpy as np
 
 from pegbox.errors import SpaceError
 from pegbox.measure.result import Result
+from pegbox.origin import users_level
 from pegbox.search.models.report import ModelReport
 from pegbox.search.protocols import CHOOSING, SelfReporting, Tuner
 from pegbox.space import Config, ConfigSpace
@@ -143,7 +144,7 @@ class Proposer:
             warnings.warn(
                 f"tuner {self._name!r} proposed nothing after {seen:,} configurations, although the space has more",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=users_level(),
             )
 
 

@@ -8,6 +8,7 @@ measurer) ends the run with a `TuningError` that carries the `TuneResult`.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from pegbox.checks import check_int
 from pegbox.errors import TuningError
 from pegbox.measure.result import Result
 from pegbox.measure.yardstick import Yardstick
+from pegbox.origin import users_level
 from pegbox.search.loop.callbacks import CallbackFailure, CallbackLike, CallbackList
 from pegbox.search.loop.finalists import MAX_ROUNDS, pick_finalists, winner_of
 from pegbox.search.loop.interrupt import clear_interrupt, defer_interrupt
@@ -119,7 +121,6 @@ class _Loop:
         try:
             self._begin(history)
             reason = self._search()
-            self._measure_yardstick()
             self._measure_finalists()
         except KeyboardInterrupt:
             clear_interrupt()
@@ -187,7 +188,8 @@ class _Loop:
         measured: dict[Config, Result] = {}
         half = batch
         if self._beside() is None:
-            self.proposer.wait()
+            with self._phase("learn", self.proposer.activity):
+                self.proposer.wait()
         elif self.proposer.asks_ahead:
             half = batch[: -(-len(batch) // 2)]
         self._now(COMPILING if getattr(self.measurer, "compiles", False) else MEASURING)
@@ -204,11 +206,13 @@ class _Loop:
                     untold = batch[len(half) :]
                     self.ahead = self._propose(outstanding=len(untold))
         finally:
-            stream.close()
+            with self.clock.phase("measure"):
+                stream.close()
         fresh = self.state.trials[first:]
         self._check_complete(batch, fresh)
         self._tell(untold, measured)
-        self.state.model = self.proposer.model_report()
+        with self.clock.phase("learn"):
+            self.state.model = self.proposer.model_report()
         with self.clock.phase("callbacks"):
             self.callbacks.batch(fresh, self.state)
         return None
@@ -262,27 +266,30 @@ class _Loop:
         if missing:
             raise SearchFailure(f"the measurer gave {len(fresh)} results for {len(batch)} configurations")
 
-    def _measure_yardstick(self) -> None:
-        """Ask what costs are compared with. It comes before the finalists, whose records keep it."""
+    def _measure_yardstick(self, cost: float) -> None:
+        """Ask what costs are compared with."""
         measure: Callable[[float], Yardstick | None] | None = getattr(self.measurer, "yardstick", None)
-        best = self.state.best
-        if not self.with_yardstick or measure is None or best is None or not self.state.trials:
+        if not self.with_yardstick or measure is None or cost == math.inf:
             return
         with self._phase("yardstick", "timing NumPy for comparison"):
             try:
-                self.state.yardstick = measure(best.cost)
+                self.state.yardstick = measure(cost)
             except Exception as error:  # what was found stands without it
-                warnings.warn(f"nothing to compare the result with: {error}", RuntimeWarning, stacklevel=2)
+                self.with_yardstick = False
+                warnings.warn(f"nothing to compare the result with: {error}", RuntimeWarning, stacklevel=users_level())
 
     def _measure_finalists(self) -> None:
         if not self.state.trials:
             return  # nothing new: what the history says of its best stands
         trials = [*self.history, *self.state.trials]
+        self._measure_yardstick(min(trial.cost for trial in trials))
         for _ in range(MAX_ROUNDS):
             chosen = pick_finalists(trials, self.finalists, known=self.remeasured)
             if not chosen:
                 return
             results = self._remeasured([trial.config for trial in chosen])
+            # Asked on both sides of the finalists, it meets their noise; it comes before their records, which keep it.
+            self._measure_yardstick(min(result.cost for result in results))
             with defer_interrupt(), self.clock.phase("callbacks"):
                 for trial, result in zip(chosen, results, strict=True):
                     self._commit_remeasured(trial, result)
@@ -333,7 +340,8 @@ class _Loop:
         winner = winner_of(self.remeasured)
         if winner is None and self.remeasured:
             messages = "; ".join(str(getattr(trial.result, "message", "")) for trial in self.remeasured)
-            warnings.warn(f"none of the best ran when measured again: {messages}", RuntimeWarning, stacklevel=2)
+            told = f"none of the best ran when measured again: {messages}"
+            warnings.warn(told, RuntimeWarning, stacklevel=users_level())
         state, found = self.state, winner or self.state.best
         gain = Gain.of([*self.history, *state.trials]) if state.unit == "s" else None
         return BestTrial.of(

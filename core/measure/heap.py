@@ -1,0 +1,34 @@
+"""The heap of a process that times NumPy: what is freed stays with the process, as in one that has run for long."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Callable, Iterator
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4
+"""The parameters of glibc's mallopt(3)."""
+_KEPT = {_MMAP_MAX: 0, _TRIM_THRESHOLD: 2**31 - 1}
+_USUAL = {_MMAP_MAX: 65536, _TRIM_THRESHOLD: 128 << 10, _MMAP_THRESHOLD: 128 << 10}
+
+
+@contextlib.contextmanager
+def kept_heap() -> Iterator[None]:
+    """Run the body with a malloc that gives nothing back to the system, where malloc is glibc's.
+
+    In a young process it gives large blocks back as soon as they are freed. Each temporary array of a NumPy program
+    then costs a page fault for every 4 KiB, in every call, and the program takes twice its time or more. What a process
+    has freed before decides that (mallopt(3), M_MMAP_THRESHOLD): an ordinary one that has run for a while keeps them.
+    """
+    mallopt = _mallopt()
+    for parameter, value in _KEPT.items():
+        mallopt(parameter, value)
+    try:
+        yield
+    finally:
+        for parameter, value in _USUAL.items():
+            mallopt(parameter, value)
+
+
+def _mallopt() -> Callable[[int, int], int]:
+    return getattr(ctypes.CDLL(None), "mallopt", lambda parameter, value: 0)
