@@ -15,7 +15,7 @@ from pegbox.checks import check_float, check_int
 from pegbox.measure.result import Result
 from pegbox.search.factory.base import BaseTuner
 from pegbox.search.models.report import ModelReport
-from pegbox.search.protocols import CostModel, FeatureSource, Floats, Prior, Transfer
+from pegbox.search.protocols import CHOOSING, LEARNING, CostModel, FeatureSource, Floats, Prior, Transfer
 from pegbox.space import Config, ConfigSpace
 from pegbox.tuners.batches import pick_diverse
 from pegbox.tuners.choices import Choices, choice_columns
@@ -89,6 +89,11 @@ class PlanTuner(BaseTuner, ABC):
     @abstractmethod
     def search(self) -> tuple[Digits, Floats]:
         """Rows that the model likes and their scores, in any order; they may repeat, and may be visited already."""
+
+    @property
+    def activity(self) -> str:
+        """What it does when it is asked next, in words."""
+        return LEARNING if self._learner.ready and not len(self._history) else CHOOSING
 
     def ask(self, n: int) -> list[Config]:
         if not self._plan:

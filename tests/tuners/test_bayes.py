@@ -14,7 +14,7 @@ from pegbox.errors import ArgumentError
 from pegbox.measure.result import Ok
 from pegbox.search import make_tuner, run
 from pegbox.search.models.experience import Experience
-from pegbox.search.protocols import Features, Transfer, Tuner
+from pegbox.search.protocols import CHOOSING, LEARNING, Features, Transfer, Tuner
 from pegbox.search.testing import (
     ArtificialMeasurer,
     TunerContract,
@@ -192,6 +192,24 @@ def test_a_tuner_says_whether_it_takes_the_experience_that_it_is_given(kind: Any
     assert not kind(space, **given, use_experience=False).experienced
     assert not kind(space, experience=knowing).experienced  # nothing to score without programs
     assert not kind(space, program=Digit(space)).experienced
+
+
+@pytest.mark.parametrize("kind", [BayesTuner, XGBTuner, EvolutionTuner])
+def test_what_a_tuner_does_first_has_a_name(kind: Any) -> None:
+    """With experience it learns from that before anything, or nearly anything, is measured; people wait for it."""
+
+    def activities(**given: Any) -> list[str]:
+        space = wide_space()
+        tuner = kind(space, seed=0, program=Digit(space), **given)
+        seen = []
+        for _ in range(4):
+            seen.append(tuner.activity)
+            configs = tuner.ask(8)
+            tuner.tell(configs, [Ok((bowl(config),)) for config in configs])
+        return seen
+
+    assert activities(experience=knowing).count(LEARNING) == 1
+    assert activities() == [CHOOSING] * 4
 
 
 def test_experience_that_is_wrong_is_found_out() -> None:
