@@ -197,10 +197,15 @@ def with_checked_keywords(function: _Called) -> _Called:
     return cast("_Called", called)
 
 
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """ "; did you mean 'x'?", or nothing where no name is near."""
+    close = difflib.get_close_matches(str(name), list(known), n=3)
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
 def near_names(name: object, known: Iterable[str]) -> str:
-    """ "; did you mean 'x'?" or the whole list: the last part of an error about an unknown name."""
+    """ "; did you mean 'x'?" and the whole list: the last part of an error about an unknown name."""
     names = list(known)
-    close = difflib.get_close_matches(str(name), names, n=3)
-    hint = f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
+    hint = did_you_mean(name, names)
     listing = ", ".join(names) if names else "none"
     return f"{hint} (known: {listing})"

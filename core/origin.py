@@ -7,9 +7,9 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
+from pegbox.checks import did_you_mean
 from pegbox.errors import PegboxError, ScriptError
 
 _Error = TypeVar("_Error", bound=PegboxError)
@@ -44,8 +44,7 @@ def explained(error: BaseException) -> str:
     wrong = getattr(error, "name", None)
     if not isinstance(error, AttributeError) or wrong is None or not text.endswith(repr(wrong)):  # it has a remedy
         return text
-    near = get_close_matches(wrong, [name for name in dir(error.obj) if not name.startswith("_")])
-    return f"{text}; did you mean {' or '.join(map(repr, near))}?" if near else text
+    return text + did_you_mean(wrong, [name for name in dir(error.obj) if not name.startswith("_")])
 
 
 def definition_of(function: Callable[..., Any]) -> str:
