@@ -1,0 +1,1 @@
+"""`tvm.auto_scheduler`: search without a template, by Ansor's names, over the space generator `sketch`."""

@@ -1,0 +1,1 @@
+"""`tvm.autotvm`: templates, tuners, measuring and records, by AutoTVM's names."""

@@ -1,0 +1,3 @@
+"""`tvm.te`: the compute language and TE schedules, by TVM's names."""
+
+from pegbox.te import *  # noqa: F403  (TVM's names are pegbox's)

@@ -1,0 +1,1 @@
+"""`tvm.topi`: the operators that TVM's tutorials use, as computations."""
