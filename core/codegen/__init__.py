@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pegbox.codegen.runtime.export import c_header, write_object, write_shared_library
     from pegbox.codegen.runtime.kernel import Kernel, build, load
     from pegbox.codegen.runtime.machine import assembly, compile_program, optimized_ir, warm_up
-    from pegbox.codegen.runtime.runtime_module import RuntimeModule, build_module
+    from pegbox.codegen.runtime.runtime_module import RuntimeModule, build_module, load_library
     from pegbox.codegen.runtime.time_evaluator import TimeEvaluator, TimeResult
     from pegbox.codegen.targets.target import Target
 
@@ -36,6 +36,7 @@ __all__ = [
     "compile_program",
     "emit",
     "load",
+    "load_library",
     "optimized_ir",
     "warm_up",
     "write_object",
@@ -60,6 +61,7 @@ __getattr__ = on_demand(
         "compile_program": "pegbox.codegen.runtime.machine",
         "emit": "pegbox.codegen.emitter.emit",
         "load": "pegbox.codegen.runtime.kernel",
+        "load_library": "pegbox.codegen.runtime.runtime_module",
         "optimized_ir": "pegbox.codegen.runtime.machine",
         "warm_up": "pegbox.codegen.runtime.machine",
         "write_object": "pegbox.codegen.runtime.export",

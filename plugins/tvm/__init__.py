@@ -6,16 +6,48 @@ names, with the differences that remain, is docs/from-tvm.md.
 
 from __future__ import annotations
 
+import pegbox
 from pegbox.exports import on_demand
+
+__version__ = f"0.18.0+pegbox.{pegbox.__version__}"  # whose names these are, for scripts that ask
 
 # One line a name: the module that it is at home in. Names are imported when they are first used.
 _HOME = {
+    "IRModule": "pegbox.plugins.tvm.ir",
+    "TVMError": "pegbox.plugins.tvm.error",
     "auto_scheduler": "pegbox.plugins.tvm.auto_scheduler",
     "autotvm": "pegbox.plugins.tvm.autotvm",
+    "build": "pegbox.plugins.tvm.driver",
+    "contrib": "pegbox.plugins.tvm.contrib",
+    "convert": "pegbox.plugins.tvm.registry",
+    "cpu": "pegbox.plugins.tvm.runtime.device",
+    "cuda": "pegbox.plugins.tvm.runtime.device",
+    "device": "pegbox.plugins.tvm.runtime.device",
+    "driver": "pegbox.plugins.tvm.driver",
+    "error": "pegbox.plugins.tvm.error",
+    "get_global_func": "pegbox.plugins.tvm.registry",
+    "gpu": "pegbox.plugins.tvm.runtime.device",
+    "ir": "pegbox.plugins.tvm.ir",
+    "lower": "pegbox.plugins.tvm.driver",
+    "metal": "pegbox.plugins.tvm.runtime.device",
+    "nd": "pegbox.plugins.tvm.runtime",
+    "ndarray": "pegbox.plugins.tvm.runtime",
+    "opencl": "pegbox.plugins.tvm.runtime.device",
+    "register_func": "pegbox.plugins.tvm.registry",
+    "rocm": "pegbox.plugins.tvm.runtime.device",
+    "runtime": "pegbox.plugins.tvm.runtime",
     "script": "pegbox.plugins.tvm.script",
+    "target": "pegbox.plugins.tvm.target",
     "te": "pegbox.plugins.tvm.te",
+    "testing": "pegbox.plugins.tvm.testing",
     "tir": "pegbox.plugins.tvm.tir",
     "topi": "pegbox.plugins.tvm.topi",
+    "transform": "pegbox.plugins.tvm.ir",
+    "vulkan": "pegbox.plugins.tvm.runtime.device",
 }
 
 __getattr__ = on_demand(__name__, _HOME)
+
+
+def __dir__() -> list[str]:
+    return ["__version__", *_HOME]

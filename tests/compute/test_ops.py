@@ -42,6 +42,13 @@ def test_extents_may_be_numpy_integers_or_constants_of_the_language() -> None:
     assert all(type(extent) is int for extent in x.shape)
 
 
+def test_extents_may_be_quotients_that_are_whole() -> None:
+    x = te.placeholder((64 / 16, 5), name="X")  # type: ignore[arg-type]
+    assert x.shape == (4, 5)
+    assert type(x.shape[0]) is int
+    assert te.reduce_axis((0, 64 / 16)).dom.extent == 4  # type: ignore[arg-type]
+
+
 def test_a_single_extent_needs_no_tuple() -> None:
     assert te.placeholder(7, name="X").shape == (7,)  # type: ignore[arg-type]
 

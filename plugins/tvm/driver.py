@@ -1,0 +1,64 @@
+"""`tvm.lower` and `tvm.build`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pegbox
+from pegbox.compute.tensor import Tensor
+from pegbox.errors import ArgumentError
+from pegbox.loops.module import IRModule
+from pegbox.loops.nodes import Function
+from pegbox.plugins.tvm.ir.transform import PassContext
+from pegbox.plugins.tvm.runtime.module import Module
+from pegbox.plugins.tvm.target import Target, TargetLike
+from pegbox.schedule.te.replay import lower_te
+from pegbox.schedule.te.schedule import TESchedule
+
+
+def lower(
+    inp: TESchedule | Function | IRModule,
+    args: Sequence[Tensor] | None = None,
+    name: str = "main",
+    binds: Mapping[Any, Any] | None = None,
+    simple_mode: bool = False,
+) -> IRModule:
+    """The plain loop program of a schedule, function or module, as a module; see `pegbox.lower`.
+
+    Raises:
+        ArgumentError: `binds`, or what `pegbox.lower` refuses.
+        ScheduleError: the schedule is not legal, or an argument is missing.
+    """
+    if binds:
+        raise ArgumentError("lower(binds=...): buffers belong to their tensors; leave it out")
+    context = PassContext.current()
+    if isinstance(inp, IRModule):
+        return pegbox.lower(IRModule({label: context.applied(f) for label, f in inp.functions.items()}))
+    func = lower_te(inp, list(args or ()), name) if isinstance(inp, TESchedule) else inp
+    return IRModule({name: pegbox.lower(context.applied(func), simple_mode=simple_mode)})
+
+
+def build(
+    inputs: Any,
+    args: Sequence[Tensor] | None = None,
+    target: TargetLike | None = None,
+    target_host: TargetLike | None = None,
+    runtime: object = None,
+    name: str = "default_function",
+    binds: Mapping[Any, Any] | None = None,
+) -> Module:
+    """Compile a schedule with its arguments, a function, a module, or modules by their targets.
+
+    Raises:
+        TargetError: a target that is no CPU.
+        ArgumentError, ScheduleError, CompileError: as `lower`, and what cannot be compiled.
+    """
+    if isinstance(inputs, Mapping):
+        if len(inputs) != 1:
+            raise ArgumentError(f"build: modules for {len(inputs)} targets; build them one by one")
+        ((target, inputs),) = inputs.items()
+    if isinstance(inputs, Function) and name == "default_function":
+        name = inputs.name
+    machine = None if target is None else Target(target, target_host)
+    return Module(pegbox.build(lower(inputs, args, name, binds), target=machine))
