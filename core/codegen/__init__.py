@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pegbox.codegen.runtime.kernel import Kernel, build, load
     from pegbox.codegen.runtime.machine import assembly, compile_program, optimized_ir, warm_up
     from pegbox.codegen.runtime.runtime_module import RuntimeModule, build_module, load_library
+    from pegbox.codegen.runtime.sized_kernel import SizedKernel
     from pegbox.codegen.runtime.time_evaluator import TimeEvaluator, TimeResult
     from pegbox.codegen.targets.target import Target
 
@@ -26,6 +27,7 @@ __all__ = [
     "Kernel",
     "Program",
     "RuntimeModule",
+    "SizedKernel",
     "Target",
     "TimeEvaluator",
     "TimeResult",
@@ -51,6 +53,7 @@ __getattr__ = on_demand(
         "Kernel": "pegbox.codegen.runtime.kernel",
         "Program": "pegbox.codegen.program",
         "RuntimeModule": "pegbox.codegen.runtime.runtime_module",
+        "SizedKernel": "pegbox.codegen.runtime.sized_kernel",
         "Target": "pegbox.codegen.targets.target",
         "TimeEvaluator": "pegbox.codegen.runtime.time_evaluator",
         "TimeResult": "pegbox.codegen.runtime.time_evaluator",
