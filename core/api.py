@@ -35,6 +35,9 @@ from pegbox.space import Config
 from pegbox.task.task import Task, create_task
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pegbox.codegen.program import Program
     from pegbox.codegen.runtime.kernel import Kernel
     from pegbox.codegen.runtime.runtime_module import RuntimeModule
     from pegbox.codegen.runtime.sized_kernel import SizedKernel
@@ -251,7 +254,7 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
     if not isinstance(task, Task):
         raise ArgumentError(f"export({task!r}, ...): no task; make one with pegbox.create_task(...)")
     out = check_path("export: path", path)
-    writers = {".o": write_object, ".so": write_shared_library}
+    writers: dict[str, Callable[[Program, Path], None]] = {".o": write_object, ".so": write_shared_library}
     if out.suffix not in writers:
         raise ArgumentError(f"export to {str(out)!r}: the name must end in .o (object file) or .so (shared library)")
     if not out.parent.is_dir():

@@ -86,7 +86,7 @@ def reduce_axis(dom: Sequence[int], name: str = "rv") -> IterVar:
 
 
 def _integer(value: object) -> int | None:
-    """The integer that is meant; a quotient of integers, `64 / 16`, is a float of Python's, and one when it is whole."""
+    """The integer that is meant. A quotient of integers, `64 / 16`, is a float of Python's: taken where it is whole."""
     number = _value(value)
     return int(number) if isinstance(number, float) and number.is_integer() else dtypes.integer(number)
 

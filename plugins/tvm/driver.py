@@ -13,8 +13,9 @@ from pegbox.loops.nodes import Function
 from pegbox.plugins.tvm.ir.transform import PassContext
 from pegbox.plugins.tvm.runtime.module import Module
 from pegbox.plugins.tvm.target import Target, TargetLike
-from pegbox.schedule.te.replay import lower_te
 from pegbox.schedule.te.schedule import TESchedule
+
+_UNNAMED = "default_function"
 
 
 def lower(
@@ -30,13 +31,13 @@ def lower(
         ArgumentError: `binds`, or what `pegbox.lower` refuses.
         ScheduleError: the schedule is not legal, or an argument is missing.
     """
-    if binds:
-        raise ArgumentError("lower(binds=...): buffers belong to their tensors; leave it out")
+    _check_binds(binds)
     context = PassContext.current()
     if isinstance(inp, IRModule):
-        return pegbox.lower(IRModule({label: context.applied(f) for label, f in inp.functions.items()}))
-    func = lower_te(inp, list(args or ()), name) if isinstance(inp, TESchedule) else inp
-    return IRModule({name: pegbox.lower(context.applied(func), simple_mode=simple_mode)})
+        plain_module = IRModule({label: context.applied(func) for label, func in inp.functions.items()})
+        return pegbox.lower(plain_module, simple_mode=simple_mode)
+    plain = context.applied(inp)
+    return IRModule({name: pegbox.lower(plain, list(args or ()), name, simple_mode=simple_mode)})
 
 
 def build(
@@ -45,7 +46,7 @@ def build(
     target: TargetLike | None = None,
     target_host: TargetLike | None = None,
     runtime: object = None,
-    name: str = "default_function",
+    name: str = _UNNAMED,
     binds: Mapping[Any, Any] | None = None,
 ) -> Module:
     """Compile a schedule with its arguments, a function, a module, or modules by their targets.
@@ -58,7 +59,17 @@ def build(
         if len(inputs) != 1:
             raise ArgumentError(f"build: modules for {len(inputs)} targets; build them one by one")
         ((target, inputs),) = inputs.items()
-    if isinstance(inputs, Function) and name == "default_function":
-        name = inputs.name
     machine = None if target is None else Target(target, target_host)
+    if isinstance(inputs, TESchedule):
+        _check_binds(binds)
+        plain = PassContext.current().applied(inputs)
+        return Module(pegbox.build(plain, list(args or ()), machine, name=name))
+    if isinstance(inputs, Function) and name == _UNNAMED:
+        name = inputs.name
     return Module(pegbox.build(lower(inputs, args, name, binds), target=machine))
+
+
+def _check_binds(binds: Mapping[Any, Any] | None) -> None:
+    """Raises ArgumentError: there are any."""
+    if binds:
+        raise ArgumentError("binds=...: a tensor has the buffer that it has; leave it out")

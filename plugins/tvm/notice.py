@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 
+from pegbox.origin import users_level
+
 _said: set[str] = set()
 
 
-class MeansNothing(UserWarning):
+class MeaninglessOption(UserWarning):
     """An option or a call of TVM's that changes nothing in pegbox."""
 
 
@@ -15,4 +17,4 @@ def means_nothing(what: str, why: str) -> None:
     """Warn that `what` changes nothing here, the first time that it is met."""
     if what not in _said:
         _said.add(what)
-        warnings.warn(f"{what} changes nothing in pegbox: {why}", MeansNothing, stacklevel=3)
+        warnings.warn(f"{what} changes nothing in pegbox: {why}", MeaninglessOption, stacklevel=users_level())

@@ -30,7 +30,8 @@ class Target(base.Target):
 
     def __init__(self, target: TargetLike = "llvm", host: TargetLike | None = None) -> None:
         super().__init__(_text(target))
-        self.host = None if host is None else Target(host)
+        # pegbox's own `Target.host()` makes a target, and is asked of the class.
+        vars(self)["host"] = None if host is None else Target(host)
 
     @classmethod
     def current(cls, allow_none: bool = True) -> Target | None:
@@ -137,8 +138,8 @@ def _options(words: Sequence[str]) -> dict[str, str]:
 def _from_options(kind: str, options: Mapping[str, Any]) -> str:
     if kind not in ("llvm", "cpu"):
         raise TargetError(
-            f"target {kind!r}: pegbox generates code for CPUs only; use 'llvm', and test tvm.cuda(0).exist (False here) "
-            "where a script chooses"
+            f"target {kind!r}: pegbox generates code for CPUs only; use 'llvm', and test tvm.cuda(0).exist (False "
+            "here) where a script chooses"
         )
     words = ["llvm"]
     for name, value in options.items():

@@ -40,7 +40,7 @@ testing.assert_allclose(c_np, c_tvm.numpy(), rtol=1e-4)
 
 evaluator = func.time_evaluator(func.entry_name, tvm.cpu(0), number=1, repeat=3, min_repeat_ms=0)
 costs = evaluator(a_tvm, b_tvm, c_tvm)
-print("median %.6f ms of %d" % (np.median(costs.results) * 1000, len(costs.results)))
+print(f"median {np.median(costs.results) * 1000:.6f} ms of {len(costs.results)}")
 assert "default_function" in func.get_source("asm")
 
 wrong = tvm.nd.empty((M, N))

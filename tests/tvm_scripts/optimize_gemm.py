@@ -29,7 +29,7 @@ def check(s, C, title):
     func(a, b, c)
     tvm.testing.assert_allclose(c.numpy(), answer, rtol=1e-5)
     evaluator = func.time_evaluator(func.entry_name, dev, number=2)
-    print("%s: %f" % (title, evaluator(a, b, c).mean))
+    print(f"{title}: {evaluator(a, b, c).mean:f}")
     print(tvm.lower(s, [A, B, C], simple_mode=True))
 
 

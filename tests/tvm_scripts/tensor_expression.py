@@ -55,7 +55,7 @@ evaluate_addition(fadd_vector, tgt, "vector", log=log)
 print(tvm.lower(s, [A, B, C], simple_mode=True))
 
 for name, seconds in log:
-    print("%s\t%s\t%s" % (name.rjust(20), str(seconds).rjust(20), str(seconds / log[0][1]).rjust(20)))
+    print(f"{name:>20}\t{seconds:>20}\t{seconds / log[0][1]:>20}")
 
 if tvm.cuda(0).exist:
     fadd_cuda = tvm.build(s, [A, B, C], tvm.target.Target(target="cuda", host="llvm"), name="myadd")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -110,11 +109,10 @@ def build_module(mod: IRModule, target: Target) -> RuntimeModule:
     return RuntimeModule({name: build(emit(func, target)) for name, func in mod.functions.items()})
 
 
-@dataclass(frozen=True)
 class _LibraryCode:
-    entry: int
-    timed: int
-    library: ctypes.CDLL
+    def __init__(self, library: ctypes.CDLL, name: str) -> None:
+        self._library = library
+        self.entry, self.timed = (_address(library, symbol) for symbol in (name, f"{name}__timed"))
 
 
 def load_library(path: str | os.PathLike[str]) -> RuntimeModule:
@@ -126,21 +124,14 @@ def load_library(path: str | os.PathLike[str]) -> RuntimeModule:
     file = Path(os.path.abspath(os.fspath(path)))  # a name without a folder would be looked for elsewhere
     if not file.is_file():
         raise ArgumentError(f"load_library({os.fspath(path)!r}): there is no such file; write it first")
-    kernels = {found.name: found for found in signatures(file.read_bytes())}
-    if not kernels:
+    found = {signature.name: signature for signature in signatures(file.read_bytes())}
+    if not found:
         raise ArgumentError(f"load_library({os.fspath(path)!r}): no kernel of pegbox in it; write it with pegbox again")
     try:
         library = ctypes.CDLL(str(file))
     except OSError as error:
         raise ArgumentError(f"load_library({os.fspath(path)!r}): the library cannot be loaded: {error}") from error
-    return RuntimeModule(
-        {
-            name: Kernel(
-                found, None, _LibraryCode(*(_address(library, f"{name}{end}") for end in ("", "__timed")), library)
-            )
-            for name, found in kernels.items()
-        }
-    )
+    return RuntimeModule({name: Kernel(said, None, _LibraryCode(library, name)) for name, said in found.items()})
 
 
 def _address(library: ctypes.CDLL, symbol: str) -> int:

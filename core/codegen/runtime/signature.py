@@ -1,4 +1,4 @@
-"""Signatures: what an exported kernel takes, as text inside its object code, so that it can be called from a library."""
+"""Signatures: what an exported kernel takes, as text in its object code, so that it can be called from a library."""
 
 from __future__ import annotations
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from pegbox.errors import ArgumentError
 from pegbox.loops.nodes import ForKind, Function
 from pegbox.loops.visit import with_serial
 from pegbox.plugins.tvm.notice import means_nothing
+from pegbox.schedule.te.schedule import TESchedule
 
 _entered: ContextVar[tuple[PassContext, ...]] = ContextVar("pegbox_tvm_passes", default=())
+
+_Program = TypeVar("_Program", TESchedule, Function)
 
 _VECTORIZE = "tir.disable_vectorize"
 
@@ -56,10 +59,16 @@ class PassContext:
         entered = _entered.get()
         return entered[-1] if entered else PassContext()
 
-    def applied(self, func: Function) -> Function:
-        """The program as the options want it."""
-        plain = self.config.get(_VECTORIZE)
-        return func.with_body(with_serial(func.body, ForKind.VECTORIZED)) if plain else func
+    def applied(self, what: _Program) -> _Program:
+        """The schedule or program as the options want it."""
+        if not self.config.get(_VECTORIZE):
+            return what
+        if isinstance(what, Function):
+            return what.with_body(with_serial(what.body, ForKind.VECTORIZED))
+        plain = what.copy()
+        for stage in plain.stages:
+            stage.kinds = {loop: kind for loop, kind in stage.kinds.items() if kind is not ForKind.VECTORIZED}
+        return plain
 
     def __enter__(self) -> PassContext:
         _entered.set((*_entered.get(), self))

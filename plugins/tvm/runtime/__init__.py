@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pegbox.plugins.tvm.registry import convert as convert
-from pegbox.plugins.tvm.runtime import ndarray as nd
 from pegbox.plugins.tvm.runtime import ndarray as ndarray
 from pegbox.plugins.tvm.runtime.device import Device as Device
 from pegbox.plugins.tvm.runtime.device import cpu as cpu
@@ -15,3 +14,5 @@ from pegbox.plugins.tvm.runtime.device import num_threads as num_threads
 from pegbox.plugins.tvm.runtime.module import Module as Module
 from pegbox.plugins.tvm.runtime.module import load_module as load_module
 from pegbox.plugins.tvm.runtime.ndarray import NDArray as NDArray
+
+nd = ndarray

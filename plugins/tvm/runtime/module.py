@@ -21,8 +21,10 @@ _FORMS = {"": "ll", "ll": "ll", "s": "asm", "asm": "asm"}
 class Module:
     """What `tvm.build` gives. `mod(a, b, c)` runs its only function, or "main"; `mod["name"]` is one of several."""
 
-    def __init__(self, built: RuntimeModule) -> None:
-        self.built = built
+    def __init__(self, built: RuntimeModule | Kernel) -> None:
+        from pegbox.codegen import RuntimeModule
+
+        self.built = built if isinstance(built, RuntimeModule) else RuntimeModule({built.name: built})
 
     def __call__(self, *arrays: Any) -> None:
         """Run the entry function.

@@ -87,7 +87,8 @@ def empty(
     size = int(np.prod(extents, dtype=np.int64)) * kind.itemsize
     memory = np.empty(size + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT
-    return memory[start : start + size].view(kind).reshape(extents).view(NDArray)
+    made: NDArray = memory[start : start + size].view(kind).reshape(extents).view(NDArray)
+    return made
 
 
 def array(arr: npt.ArrayLike, device: Device | None = None, mem_scope: str | None = None) -> NDArray:
