@@ -34,9 +34,9 @@ def lower(
     _check_binds(binds)
     context = PassContext.current()
     if isinstance(inp, IRModule):
-        plain_module = IRModule({label: context.applied(func) for label, func in inp.functions.items()})
+        plain_module = IRModule({label: context.function(func) for label, func in inp.functions.items()})
         return pegbox.lower(plain_module, simple_mode=simple_mode)
-    plain = context.applied(inp)
+    plain = context.schedule(inp) if isinstance(inp, TESchedule) else context.function(inp)
     return IRModule({name: pegbox.lower(plain, list(args or ()), name, simple_mode=simple_mode)})
 
 
@@ -62,7 +62,7 @@ def build(
     machine = None if target is None else Target(target, target_host)
     if isinstance(inputs, TESchedule):
         _check_binds(binds)
-        plain = PassContext.current().applied(inputs)
+        plain = PassContext.current().schedule(inputs)
         return Module(pegbox.build(plain, list(args or ()), machine, name=name))
     if isinstance(inputs, Function) and name == _UNNAMED:
         name = inputs.name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from pegbox.errors import ArgumentError
 from pegbox.loops.nodes import ForKind, Function
@@ -14,8 +14,6 @@ from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.schedule.te.schedule import TESchedule
 
 _entered: ContextVar[tuple[PassContext, ...]] = ContextVar("pegbox_tvm_passes", default=())
-
-_Program = TypeVar("_Program", TESchedule, Function)
 
 _VECTORIZE = "tir.disable_vectorize"
 
@@ -59,13 +57,16 @@ class PassContext:
         entered = _entered.get()
         return entered[-1] if entered else PassContext()
 
-    def applied(self, what: _Program) -> _Program:
-        """The schedule or program as the options want it."""
+    def function(self, func: Function) -> Function:
+        """The program as the options want it."""
+        plain = self.config.get(_VECTORIZE)
+        return func.with_body(with_serial(func.body, ForKind.VECTORIZED)) if plain else func
+
+    def schedule(self, schedule: TESchedule) -> TESchedule:
+        """The schedule as the options want it."""
         if not self.config.get(_VECTORIZE):
-            return what
-        if isinstance(what, Function):
-            return what.with_body(with_serial(what.body, ForKind.VECTORIZED))
-        plain = what.copy()
+            return schedule
+        plain = schedule.copy()
         for stage in plain.stages:
             stage.kinds = {loop: kind for loop, kind in stage.kinds.items() if kind is not ForKind.VECTORIZED}
         return plain
