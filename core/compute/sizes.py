@@ -168,6 +168,11 @@ class Sizes:
             self._tensors[tensor.buffer] = PlaceholderOp(tensor.op.name, shape, tensor.dtype).outputs[0]
         return self._tensors[tensor.buffer]
 
+    def argument(self, tensor: Tensor) -> Tensor:
+        """The copy of an argument; of one that nothing computes that was copied, a placeholder."""
+        known = tensor.buffer in self._tensors
+        return self.tensor(tensor if known else PlaceholderOp(tensor.name, tensor.shape, tensor.dtype).outputs[0])
+
     def operation(self, op: ComputeOp) -> ComputeOp:
         """The copy of an operation, whose inputs were copied before."""
         axes = [self.axis(iv) for iv in (*op.axis, *op.reduce_axis)]

@@ -32,7 +32,6 @@ def at_sizes(
 
     Raises:
         ArgumentError: an extent is below 1 for these sizes.
-        ComputeError: an argument is computed, but not by this schedule.
     """
     copied = Sizes(sizes)
     other = schedule.copy()
@@ -43,7 +42,7 @@ def at_sizes(
         _move(stage, copied)
     for group in _groups(other):
         group.attach = _place(group.attach, copied)
-    return other, [copied.tensor(tensor) for tensor in args]
+    return other, [copied.argument(tensor) for tensor in args]
 
 
 def _move(stage: Stage, copied: Sizes) -> None:
