@@ -174,7 +174,13 @@ class Sizes:
         return self.tensor(tensor if known else PlaceholderOp(tensor.name, tensor.shape, tensor.dtype).outputs[0])
 
     def operation(self, op: ComputeOp) -> ComputeOp:
-        """The copy of an operation, whose inputs were copied before."""
+        """The copy of an operation, whose inputs were copied before.
+
+        Raises:
+            ComputeError: it is of a kind whose inside nobody looks into.
+        """
+        if type(op) is not ComputeOp:
+            raise ComputeError(f"{op.name} is a {type(op).__name__}, which has fixed sizes: give numbers as extents")
         axes = [self.axis(iv) for iv in (*op.axis, *op.reduce_axis)]
         ranges: Ranges = {iv: (iv.dom.min, iv.dom.min + iv.extent - 1) for iv in axes}
         body = _map_once(op.body, lambda expr: self._expr(expr, ranges), self.axis)

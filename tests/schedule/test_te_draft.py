@@ -115,7 +115,7 @@ def test_te_drafts_have_sizes_too() -> None:
     with pytest.warns(UserWarning) as told:
         program = pb.lower(s, [A, B, C], simple_mode=True)
     assert [str(each.message).partition(":")[0] for each in told] == [
-        "sizes are variables; the program is shown for n = 1023 (others",
+        "sizes are variables; the program is shown for n = 1023 (pegbox.lower takes others",
         "the program is shown, but not legal, and is not built",
         "the program is shown, but not legal, and is not built",
     ]

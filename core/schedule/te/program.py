@@ -28,8 +28,8 @@ def program_of(
 
     Args:
         sizes: the numbers of the size variables.
-        shown: nobody will build it. Numbers may stand in for sizes, and what is not legal stays, as far as a program can
-            have it, with the place marked; warnings say so.
+        shown: nobody will build it. Numbers may stand in for sizes, and what is not legal stays, as far as a program
+            can have it, with the place marked; warnings say so.
 
     Raises:
         ArgumentError: not the sizes that the computation has.
@@ -42,7 +42,7 @@ def program_of(
             numbers = stand_ins(variables)
             told = ", ".join(f"{var.name} = {number}" for var, number in numbers.items())
             warnings.warn(
-                f"sizes are variables; the program is shown for {told} (others: sizes={{...}})",
+                f"sizes are variables; the program is shown for {told} (pegbox.lower takes others: sizes={{...}})",
                 stacklevel=users_level(),
             )
         else:
