@@ -58,7 +58,9 @@ def stand_ins(variables: Sequence[SizeVar]) -> dict[SizeVar, int]:
     return {var: _STAND_INS[min(n, len(_STAND_INS) - 1)] for n, var in enumerate(variables)}
 
 
-def check_sizes(variables: Sequence[SizeVar], sizes: Mapping[str | SizeVar, int]) -> dict[SizeVar, int]:
+def check_sizes(
+    variables: Sequence[SizeVar], sizes: Mapping[str, int] | Mapping[str | SizeVar, int]
+) -> dict[SizeVar, int]:
     """The number of each variable, given by variables or their names.
 
     Raises:

@@ -89,7 +89,7 @@ def test_te_what_is_not_legal_is_lowered_and_built_by_no_way(make: Any, message:
         program = pb.lower(s, args, simple_mode=True)
     for again in (program, IRModule(program)):
         for refused in (pb.lower, pb.build):
-            with pytest.raises(ScheduleError, match="main was lowered to be shown, with a loop .* that is not legal"):
+            with pytest.raises(ScheduleError, match=r"main was lowered to be shown, with a loop .* that is not legal"):
                 refused(again)
     assert str(pb.lower(program, simple_mode=True)) == str(program)
 
@@ -112,7 +112,7 @@ def test_te_drafts_have_sizes_too() -> None:
     C = te.compute((n,), lambda i: B() * n, name="C")
     s = te.create_schedule(B.op)
     s[B].parallel(k)
-    with pytest.warns(UserWarning) as told:
+    with pytest.warns(UserWarning, match="the program is shown") as told:
         program = pb.lower(s, [A, B, C], simple_mode=True)
     assert [str(each.message).partition(":")[0] for each in told] == [
         "sizes are variables; the program is shown for n = 1023 (pegbox.lower takes others",

@@ -82,12 +82,6 @@ def test_a_module_of_a_kernel_for_size_variables_is_called_with_any_sizes() -> N
         np.testing.assert_array_equal(b.numpy(), [size] * size)
 
 
-def test_a_module_for_size_variables_is_not_exported(tmp_path: Path) -> None:
-    module = tvm.build(*sized(), name="scaled")
-    with pytest.raises(ArgumentError, match=r"scaled has a program for each set of sizes; .*kernel.at\(n=128\)"):
-        module.export_library(tmp_path / "scaled.so")
-
-
 def test_programs_that_are_not_legal_are_shown_and_not_built() -> None:
     A = te.placeholder((8,), name="A")
     k = te.reduce_axis((0, 8), name="k")
