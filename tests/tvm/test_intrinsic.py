@@ -82,6 +82,20 @@ def test_a_module_of_a_kernel_for_size_variables_is_called_with_any_sizes() -> N
         np.testing.assert_array_equal(b.numpy(), [size] * size)
 
 
+@pytest.mark.parametrize("simple_mode", [False, True])
+def test_what_is_lowered_with_size_variables_is_built_for_all_sizes(simple_mode: bool) -> None:
+    s, args = sized()
+    with pytest.warns(UserWarning, match="the program is shown for n = 1023"):
+        lowered = tvm.lower(s, args, name="scaled", simple_mode=simple_mode)
+    s[args[1]].vectorize(args[1].op.axis[0])  # after it was lowered
+    assert "T.vectorized" not in str(lowered)
+    assert lowered["scaled"].params[0].shape == (1023,)
+    module = tvm.build(lowered, target="llvm")
+    b = tvm.nd.empty((3,))
+    module["scaled"](tvm.nd.array(np.ones(3, "float32")), b)
+    np.testing.assert_array_equal(b.numpy(), [3, 3, 3])
+
+
 def test_programs_that_are_not_legal_are_shown_and_not_built() -> None:
     A = te.placeholder((8,), name="A")
     k = te.reduce_axis((0, 8), name="k")

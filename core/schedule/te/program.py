@@ -38,15 +38,7 @@ def program_of(
     draft = Draft() if shown else None
     if variables := variables_of(schedule):
         check_arguments(schedule, args, draft)
-        if sizes is None and shown:
-            numbers = stand_ins(variables)
-            told = ", ".join(f"{var.name} = {number}" for var, number in numbers.items())
-            warnings.warn(
-                f"sizes are variables; the program is shown for {told} (pegbox.lower takes others: sizes={{...}})",
-                stacklevel=users_level(),
-            )
-        else:
-            numbers = check_sizes(variables, sizes or {})
+        numbers = shown_sizes(variables) if sizes is None and shown else check_sizes(variables, sizes or {})
         schedule, args = at_sizes(schedule, args, numbers)
     elif sizes:
         check_sizes(variables, sizes)
@@ -55,3 +47,14 @@ def program_of(
         why = error.message.partition("\n")[0]
         warnings.warn(f"the program is shown, but not legal, and is not built: {why}", stacklevel=users_level())
     return func
+
+
+def shown_sizes(variables: Sequence[SizeVar]) -> dict[SizeVar, int]:
+    """Numbers that stand in for sizes in a program to be read; a warning says which."""
+    numbers = stand_ins(variables)
+    told = ", ".join(f"{var.name} = {number}" for var, number in numbers.items())
+    warnings.warn(
+        f"sizes are variables; the program is shown for {told} (pegbox.lower takes others: sizes={{...}})",
+        stacklevel=users_level(),
+    )
+    return numbers
