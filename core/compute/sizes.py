@@ -18,7 +18,7 @@ from pegbox.expr.build import index
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Load, Var
 from pegbox.expr.simplify import simplify
-from pegbox.expr.visit import free_vars, rewrite, substitute
+from pegbox.expr.visit import free_vars, rewrite, substitute, walk
 
 _STAND_INS = (1023, 511, 255, 127, 63)
 
@@ -45,12 +45,25 @@ def _parts(expr: Expr) -> tuple[Expr, ...]:
 def check_static(ops: Iterable[Operation]) -> None:
     """Raises ComputeError: an operation has size variables, and numbers are needed now."""
     for op in ops:
-        if found := size_variables([op]):
+        if _is_sized(op):
+            found = size_variables([op])
             names = ", ".join(var.name for var in found)
             raise ComputeError(
                 f"{op.name}: its size {names} is a variable; here sizes are needed: give numbers as extents, or lower "
                 f"and build a TE schedule, lower(s, args, sizes={{{found[0].name!r}: 128}})"
             )
+
+
+def _is_sized(op: Operation) -> bool:
+    """Whether an operation has size variables, which is asked of each program that is made."""
+    if any(isinstance(extent, Expr) for tensor in op.outputs for extent in tensor.shape):
+        return True
+    if not isinstance(op, ComputeOp):
+        return False
+    parts = [part for expr in op.body for part in _parts(expr)]
+    return any(isinstance(iv.extent, Expr) for iv in op.reduce_axis) or any(
+        type(node) is SizeVar for part in parts for node in walk(part)
+    )
 
 
 def stand_ins(variables: Sequence[SizeVar]) -> dict[SizeVar, int]:
