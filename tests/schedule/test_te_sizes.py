@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -226,3 +227,23 @@ def test_te_a_tensor_of_another_computation_is_refused() -> None:
     C = te.compute((n,), lambda i: A[i], name="C")
     with pytest.raises((ComputeError, LoweringError, ScheduleError), match="C is computed, but not by"):
         pb.lower(te.create_schedule(B.op), [A, B, C], sizes={"n": 3})
+
+
+def test_te_schedules_with_sizes_can_be_pickled() -> None:
+    s, args = factored(te.var("n"), te.var("m"))
+    again, same = pickle.loads(pickle.dumps((s, args)))
+    sizes = {"n": 9, "m": 6}
+    assert str(pb.lower(again, same, sizes=sizes)) == str(pb.lower(s, args, sizes=sizes))
+
+
+def test_te_one_variable_is_the_shape_of_a_vector() -> None:
+    n = te.var("n")
+    A = te.placeholder((n, n), name="A")
+    k = te.reduce_axis((0, n), name="k")
+    B = te.compute(n, lambda i: te.sum(A[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    partial = s.rfactor(B, k)
+    assert isinstance(partial, Tensor)
+    assert B.shape == (n,)
+    assert partial.shape == (n, n)
+    assert s[B].op.reduce_axis[0].dom.extent == n

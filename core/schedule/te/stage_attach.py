@@ -31,8 +31,8 @@ def compute_at(stage: StageBase, parent: StageBase, loop: IterVar) -> None:
                 C[i, j] = B[0, j] * 2.0
 
     It does not matter whether the loops of the two stages are split, fused and ordered before or afterwards. Where
-    `loop` itself is split afterwards, the stage is computed in the innermost loop that it becomes; it may be fused
-    into the loop around it, but not with one inside.
+    `loop` itself is split afterwards, the stage is computed in its inner part; it may be fused into the loop around
+    it, but not with one inside.
 
     Raises:
         ScheduleError: this stage is an output, or `loop` is not a loop of `parent`; when lowered: another consumer

@@ -141,7 +141,7 @@ class StageBase:
     def place(self) -> Root | Inline | At:
         """Where the stage is computed: where it is attached itself, or else where its group is.
 
-        A loop that was split after that stands for the innermost one that it became.
+        A loop that was split after that stands for its inner part.
         """
         place, group = self.attach, self.group
         while isinstance(place, Root) and group is not None:
@@ -220,20 +220,16 @@ class StageBase:
         raise ScheduleError(f"{name} {why}", f"the loops of {self.op.name} are {self.loop_names()}")
 
     def leaf_of(self, loop: IterVar) -> IterVar:
-        """The loop whose iterations are inside of those of `loop`, and no others of the loops that it became.
+        """The loop that stands for one of all loops there ever were, as in TVM.
 
-        That is `loop` itself unless it was split (then the innermost one), or fused into the loop around it; a loop
-        that is gone in another way stays what it is.
+        Of a loop that was split it is the inner part, of one that was fused into the loop around it the fused one; a
+        loop that is gone in another way stays what it is.
         """
-        if any(iv is loop for iv in self.leaf_iter_vars):
-            return loop
         for relation in self.relations:
+            if isinstance(relation, SplitRelation) and relation.parent is loop:
+                return self.leaf_of(relation.inner)
             if isinstance(relation, FuseRelation) and relation.inner is loop:
                 return self.leaf_of(relation.fused)
-            if isinstance(relation, SplitRelation) and relation.parent is loop:
-                became = [self.leaf_of(iv) for iv in (relation.outer, relation.inner)]
-                places = [n for n, leaf in enumerate(self.leaf_iter_vars) if any(leaf is iv for iv in became)]
-                return self.leaf_iter_vars[places[-1]] if len(places) == len(became) else loop
         return loop
 
     def loop_names(self) -> str:
