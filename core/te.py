@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
+from pegbox.checks import check_text
 from pegbox.compute.axis import IterVar as IterVar
+from pegbox.compute.axis import SizeVar
 from pegbox.compute.ops import compute as compute
 from pegbox.compute.ops import max as max
 from pegbox.compute.ops import min as min
@@ -28,7 +30,6 @@ from pegbox.expr.build import logical_not as logical_not
 from pegbox.expr.build import maximum as maximum
 from pegbox.expr.build import minimum as minimum
 from pegbox.expr.nodes import Expr as Expr
-from pegbox.expr.nodes import Var
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.nodes import Function
 from pegbox.schedule.te.intrinsic import decl_buffer as decl_buffer
@@ -42,9 +43,22 @@ indexdiv = floordiv
 indexmod = floormod
 
 
-def var(name: str = "n") -> Var:
-    """A variable of index type, to write expressions with. Shapes are static: it cannot be an extent."""
-    return Var(name)
+def var(name: str = "n", dtype: str = dtypes.INDEX) -> SizeVar:
+    """A size that is known only when arrays are given, for shapes, ends of reduce axes and expressions.
+
+    `te.placeholder((n, n + 2))`. `pegbox.build` compiles such a computation once for each set of sizes that it is
+    called with; `pegbox.lower` takes `sizes={"n": 128}`.
+
+    Args:
+        dtype: an integer type, as TVM asks for it; sizes are int64.
+
+    Raises:
+        ComputeError: a type that is not one of integers.
+    """
+    check_text("var: name", name, error=ComputeError)
+    if not dtypes.is_int(dtypes.check(dtype)):
+        raise ComputeError(f"var({name!r}, {dtype!r}): variables are sizes; pass other values as te.placeholder(())")
+    return SizeVar(name)
 
 
 size_var = var

@@ -115,12 +115,14 @@ class _Split:
         for relation in reversed([r for r in stage.relations if _kind(r) == "reduce"]):
             match relation:
                 case SplitRelation(parent, outer, inner):
-                    known[parent] = known[outer] * index(inner.extent) + known[inner]
-                    if outer.extent * inner.extent > parent.extent:
-                        conditions.append(compare("lt", known[parent], index(parent.extent)))
+                    known[parent] = known[outer] * inner.size + known[inner]
+                    covered = outer.extent * inner.extent
+                    # Whether a tail is left over may depend on size variables.
+                    if isinstance(covered, Expr) or covered > parent.extent:
+                        conditions.append(compare("lt", known[parent], parent.size))
                 case FuseRelation(outer, inner, fused):
-                    known[outer] = floordiv(known[fused], index(inner.extent))
-                    known[inner] = floormod(known[fused], index(inner.extent))
+                    known[outer] = floordiv(known[fused], inner.size)
+                    known[inner] = floormod(known[fused], inner.size)
         values: dict[Var, Expr] = {iv: known[iv] + index(iv.dom.min) for iv in stage.op.reduce_axis if iv not in rest}
         return _Split(factor, rest, values, conditions)
 

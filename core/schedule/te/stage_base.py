@@ -7,7 +7,7 @@ Nothing happens to a program here. Relations are recorded and replayed on the lo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -139,11 +139,14 @@ class StageBase:
 
     @property
     def place(self) -> Root | Inline | At:
-        """Where the stage is computed: where it is attached itself, or else where its group is."""
+        """Where the stage is computed: where it is attached itself, or else where its group is.
+
+        A loop that was split after that stands for its inner part.
+        """
         place, group = self.attach, self.group
         while isinstance(place, Root) and group is not None:
             place, group = group.attach, group.group
-        return place
+        return replace(place, loop=place.stage.leaf_of(place.loop)) if isinstance(place, At) else place
 
     def __post_init__(self) -> None:
         if not self.leaf_iter_vars:
@@ -215,6 +218,19 @@ class StageBase:
         gone = any(iv is loop for iv in known)
         why = "was split or fused already" if gone else "is not a loop of this stage"
         raise ScheduleError(f"{name} {why}", f"the loops of {self.op.name} are {self.loop_names()}")
+
+    def leaf_of(self, loop: IterVar) -> IterVar:
+        """The loop that stands for one of all loops there ever were, as in TVM.
+
+        Of a loop that was split it is the inner part, of one that was fused into the loop around it the fused one; a
+        loop that is gone in another way stays what it is.
+        """
+        for relation in self.relations:
+            if isinstance(relation, SplitRelation) and relation.parent is loop:
+                return self.leaf_of(relation.inner)
+            if isinstance(relation, FuseRelation) and relation.inner is loop:
+                return self.leaf_of(relation.fused)
+        return loop
 
     def loop_names(self) -> str:
         return ", ".join(iv.name for iv in self.leaf_iter_vars)
