@@ -18,6 +18,7 @@ from pegbox.loops.from_compute import block_names, function_from_ops
 from pegbox.loops.nodes import ForKind, Function
 from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
+from pegbox.schedule.te.call import Step
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import At, FuseRelation, Inline, SplitRelation, Stage
 from pegbox.schedule.te.stage_attach import attach_error
@@ -32,8 +33,18 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> 
             it is an output then, unless it is inlined: then nothing is written to it, as in TVM.
 
     Raises:
-        ScheduleError: an output or input is missing from `args`, or a relation is not legal.
+        ScheduleError: an output or input is missing from `args`, or a relation is not legal. It names the line of the
+            user's code that asked for what is refused.
     """
+    step = Step()
+    try:
+        return _replay(schedule, args, name, step)
+    except ScheduleError as error:
+        step.locate(error)
+        raise
+
+
+def _replay(schedule: TESchedule, args: Sequence[Tensor], name: str, step: Step) -> Schedule:
     ops = [stage.op for stage in schedule.stages]
     outputs = check_arguments(schedule, args)
     inlined = {t.buffer for stage in schedule.stages if isinstance(stage.attach, Inline) for t in stage.op.outputs}
@@ -45,17 +56,19 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> 
     blocks = {id(stage): sch.get_block(names[id(stage.op)]) for stage in schedule.stages}
     for stage in schedule.stages:
         if isinstance(stage.attach, Inline):
+            step.is_for(stage, "compute_inline")
             sch.compute_inline(blocks[id(stage)])
     loops: dict[int, dict[IterVar, LoopRef]] = {}
     for stage in reversed(schedule.stages):
         if not isinstance(stage.attach, Inline):
-            loops[id(stage)] = _stage(sch, stage, blocks[id(stage)], loops, schedule.stages)
+            loops[id(stage)] = _stage(sch, stage, blocks[id(stage)], loops, schedule.stages, step)
     for stage in schedule.stages:
         if id(stage) in loops:
-            _prefetch(sch, stage, blocks[id(stage)], loops[id(stage)])
+            _prefetch(sch, stage, blocks[id(stage)], loops[id(stage)], step)
     for stage in schedule.stages:
         if stage.tensorized is not None and id(stage) in loops:
             axis, intrin = stage.tensorized
+            step.is_for(stage, "tensorize", loop=axis)
             sch.tensorize(loops[id(stage)][axis], intrin)
     sch.update(with_code(sch.func, [code for stage in schedule.stages for code in stage.code]))
     if inlined & set(params):
@@ -63,9 +76,10 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> 
     return sch
 
 
-def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVar, LoopRef]) -> None:
+def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVar, LoopRef], step: Step) -> None:
     """Last of all: only when every stage has its place, it is known what is made where."""
     for hint in stage.prefetches:
+        step.is_for(stage, "prefetch", "pragma", loop=hint.loop)
         reads = read_buffers(sch.tree.blocks[block.name].block)
         # A stage whose scope was set has another buffer, of the same tensor.
         own = [n for n, b in enumerate(reads) if isinstance(b, TensorBuffer) and b.tensor is hint.tensor]
@@ -117,9 +131,11 @@ def _stage(
     block: BlockRef,
     placed: Mapping[int, Mapping[IterVar, LoopRef]],
     stages: Sequence[Stage],
+    step: Step,
 ) -> dict[IterVar, LoopRef]:
     """Place one stage and give it its loops; returns the loops by iteration variable."""
     place = stage.place
+    step.is_for(stage, "compute_at", "set_scope")
     if isinstance(place, At):
         other, loop = place.stage, place.loop
         around = placed.get(id(other), {})
@@ -136,6 +152,7 @@ def _stage(
     for relation in stage.relations:
         match relation:
             case SplitRelation(parent, outer, inner, factor, nparts):
+                step.is_for(stage, "split", loop=parent)
                 whole = live.pop(parent)
                 extent = sch.extent(whole)
                 # A region may be smaller than the axis: a factor beyond it would only make empty iterations. But of
@@ -144,15 +161,18 @@ def _stage(
                 factors = [None, min(factor, most)] if factor is not None else [min(nparts or 1, most), None]
                 live[outer], live[inner] = sch.split(whole, factors=factors, names=(outer.name, inner.name))
             case FuseRelation(outer, inner, fused, order):
+                step.is_for(stage, "fuse", loop=inner)
                 # The loops that become one may have been brought together by a reorder.
                 _reorder(sch, block, [live[iv] for iv in order if iv in live])
                 live[fused] = sch.fuse(live.pop(outer), live.pop(inner), name=fused.name)
             case _:
                 raise TypeError(f"unknown relation {relation!r}")
+    step.is_for(stage, "reorder")
     _reorder(sch, block, [live[iv] for iv in stage.leaf_iter_vars])
-    _annotate(sch, stage, live)
+    _annotate(sch, stage, live, step)
+    step.is_for(stage, "env_threads", "set_store_predicate")
     start_threads(sch, stage, block)
-    _store(sch, stage, block)
+    _store(sch, stage, block, step)
     return live
 
 
@@ -161,8 +181,9 @@ def _reorder(sch: Schedule, block: BlockRef, order: list[LoopRef]) -> None:
         sch.reorder(*order)
 
 
-def _annotate(sch: Schedule, stage: Stage, live: Mapping[IterVar, LoopRef]) -> None:
+def _annotate(sch: Schedule, stage: Stage, live: Mapping[IterVar, LoopRef], step: Step) -> None:
     for iv, kind in stage.kinds.items():
+        step.is_for(stage, "vectorize", "unroll", "parallel", "bind", "pragma", loop=iv)
         match kind:
             case ForKind.VECTORIZED:
                 sch.vectorize(live[iv])
@@ -176,14 +197,17 @@ def _annotate(sch: Schedule, stage: Stage, live: Mapping[IterVar, LoopRef]) -> N
             case _:
                 raise TypeError(f"unknown loop kind {kind!r}")
     for iv, pragmas in stage.pragmas.items():
+        step.is_for(stage, "pragma", loop=iv)
         for name, value in pragmas.items():
             sch.annotate(live[iv], f"pragma_{name}", value)
 
 
-def _store(sch: Schedule, stage: Stage, block: BlockRef) -> None:
+def _store(sch: Schedule, stage: Stage, block: BlockRef, step: Step) -> None:
     for number in range(len(stage.op.outputs)):
         for axis, (factor, offset) in stage.alignments.items():
+            step.is_for(stage, "storage_align", loop=axis)
             sch.storage_align(block, number, stage.op.axis.index(axis), factor, offset)
+    step.is_for(stage, "double_buffer")
     if stage.doubled and not isinstance(stage.attach, At):
         raise ScheduleError(f"double_buffer: {stage.op.name} is made once, whole", "compute_at a loop of its consumer")
     if stage.doubled:
