@@ -41,6 +41,10 @@ class Yardstick:
         """How many times as fast as NumPy a call of so many seconds is."""
         return None if self.numpy is None or not 0 < seconds < math.inf else self.numpy / seconds
 
+    def is_comparable(self, costs: Sequence[float] = ()) -> bool:
+        """Whether NumPy's timings, and these of a kernel, differ by less than `UNSTEADY` times."""
+        return max(spread(costs), spread(self.numpy_costs)) <= UNSTEADY
+
     @property
     def bound(self) -> str | None:
         """What limits the computation on this machine: "multiply-add" or "memory"; None where that is not known."""
@@ -111,7 +115,7 @@ class Yardstick:
         told = f"NumPy {_range_text(self.numpy, self.numpy_costs)}"
         if spread(costs) > UNSTEADY:
             told += f", the kernel {_range_text(seconds, costs)}"
-        if max(spread(costs), spread(self.numpy_costs)) > UNSTEADY:
+        if not self.is_comparable(costs):
             return f"{told}: too noisy to compare"
         return f"{told}: {speedup:.2f}x"
 

@@ -253,6 +253,25 @@ def test_the_caption_speaks_of_what_the_picture_has(task: pb.Task) -> None:
     assert again == "costs on a logarithmic axis: each trial, the best so far, the best as measured at the end"
 
 
+@pytest.mark.parametrize("noisy", ["numpy", "kernel"])
+def test_numpys_line_says_where_timings_are_too_noisy_to_compare(task: pb.Task, tmp_path: Path, noisy: str) -> None:
+    result = tuned(task)
+    spread = (1e-3, 1e-3, 9e-3, 9e-3)
+    yardstick = dataclasses.replace(YARDSTICK, numpy_costs=spread if noisy == "numpy" else ())
+    measured = result.best.result if noisy == "numpy" else Ok(spread)
+    result = dataclasses.replace(result, best=dataclasses.replace(result.best, yardstick=yardstick, result=measured))
+    assert "too noisy to compare" in str(result)
+    assert "NumPy" not in lines_of(result)
+    assert set(lines_of(result)["NumPy, too noisy to compare"][1]) == {5e-3}
+    assert search_svg(result)[1].endswith("NumPy's time for the same (dotted: timings are too noisy to compare)")
+
+
+def test_phases_that_take_no_time_are_left_out_of_the_page_as_of_the_text(task: pb.Task, tmp_path: Path) -> None:
+    result = dataclasses.replace(tuned(task), phases={"measure": 2.0, "learn": 0.5, "callbacks": 0.001})
+    result.to_html(tmp_path / "r.html")
+    assert "measure 2.00 s, learn 0.50 s<" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
 def test_plot_of_nothing_and_without_matplotlib_is_a_clear_error(
     task: pb.Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
