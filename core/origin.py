@@ -60,8 +60,10 @@ def users_place(frame: FrameType | None) -> Place | None:
 
 
 def line_at(place: Place) -> str:
-    """File and line for a message: `my_ops.py:14`."""
+    """File and line for a message, `my_ops.py:14`; empty for what was typed in and is in no file."""
     code, running = place
+    if code.co_filename.startswith("<"):
+        return ""
     lines = [line for start, end, line in code.co_lines() if start <= running < end and line is not None]
     return _line(code, lines[0] if lines else code.co_firstlineno)
 

@@ -260,3 +260,11 @@ def test_a_file_elsewhere_is_named_by_its_whole_path(written: Any, tmp_path: Pat
     os.chdir(tmp_path / "other")
     with pytest.raises(TemplateError, match=f"^{re.escape(str((tmp_path / 'ops.py').resolve()))}:"):
         pb.create_task(ref, args=(8,))
+
+
+def test_code_that_was_typed_in_has_no_line() -> None:
+    scope: dict[str, Any] = {"__name__": "__main__", "te": te}
+    exec("C = te.compute((8,), lambda i: i, name='C')\ns = te.create_schedule(C.op)", scope)
+    exec("X = te.compute((8,), lambda i: C[i], name='X')\ns = te.create_schedule(X.op)\ns[C].double_buffer()", scope)
+    with pytest.raises(ScheduleError, match=r"^double_buffer: C is made once"):
+        pb.lower(scope["s"], [scope["X"]])
