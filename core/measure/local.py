@@ -28,7 +28,7 @@ from pegbox.measure.roofline import Roofline, kept_roofline
 from pegbox.measure.runner import Runner, RunnerFactory, YardstickRunner, runner_factory
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.twins import Twins
-from pegbox.measure.yardstick import MOST, Yardstick
+from pegbox.measure.yardstick import NEAR, Yardstick
 from pegbox.task.flop import slow_operations
 from pegbox.task.work import bytes_read, bytes_written
 
@@ -123,6 +123,7 @@ class LocalMeasurer:
         self._max_memory = memory_share() if max_memory is None else max_memory
         self._best = best
         self._numpy_costs: list[float] = []
+        self._roofline: Roofline | None = None
         self._builds = BuildCache(capacity=kept_builds)
         self._twins = Twins()
         self._cores = CorePlan.detect(threads=task.target.num_cores)
@@ -178,7 +179,8 @@ class LocalMeasurer:
     def yardstick(self, cost: float) -> Yardstick | None:
         """What costs are compared with: NumPy's time, and this machine's limits. It takes about a second.
 
-        `cost` is the best in seconds: where it exceeds the limits that were measured earlier, they are measured again.
+        `cost` is the best in seconds: where it comes near the limits that were measured earlier, they are measured
+        again.
         NumPy's timings of all calls count: called before and after the finalists are timed, NumPy and they meet the
         same noise. None where the runner says nothing of it.
         """
@@ -194,7 +196,8 @@ class LocalMeasurer:
 
         with self._builder.silence():
             costs = () if program is None else self._time_numpy(runner, program)
-            roofline = kept_roofline(dtype, read + written, task.target, cores, limits)
+            if self._roofline is None:
+                self._roofline = kept_roofline(dtype, read + written, task.target, cores, limits)
             made = Yardstick(
                 cores=cores,
                 flop=task.flop,
@@ -202,13 +205,13 @@ class LocalMeasurer:
                 written=written,
                 slow=slow_operations(task.outputs),
                 numpy=statistics.median(costs) if costs else None,
-                roofline=roofline,
+                roofline=self._roofline,
                 numpy_costs=costs,
             )
-            if (made.measured_share(cost) or 0.0) <= MOST:
+            if (made.measured_share(cost) or 0.0) <= NEAR:
                 return made
-            again = kept_roofline(dtype, read + written, task.target, cores, limits, anew=True)
-        return dataclasses.replace(made, roofline=again)
+            self._roofline = kept_roofline(dtype, read + written, task.target, cores, limits, anew=True)
+        return dataclasses.replace(made, roofline=self._roofline)
 
     def _time_numpy(self, runner: YardstickRunner, program: NumpyProgram) -> tuple[float, ...]:
         """NumPy's timings, with those of earlier calls."""

@@ -14,6 +14,9 @@ from pegbox.task.work import format_seconds
 MOST = 1.05
 """Of a roof. What is beyond shows that the roof was measured too low, and nothing is said of it."""
 
+NEAR = 0.95
+"""Of a roof. Who comes so close may have met one that was measured too low: it is measured again."""
+
 UNSTEADY = 1.5
 """How many times as long slow timings take as fast ones (`spread`) where two medians don't compare."""
 
