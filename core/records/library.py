@@ -122,7 +122,7 @@ def choose_records(
     records: Sequence[Record],
     source: str,
     *,
-    task: Task | None = None,
+    task: Any = None,
     args: Sequence[Any] | None = None,
     host: str | None = None,
     target: str | None = None,

@@ -160,12 +160,14 @@ def test_the_calls_of_a_template_of_pegboxs_own_have_no_line() -> None:
 
 def test_a_read_outside_of_a_tensor_names_the_function_that_computes_it(written: Any) -> None:
     ref = written(
-        "def ops(cfg, n):\n    A = te.placeholder((n,), name='A')\n    B = te.compute((n,), lambda i: A[i * i])\n"
+        "def ops(cfg, n):\n    A = te.placeholder((n,), name='A')\n    B = te.compute((n,), lambda i: A[i * 5 % 113])\n"
         "    cfg.define_knob('k', [0])\n    return te.create_schedule(B.op), [A, B]\n"
     )
-    task = pb.create_task(ref, args=(8,))
-    with pytest.raises(ComputeError, match=rf"^ops.py:{line_of('def ops')}: A\[i \* i\] reads index 9"):
-        task.reference([np.ones(8, "float32")])
+    with pytest.raises(ComputeError, match=rf"^ops.py:{line_of('def ops')}: B: A.* reads index 35 in dimension 0"):
+        pb.create_task(ref, args=(8,))
+    task = pb.create_task(ref, args=(100,))  # whose corners are inside
+    with pytest.raises(ComputeError, match=rf"^ops.py:{line_of('def ops')}: A.* reads index 100"):
+        task.reference([np.ones(100, "float32")])
 
 
 def test_an_error_in_a_helper_of_the_user_names_the_helpers_line(written: Any) -> None:
