@@ -218,6 +218,37 @@ def test_recordings_keep_the_latest_yardstick_of_this_machine(task: pb.Task, tmp
     assert open_recording(other, task, resume=True, tuner="random", seed=0).yardstick is None
 
 
+def test_a_resumed_search_shows_recorded_trials_as_they_ran_as_the_loaded_one_does(
+    task: pb.Task, tmp_path: Path
+) -> None:
+    seen: set[Config] = set()
+
+    def careful(config: Config) -> float:  # three times as fast when it is measured again
+        again = config in seen
+        seen.add(config)
+        return cost(config) / (3 if again else 1)
+
+    journal = Journal(tmp_path / "r.jsonl")
+
+    def search(trials: int) -> TuneResult:
+        recording = open_recording(journal, task, resume=True, tuner="random", seed=3)
+        return run(
+            make_tuner("random", task.space, seed=3), Measuring(careful), trials=trials, space=task.space, task=task,
+            history=recording.history, history_trials=recording.trials, callbacks=recording.callbacks,
+        )  # fmt: skip
+
+    search(12)
+    for trials in (12, 0):
+        found, loaded = search(trials), pb.load_result(journal, task)
+        assert [trial.cost for trial in found.all_trials] == [cost(trial.config) for trial in found.all_trials]
+        assert [trial.cost for trial in found.all_trials] == [trial.cost for trial in loaded.trials]
+        assert (found.best.cost, found.best.gain) == (loaded.best.cost, loaded.best.gain)
+        assert found.best.remeasured
+        assert lines_of(found)["best so far"] == lines_of(loaded)["best so far"]
+        assert lines_of(found)["best, measured again"] == lines_of(loaded)["best, measured again"]
+        assert ("where the time went" in str(found)) == (trials > 0)
+
+
 def test_failed_trials_of_the_records_are_counted_as_the_picture_shows_them(task: pb.Task) -> None:
     history = [(task.space.get(0), Failed(FailureKind.CRASH, "signal 11")), (task.space.get(1), Ok((1e-3,)))]
     result = tuned(task, 2, history=history)

@@ -163,7 +163,7 @@ def test_a_read_outside_of_a_tensor_names_the_function_that_computes_it(written:
         "def ops(cfg, n):\n    A = te.placeholder((n,), name='A')\n    B = te.compute((n,), lambda i: A[i * 5 % 113])\n"
         "    cfg.define_knob('k', [0])\n    return te.create_schedule(B.op), [A, B]\n"
     )
-    with pytest.raises(ComputeError, match=rf"^ops.py:{line_of('def ops')}: compute: A.* reads index 10 in dimension 0"):
+    with pytest.raises(ComputeError, match=rf"^ops.py:{line_of('def ops')}: compute: A.* reads index 10"):
         pb.create_task(ref, args=(8,))
     task = pb.create_task(ref, args=(100,))  # whose corners are inside
     with pytest.raises(ComputeError, match=rf"^ops.py:{line_of('def ops')}: A.* reads index 100"):

@@ -111,7 +111,7 @@ def _finish(axes: Any, trials: int, unit: str) -> None:
     axes.set_ylabel("time of a call" if unit == "s" else f"cost in {unit}" if unit else "cost")
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(framealpha=0.85, edgecolor="none", loc="best", fontsize=9)
+    axes.legend(framealpha=0.6, edgecolor="none", loc="best", fontsize=9)
 
 
 def _number(value: float) -> str:
