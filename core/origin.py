@@ -19,9 +19,6 @@ _INSTALLED = ("site-packages", "dist-packages")
 _RUNS_TEMPLATES = "pegbox.task.task"
 """The module that calls templates: what is further out has not asked for what they do."""
 
-Place = tuple[CodeType, int]
-"""A place in a program: code, and the byte of it that runs. Its line is told late: finding it takes longer."""
-
 
 def located(error: _Error, cause: BaseException | None = None) -> _Error:
     """The error, which says from now on at which line of a user's code it, or its cause, was raised.
@@ -45,23 +42,22 @@ def origin_of(error: BaseException) -> str:
     return found
 
 
-def users_place(frame: FrameType | None) -> Place | None:
-    """Where the innermost frame of a user's code stands, from `frame` outwards; None where a template of pegbox's own,
-    or no user's code at all, has got here. It is quick: schedules ask at each of their calls."""
+def users_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of a user's code, from `frame` outwards; None where a template of pegbox's own, or no user's
+    code at all, has got here. It is quick: schedules ask at each of their calls."""
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
-        if module[:7] == "pegbox.":
+        if _is_own(module):
             if module == _RUNS_TEMPLATES:
                 return None
         elif _is_users(module, frame.f_code.co_filename):
-            return frame.f_code, frame.f_lasti
+            return frame
         frame = frame.f_back
     return None
 
 
-def line_at(place: Place) -> str:
-    """File and line for a message, `my_ops.py:14`; empty for what was typed in and is in no file."""
-    code, running = place
+def line_at(code: CodeType, running: int) -> str:
+    """File and line of the byte of code that runs, `my_ops.py:14`; empty for what was typed in and is in no file."""
     if code.co_filename.startswith("<"):
         return ""
     lines = [line for start, end, line in code.co_lines() if start <= running < end and line is not None]
@@ -99,6 +95,11 @@ def users_level() -> int:
 
 def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
+
+
+@functools.cache
+def _is_own(module: str) -> bool:
+    return module.partition(".")[0] == "pegbox"
 
 
 @functools.lru_cache(maxsize=4096)

@@ -10,57 +10,53 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pegbox.compute.axis import IterVar
 from pegbox.errors import ScheduleError
-from pegbox.origin import Place, line_at
+from pegbox.origin import line_at
 
 if TYPE_CHECKING:
     from pegbox.schedule.te.stage_base import GroupBase, StageBase
 
-Call: TypeAlias = tuple[str, tuple[Any, ...], Mapping[str, Any], Place | None]
-"""A method, its arguments, its options, and where it was called; None where no user's code did."""
+Call: TypeAlias = tuple[Any, ...]
+"""A method's name; the code that called it, and the byte of it that ran (None and 0 where no user's code did: a line
+takes longer to find); the values that it was given."""
 
 
 def moved_calls(calls: list[Call], loops: Mapping[IterVar, IterVar]) -> list[Call]:
     """Those calls that mention one of the loops, with the loops that these have become."""
-
-    def new(each: Any) -> Any:
-        return loops.get(each, each) if isinstance(each, IterVar) else each
-
-    return [
-        (method, tuple(map(new, args)), {name: new(each) for name, each in options.items()}, place)
-        for method, args, options, place in (call for call in calls if any(_mentions(call, loop) for loop in loops))
-    ]
+    moved = [call for call in calls if any(_mentions(call, loop) for loop in loops)]
+    return [tuple(loops.get(each, each) if isinstance(each, IterVar) else each for each in call) for call in moved]
 
 
 def _mentions(call: Call, loop: IterVar) -> bool:
-    _, args, options, _ = call
-    return any(each is loop for each in (*args, *options.values()))
+    return any(each is loop for each in call[3:])
+
+
+Asked: TypeAlias = "tuple[StageBase, tuple[str, ...], IterVar | None]"
+"""What a replay does: for a stage, because of a call of one of these methods, of a loop if any."""
 
 
 class Step:
-    """What a replay is doing: which methods of a stage asked for it, and for which loop."""
+    """The step that a replay is at."""
 
-    def __init__(self) -> None:
-        self._stage: StageBase | None = None
-        self._methods: tuple[str, ...] = ()
-        self._loop: IterVar | None = None
-
-    def is_for(self, stage: StageBase, *methods: str, loop: IterVar | None = None) -> None:
-        self._stage, self._methods, self._loop = stage, methods, loop
+    asked: Asked | None = None
 
     def locate(self, error: ScheduleError) -> None:
         """Let the error name the line of the last call that asked for this step; that about the loop, if any is."""
-        calls = [call for call in self._calls() if call[0] in self._methods]
-        about = [call for call in calls if self._loop is not None and _mentions(call, self._loop)]
-        place = next((call[3] for call in reversed(about or calls)), None)
-        if not error.source and place is not None:
-            error.source = line_at(place)
+        if self.asked is None:
+            return
+        stage, methods, loop = self.asked
+        calls = [call for call in _calls(stage) if call[0] in methods]
+        about = [call for call in calls if loop is not None and _mentions(call, loop)]
+        _, code, running, *_ = (about or calls or [("", None, 0)])[-1]
+        if not error.source and code is not None:
+            error.source = line_at(code, running)
 
-    def _calls(self) -> Iterator[Call]:
-        """Those of the groups around come first: what a stage says itself goes before."""
-        around: list[StageBase | GroupBase] = []
-        each: StageBase | GroupBase | None = self._stage
-        while each is not None:
-            around.append(each)
-            each = each.group
-        for each in reversed(around):
-            yield from each.calls
+
+def _calls(stage: StageBase) -> Iterator[Call]:
+    """Those of the groups around come first: what a stage says itself goes before."""
+    around: list[StageBase | GroupBase] = []
+    each: StageBase | GroupBase | None = stage
+    while each is not None:
+        around.append(each)
+        each = each.group
+    for each in reversed(around):
+        yield from each.calls

@@ -56,7 +56,7 @@ def _replay(schedule: TESchedule, args: Sequence[Tensor], name: str, step: Step)
     blocks = {id(stage): sch.get_block(names[id(stage.op)]) for stage in schedule.stages}
     for stage in schedule.stages:
         if isinstance(stage.attach, Inline):
-            step.is_for(stage, "compute_inline")
+            step.asked = stage, ("compute_inline",), None
             sch.compute_inline(blocks[id(stage)])
     loops: dict[int, dict[IterVar, LoopRef]] = {}
     for stage in reversed(schedule.stages):
@@ -68,7 +68,7 @@ def _replay(schedule: TESchedule, args: Sequence[Tensor], name: str, step: Step)
     for stage in schedule.stages:
         if stage.tensorized is not None and id(stage) in loops:
             axis, intrin = stage.tensorized
-            step.is_for(stage, "tensorize", loop=axis)
+            step.asked = stage, ("tensorize",), axis
             sch.tensorize(loops[id(stage)][axis], intrin)
     sch.update(with_code(sch.func, [code for stage in schedule.stages for code in stage.code]))
     if inlined & set(params):
@@ -79,7 +79,7 @@ def _replay(schedule: TESchedule, args: Sequence[Tensor], name: str, step: Step)
 def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVar, LoopRef], step: Step) -> None:
     """Last of all: only when every stage has its place, it is known what is made where."""
     for hint in stage.prefetches:
-        step.is_for(stage, "prefetch", "pragma", loop=hint.loop)
+        step.asked = stage, ("prefetch", "pragma"), hint.loop
         reads = read_buffers(sch.tree.blocks[block.name].block)
         # A stage whose scope was set has another buffer, of the same tensor.
         own = [n for n, b in enumerate(reads) if isinstance(b, TensorBuffer) and b.tensor is hint.tensor]
@@ -135,7 +135,7 @@ def _stage(
 ) -> dict[IterVar, LoopRef]:
     """Place one stage and give it its loops; returns the loops by iteration variable."""
     place = stage.place
-    step.is_for(stage, "compute_at", "set_scope")
+    step.asked = stage, ("compute_at", "set_scope"), None
     if isinstance(place, At):
         other, loop = place.stage, place.loop
         around = placed.get(id(other), {})
@@ -152,7 +152,7 @@ def _stage(
     for relation in stage.relations:
         match relation:
             case SplitRelation(parent, outer, inner, factor, nparts):
-                step.is_for(stage, "split", loop=parent)
+                step.asked = stage, ("split",), parent
                 whole = live.pop(parent)
                 extent = sch.extent(whole)
                 # A region may be smaller than the axis: a factor beyond it would only make empty iterations. But of
@@ -161,16 +161,16 @@ def _stage(
                 factors = [None, min(factor, most)] if factor is not None else [min(nparts or 1, most), None]
                 live[outer], live[inner] = sch.split(whole, factors=factors, names=(outer.name, inner.name))
             case FuseRelation(outer, inner, fused, order):
-                step.is_for(stage, "fuse", loop=inner)
+                step.asked = stage, ("fuse",), inner
                 # The loops that become one may have been brought together by a reorder.
                 _reorder(sch, block, [live[iv] for iv in order if iv in live])
                 live[fused] = sch.fuse(live.pop(outer), live.pop(inner), name=fused.name)
             case _:
                 raise TypeError(f"unknown relation {relation!r}")
-    step.is_for(stage, "reorder")
+    step.asked = stage, ("reorder",), None
     _reorder(sch, block, [live[iv] for iv in stage.leaf_iter_vars])
     _annotate(sch, stage, live, step)
-    step.is_for(stage, "env_threads", "set_store_predicate")
+    step.asked = stage, ("env_threads", "set_store_predicate"), None
     start_threads(sch, stage, block)
     _store(sch, stage, block, step)
     return live
@@ -183,7 +183,7 @@ def _reorder(sch: Schedule, block: BlockRef, order: list[LoopRef]) -> None:
 
 def _annotate(sch: Schedule, stage: Stage, live: Mapping[IterVar, LoopRef], step: Step) -> None:
     for iv, kind in stage.kinds.items():
-        step.is_for(stage, "vectorize", "unroll", "parallel", "bind", "pragma", loop=iv)
+        step.asked = stage, ("vectorize", "unroll", "parallel", "bind", "pragma"), iv
         match kind:
             case ForKind.VECTORIZED:
                 sch.vectorize(live[iv])
@@ -197,7 +197,7 @@ def _annotate(sch: Schedule, stage: Stage, live: Mapping[IterVar, LoopRef], step
             case _:
                 raise TypeError(f"unknown loop kind {kind!r}")
     for iv, pragmas in stage.pragmas.items():
-        step.is_for(stage, "pragma", loop=iv)
+        step.asked = stage, ("pragma",), iv
         for name, value in pragmas.items():
             sch.annotate(live[iv], f"pragma_{name}", value)
 
@@ -205,9 +205,9 @@ def _annotate(sch: Schedule, stage: Stage, live: Mapping[IterVar, LoopRef], step
 def _store(sch: Schedule, stage: Stage, block: BlockRef, step: Step) -> None:
     for number in range(len(stage.op.outputs)):
         for axis, (factor, offset) in stage.alignments.items():
-            step.is_for(stage, "storage_align", loop=axis)
+            step.asked = stage, ("storage_align",), axis
             sch.storage_align(block, number, stage.op.axis.index(axis), factor, offset)
-    step.is_for(stage, "double_buffer")
+    step.asked = stage, ("double_buffer",), None
     if stage.doubled and not isinstance(stage.attach, At):
         raise ScheduleError(f"double_buffer: {stage.op.name} is made once, whole", "compute_at a loop of its consumer")
     if stage.doubled:

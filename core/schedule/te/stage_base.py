@@ -20,7 +20,7 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr
 from pegbox.loops.foreign import ForeignCode
 from pegbox.loops.nodes import ForKind
-from pegbox.origin import users_place
+from pegbox.origin import users_frame
 from pegbox.schedule.errors import add_call
 from pegbox.schedule.te.call import Call
 
@@ -103,7 +103,9 @@ def recorded(method: _Method) -> _Method:
         except (ScheduleError, TypeError) as error:
             _explain(error, method, self, args, options)
             raise
-        self.calls.append((name, args, options, users_place(sys._getframe(1))))
+        frame = users_frame(sys._getframe(1))
+        place = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+        self.calls.append((name, *place, *args, *options.values()))  # one object: most schedules are never refused
         return made
 
     name = method.__name__
