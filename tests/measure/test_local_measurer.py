@@ -319,6 +319,35 @@ def test_closing_ends_every_process(open_measurer: Any) -> None:
     measurer.close()
 
 
+def test_closing_from_another_thread_ends_a_measurement_with_an_error(open_measurer: Any) -> None:
+    measurer = open_measurer(timeout=120.0, best=100.0, builders=1)
+    results = measurer.measure([GOOD, AddingConfig("endless", kernels.endless), *map(AddingConfig, "abcdefgh")])
+    assert next(results)[1].ok
+    heard: list[BaseException] = []
+
+    def go_on() -> None:
+        try:
+            list(results)
+        except BaseException as error:
+            heard.append(error)
+
+    thread = threading.Thread(target=go_on, daemon=True)
+    thread.start()
+    measurer.close()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert [str(error) for error in heard] == ["the measurer was closed; make another one"]
+    assert isinstance(heard[0], MeasureError)
+
+
+@pytest.mark.parametrize("call", ["measure", "remeasure", "yardstick"])
+def test_a_closed_measurer_measures_no_more(open_measurer: Any, call: str) -> None:
+    measurer = open_measurer()
+    measurer.close()
+    with pytest.raises(MeasureError, match="was closed"):
+        list(getattr(measurer, call)([GOOD])) if call != "yardstick" else measurer.yardstick(1.0)
+
+
 def test_a_broken_reference_is_an_error_not_a_failed_candidate(open_measurer: Any) -> None:
     class Broken(AddingTask):
         def reference(self, inputs: list[Any]) -> list[Any]:

@@ -31,7 +31,10 @@ def in_block(text: str) -> str:
 
 
 CASES = {
-    "unknown T name": (of_body("for i in ¦T.gird(8):\n    pass"), "unknown name T.gird; did you mean T.grid?"),
+    "unknown T name": (
+        of_body("for i in ¦T.gird(8):\n    pass"),
+        "unknown name T.gird; did you mean T.grid or T.guard?",
+    ),
     "unknown axis": (of_body("with T.block('X'):\n    v = ¦T.axis.spacial(8, 1)"), "did you mean T.axis.spatial?"),
     "unbound variable": (in_block("A[vi, vj] = A[vi, ¦vk]"), "unknown name 'vk'"),
     "unknown buffer": (in_block("A[vi, vj] = ¦C[vi, vj]"), "unknown name 'C'"),
@@ -273,7 +276,7 @@ def test_functions_without_text_are_told_how_to_be_read() -> None:
 def test_words_mean_nothing_outside_of_scripts() -> None:
     with pytest.raises(ScriptError, match=r"T\.grid was called while Python runs"):
         T.grid(8, 8)
-    with pytest.raises(AttributeError, match=re.escape("unknown name T.gird; did you mean T.grid?")):
+    with pytest.raises(AttributeError, match=re.escape("unknown name T.gird; did you mean T.grid or T.guard?")):
         T.gird  # noqa: B018
 
 

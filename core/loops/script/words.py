@@ -6,10 +6,10 @@ outside of a script is told so. `T.Buffer(...)` and `T.handle` stand in annotati
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Any
 
+from pegbox.checks import did_you_mean
 from pegbox.errors import ScriptError
 from pegbox.loops.script.calls import CALLS
 
@@ -70,9 +70,8 @@ class Words:
 
 def unknown(what: str, name: str, names: Iterable[str], label: str = "") -> str:
     """The message for a name that there is not."""
-    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
     prefix = f"{label}." if label else ""
-    return f"unknown name {what}; did you mean {prefix}{near[0]}?" if near else f"unknown name {what}"
+    return f"unknown name {what}{did_you_mean(name, names, shown=lambda near: prefix + near)}"
 
 
 def _words() -> dict[str, Any]:

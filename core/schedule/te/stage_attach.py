@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from pegbox.compute.axis import IterVar
 from pegbox.errors import ScheduleError
-from pegbox.schedule.te.stage_base import At, Inline, Root, StageBase, parents_of, results_of, te_method
+from pegbox.schedule.te.stage_base import At, Inline, Root, StageBase, parents_of, recorded, results_of
 
 
-@te_method
+@recorded
 def compute_at(stage: StageBase, parent: StageBase, loop: IterVar) -> None:
     """Compute this stage inside a loop of a consumer, as much as one iteration of the loop needs.
 
@@ -48,7 +48,7 @@ def compute_at(stage: StageBase, parent: StageBase, loop: IterVar) -> None:
     stage.attach = At(parent, loop)
 
 
-@te_method
+@recorded
 def compute_inline(stage: StageBase) -> None:
     """Compute this stage's elements where they are used; its loops and its buffer are gone.
 
@@ -76,7 +76,7 @@ def compute_inline(stage: StageBase) -> None:
     stage.attach = Inline()
 
 
-@te_method
+@recorded
 def compute_root(stage: StageBase) -> None:
     """Compute this stage in a nest of its own (as at the start)."""
     stage.attach = Root()

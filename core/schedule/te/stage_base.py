@@ -6,6 +6,7 @@ Nothing happens to a program here. Relations are recorded and replayed on the lo
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -19,7 +20,9 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr
 from pegbox.loops.foreign import ForeignCode
 from pegbox.loops.nodes import ForKind
+from pegbox.origin import users_frame
 from pegbox.schedule.errors import add_call
+from pegbox.schedule.te.call import Call
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _Stage = TypeVar("_Stage", bound="StageBase")
@@ -77,21 +80,46 @@ class Prefetch:
 
 
 def te_method(method: _Method) -> _Method:
-    """For a method of a TE schedule, a stage or a group: its refusals say which call they are of."""
+    """For a method of a TE schedule: its refusals say which call they are of."""
 
     @wraps(method)
     def called(self: Any, *args: Any, **options: Any) -> Any:
         try:
             return method(self, *args, **options)
-        except ScheduleError as error:
-            if add_call(error, method.__name__, args, options):
-                error.stage = getattr(self, "name", "")
-            raise
-        except TypeError:
-            check_keywords(method.__get__(self), options)
+        except (ScheduleError, TypeError) as error:
+            _explain(error, method, self, args, options)
             raise
 
     return cast("_Method", called)
+
+
+def recorded(method: _Method) -> _Method:
+    """For a method of a stage or a group: as `te_method`, and a refusal of the replay can name the line of the call."""
+
+    @wraps(method)
+    def called(self: Any, *args: Any, **options: Any) -> Any:
+        try:
+            made = method(self, *args, **options)
+        except (ScheduleError, TypeError) as error:
+            _explain(error, method, self, args, options)
+            raise
+        frame = users_frame(sys._getframe(1))
+        place = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+        self.calls.append((name, *place, *args, *options.values()))  # one object: most schedules are never refused
+        return made
+
+    name = method.__name__
+    return cast("_Method", called)
+
+
+def _explain(
+    error: Exception, method: Callable[..., Any], owner: Any, args: tuple[Any, ...], options: dict[str, Any]
+) -> None:
+    """Say in a refusal which call it is of. Raises `UnknownArgument` where an argument is misspelt."""
+    if not isinstance(error, ScheduleError):
+        check_keywords(method.__get__(owner), options)
+    elif add_call(error, method.__name__, args, options):
+        error.stage = getattr(owner, "name", "")
 
 
 @dataclass(eq=False)
@@ -101,6 +129,7 @@ class GroupBase:
     stages: list[StageBase]
     group: GroupBase | None = None
     attach: Root | At = field(default_factory=Root)
+    calls: list[Call] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -131,6 +160,7 @@ class StageBase:
     tensorized: tuple[IterVar, str] | None = None  # the loop and the name of the intrinsic
     code: list[ForeignCode] = field(default_factory=list)
     group: GroupBase | None = None
+    calls: list[Call] = field(default_factory=list)
 
     @property
     def name(self) -> str:
