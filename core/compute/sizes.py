@@ -8,6 +8,7 @@ place, and all that compiles or computes works on that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from pegbox.compute.axis import IterVar, Range, SizeVar
 from pegbox.compute.reducer import Reduce
@@ -19,6 +20,9 @@ from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, rewrite, substitute, walk
+
+GivenSizes: TypeAlias = "Mapping[str, int] | Mapping[SizeVar, int] | Mapping[str | SizeVar, int]"
+"""Sizes by variables, or by their names."""
 
 _STAND_INS = (1023, 511, 255, 127, 63)
 
@@ -71,9 +75,7 @@ def stand_ins(variables: Sequence[SizeVar]) -> dict[SizeVar, int]:
     return {var: _STAND_INS[min(n, len(_STAND_INS) - 1)] for n, var in enumerate(variables)}
 
 
-def check_sizes(
-    variables: Sequence[SizeVar], sizes: Mapping[str, int] | Mapping[str | SizeVar, int]
-) -> dict[SizeVar, int]:
+def check_sizes(variables: Sequence[SizeVar], sizes: GivenSizes) -> dict[SizeVar, int]:
     """The number of each variable, given by variables or their names.
 
     Raises:
@@ -84,7 +86,8 @@ def check_sizes(
         given = ", ".join(f"{var.name!r}: 128" for var in missing)
         raise ArgumentError(f"sizes: the size variables are {known}; add {{{given}}} to what is given, {dict(sizes)!r}")
     found: dict[SizeVar, int] = {}
-    for key, value in sizes.items():
+    by_key: Mapping[Any, int] = sizes
+    for key, value in by_key.items():
         named = [var for var in variables if var is key or (isinstance(key, str) and var.name == key)]
         if len(named) != 1:
             label = key if isinstance(key, str) else getattr(key, "name", repr(key))
