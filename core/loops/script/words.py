@@ -16,10 +16,28 @@ from pegbox.loops.script.calls import CALLS
 _STATEMENTS = (
     "grid", "serial", "parallel", "vectorized", "unroll", "thread_binding",
     "block", "init", "where", "reads", "writes", "block_attr",
-    "alloc_buffer", "decl_buffer", "match_buffer", "func_attr", "evaluate", "guard", "prim_func",
+    "alloc_buffer", "allocate", "decl_buffer", "match_buffer", "func_attr", "evaluate", "guard", "prim_func",
 )  # fmt: skip
 _AXES = ("spatial", "reduce", "remap", "S", "R")
 _TYPES = ("Buffer", "handle")
+
+
+# What TVM's lowered programs have, and why it is not read.
+_UNREAD = {
+    "allocate_const": "give the constants to the function as a parameter",
+    "attr": "leave out the attribute, or give a loop annotations={...}",
+    "launch_thread": 'write for i in T.thread_binding(16, thread="blockIdx.x")',
+    "env_thread": 'write for i in T.thread_binding(16, thread="blockIdx.x")',
+    "tvm_storage_sync": "leave it out: threads wait for each other where a loop over threads ends",
+    "LetStmt": "write x = value",
+    "Let": "write x = value",
+    "Assert": "leave it out: shapes and types are checked at the call",
+    "assume": "leave it out",
+    "Ramp": "write a slice: A[i * 4:i * 4 + 4]",
+    "tvm_access_ptr": 'write T.address(A[i, 0:16], "r")',
+    "address_of": 'write T.address(A[i, 0:16], "r")',
+    "Shuffle": "write the elements one by one",
+}
 
 
 class Word:
@@ -59,6 +77,8 @@ class Words:
         try:
             return self._words[name]
         except KeyError:
+            if self._words is WORDS and name in _UNREAD:
+                raise AttributeError(f"T.{name} is not read: {_UNREAD[name]}") from None
             raise AttributeError(unknown(f"{self._label}.{name}", name, self._words, self._label)) from None
 
     def __dir__(self) -> list[str]:
