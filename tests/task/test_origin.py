@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import runpy
 from pathlib import Path
@@ -73,7 +74,6 @@ def test_an_error_in_a_template_names_its_line(written: Any, line: str, said: st
 
 
 REPLAYED = [  # a call that is refused only when the schedule is replayed, what else the schedule says, and why
-    ("s[B].compute_at(s[C], j)", "s[C].split(j, factor=4)", "B is attached to j of C.*became j.outer"),
     ("s[B].compute_at(s[C], i)", "s[C].vectorize(i)", "i is vectorized"),
     ("s.create_group(B, A).compute_at(s[C], i)", "s[C].vectorize(i)", "i is vectorized"),
     ("s[C].pragma(j, 'parallel')", "s[C].vectorize(i)  # first", "i, which is vectorized"),
@@ -270,3 +270,15 @@ def test_code_that_was_typed_in_has_no_line() -> None:
     exec("X = te.compute((8,), lambda i: C[i], name='X')\ns = te.create_schedule(X.op)\ns[C].double_buffer()", scope)
     with pytest.raises(ScheduleError, match=r"^double_buffer: C is made once"):
         pb.lower(scope["s"], [scope["X"]])
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_lines_are_kept_at_other_sizes_and_in_other_processes(written: Any, moved: bool) -> None:
+    text = "from pegbox import te\n\ndef ops():\n    n = te.var('n')" + scheduled(
+        "s[B].compute_at(s[C], i)", "s[C].vectorize(i)"
+    )
+    made = runpy.run_path(written(text).removesuffix(":ops"))["ops"]()
+    if moved:
+        made = pickle.loads(pickle.dumps(made))
+    with pytest.raises(ScheduleError, match=f"^ops.py:{line_of('s[B].compute_at')}: "):
+        pb.lower(*made, sizes={"n": 8})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import CodeType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pegbox.compute.axis import IterVar
@@ -22,7 +23,16 @@ if TYPE_CHECKING:
 
 Call: TypeAlias = tuple[Any, ...]
 """A method's name; the code that called it, and the byte of it that ran (None and 0 where no user's code did: a line
-takes longer to find); the values that it was given."""
+takes longer to find; see `settled`); the values that it was given."""
+
+
+def settled(calls: list[Call]) -> list[Call]:
+    """The calls with their lines as text: code does not go to other processes."""
+    return [(name, _line(code, running), 0, *values) for name, code, running, *values in calls]
+
+
+def _line(code: CodeType | str | None, running: int) -> str:
+    return line_at(code, running) if isinstance(code, CodeType) else code or ""
 
 
 def moved_calls(calls: list[Call], loops: Mapping[IterVar, IterVar]) -> list[Call]:
@@ -63,9 +73,8 @@ class Step:
         stage, methods, loop = self.asked
         calls = [call for call in _calls(stage) if call[0] in methods]
         about = [call for call in calls if loop is not None and _mentions(call, loop)]
-        _, code, running, *_ = (about or calls or [("", None, 0)])[-1]
-        if not error.source and code is not None:
-            error.source = line_at(code, running)
+        _, code, running, *_ = (about or calls or [("", "", 0)])[-1]
+        error.source = error.source or _line(code, running)
 
 
 def _calls(stage: StageBase) -> Iterator[Call]:

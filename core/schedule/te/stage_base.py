@@ -22,7 +22,7 @@ from pegbox.loops.foreign import ForeignCode
 from pegbox.loops.nodes import ForKind
 from pegbox.origin import users_frame
 from pegbox.schedule.errors import add_call
-from pegbox.schedule.te.call import Call
+from pegbox.schedule.te.call import Call, settled
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _Stage = TypeVar("_Stage", bound="StageBase")
@@ -135,6 +135,9 @@ class GroupBase:
     def name(self) -> str:
         return repr(self)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "calls": settled(self.calls)}
+
     def __repr__(self) -> str:
         return f"Group({', '.join(stage.op.name for stage in self.stages)})"
 
@@ -177,6 +180,9 @@ class StageBase:
         while isinstance(place, Root) and group is not None:
             place, group = group.attach, group.group
         return replace(place, loop=place.stage.leaf_of(place.loop)) if isinstance(place, At) else place
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "calls": settled(self.calls)}
 
     def __post_init__(self) -> None:
         if not self.leaf_iter_vars:
