@@ -63,7 +63,7 @@ class LocalMeasurer:
         rtol, atol: how far a float may be off; by default from the data type and the work per element.
         best: the best cost known from elsewhere, in seconds, such as from the records of an earlier run.
         max_block: a candidate with more instructions than that in a piece of straight code is refused, not compiled.
-        kept_builds: of how many of the fastest the object code is kept that `remeasure` made, for when they come again.
+        kept_builds: of how many of the fastest the object code is kept, for when they are measured again.
         runner_options: further options of the runner; they win over those in `runner`.
 
     Raises `ArgumentError` for options outside their domain or unknown, `UnknownName` for an unknown runner.
@@ -158,7 +158,7 @@ class LocalMeasurer:
     def remeasure(self, configs: Sequence[Config]) -> list[Result]:
         """Time a few configs again, interleaved (A B C A B C ...), so that the winner is not just the luckiest.
 
-        Their code is what `pegbox.build` makes, with all that LLVM has. Of the fastest it is kept for another round.
+        The code of the fastest was kept when they were measured first, or for an earlier round.
         """
         self._check_open()
         candidates = [Candidate(self._task, config) for config in configs]
@@ -302,7 +302,7 @@ class LocalMeasurer:
             return candidate.lower(max_block=self._max_block)
 
     def _rebuild(self, candidate: Candidate) -> Future[CompiledProgram | Failed]:
-        """The build of the kernel as `pegbox.build` makes it, with all that LLVM has."""
+        """The build that was kept, or another one."""
         known = self._builds.get(candidate.config)
         program = self._lower(candidate) if known is None else known
         if isinstance(program, Program):
@@ -331,6 +331,7 @@ class LocalMeasurer:
             running = time.perf_counter() - began
         if isinstance(result, Ok) and not result.partial:
             self._best = min(self._best, result.cost)
+            self._builds.offer(candidate.config, result.cost, compiled)
         return candidate.finish(result, running=running)
 
     def _silent(self, program: CompiledProgram) -> bool:
@@ -384,7 +385,7 @@ class _LocalTrial:
         self._measurer, self._candidate, self._program = measurer, candidate, program
 
     def build(self) -> CompiledProgram | Failed:
-        return self._candidate.build(self._measurer._builder, self._program, quick=True)
+        return self._candidate.build(self._measurer._builder, self._program)
 
     def run(self, compiled: CompiledProgram) -> Result:
         return self._measurer._run(self._candidate, compiled)

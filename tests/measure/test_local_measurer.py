@@ -21,7 +21,6 @@ from pegbox.codegen import Target
 from pegbox.codegen.targets.host import usable_cores
 from pegbox.errors import ArgumentError, CompileError, InvalidConfig, MeasureError, UnknownName
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, Result
-from pegbox.measure.builder import Builder
 from pegbox.measure.cores import confined
 from pegbox.measure.process import Worker
 from pegbox.testing import llvm_kernels as kernels
@@ -207,12 +206,11 @@ def test_the_affinity_of_the_caller_is_its_own_again(open_measurer: Any) -> None
     assert usable_cores() == before
 
 
-def test_measuring_a_third_time_builds_nothing_anew(open_measurer: Any) -> None:
+def test_measuring_again_builds_nothing_anew(open_measurer: Any) -> None:
     task = AddingTask()
     measurer = open_measurer(task)
     configs = [AddingConfig("a", lambda: kernels.slow(100_000)), AddingConfig("b", lambda: kernels.slow(100_000))]
     assert all(result.ok for result in measure(measurer, *configs))
-    assert all(result.ok for result in measurer.remeasure(configs))
     task.lowered.clear()
     first, second = measurer.remeasure(configs)
     assert task.lowered == []
@@ -221,19 +219,11 @@ def test_measuring_a_third_time_builds_nothing_anew(open_measurer: Any) -> None:
     assert len(first.costs) == len(second.costs) >= 5
 
 
-def test_what_is_measured_again_is_compiled_as_a_kernel_is(open_measurer: Any, monkeypatch: Any) -> None:
-    asked = []
-
-    def build(self: Builder, program: Any, *, quick: bool = False) -> Any:
-        asked.append(quick)
-        return compiling(self, program, quick=quick)
-
-    compiling = Builder.build
-    monkeypatch.setattr(Builder, "build", build)
-    measurer = open_measurer()
-    measure(measurer, GOOD)
-    measurer.remeasure([GOOD])
-    assert asked == [True, False]
+def test_what_is_known_from_records_is_built_once_to_be_measured_again(open_measurer: Any) -> None:
+    task = AddingTask()
+    measurer = open_measurer(task)
+    assert all(result.ok for _ in range(2) for result in measurer.remeasure([GOOD]))
+    assert len(task.lowered) == 1
 
 
 def test_equal_programs_are_measured_once(open_measurer: Any) -> None:
