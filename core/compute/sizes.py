@@ -214,7 +214,7 @@ class Sizes:
                 return self._values.get(node)
             if isinstance(node, Load):
                 return node.at(self.tensor(owner(node.buffer)).buffer, tuple(rewrite(i, leaf) for i in node.indices))
-            if isinstance(node, Compare) and node.a.dtype == node.b.dtype == "int64":
+            if isinstance(node, Compare) and not self._sizes.keys().isdisjoint(free_vars(node)):
                 # A test that the pattern needs, and these sizes do not.
                 made = type(node)(node.op, rewrite(node.a, leaf), rewrite(node.b, leaf))
                 decided = simplify(made, ranges)
