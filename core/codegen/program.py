@@ -52,8 +52,8 @@ class Program:
     target: Target
     externs: tuple[str, ...] = ()
     foreign: tuple[ForeignCode, ...] = ()
-    family: str = ""
     scalar_loops: bool = True
+    family: str = ""
 
     def compiled(self, object_code: bytes, seconds: float) -> CompiledProgram:
         """The program as object code, which LLVM took `seconds` for."""
