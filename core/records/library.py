@@ -243,7 +243,7 @@ def _task_of(record: Record, source: str) -> Task:
         )
     except PegboxError as error:
         raise RecordError(
-            f"{source!r}: the records are of {call(*record.workload)} from a space with the fingerprint "
+            f"{source!r}: the records are of {record.described} from a space with the fingerprint "
             f"{record.space[:12]}, which cannot be made here: {error}; import the template first, or give "
             "task=pegbox.create_task('file.py:name', ...) (on the command line TEMPLATE and its arguments)"
         ) from error
@@ -260,7 +260,7 @@ def _compare_fingerprints(recorded: str, task: Task, source: str) -> None:
 
 
 def _workload(record: Record) -> str:
-    return call(*record.workload)
+    return record.described
 
 
 def _distinct(records: Sequence[Record], key: Callable[[Record], Any]) -> dict[Any, None]:
