@@ -1,0 +1,168 @@
+"""`tvm.autotvm.task.dispatcher`: contexts that say which configuration a template runs with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextvars import ContextVar
+from io import TextIOBase
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pegbox.codegen.targets.target import Target, target_of
+from pegbox.plugins.tvm.autotvm.env import GLOBAL_SCOPE, logger
+from pegbox.plugins.tvm.autotvm.task.config import ConfigEntity
+from pegbox.plugins.tvm.autotvm.task.fallback import FallbackConfigEntity
+from pegbox.records.history import History
+from pegbox.records.journal import Journal
+from pegbox.records.record import Record
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+Workload: TypeAlias = "tuple[Any, ...] | None"
+"""The name of a template and its arguments; None where the template itself asks."""
+
+_current: ContextVar[DispatchContext | None] = ContextVar("pegbox_tvm_dispatch", default=None)
+
+
+class _Current(type):
+    """Gives the class the attribute `current`: the innermost context around the caller, in its thread or task."""
+
+    @property
+    def current(cls) -> DispatchContext:
+        return _current.get() or ROOT
+
+
+class DispatchContext(metaclass=_Current):
+    """Base of the contexts: `with context:`; `query` asks it, then those around it."""
+
+    def __init__(self) -> None:
+        self._outer: DispatchContext | None = None
+
+    def query(self, target: Target | None, workload: Workload) -> Any:
+        """The configuration that a template runs with."""
+        found = self._query_inside(target, workload)
+        return found if found is not None else (self._outer or ROOT).query(target, workload)
+
+    def update(self, target: Target | None, workload: Workload, cfg: Any) -> None:
+        """Choose the configuration of a workload."""
+        raise NotImplementedError
+
+    def _query_inside(self, target: Target | None, workload: Workload) -> Any:
+        """What this context says, None where it says nothing."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self._outer = _current.get()
+        _current.set(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _current.set(self._outer)
+
+
+class ApplyConfig(DispatchContext):
+    """One configuration for all that ask."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self._config = config
+        self.workload: Workload = None
+
+    def _query_inside(self, target: Target | None, workload: Workload) -> Any:
+        self.workload = workload
+        return self._config
+
+    def update(self, target: Target | None, workload: Workload, cfg: Any) -> None:
+        self.workload = workload
+        self._config = cfg
+
+
+class _Chosen(DispatchContext):
+    """Remembers the configurations that `update` chose, by target and workload."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._chosen: dict[tuple[str, Workload], Any] = {}
+
+    def update(self, target: Target | None, workload: Workload, cfg: Any) -> None:
+        self._chosen[str(target_of(target)), workload] = cfg
+
+    def _query_inside(self, target: Target | None, workload: Workload) -> Any:
+        return self._chosen.get((str(target_of(target)), workload))
+
+
+class ApplyHistoryBest(_Chosen):
+    """The best configurations of records: a file, an open file, pairs of input and result, or a list of these."""
+
+    def __init__(self, records: Any = None) -> None:
+        super().__init__()
+        self._records: list[Record] = []
+        self._names: list[str] = []
+        if records is not None:
+            self.load(records)
+
+    def load(self, records: Any) -> None:
+        """Add records. Raises `RecordError` for a file that cannot be read."""
+        self._records += _records_of(records, self._names)
+
+    def _query_inside(self, target: Target | None, workload: Workload) -> Any:
+        from pegbox.plugins.tvm.autotvm.task.task import TASK_TABLE, Task
+
+        chosen = super()._query_inside(target, workload)
+        if chosen is not None or not workload or not any(r.name == workload[0] for r in self._records):
+            return chosen
+        if workload[0] not in TASK_TABLE:
+            return None
+        task = Task(workload[0], workload[1:], target).inner
+        config = History(self._records, source=" and ".join(self._names) or "the records").best_config(task)
+        return None if config is None else ConfigEntity.of(config)
+
+
+def _records_of(records: Any, names: list[str]) -> list[Record]:
+    """Whatever holds records as records of pegbox; `names` hears of the files."""
+    from pegbox.plugins.tvm.autotvm.record import lines_of, record_of
+
+    if isinstance(records, str | os.PathLike | bytes):
+        path = os.fsdecode(records)
+        names.append(path)
+        return Journal(path).read()
+    if isinstance(records, TextIOBase):
+        return [Record.from_line(line) for line in lines_of(records)]
+    if isinstance(records, Iterable):
+        found: list[Record] = []
+        for each in records:
+            found += [record_of(*each)] if isinstance(each, tuple) else _records_of(each, names)
+        return found
+    raise TypeError(f"apply_history_best({records!r}): give a file of records, pairs of input and result, or a list")
+
+
+class FallbackContext(_Chosen):
+    """The outermost context: any template can be called, with what it says itself or the first value of each knob."""
+
+    def query(self, target: Target | None, workload: Workload) -> Any:
+        chosen = self._query_inside(target, workload)
+        if chosen is not None:
+            return chosen
+        message = f"no configuration for target={target_of(target)}, workload={workload}: a fallback is used"
+        if workload is not None and not GLOBAL_SCOPE.silent and message not in _warned:
+            _warned.add(message)
+            logger.warning("%s, which may be far from the best; tune it first", message)
+        return FallbackConfigEntity()
+
+    def clear_cache(self, target: Target | None, workload: Workload) -> None:
+        """Forget what was chosen for a workload."""
+        self._chosen.pop((str(target_of(target)), workload), None)
+
+
+_warned: set[str] = set()
+ROOT = FallbackContext()
+
+
+def clear_fallback_cache(target: Target | None, workload: Workload) -> None:
+    """Forget what was chosen for a workload outside of all contexts."""
+    ROOT.clear_cache(target, workload)
