@@ -17,7 +17,7 @@ _HOME = {
     "MeasureInput": f"{_HERE}.measure.measure",
     "MeasureResult": f"{_HERE}.measure.measure",
     "RPCRunner": f"{_HERE}.measure.measure_methods",
-    "apply_history_best": f"{_HERE}.task",
+    "apply_history_best": f"{_HERE}.history",
     "callback": f"{_HERE}.tuner",
     "create": f"{_HERE}.task.task",
     "env": f"{_HERE}.env",

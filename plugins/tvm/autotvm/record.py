@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_choice
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import RecordError, TargetError
+from pegbox.exports import on_demand
 from pegbox.plugins.tvm.autotvm.measure.measure import MeasureInput, MeasureResult
 from pegbox.plugins.tvm.autotvm.task.config import ConfigEntity
-from pegbox.plugins.tvm.autotvm.task.dispatcher import ApplyHistoryBest as ApplyHistoryBest
 from pegbox.plugins.tvm.autotvm.task.task import TASK_TABLE, Task
 from pegbox.records.history import best_of_each, trials_of
 from pegbox.records.journal import Journal
@@ -22,6 +22,8 @@ from pegbox.records.record import Record
 
 if TYPE_CHECKING:
     import pegbox.task.task as pegbox_task
+
+__getattr__ = on_demand(__name__, {"ApplyHistoryBest": "pegbox.plugins.tvm.autotvm.history"})
 
 
 class LoggedTask(Task):

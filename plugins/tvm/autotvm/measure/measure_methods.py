@@ -128,7 +128,7 @@ class RPCRunner(Runner):
 
     def __init__(self, key: str, host: str = "", port: int = 0, *args: Any, **kwargs: Any) -> None:
         raise MeasureError(
-            f"RPCRunner({key!r}, ...): pegbox has no RPC tracker. Measure on this machine with autotvm.LocalRunner(...), "
+            f"RPCRunner({key!r}, ...): pegbox has no RPC tracker. Measure on this machine with LocalRunner(...), "
             "or run the script on the other one; a runner plugin can measure elsewhere (docs/write-a-runner.md)"
         )
 

@@ -1,10 +1,10 @@
 """`tvm.autotvm.task`: templates, tasks, their spaces, and the contexts that choose configurations."""
 
+from pegbox.exports import on_demand
 from pegbox.plugins.tvm.autotvm.task import dispatcher as dispatcher
 from pegbox.plugins.tvm.autotvm.task import space as space
 from pegbox.plugins.tvm.autotvm.task import task as task
 from pegbox.plugins.tvm.autotvm.task.dispatcher import ApplyConfig as ApplyConfig
-from pegbox.plugins.tvm.autotvm.task.dispatcher import ApplyHistoryBest as ApplyHistoryBest
 from pegbox.plugins.tvm.autotvm.task.dispatcher import DispatchContext as DispatchContext
 from pegbox.plugins.tvm.autotvm.task.dispatcher import FallbackContext as FallbackContext
 from pegbox.plugins.tvm.autotvm.task.dispatcher import clear_fallback_cache as clear_fallback_cache
@@ -21,4 +21,5 @@ from pegbox.plugins.tvm.autotvm.task.task import register_topi_schedule as regis
 from pegbox.plugins.tvm.autotvm.task.task import serialize_args as serialize_args
 from pegbox.plugins.tvm.autotvm.task.task import template as template
 
-apply_history_best = ApplyHistoryBest
+_HISTORY = "pegbox.plugins.tvm.autotvm.history"
+__getattr__ = on_demand(__name__, {"ApplyHistoryBest": _HISTORY, "apply_history_best": _HISTORY})

@@ -133,7 +133,8 @@ class ConfigEntity(Configurable):
         """The values as numbers in a row, as pegbox encodes them for cost models."""
         if self.config is None:
             raise SpaceError("get_flatten_feature: this configuration was read without its task; take it from a task")
-        return self.config.space.encode(np.array([self.config.digits], dtype=np.int64))[0]
+        encoded = self.config.space.encode(np.array([self.config.digits], dtype=np.int64))
+        return np.asarray(encoded[0])
 
     def get_other_option(self) -> dict[str, Any]:
         """The values of `define_knob`, by name."""

@@ -49,8 +49,8 @@ class XGBTuner(BuiltInTuner):
             check_choice("loss_type", loss_type, [*_LOSSES])
         if optimizer != "sa":
             raise ArgumentError(
-                f"optimizer={optimizer!r}: the model is searched by simulated annealing ('sa'); for another search write "
-                "a tuner (docs/write-a-tuner.md)"
+                f"optimizer={optimizer!r}: the model is searched by simulated annealing ('sa'); for another search "
+                "write a tuner (docs/write-a-tuner.md)"
             )
         if num_threads is not None:
             warn_of_option("XGBTuner(num_threads=)", "the model is fitted on one core, beside what is measured")
