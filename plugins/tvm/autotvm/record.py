@@ -10,12 +10,13 @@ from io import TextIOBase
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_choice
-from pegbox.codegen.targets.target import Target
+from pegbox.codegen.targets.target import Target as PegboxTarget
 from pegbox.errors import RecordError, TargetError
 from pegbox.exports import on_demand
 from pegbox.plugins.tvm.autotvm.measure.measure import MeasureInput, MeasureResult
 from pegbox.plugins.tvm.autotvm.task.config import ConfigEntity
 from pegbox.plugins.tvm.autotvm.task.task import TASK_TABLE, Task
+from pegbox.plugins.tvm.target import Target
 from pegbox.records.history import best_of_each, trials_of
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record
@@ -48,7 +49,7 @@ def _made(template: object, name: str, args: tuple[Any, ...], target: Target) ->
 def _target_named(text: str) -> Target:
     """The target of a line; this machine for one that pegbox does not know, which is AutoTVM's."""
     try:
-        return Target(text)
+        return Target(PegboxTarget(text))
     except TargetError:
         return Target()
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_choice, check_mapping
 from pegbox.errors import ArgumentError, MeasureError, PegboxError
 from pegbox.measure.result import Failed, FailureKind, Result
-from pegbox.plugins.tvm.autotvm.env import warn_of_option
 from pegbox.plugins.tvm.autotvm.measure.measure import Builder, MeasureInput, MeasureResult, Runner
 from pegbox.plugins.tvm.autotvm.task.config import ConfigEntity
+from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.search.problem import MeasurerFactory, local_measurer
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ class LocalBuilder(Builder):
     ) -> None:
         super().__init__(timeout, n_parallel, build_kwargs)
         if build_func != "default":
-            warn_of_option("LocalBuilder(build_func=)", "candidates are compiled to object code and run as such")
+            means_nothing("LocalBuilder(build_func=)", "candidates are compiled to object code and run as such")
         if build_kwargs or runtime is not None:
-            warn_of_option("LocalBuilder(build_kwargs=, runtime=)", "a candidate is built for its target alone")
+            means_nothing("LocalBuilder(build_kwargs=, runtime=)", "a candidate is built for its target alone")
         self.options: dict[str, Any] = {"build_timeout": float(timeout)}
         if n_parallel is not None:
             self.options["builders"] = n_parallel
@@ -102,11 +102,11 @@ class LocalRunner(Runner):
         self.cooldown_interval, self.enable_cpu_cache_flush = cooldown_interval, enable_cpu_cache_flush
         self.ref_input: Any = None
         if number is not None:
-            warn_of_option("LocalRunner(number=)", "a timing has as many calls as last min_repeat_ms together")
+            means_nothing("LocalRunner(number=)", "a timing has as many calls as last min_repeat_ms together")
         if cooldown_interval is not None:
-            warn_of_option("LocalRunner(cooldown_interval=)", "what is timed alone on its core need not rest")
+            means_nothing("LocalRunner(cooldown_interval=)", "what is timed alone on its core need not rest")
         if module_loader is not None:
-            warn_of_option("LocalRunner(module_loader=)", "object code is loaded by the runner itself")
+            means_nothing("LocalRunner(module_loader=)", "object code is loaded by the runner itself")
         self.options: dict[str, Any] = {"repeats": repeat, "flush_cache": bool(enable_cpu_cache_flush)}
         if min_repeat_ms:
             self.options["min_repeat_ms"] = float(min_repeat_ms)
@@ -153,7 +153,7 @@ def measurer_of(task: Task, option: Any) -> MeasurerFactory:
     builder, runner = given["builder"], given["runner"]
     if isinstance(builder, LocalBuilder) and type(runner) is LocalRunner:
         if runner.ref_input is not None:
-            warn_of_option("LocalRunner.ref_input", "inputs are random; results are checked against NumPy")
+            means_nothing("LocalRunner.ref_input", "inputs are random; results are checked against NumPy")
         return local_measurer({**builder.options, **runner.options}, timeout=runner.timeout)
 
     def opened(_: Any, **__: Any) -> AbstractContextManager[ScriptMeasurer]:

@@ -121,7 +121,7 @@ class ConfigSpace(Configurable):
 
     def __len__(self) -> int:
         """How many configurations `multi_filter` leaves, of all."""
-        valid = self.space.num_valid() if self._filter is not None else None
+        valid = self.space.num_valid() if self.space.constraints else None
         return self.range_length if valid is None else valid
 
     def __bool__(self) -> bool:
@@ -147,13 +147,13 @@ class ConfigSpace(Configurable):
         """Whether `multi_filter` leaves it."""
         if not 0 <= index < self.range_length:
             raise OutsideSpace(f"index {index} is outside the space of {self.range_length:,}, counted from 0")
-        return self._filter is None or not self.space.violated(self.space.get(int(index)))
+        return not self.space.constraints or not self.space.violated(self.space.get(int(index)))
 
     def subrange_length(self, start: int, end: int) -> int:
         """How many of the indices from `start` to before `end` are valid."""
         if not 0 <= start <= end <= self.range_length:
             raise OutsideSpace(f"({start}, {end}) is no range of {self.range_length:,} indices, counted from 0")
-        return end - start if self._filter is None else sum(map(self.is_index_valid, range(start, end)))
+        return end - start if not self.space.constraints else sum(map(self.is_index_valid, range(start, end)))
 
     def get_rand_index(
         self, start: int | None = None, end: int | None = None, to_exclude: Sequence[int] | None = None

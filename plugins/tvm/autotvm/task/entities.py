@@ -13,11 +13,12 @@ from pegbox.task.apply import AnnotateHandle, ReorderHandle, SplitHandle
 class VirtualAxis:
     """An axis before the computation has one: the extent that is given, or that of the axis that is given."""
 
+    var: Any
+
     def __init__(self, var: Any, name: str | None = None) -> None:
-        inside: Any = getattr(var, "var", var)
-        self.var: Any = inside
-        self.length: int = inside if isinstance(inside, int) else inside.extent
-        self.name = str(name or getattr(inside, "name", "axis"))
+        self.var = var.var if isinstance(var, VirtualAxis) else var
+        self.length: int = self.var if isinstance(self.var, int) else self.var.extent
+        self.name = str(name or getattr(self.var, "name", "axis"))
 
     def __repr__(self) -> str:
         return f"vaxis({self.name})"

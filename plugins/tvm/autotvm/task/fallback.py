@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pegbox.errors import SpaceError
+from pegbox.errors import PegboxError, SpaceError
+from pegbox.plugins.tvm.autotvm.task.config import ConfigEntity
 from pegbox.plugins.tvm.autotvm.task.config_space import ConfigSpace
 from pegbox.space import SplitKnob
 from pegbox.space.split import divisors
@@ -56,7 +57,8 @@ class FallbackConfigEntity(ConfigSpace):
         """
         knobs = self._view.space.knobs
         splits = {name: knob for name, knob in knobs.items() if isinstance(knob, SplitKnob)}
-        scored = [(_similarity(splits, inp.config), inp.config) for inp, _ in ref_log]
+        configs = [_with_space(inp) for inp, _ in ref_log]
+        scored = [(_similarity(splits, config), config) for config in configs]
         score, config = max(scored, key=lambda item: item[0], default=(0.0, None))
         if config is None or score == 0:
             return
@@ -68,6 +70,16 @@ class FallbackConfigEntity(ConfigSpace):
     def __repr__(self) -> str:
         shown = ", ".join(f"({name!r}, {self[name]})" for name in self)
         return f"[{shown}],{self.code_hash}"
+
+
+def _with_space(inp: Any) -> Any:
+    """The configuration of an input; one that was read from a log in the space of its task, where that is known."""
+    if inp.config.config is not None:
+        return inp.config
+    try:
+        return ConfigEntity.of(inp.task.config_of(inp.config))
+    except PegboxError:
+        return inp.config
 
 
 def _similarity(splits: Mapping[str, SplitKnob], config: Any) -> float:

@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 
 import pegbox.task.task as pegbox_task
 from pegbox.checks import check_list, near_names
-from pegbox.codegen.targets.target import Target, target_of
+from pegbox.codegen.targets.target import Target as PegboxTarget
 from pegbox.compute.ops import placeholder
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import InvalidConfig, PluginError, TemplateError, UnknownName
 from pegbox.plugins.tvm.autotvm.task.config import ConfigEntity
 from pegbox.plugins.tvm.autotvm.task.config_space import ConfigSpace
 from pegbox.plugins.tvm.autotvm.task.dispatcher import ApplyConfig, DispatchContext
+from pegbox.plugins.tvm.target import Target, TargetLike
 from pegbox.space import Config
 from pegbox.task.config_view import DeclaringConfig, TemplateConfig
 from pegbox.task.flop import count_flop
@@ -98,28 +99,28 @@ def _home(function: Callable[..., Any]) -> tuple[str, str]:
 
 
 def _queried(workload: tuple[Any, ...]) -> Any:
-    return DispatchContext.current.query(Target.default(), workload)
+    return DispatchContext.current.query(PegboxTarget.default(), workload)
 
 
 def get_config() -> Any:
     """In a template: its configuration, which is the space while that is declared."""
-    return DispatchContext.current.query(Target.default(), None)
+    return DispatchContext.current.query(PegboxTarget.default(), None)
 
 
 class Task:
     """A template with its arguments and a target. `inner` is the task as pegbox has it, made when first needed."""
 
-    def __init__(self, name: str, args: Sequence[Any], target: str | Target | None = None) -> None:
+    def __init__(self, name: str, args: Sequence[Any], target: TargetLike | None = None) -> None:
         self.name = name
         self.args = serialize_args(args)
         self.kwargs: dict[str, Any] = {}
-        self.target = target_of(target)
+        self.target = _target_of(target)
         self.target_host = None
 
     @cached_property
     def inner(self) -> pegbox_task.Task:
         """Raises `UnknownName` where no template has the name, and what pegbox raises for a task."""
-        return pegbox_task.Task(_known(self.name), self.args, {}, self.target)
+        return pegbox_task.Task(_known(self.name), self.args, {}, PegboxTarget(str(self.target)))
 
     @property
     def workload(self) -> tuple[Any, ...]:
@@ -155,6 +156,10 @@ class Task:
 
     def __repr__(self) -> str:
         return f"Task(func_name={self.name}, args={self.args}, kwargs={self.kwargs}, workload={self.workload})"
+
+
+def _target_of(given: TargetLike | None) -> Target:
+    return given if isinstance(given, Target) else Target(PegboxTarget.default() if given is None else given)
 
 
 def _known(name: str) -> AutotvmTemplate:

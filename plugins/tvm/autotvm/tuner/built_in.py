@@ -51,7 +51,7 @@ class BuiltInTuner(Tuner):
         """What it is given beside the space."""
         return tuner_inputs(self.spec, self.task.inner)
 
-    def searcher(self) -> SearchTuner:
+    def _searcher(self) -> SearchTuner:
         own = all(
             getattr(type(self), name) is getattr(BuiltInTuner, name) for name in ("has_next", "next_batch", "update")
         )
@@ -69,10 +69,10 @@ class BuiltInTuner(Tuner):
             self._note(config.index, result)
         self.made.tell(configs, [result.to_result() for result in results])
 
-    def consider(self, inp: MeasureInput, result: MeasureResult, number: int, *, again: bool = False) -> float:
+    def _consider(self, inp: MeasureInput, result: MeasureResult, number: int, *, again: bool = False) -> float:
         if not again:
             self._note(inp.config.index, result)
-        return super().consider(inp, result, number, again=again)
+        return super()._consider(inp, result, number, again=again)
 
     def _note(self, index: int, result: MeasureResult) -> None:
         if index not in self.xs:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pegbox.plugins.tvm.autotvm.env import warn_of_option
 from pegbox.plugins.tvm.autotvm.task.task import Task
 from pegbox.plugins.tvm.autotvm.tuner.built_in import BuiltInTuner
+from pegbox.plugins.tvm.notice import means_nothing
 
 
 class DropletTuner(BuiltInTuner):
@@ -16,5 +16,5 @@ class DropletTuner(BuiltInTuner):
 
     def __init__(self, task: Task, start_position: Any = None, pvalue: float | None = None) -> None:
         if start_position is not None:
-            warn_of_option("DropletTuner(start_position=)", "a descent begins at the best of a few random ones")
+            means_nothing("DropletTuner(start_position=)", "a descent begins at the best of a few random ones")
         super().__init__(task, pvalue=pvalue)

@@ -35,6 +35,10 @@ class IndexBaseTuner(BuiltInTuner):
         """How many were measured."""
         return len(self.visited)
 
+    @property
+    def _left(self) -> int | None:
+        return None if self.range_length == self.space.range_length else self.visited_max - self.counter
+
     def has_next(self) -> bool:
         return self.counter < self.visited_max
 

@@ -36,15 +36,11 @@ class Tuner:
     def __init__(self, task: Task, **kwargs: Any) -> None:
         self.param = kwargs
         self.task = task
+        self.space: ConfigSpace = task.config_space
         self.n_trial: int | None = None
         self.early_stopping: int | None = None
         self.ttl: int | None = None
         self.reset()
-
-    @property
-    def space(self) -> ConfigSpace:
-        """What is searched."""
-        return self.task.config_space
 
     def reset(self) -> None:
         """Forget the best."""
@@ -52,6 +48,11 @@ class Tuner:
         self.best_flops = 0.0
         self.best_measure_pair: tuple[MeasureInput, MeasureResult] | None = None
         self.best_iter = 0
+
+    @property
+    def _left(self) -> int | None:
+        """How many configurations are left in the part of the space that it searches; None where that is the whole."""
+        return None
 
     def has_next(self) -> bool:
         """Whether the space has more."""
@@ -93,9 +94,9 @@ class Tuner:
         try:
             with open_measurer(task.inner) as measurer:
                 run(
-                    self.searcher(),
+                    self._searcher(),
                     measurer,
-                    trials=n_trial,
+                    trials=n_trial if self._left is None else min(n_trial, self._left),
                     early_stopping=early_stopping,
                     callbacks=[watch, NoiseWatch(task.target.num_cores)],
                     space=space,
@@ -112,11 +113,11 @@ class Tuner:
         finally:
             GLOBAL_SCOPE.in_tuning = False
 
-    def searcher(self) -> SearchTuner:
+    def _searcher(self) -> SearchTuner:
         """The tuner as pegbox's search asks and tells it."""
         return ScriptTuner(self)
 
-    def consider(self, inp: MeasureInput, result: MeasureResult, number: int, *, again: bool = False) -> float:
+    def _consider(self, inp: MeasureInput, result: MeasureResult, number: int, *, again: bool = False) -> float:
         """Keep the best; gives the FLOP a second. What was measured `again` decides anew."""
         flops = 0.0 if result.error_no else self.task.flop / result.mean
         if flops > self.best_flops or again:
@@ -157,7 +158,7 @@ class _Watch(Callback):
     def on_trial(self, trial: Trial, state: SearchState) -> None:
         tuner, prefix = self._tuner, self._prefix
         inp, result = self._pair(trial)
-        flops = tuner.consider(inp, result, trial.number)
+        flops = tuner._consider(inp, result, trial.number)
         tuner.ttl = (tuner.n_trial or 0) - trial.number - 1
         speeds = [format_si_prefix(value, prefix) for value in (flops, tuner.best_flops)]
         logger.debug(
@@ -169,7 +170,7 @@ class _Watch(Callback):
         tuner = self._tuner
         inp, result = self._pair(trial)
         if not self._again or tuner.task.flop / result.mean > tuner.best_flops:
-            tuner.consider(inp, result, trial.number, again=True)
+            tuner._consider(inp, result, trial.number, again=True)
         self._again = True
         self._call(lambda callback: getattr(callback, "remeasured", lambda *_: None)(tuner, inp, result))
 

@@ -10,10 +10,11 @@ import numpy as np
 from pegbox.checks import check_choice
 from pegbox.errors import ArgumentError
 from pegbox.features import program_features
-from pegbox.plugins.tvm.autotvm.env import logger, warn_of_option
+from pegbox.plugins.tvm.autotvm.env import logger
 from pegbox.plugins.tvm.autotvm.measure.measure import MeasureInput, MeasureResult
 from pegbox.plugins.tvm.autotvm.task.task import Task
 from pegbox.plugins.tvm.autotvm.tuner.built_in import BuiltInTuner
+from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.search.factory.base import TunerInputs
 from pegbox.search.protocols import Transfer
 
@@ -53,9 +54,9 @@ class XGBTuner(BuiltInTuner):
                 "write a tuner (docs/write-a-tuner.md)"
             )
         if num_threads is not None:
-            warn_of_option("XGBTuner(num_threads=)", "the model is fitted on one core, beside what is measured")
+            means_nothing("XGBTuner(num_threads=)", "the model is fitted on one core, beside what is measured")
         if diversity_filter_ratio is not None:
-            warn_of_option("XGBTuner(diversity_filter_ratio=)", "every plan is varied")
+            means_nothing("XGBTuner(diversity_filter_ratio=)", "every plan is varied")
         self._transfer: tuple[Transfer, ...] = ()
         super().__init__(
             task,
@@ -82,6 +83,12 @@ class XGBTuner(BuiltInTuner):
         for inp, result in own:
             groups.setdefault(inp.task.workload, []).append((inp, result))
         self._transfer = tuple(map(_transfer, groups.values()))
+        if self._options.get("features") == "knobs":
+            means_nothing(
+                "feature_type='knob' with load_history",
+                "only features of programs mean the same for every shape; they are taken, too",
+            )
+            self._options["features"] = "both"
         self._made = None
 
     def inputs(self) -> TunerInputs:
