@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import pegbox
+from pegbox import te
 from pegbox.errors import RecordError
 from pegbox.measure import Failed, FailureKind, Ok
 from pegbox.records import History, Journal, Record, best, load_history
@@ -119,3 +121,55 @@ def test_a_search_does_not_go_on_from_the_costs_of_another_compiler(task: Any, t
     with pytest.warns(RecordWarning, match="1 records .* are AutoTVM's, whose costs are those of another compiler"):
         configs, _ = load_history(Journal(path), task)
     assert configs == [task.space.get(5)]
+
+
+def rowwise(cfg: Any, n: int, dtype: str) -> Any:
+    a = te.placeholder((n,), dtype, name="A")
+    b = te.compute((n,), lambda i: a[i] + a[i], name="B")
+    s = te.create_schedule(b.op)
+    cfg.define_split("tile", b.op.axis[0], num_outputs=2)
+    cfg["tile"].apply(s, b, b.op.axis[0])
+    return s, [a, b]
+
+
+class TestRecordedSpace:
+    """A log answers for measurements."""
+
+    task = pegbox.create_task(rowwise, args=(8, "float32"))
+
+    def written(self, folder: Path, *indices: int, entity: Any = None) -> Path:
+        lines = []
+        for index in indices:
+            config = {"index": index, "entity": entity or self.task.space.get(index).to_json()["entity"]}
+            form = {
+                "input": ["llvm -keys=cpu", "rowwise", [8, "float32"], {}],
+                "config": config,
+                "result": [[1e-3 * (index + 1)], 0, 0.5, 1600000000.0],
+                "version": 0.2,
+            }
+            lines.append(json.dumps(form) + "\n")
+        (folder / "old.log").write_text("".join(lines))
+        return folder / "old.log"
+
+    def test_a_log_is_searched_in_place_of_measuring(self, tmp_path: Path) -> None:
+        recorded = pegbox.recorded_space(self.written(tmp_path, 0, 1, 3), task=self.task)
+        assert len(recorded) == 3
+        result = pegbox.tune(recorded, tuner="grid", trials=3, progress=False)
+        assert result.best is not None
+        assert result.best.config.index == 0
+
+    def test_a_log_of_another_space_is_refused(self, tmp_path: Path) -> None:
+        path = self.written(tmp_path, 0, entity=[["tile", "sp", [-1, 16]]])
+        with pytest.raises(RecordError, match="a config does not fit the space of rowwise"):
+            pegbox.recorded_space(path, task=self.task)
+
+    def test_a_log_of_an_unknown_template_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(
+            RecordError, match=r"the records are of rowwise\(8, 'float32'\) from a space .*\(not said\)"
+        ):
+            pegbox.recorded_space(self.written(tmp_path, 0))
+
+    def test_other_shapes_learn_from_a_log(self, tmp_path: Path) -> None:
+        other = pegbox.create_task(rowwise, args=(16, "float32"))
+        tuner = pegbox.create_tuner("xgb", other, transfer=self.written(tmp_path, 0, 1, 2, 3))
+        assert len(tuner.ask(4)) == 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,9 +62,9 @@ class MeasureResult(NamedTuple):
         return result_of(int(self.error_no), listed, float(self.all_cost), float(self.timestamp), message)
 
     @property
-    def mean(self) -> float:
-        """Mean of the costs, in seconds; infinite for a failure."""
-        return sum(self.costs) / len(self.costs) if not self.error_no else float("inf")
+    def cost(self) -> float:
+        """Median of the costs, in seconds; infinite for a failure."""
+        return float("inf") if self.error_no else statistics.median(self.costs)
 
 
 class Builder:

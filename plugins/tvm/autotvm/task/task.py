@@ -44,12 +44,14 @@ class AutotvmTemplate(Template):
         """Run it with pegbox's view of a configuration."""
         if isinstance(cfg, DeclaringConfig):
             space = ConfigSpace(cfg)
-            made = self.run_with(space, *args)
+            with cfg.target:
+                made = self.run_with(space, *args)
             _ = space.space  # what multi_filter says is about all knobs
             return made
         entity = ConfigEntity.of(cfg.config)  # type: ignore[attr-defined]
         try:
-            made = self.run_with(entity, *args)
+            with cfg.target:
+                made = self.run_with(entity, *args)
         except Exception as error:
             if entity.errors:
                 raise _refused(self.name, entity) from error
@@ -99,12 +101,12 @@ def _home(function: Callable[..., Any]) -> tuple[str, str]:
 
 
 def _queried(workload: tuple[Any, ...]) -> Any:
-    return DispatchContext.current.query(PegboxTarget.default(), workload)
+    return DispatchContext.current.query(None, workload)
 
 
 def get_config() -> Any:
     """In a template: its configuration, which is the space while that is declared."""
-    return DispatchContext.current.query(PegboxTarget.default(), None)
+    return DispatchContext.current.query(None, None)
 
 
 class Task:

@@ -69,12 +69,11 @@ class BuiltInTuner(Tuner):
             self._note(config.index, result)
         self.made.tell(configs, [result.to_result() for result in results])
 
-    def _consider(self, inp: MeasureInput, result: MeasureResult, number: int, *, again: bool = False) -> float:
-        if not again:
-            self._note(inp.config.index, result)
-        return super()._consider(inp, result, number, again=again)
+    def _consider(self, inp: MeasureInput, result: MeasureResult, number: int) -> float:
+        self._note(inp.config.index, result)
+        return super()._consider(inp, result, number)
 
     def _note(self, index: int, result: MeasureResult) -> None:
         if index not in self.xs:
             self.xs.append(index)
-            self.ys.append(0.0 if result.error_no else self.task.flop / result.mean)
+            self.ys.append(0.0 if result.error_no else self.task.flop / result.cost)

@@ -110,4 +110,4 @@ def progress_bar(total: int, prefix: str = "", si_prefix: str = "G") -> Callable
 
 
 def _flops(inp: MeasureInput, result: MeasureResult) -> float:
-    return 0.0 if result.error_no else float(inp.task.flop / result.mean)
+    return 0.0 if result.error_no else float(inp.task.flop / result.cost)

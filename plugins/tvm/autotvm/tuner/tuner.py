@@ -18,7 +18,7 @@ from pegbox.plugins.tvm.autotvm.task.task import Task
 from pegbox.plugins.tvm.autotvm.utils import format_si_prefix
 from pegbox.search.loop.callbacks import Callback
 from pegbox.search.loop.noise import NoiseWatch
-from pegbox.search.loop.outcome import Trial
+from pegbox.search.loop.outcome import BestTrial, Trial, TuneResult
 from pegbox.search.loop.state import SearchState
 from pegbox.search.loop.tuning import DEFAULT_FINALISTS, run
 from pegbox.search.protocols import Tuner as SearchTuner
@@ -31,6 +31,7 @@ class Tuner:
     Attributes:
         best_config, best_flops, best_measure_pair: of the fastest so far; None, 0 and None without one.
         best_iter: its number, counted from 0.
+        result: of the last search, as `pegbox.tune` gives it; None before.
     """
 
     def __init__(self, task: Task, **kwargs: Any) -> None:
@@ -40,6 +41,7 @@ class Tuner:
         self.n_trial: int | None = None
         self.early_stopping: int | None = None
         self.ttl: int | None = None
+        self.result: TuneResult | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -93,7 +95,7 @@ class Tuner:
         GLOBAL_SCOPE.in_tuning = True
         try:
             with open_measurer(task.inner) as measurer:
-                run(
+                self.result = result = run(
                     self._searcher(),
                     measurer,
                     trials=n_trial if self._left is None else min(n_trial, self._left),
@@ -112,18 +114,23 @@ class Tuner:
             raise watch.broken or error from None
         finally:
             GLOBAL_SCOPE.in_tuning = False
+        if result.finalists and result.best is not None:
+            self._choose(*watch.pair(result.best), result.best.number)
 
     def _searcher(self) -> SearchTuner:
         """The tuner as pegbox's search asks and tells it."""
         return ScriptTuner(self)
 
-    def _consider(self, inp: MeasureInput, result: MeasureResult, number: int, *, again: bool = False) -> float:
-        """Keep the best; gives the FLOP a second. What was measured `again` decides anew."""
-        flops = 0.0 if result.error_no else self.task.flop / result.mean
-        if flops > self.best_flops or again:
-            self.best_flops, self.best_config, self.best_iter = flops, inp.config, number
-            self.best_measure_pair = (inp, result)
+    def _consider(self, inp: MeasureInput, result: MeasureResult, number: int) -> float:
+        """Keep the best; gives the FLOP a second."""
+        flops = 0.0 if result.error_no else self.task.flop / result.cost
+        if flops > self.best_flops:
+            self._choose(inp, result, number)
         return flops
+
+    def _choose(self, inp: MeasureInput, result: MeasureResult, number: int) -> None:
+        self.best_flops, self.best_config, self.best_iter = self.task.flop / result.cost, inp.config, number
+        self.best_measure_pair = (inp, result)
 
 
 class ScriptTuner:
@@ -153,11 +160,10 @@ class _Watch(Callback):
                 raise ArgumentError(f"callbacks: {callback!r} is no function of (tuner, inputs, results)")
         self._tuner, self._callbacks, self._prefix = tuner, callbacks, si_prefix
         self.broken: Exception | None = None
-        self._again = False
 
     def on_trial(self, trial: Trial, state: SearchState) -> None:
         tuner, prefix = self._tuner, self._prefix
-        inp, result = self._pair(trial)
+        inp, result = self.pair(trial)
         flops = tuner._consider(inp, result, trial.number)
         tuner.ttl = (tuner.n_trial or 0) - trial.number - 1
         speeds = [format_si_prefix(value, prefix) for value in (flops, tuner.best_flops)]
@@ -167,14 +173,10 @@ class _Watch(Callback):
         self._call(lambda callback: callback(tuner, [inp], [result]))
 
     def on_remeasured(self, trial: Trial, state: SearchState) -> None:
-        tuner = self._tuner
-        inp, result = self._pair(trial)
-        if not self._again or tuner.task.flop / result.mean > tuner.best_flops:
-            tuner._consider(inp, result, trial.number, again=True)
-        self._again = True
-        self._call(lambda callback: getattr(callback, "remeasured", lambda *_: None)(tuner, inp, result))
+        inp, result = self.pair(trial)
+        self._call(lambda callback: getattr(callback, "remeasured", lambda *_: None)(self._tuner, inp, result))
 
-    def _pair(self, trial: Trial) -> tuple[MeasureInput, MeasureResult]:
+    def pair(self, trial: Trial | BestTrial) -> tuple[MeasureInput, MeasureResult]:
         task = self._tuner.task
         return MeasureInput(task.target, task, ConfigEntity.of(trial.config)), MeasureResult.of(trial.result)
 
