@@ -57,7 +57,7 @@ def fields_of(form: Mapping[str, Any]) -> dict[str, Any]:
         "name": checked("the template's name", name, str),
         "args": checked("args", args, list),
         "kwargs": checked("kwargs", kwargs, dict),
-        "config": {key: found[key] for key in ("index", "entity") if key in found},
+        "config": {"index": found["index"], "entity": found["entity"]},
         "result": result_of(number, listed, seconds("total seconds", total), seconds("timestamp", timestamp)),
         "tool": TOOL,
     }

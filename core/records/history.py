@@ -155,7 +155,7 @@ def by_task(records: Iterable[Record]) -> list[list[Record]]:
 def to_config(record: Record, task: Task, *, source: str = "the records") -> Config:
     """The record's config in the task's space; raises `RecordError` when the space does not hold it."""
     try:
-        return task.space.from_json(record.config)
+        return task.space.from_json(record.choices)
     except SpaceError as error:
         raise RecordError(f"{source}: a config does not fit the space of {task.name}: {error}") from error
 

@@ -99,7 +99,7 @@ def rows_of(records: Sequence[Record], source: str, task: Any = None) -> tuple[A
             stacklevel=3,
         )
     try:
-        rows = found.space.rows_from_json([record.config for record in records])
+        rows = found.space.rows_from_json([record.choices for record in records])
     except SpaceError as error:
         raise RecordError(f"{source!r}: a config does not fit the space of {found.name}: {error}") from error
     return found, rows

@@ -101,6 +101,14 @@ class Record:
         return bool(self.workload == plain(task.workload))
 
     @property
+    def choices(self) -> Mapping[str, Any]:
+        """The config as `ConfigSpace.from_json` takes it. AutoTVM counts some knobs' values in another order.
+
+        Of its lines the choices alone count, therefore, which have to be values of the knobs that a space has.
+        """
+        return {"entity": self.config["entity"]} if self.tool else self.config
+
+    @property
     def described(self) -> str:
         """The workload as one would write it: matmul(M=64, K=64, N=64)."""
         return call(self.name, self.kwargs, self.args) if self.tool else call(*self.workload)

@@ -58,6 +58,14 @@ def test_a_split_has_as_many_values_as_in_autotvm(extent: int, policy: str, outp
     assert len(cfg.space_map["tile"]) == count == len(cfg)
 
 
+def test_the_outermost_extent_of_a_candidate_need_not_fit() -> None:
+    cfg = ConfigSpace()
+    cfg.define_split("tile", cfg.axis(256), policy="candidate", num_outputs=2, candidate=[[16, 64], [8, 64], [16, 32]])
+    assert [entity.size for entity in cfg.space_map["tile"].entities] == [[-1, 64], [-1, 32]]
+    cfg.define_split("fits", cfg.axis(16), policy="candidate", num_outputs=3, candidate=[[1, 4, 4], [4, 1, 4]])
+    assert [entity.size for entity in cfg.space_map["fits"].entities] == [[1, 4, 4], [4, 1, 4]]
+
+
 def test_an_axis_of_a_tensor_gives_its_extent() -> None:
     cfg = gemm_space()
     assert cfg.range_length == len(cfg) == 64

@@ -114,6 +114,15 @@ class TestNames:
             autotvm.template("testing/matmul")(other)
         assert autotvm.template("testing/matmul", matmul.__wrapped__)(*ARGS)  # the same again, as in a notebook
 
+    @pytest.mark.parametrize("name", ["tophub", "graph_tuner", "apply_graph_best", "database", "feature"])
+    def test_what_is_not_here_is_told_with_the_way_instead(self, name: str) -> None:
+        with pytest.raises(AttributeError, match=f"autotvm.{name} "):
+            getattr(autotvm, name)
+
+    def test_every_name_is_at_home_where_it_is_said_to_be(self) -> None:
+        for name in autotvm._HOME:
+            assert getattr(autotvm, name) is not None
+
     def test_relay_is_not_here(self) -> None:
         with pytest.raises(TemplateError, match="there is no Relay here"):
             autotvm.register_topi_compute("conv2d.x86")

@@ -111,7 +111,7 @@ def _transfer(records: Sequence[Record], task: Task) -> Transfer | str:
         other = create_task(task.template, first.args, dict(first.kwargs), target=task.target)
         if first.space != other.fingerprint and not first.tool:
             return f"of {first.described}, whose space has changed since"
-        rows = other.space.rows_from_json([record.config for record in records])
+        rows = other.space.rows_from_json([record.choices for record in records])
     except (PegboxError, SpaceError) as error:
         return f"of {first.described}: {error}"
     results = latest_results(records, [row.tobytes() for row in rows])

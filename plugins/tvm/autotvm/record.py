@@ -23,6 +23,7 @@ from pegbox.records.record import Record
 
 if TYPE_CHECKING:
     import pegbox.task.task as pegbox_task
+    from pegbox.space import Config
 
 __getattr__ = on_demand(__name__, {"ApplyHistoryBest": "pegbox.plugins.tvm.autotvm.history"})
 
@@ -33,6 +34,12 @@ class LoggedTask(Task):
     def __init__(self, record: Record) -> None:
         super().__init__(record.name, record.args, _target_named(record.target))
         self.record = record
+
+    def config_of(self, config: ConfigEntity) -> Config:
+        # AutoTVM counts some knobs' values in another order: the choices alone count.
+        form = config.to_json_dict()
+        entity = [list(choice) for choice in form["entity"]]
+        return self.inner.space.from_json(replace(self.record, config={**form, "entity": entity}).choices)
 
     @cached_property
     def inner(self) -> pegbox_task.Task:

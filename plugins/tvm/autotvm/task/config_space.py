@@ -16,6 +16,7 @@ from pegbox.plugins.tvm.autotvm.task.config import ConfigEntity, Configurable
 from pegbox.plugins.tvm.autotvm.task.entities import VirtualAxis, plain_axes, renamed
 from pegbox.space import Knob
 from pegbox.space.digits import digits_of, index_of
+from pegbox.space.split import inferred_outer
 from pegbox.task.config_view import DeclaringConfig
 
 _POLICIES = {"all": "factors"}
@@ -60,6 +61,8 @@ class ConfigSpace(Configurable):
         """Declare how an axis is split; see `pegbox.space.ConfigSpace.define_split`."""
         extent = axis.length if isinstance(axis, VirtualAxis) else axis
         view = self._view
+        if isinstance(rows := options.get("candidate"), list | tuple):
+            options["candidate"] = [_inferred(row, getattr(extent, "extent", extent)) for row in rows]
         return self._define(name, lambda: view.define_split(name, extent, _POLICIES.get(policy, policy), **options))
 
     def define_reorder(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> list[str]:
@@ -194,3 +197,8 @@ class ConfigSpace(Configurable):
     def knob2point(self, knob: Sequence[int]) -> int:
         """The index of digits."""
         return index_of(tuple(knob), self.dims)
+
+
+def _inferred(row: Sequence[int], extent: int) -> Sequence[int]:
+    """A candidate of define_split, whose outermost extent AutoTVM does not look at: -1 where it does not fit."""
+    return row if row[0] in (-1, inferred_outer(extent, row[1:])) else [-1, *row[1:]]
