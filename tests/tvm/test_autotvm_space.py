@@ -154,6 +154,8 @@ class TestMultiFilter:
         assert self.filtered.get_rand_index(start=15, end=16) == 15
         assert self.filtered.get_rand_index(to_exclude=self.valid[:-1]) == self.valid[-1]
         assert 10 <= self.plain.get_rand_index(start=10, end=20) < 20
+        with pytest.raises(IndexError, match="no valid index is left from 0 to before 64"):
+            self.filtered.get_rand_index(to_exclude=self.valid)
         drawn = self.filtered.sample_ints(5)
         assert len({*drawn.tolist()}) == 5
         assert {*drawn.tolist()} <= {*self.valid}

@@ -67,6 +67,13 @@ class TestTask:
         with pytest.raises(TemplateError, match="is no template; decorate it"):
             autotvm.task.create(len, args=ARGS, target="llvm")
 
+    def test_pegbox_takes_the_template(self) -> None:
+        task = pegbox.create_task(matmul, args=ARGS)
+        assert task.space.fingerprint == sample_task().inner.space.fingerprint
+        assert pickle.loads(pickle.dumps(matmul)) is matmul
+        assert pegbox.create_task(scale, args=(64,), kwargs={"tile": 8}).workload[1] == {"n": 64, "tile": 8}
+        assert (matmul.__name__, matmul.name) == ("matmul", "testing/matmul")
+
     def test_it_travels_between_processes(self) -> None:
         again = pickle.loads(pickle.dumps(sample_task()))
         assert again.workload == sample_task().workload
@@ -161,7 +168,8 @@ class TestContexts:
             assert loops(matmul(24, 8, 16, "float32")) == [24, 8, 1, 16]
             assert loops(scale(72)) == [18, 4]
             assert loops(scale(72)) == [18, 4]
-        assert sum("a fallback is used" in message for message in caplog.messages) == 2
+            assert loops(scale(72, tile=8)) == [9, 8]
+        assert sum("a fallback is used" in message for message in caplog.messages) == 3
 
     def test_a_configuration_is_applied_to_all_templates(self) -> None:
         config = sample_task().config_space.get(18)

@@ -203,6 +203,17 @@ class TestScripts:
             GridSearchTuner(sample_task(16)).tune(n_trial=4, measure_option=option(runner), callbacks=[stop])
         assert not autotvm.GLOBAL_SCOPE.in_tuning
 
+    def test_ctrl_c_ends_the_script_and_keeps_the_best(self) -> None:
+        def interrupt(tuner: Any, inputs: Any, results: Any) -> None:
+            if inputs[0].config.index == 3:
+                raise KeyboardInterrupt
+
+        tuner = GridSearchTuner(sample_task(16))
+        with pytest.raises(KeyboardInterrupt):
+            tuner.tune(n_trial=8, measure_option=option(), callbacks=[interrupt])
+        assert tuner.best_config is not None
+        assert tuner.best_config.index == 2
+
     def test_early_stopping(self) -> None:
         runner = CountingRunner()
         GridSearchTuner(sample_task()).tune(n_trial=60, measure_option=option(runner), early_stopping=5)

@@ -22,6 +22,8 @@ from pegbox.task.config_view import DeclaringConfig
 _POLICIES = {"all": "factors"}
 """Policies of define_split as AutoTVM called them before 0.6."""
 _MULTI_FILTER = "multi_filter"
+_DRAWS, _LISTED = 256, 1 << 16
+"""How often a random index is drawn before the indices are listed, and how many of them."""
 
 
 class OutsideSpace(SpaceError, IndexError):
@@ -161,12 +163,16 @@ class ConfigSpace(Configurable):
     def get_rand_index(
         self, start: int | None = None, end: int | None = None, to_exclude: Sequence[int] | None = None
     ) -> int:
-        """A random valid index from `start` to before `end`, but those excluded."""
-        stop, excluded = self.range_length if end is None else end, set(to_exclude or ())
-        while True:
-            index = random.randrange(start or 0, stop)
+        """A random valid index from `start` to before `end`, but those excluded. Raises `IndexError` without one."""
+        indices, excluded = range(start or 0, self.range_length if end is None else end), set(to_exclude or ())
+        for _ in range(_DRAWS if indices else 0):
+            index = random.choice(indices)
             if index not in excluded and self.is_index_valid(index):
                 return index
+        left = [index for index in indices[:_LISTED] if index not in excluded and self.is_index_valid(index)]
+        if not left:
+            raise OutsideSpace(f"no valid index is left from {indices.start} to before {indices.stop}")
+        return random.choice(left)
 
     def get_next_index(self, index: int, n: int = 1, start: int | None = None, end: int | None = None) -> int | None:
         """The `n`-th valid index after this one, before it where `n` is negative; None outside `start` to `end`."""

@@ -40,8 +40,22 @@ class AutotvmTemplate(Template):
     def remedy(self) -> str:
         return ""
 
-    def __call__(self, cfg: TemplateConfig, /, *args: Any) -> Any:
-        """Run it with pegbox's view of a configuration."""
+    @property
+    def __name__(self) -> str:
+        return self.function.__name__
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Run it with the configuration of the context around the call; for pegbox, with the one that stands first.
+
+        The context is `apply_history_best` or another one; where none knows the workload, it is a fallback.
+        """
+        view = args[0] if args and isinstance(args[0], TemplateConfig) else None
+        bound = self.signature.bind(*(args if view is None else args[1:]), **kwargs).args
+        if view is not None:
+            return self._run_with_view(view, *bound)
+        return self.run_with(DispatchContext.current.query(None, args_to_workload(bound, self.name)), *bound)
+
+    def _run_with_view(self, cfg: TemplateConfig, /, *args: Any) -> Any:
         if isinstance(cfg, DeclaringConfig):
             space = ConfigSpace(cfg)
             with cfg.target:
@@ -73,8 +87,7 @@ def _refused(name: str, entity: ConfigEntity) -> InvalidConfig:
 def template(task_name: str, func: Callable[..., Any] | None = None) -> Any:
     """Decorator: make a function a template under a name.
 
-    What it gives is called with the template's arguments alone: the configuration comes from the context around the
-    call (`apply_history_best`), or is a fallback.
+    What it gives is called with the template's arguments alone; `pegbox.create_task` takes it, too.
 
     Raises:
         PluginError: another function has the name already.
@@ -87,21 +100,12 @@ def template(task_name: str, func: Callable[..., Any] | None = None) -> Any:
             f"template {task_name!r}: {known.function.__module__}.{known.function.__qualname__} has this name already; "
             "give it another one"
         )
-    TASK_TABLE[task_name] = AutotvmTemplate(task_name, func)
-
-    @functools.wraps(func)
-    def called(*args: Any) -> Any:
-        return TASK_TABLE[task_name].run_with(_queried(args_to_workload(args, task_name)), *args)
-
-    return called
+    made = TASK_TABLE[task_name] = AutotvmTemplate(task_name, func)
+    return made
 
 
 def _home(function: Callable[..., Any]) -> tuple[str, str]:
     return function.__module__, function.__qualname__
-
-
-def _queried(workload: tuple[Any, ...]) -> Any:
-    return DispatchContext.current.query(None, workload)
 
 
 def get_config() -> Any:
@@ -179,18 +183,12 @@ def create(task_name: object, args: Sequence[Any], target: Any = None, target_ho
     Raises:
         UnknownName, TemplateError, TargetError: as `pegbox.create_task`.
     """
-    name = task_name if isinstance(task_name, str) else _name_of(task_name)
+    name = task_name.name if isinstance(task_name, AutotvmTemplate) else task_name
+    if not isinstance(name, str):
+        raise TemplateError(f"{name!r} is no template; decorate it with @autotvm.template('name')")
     made = Task(name, check_list("args", args, "the template's arguments as a list or tuple"), target)
     _ = made.inner  # which says what is wrong
     return made
-
-
-def _name_of(function: object) -> str:
-    plain = getattr(function, "__wrapped__", function)
-    for name, known in TASK_TABLE.items():
-        if known.function is plain:
-            return name
-    raise TemplateError(f"{function!r} is no template; decorate it with @autotvm.template('name')")
 
 
 def serialize_args(args: Sequence[Any]) -> tuple[Any, ...]:

@@ -86,6 +86,7 @@ class Tuner:
         Raises:
             ArgumentError: an option outside its domain.
             TuningError: the tuner or the measuring broke.
+            KeyboardInterrupt: Ctrl-C; the best so far is known, and what was logged stays.
         """
         format_si_prefix(0, si_prefix)
         task, space = self.task, self.space.space
@@ -116,6 +117,8 @@ class Tuner:
             GLOBAL_SCOPE.in_tuning = False
         if result.finalists and result.best is not None:
             self._choose(*watch.pair(result.best), result.best.number)
+        if result.stopped_because == "interrupted":
+            raise KeyboardInterrupt
 
     def _searcher(self) -> SearchTuner:
         """The tuner as pegbox's search asks and tells it."""
