@@ -256,6 +256,18 @@ class TestConfiguration:
         with pytest.raises(SpaceError, match="does not belong to this space"):
             config.in_space(gemm_space().space)
 
+    def test_entities_are_of_their_classes(self) -> None:
+        cfg = ConfigSpace()
+        axes = [cfg.axis(2), cfg.axis(4)]
+        cfg.define_split("sp", axes[1], num_outputs=2)
+        cfg.define_reorder("re", axes, policy="all")
+        cfg.define_annotate("an", axes, policy="try_vec")
+        cfg.define_knob("ot", [1, 2])
+        kinds = {"sp": SplitEntity, "re": ReorderEntity, "an": AnnotateEntity, "ot": OtherOptionEntity}
+        for config in (cfg, cfg.get(1), ConfigEntity.from_json_dict(cfg.get(1).to_json_dict())):
+            found = {name: [tag for tag, kind in kinds.items() if isinstance(config[name], kind)] for name in kinds}
+            assert found == {name: [name] for name in kinds}
+
     def test_errors_make_it_invalid(self) -> None:
         config = gemm_space().get(3)
         assert config.valid()

@@ -24,28 +24,43 @@ class VirtualAxis:
         return f"vaxis({self.name})"
 
 
-class SplitEntity(SplitHandle):
+class _Kind(type):
+    """Lets `isinstance` know the entities that `cfg[name]` gives."""
+
+    tag: str
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return getattr(value, "tag", None) == cls.tag
+
+
+class SplitEntity(SplitHandle, metaclass=_Kind):
     """The extents of the loops of a split, outermost first; -1 has the outermost inferred."""
+
+    tag = "sp"
 
     def __init__(self, size: Sequence[int]) -> None:
         super().__init__(pegbox_space.SplitEntity(tuple(map(int, size))))
 
 
-class ReorderEntity(ReorderHandle):
+class ReorderEntity(ReorderHandle, metaclass=_Kind):
     """An order of loops: position i holds the number of the loop that goes there."""
+
+    tag = "re"
 
     def __init__(self, perm: Sequence[int]) -> None:
         super().__init__(pegbox_space.ReorderEntity(tuple(perm)))
 
 
-class AnnotateEntity(AnnotateHandle):
+class AnnotateEntity(AnnotateHandle, metaclass=_Kind):
     """An annotation for each loop."""
+
+    tag = "an"
 
     def __init__(self, anns: Sequence[Any]) -> None:
         super().__init__(pegbox_space.AnnotateEntity(tuple(anns)))
 
 
-class OtherOptionEntity:
+class OtherOptionEntity(metaclass=_Kind):
     """One value of `define_knob`."""
 
     tag = "ot"
