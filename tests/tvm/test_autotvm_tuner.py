@@ -85,25 +85,18 @@ class TestModels:
             _ = [XGBTuner(sample_task(16), num_threads=count) for count in (1, 2)]
         assert len(told) == 1
 
-    def test_history_is_learned_where_it_is_long_enough(self, caplog: pytest.LogCaptureFixture) -> None:
-        records = sample_records(10)
-        tuner = XGBTuner(sample_task())
-        tuner.load_history(records, min_seed_records=11)
-        assert not tuner.inputs().get("transfer")
-        assert "10 trials, fewer than min_seed_records=11" in caplog.text
-        tuner.load_history(records, min_seed_records=10)
-        (transfer,) = tuner.inputs()["transfer"]
-        np.testing.assert_array_equal(transfer.costs, np.arange(1.0, 11.0))
-        assert len(transfer.features) == 10
-        assert len(tuner.next_batch(4)) == 4
-
-    def test_history_of_other_shapes_comes_from_a_log(self, tmp_path: Path) -> None:
+    def test_history_is_learned_where_it_is_long_enough(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         write = autotvm.callback.log_to_file(str(tmp_path / "a.log"))
-        for pair in [*sample_records(6), *sample_records(5, n=64)]:
+        for pair in [*sample_records(6, n=16), *sample_records(5, n=8)]:
             write(None, [pair[0]], [pair[1]])
-        tuner = XGBTuner(sample_task(32))
-        tuner.load_history(autotvm.record.load_from_file(str(tmp_path / "a.log")), min_seed_records=5)
-        assert [len(transfer.costs) for transfer in tuner.inputs()["transfer"]] == [6, 5]
+        tuner = XGBTuner(sample_task(16))
+        tuner.load_history(autotvm.record.load_from_file(str(tmp_path / "a.log")), min_seed_records=12)
+        assert not tuner.inputs().get("transfer")
+        assert "11 trials, fewer than min_seed_records=12" in caplog.text
+        tuner.load_history(autotvm.record.load_from_file(str(tmp_path / "a.log")), min_seed_records=11)
+        own, other = tuner.inputs()["transfer"]
+        np.testing.assert_array_equal(own.costs, np.arange(1.0, 7.0))
+        assert (len(own.features), len(other.features)) == (6, 5)
         tuner.tune(n_trial=4, measure_option=option())
         assert tuner.best_config is not None
 
