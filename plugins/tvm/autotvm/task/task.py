@@ -49,8 +49,8 @@ class AutotvmTemplate(Template):
 
         The context is `apply_history_best` or another one; where none knows the workload, it is a fallback.
         """
-        view = args[0] if args and isinstance(args[0], TemplateConfig) else None
-        bound = self.signature.bind(*(args if view is None else args[1:]), **kwargs).args
+        view, rest = (args[0], args[1:]) if args and isinstance(args[0], TemplateConfig) else (None, args)
+        bound = self.signature.bind(*rest, **kwargs).args if kwargs else rest  # a search runs it thousands of times
         if view is not None:
             return self._run_with_view(view, *bound)
         return self.run_with(DispatchContext.current.query(None, args_to_workload(bound, self.name)), *bound)
