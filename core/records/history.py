@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pegbox.checks import check_list
 from pegbox.errors import RecordError, SpaceError
 from pegbox.measure.result import Result
+from pegbox.records.autotvm import is_for_cpu
 from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.record import Record, call
 from pegbox.task.code import differ
@@ -52,8 +53,22 @@ def own_records(journal: Journal, task: Task, *, edited: bool = False, remedy: s
     """
     if not journal.path.exists():
         return []
-    own = matching(journal.read(), task, source=str(journal.path))
-    return own if edited else of_code(own, task, source=str(journal.path), remedy=remedy)
+    source = str(journal.path)
+    own = _measured_here(matching(journal.read(), task, source=source), task, source)
+    return own if edited else of_code(own, task, source=source, remedy=remedy)
+
+
+def _measured_here(records: list[Record], task: Task, source: str) -> list[Record]:
+    """Those of pegbox: another compiler's costs are nothing to go on from."""
+    here = [record for record in records if not record.tool]
+    if others := len(records) - len(here):
+        warnings.warn(
+            f"{source}: {others} records of {call(*task.workload)} are AutoTVM's, whose costs are those of another "
+            "compiler; they are left out (of another shape, give them as transfer=)",
+            RecordWarning,
+            stacklevel=3,
+        )
+    return here
 
 
 def latest_by_config(records: Iterable[Record], task: Task, *, source: str = "the records") -> dict[Config, Result]:
@@ -66,18 +81,18 @@ def matching(records: Iterable[Record], task: Task, *, source: str = "the record
 
     A file may hold several workloads, and several targets of one. Raises `RecordError`, with both shown, when the
     workload is there but only for other targets, or comes from a space that is not the task's: applying such a record
-    would silently mean another schedule.
+    would silently mean another schedule. Lines of AutoTVM name no space: `to_config` refuses those that don't fit.
     """
     own = [record for record in records if record.is_of(task)]
     target, space = str(task.target), task.fingerprint
-    here = [record for record in own if record.target == target]
+    here = [record for record in own if record.target == target or (record.tool and is_for_cpu(record.target))]
     if own and not here:
         others = " and ".join(sorted({repr(record.target) for record in own}))
         raise RecordError(
             f"{source}: the records of {call(*task.workload)} are for the target {others}, the task is for "
             f"{target!r}: give that target, or another file"
         )
-    if strangers := sorted({record.space for record in here} - {space}):
+    if strangers := sorted({record.space for record in here if not record.tool} - {space}):
         raise RecordError(
             f"{source}: the records of {call(*task.workload)} are from the space "
             f"{' and '.join(fingerprint[:12] for fingerprint in strangers)}, the task's space is {space[:12]}: the "
@@ -140,7 +155,7 @@ def by_task(records: Iterable[Record]) -> list[list[Record]]:
 def to_config(record: Record, task: Task, *, source: str = "the records") -> Config:
     """The record's config in the task's space; raises `RecordError` when the space does not hold it."""
     try:
-        return task.space.from_json(record.config)
+        return task.space.from_json(record.choices)
     except SpaceError as error:
         raise RecordError(f"{source}: a config does not fit the space of {task.name}: {error}") from error
 
@@ -159,7 +174,8 @@ def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
     kept = list(records) if task is None else of_code(matching(records, task), task)
     last = max((place for place, record in enumerate(kept) if record.remeasured), default=-1)
     places = {id(record): place for place, record in enumerate(kept)}
-    ok = [record for record in latest(kept) if record.result.ok]
+    every = [record for record in latest(kept) if record.result.ok]
+    ok = [record for record in every if not record.tool] or every  # other tools' costs don't compare
     standing = [record for record in ok if record.remeasured or places[id(record)] > last]
     return min(standing or ok, key=lambda record: record.cost, default=None)
 
@@ -204,6 +220,13 @@ class History:
             warnings.warn(
                 f"{self.source}: the best configuration of {call(*task.workload)} was measured with other code than "
                 "it has now, and may not be the best any more: tune again",
+                RecordWarning,
+                stacklevel=3,
+            )
+        if found is not None and found.tool:
+            warnings.warn(
+                f"{self.source}: the best configuration of {call(*task.workload)} is AutoTVM's, which measured it for "
+                f"{found.target!r} with another compiler, and may not be the best here: tune again",
                 RecordWarning,
                 stacklevel=3,
             )

@@ -89,7 +89,8 @@ def rows_of(records: Sequence[Record], source: str, task: Any = None) -> tuple[A
     Raises `RecordError` as `recorded_space` does; records of other code than the task has now are a `RecordWarning`.
     """
     found = _task_of(records[0], source) if task is None else task
-    _compare_fingerprints(records[0].space, found, source)
+    if not records[0].tool:  # lines of AutoTVM name no space; what does not fit is refused below
+        _compare_fingerprints(records[0].space, found, source)
     if any(is_of_other_code(record, found) for record in records):
         warnings.warn(
             f"{source!r}: recorded with other code of {call(*plain(found.workload))} than it has now: costs are "
@@ -98,7 +99,7 @@ def rows_of(records: Sequence[Record], source: str, task: Any = None) -> tuple[A
             stacklevel=3,
         )
     try:
-        rows = found.space.rows_from_json([record.config for record in records])
+        rows = found.space.rows_from_json([record.choices for record in records])
     except SpaceError as error:
         raise RecordError(f"{source!r}: a config does not fit the space of {found.name}: {error}") from error
     return found, rows
@@ -243,9 +244,9 @@ def _task_of(record: Record, source: str) -> Task:
         )
     except PegboxError as error:
         raise RecordError(
-            f"{source!r}: the records are of {call(*record.workload)} from a space with the fingerprint "
-            f"{record.space[:12]}, which cannot be made here: {error}; import the template first, or give "
-            "task=pegbox.create_task('file.py:name', ...) (on the command line TEMPLATE and its arguments)"
+            f"{source!r}: the records are of {record.described} from a space with the fingerprint "
+            f"{record.space[:12] or '(not said)'}, which cannot be made here: {error}; import the template first, or "
+            "give task=pegbox.create_task('file.py:name', ...) (on the command line TEMPLATE and its arguments)"
         ) from error
 
 
@@ -260,7 +261,7 @@ def _compare_fingerprints(recorded: str, task: Task, source: str) -> None:
 
 
 def _workload(record: Record) -> str:
-    return call(*record.workload)
+    return record.described
 
 
 def _distinct(records: Sequence[Record], key: Callable[[Record], Any]) -> dict[Any, None]:

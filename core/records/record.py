@@ -12,6 +12,7 @@ from pegbox.codegen.targets.host import describe_host
 from pegbox.errors import RecordError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.measure.yardstick import Yardstick
+from pegbox.records.autotvm import fields_of, form_of, is_autotvm
 from pegbox.records.document import NotJson, read_document
 from pegbox.records.fields import checked, config, costs, field, seconds, workload
 
@@ -36,7 +37,8 @@ class Record:
     `config` is the JSON form of the config, `space` the fingerprint of the task whose space it is from. `remeasured`
     marks one of the best, measured again at the end of a run, and `yardstick` is what it was compared with then. `code`
     is the fingerprint of the template's code that was measured, empty where it is not known. `cost` in seconds, or in
-    the `unit` of a function's.
+    the `unit` of a function's. `tool` is empty, or "autotvm" for a line of AutoTVM's log, which names no space and
+    gives arguments by place: its `space` is empty, and `workload` the name and the `args`.
     """
 
     target: str
@@ -54,6 +56,7 @@ class Record:
     code: str = ""
     yardstick: Yardstick | None = None
     unit: str = ""
+    tool: str = ""
 
     @classmethod
     def of(
@@ -93,7 +96,22 @@ class Record:
 
     def is_of(self, task: Task) -> bool:
         """Whether the record is of this task's workload, on whatever target and from whatever space."""
+        if self.tool:
+            return self.name == task.name and bool(self.args == plain(tuple(task.workload[1].values())))
         return bool(self.workload == plain(task.workload))
+
+    @property
+    def choices(self) -> Mapping[str, Any]:
+        """The config as `ConfigSpace.from_json` takes it. AutoTVM counts some knobs' values in another order.
+
+        Of its lines the choices alone count, therefore, which have to be values of the knobs that a space has.
+        """
+        return {"entity": self.config["entity"]} if self.tool else self.config
+
+    @property
+    def described(self) -> str:
+        """The workload as one would write it: matmul(M=64, K=64, N=64)."""
+        return call(self.name, self.kwargs, self.args) if self.tool else call(*self.workload)
 
     def to_line(self) -> str:
         """One line of JSON, without the newline.
@@ -132,6 +150,8 @@ class Record:
             "phases": result.phases,
             **extra,
         }
+        if self.tool:
+            form = form_of(self, FAILED_COST)
         try:
             return json.dumps(form, default=_number, allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -153,6 +173,8 @@ class Record:
 
     @classmethod
     def _from_form(cls, form: Mapping[str, Any]) -> Record:
+        if is_autotvm(form):
+            return cls._from_autotvm(fields_of(form))
         version = field(form, "version", int)
         if version > VERSION:
             raise RecordError(f"version {version} is newer than this pegbox reads ({VERSION}): update pegbox")
@@ -176,6 +198,11 @@ class Record:
             yardstick=Yardstick.from_json(field(form, "yardstick", dict)) if "yardstick" in form else None,
             unit=field(form, "unit", str, ""),
         )
+
+    @classmethod
+    def _from_autotvm(cls, fields: dict[str, Any]) -> Record:
+        args, kwargs = _frozen(fields.pop("args")), _frozen(fields.pop("kwargs"))
+        return cls(args=args, kwargs=kwargs, workload=(fields["name"], args), space="", **fields)
 
 
 def _result(form: Mapping[str, Any]) -> Result:

@@ -29,7 +29,8 @@ Marks: TypeAlias = tuple[str, ...] | tuple[int, ...]
 WORDS = ("try", "none", "unroll", "vec")
 _BLOCKS = ("blockIdx.z", "blockIdx.y", "blockIdx.x")
 _THREADS = ("threadIdx.z", "threadIdx.y", "threadIdx.x")
-ANNOTATIONS = ("none", "unroll", "vec", "parallel", "fuse", "vthread", *_BLOCKS, *_THREADS)
+THREADS = ("vthread", *_BLOCKS, *_THREADS)
+ANNOTATIONS = ("none", "unroll", "vec", "parallel", "fuse", *THREADS)
 POLICIES = (
     "none",
     "unroll",

@@ -59,6 +59,29 @@ class SplitKnob(Knob):
             raise ValueError(f"outermost extent {outer} does not fit {inner} in an axis of {self.extent}")
         return inner
 
+    def within(self, limits: Sequence[int]) -> SplitEntity:
+        """The split into divisors that are as large as `limits` allow, innermost first; -1 allows any.
+
+        An axis of 128 within [-1, 8, 4] is split into [4, 8, 4], one of 49 into [7, 7, 1]. It need not be one of the
+        knob's values.
+
+        Raises:
+            SpaceError: another number of limits than there are loops, or no divisor is within one.
+        """
+        wanted = f"the largest extent of each of the {self.num_outputs} loops, -1 for any"
+        bounds = check_list(f"split knob {self.name!r}: limits", limits, wanted, error=SpaceError, of=int)
+        if len(bounds) != self.num_outputs:
+            raise SpaceError(f"split knob {self.name!r}: limits {list(bounds)}: give {wanted}")
+        sizes: list[int] = []
+        left = self.extent
+        for bound in reversed(bounds):
+            largest = max((d for d in divisors(left) if bound in (-1, d) or d < bound), default=None)
+            if largest is None:
+                raise SpaceError(f"split knob {self.name!r}: no divisor of {left} is within {bound}; give 1 or more")
+            sizes.insert(0, largest)
+            left //= largest
+        return SplitEntity(tuple(sizes))
+
     def detail(self) -> str:
         return f"{self.extent} into {self.num_outputs}, {self.policy}: {preview(self.entities, limit=4)}"
 

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias, cast
 
 from pegbox.compute.tensor import Operation, Tensor
+from pegbox.compute.thread_axis import thread_axis
 from pegbox.errors import TemplateError
 from pegbox.schedule.schedule import Schedule
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import Stage
+from pegbox.space.annotate import THREADS
 from pegbox.space.entities import AnnotateEntity, Entity, KnobEntity, OtherEntity, ReorderEntity, SplitEntity
 
 AnySchedule: TypeAlias = TESchedule | Schedule
@@ -41,7 +43,7 @@ class KnobValue(Protocol):
     def anns(self) -> list[Any]:
         """Of `define_annotate`: one annotation for each axis."""
 
-    def apply(self, sch: AnySchedule, op: Place, axes: Any) -> list[Any]:
+    def apply(self, sch: AnySchedule, op: Place, axes: Any, **options: Any) -> list[Any]:
         """Do to the loop, or the loops, what the value of a split, a reorder or an annotate knob says."""
 
 
@@ -87,29 +89,105 @@ class ReorderHandle(Handle):
 
 
 class AnnotateHandle(Handle):
-    def apply(self, sch: AnySchedule, op: Place, axes: Sequence[Any]) -> list[Any]:
-        """Annotate each loop as the knob says: "none", "unroll" or "vec".
+    def apply(
+        self,
+        sch: AnySchedule,
+        op: Place,
+        axes: Sequence[Any],
+        *,
+        axis_lens: Sequence[int] | None = None,
+        max_unroll: int | None = None,
+        vec_size: Sequence[int] | None = None,
+        cfg: Refusing | None = None,
+        source: Sequence[Sequence[Tensor]] | None = None,
+    ) -> list[Any]:
+        """Annotate each loop as the knob says, and return the loops.
+
+        "none", "unroll", "vec" and "parallel" are done to the loop; "fuse" fuses it with the next one; "vthread" and
+        the names of thread axes bind it, which an emulated GPU program has a use for.
+
+        Args:
+            axis_lens: the extents of the loops, for the next two.
+            max_unroll: a longer loop that is to be unrolled refuses the configuration.
+            vec_size: the extents that may be vectorized; another one refuses the configuration.
+            cfg: the template's configuration, which is refused by its `raise_error`.
+            source: for the policy "locate_cache" on TE stages: for each chosen place, the stages computed at that loop.
 
         Raises:
-            TemplateError: another number of loops than declared, or an annotation for another kind of target.
+            TemplateError: another number of loops than declared, or a limit without `axis_lens` and `cfg`.
         """
         anns = self._entity.anns
+        if source is not None:
+            return _placed(sch, op, list(axes), anns, source)
         if len(axes) != len(anns):
             raise TemplateError(f"annotate knob of {len(anns)} axes applied to {len(axes)} loops")
-        stage = _stage(sch, op)
-        for axis, ann in zip(axes, anns, strict=True):
-            match ann:
-                case "none" | None:
-                    pass
-                case "unroll":
-                    stage.unroll(axis)
-                case "vec":
-                    stage.vectorize(axis)
-                case _:
-                    raise TemplateError(
-                        f"annotation {ann!r} means nothing on a CPU; apply() takes none, unroll and vec"
-                    )
-        return list(axes)
+        _refuse_long(anns, axis_lens, cfg, unroll=max_unroll, vec=vec_size)
+        stage, loops = _stage(sch, op), list(axes)
+        for place, ann in enumerate(anns):
+            _annotate(stage, loops, place, ann)
+        return loops
+
+
+class Refusing(Protocol):
+    """The configuration of a template, as far as it refuses configurations."""
+
+    def raise_error(self, message: str, /) -> None:
+        """Refuse this one."""
+
+
+def _annotate(stage: Any, loops: list[Any], place: int, ann: str | None) -> None:
+    """Do one annotation; `loops` changes where two are fused."""
+    match ann:
+        case "none" | None:
+            pass
+        case "unroll":
+            stage.unroll(loops[place])
+        case "vec":
+            stage.vectorize(loops[place])
+        case "parallel":
+            stage.parallel(loops[place])
+        case "fuse":
+            if place + 1 == len(loops):
+                raise TemplateError("annotation 'fuse' on the innermost loop: there is none inside to fuse it with")
+            loops[place + 1] = stage.fuse(loops[place], loops[place + 1])
+        case _ if ann in THREADS:
+            stage.bind(loops[place], ann if isinstance(stage, Schedule) else thread_axis(ann))
+        case _:
+            raise TemplateError(f"annotation {ann!r}: apply() takes none, unroll, vec, parallel, fuse and thread axes")
+
+
+def _refuse_long(
+    anns: Sequence[str],
+    axis_lens: Sequence[int] | None,
+    cfg: Refusing | None,
+    *,
+    unroll: int | None,
+    vec: Sequence[int] | None,
+) -> None:
+    """Refuse the configuration where a loop is too long to be unrolled, or not of an extent to be vectorized."""
+    if not unroll and not vec:
+        return
+    if axis_lens is None or cfg is None:
+        raise TemplateError("max_unroll= and vec_size= need axis_lens= (the extents of the loops) and cfg=")
+    for ann, extent in zip(anns, axis_lens, strict=True):
+        if ann == "unroll" and unroll and extent > unroll:
+            cfg.raise_error(f"a loop of {extent} is unrolled, more than max_unroll={unroll}")
+        if ann == "vec" and vec and extent not in vec:
+            cfg.raise_error(f"a loop of {extent} is vectorized, which is not one of vec_size={list(vec)}")
+
+
+def _placed(
+    sch: AnySchedule, op: Place, axes: list[Any], places: Sequence[int], source: Sequence[Sequence[Tensor]]
+) -> list[Any]:
+    """Compute the stages of each group at the loop that was chosen for it."""
+    if isinstance(sch, Schedule) or len(source) != len(places):
+        raise TemplateError(
+            f"source={source!r}: give a list of tensors of a TE schedule for each of the {len(places)} chosen loops"
+        )
+    for tensors, place in zip(source, places, strict=True):
+        for tensor in tensors:
+            sch[tensor].compute_at(sch[cast(Tensor, op)], axes[place])
+    return axes
 
 
 def _stage(sch: AnySchedule, op: Place) -> Stage | Schedule:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegbox.errors import SpaceError
-from pegbox.space import ConfigSpace, SplitEntity
+from pegbox.space import ConfigSpace, SplitEntity, SplitKnob
 
 
 def sizes(axis, *args, **kwargs):
@@ -162,3 +162,27 @@ def test_define_split_names_its_loops():
     outer, inner = space.define_split("t", 16)
     space.define_reorder("o", [inner, outer], "all")
     assert len(space) == 10
+
+
+@pytest.mark.parametrize(
+    ("extent", "limits", "sizes"),
+    [(128, [-1, 8, 4], [4, 8, 4]), (49, [-1, 8, 4], [7, 7, 1]), (30, [1, -1], [1, 30]), (7, [-1, 6], [7, 1])],
+)
+def test_the_split_within_limits_has_the_largest_divisors(extent: int, limits: list[int], sizes: list[int]) -> None:
+    space = ConfigSpace()
+    space.define_split("tile", extent, num_outputs=len(limits))
+    knob = space.knobs["tile"]
+    assert isinstance(knob, SplitKnob)
+    assert knob.within(limits).size == sizes
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"), [([-1, 1, 0], "no divisor of 49 is within 0"), ([-1, 8], "largest extent of each of the 3")]
+)
+def test_limits_that_no_split_is_within_are_refused(limits: list[int], message: str) -> None:
+    space = ConfigSpace()
+    space.define_split("tile", 49, num_outputs=3)
+    knob = space.knobs["tile"]
+    assert isinstance(knob, SplitKnob)
+    with pytest.raises(SpaceError, match=message):
+        knob.within(limits)

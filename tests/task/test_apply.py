@@ -101,11 +101,77 @@ def test_other_numbers_of_loops_than_declared_are_refused() -> None:
         handle(AnnotateEntity(("vec",))).apply(s, b, list(b.op.axis))
 
 
-@pytest.mark.parametrize("annotation", ["blockIdx.x", "vthread", 3])
-def test_annotations_for_other_machines_are_refused(annotation: Any) -> None:
+@pytest.mark.parametrize("annotation", ["warp", 3])
+def test_unknown_annotations_are_refused(annotation: Any) -> None:
     _, b, s = grid()
-    with pytest.raises(TemplateError, match=r"annotation .* means nothing on a CPU; apply\(\) takes none"):
+    with pytest.raises(TemplateError, match=r"annotation .*: apply\(\) takes none, unroll, vec, parallel, fuse and"):
         handle(AnnotateEntity((annotation,))).apply(s, b, [b.op.axis[0]])
+
+
+@pytest.mark.parametrize("mark", ["parallel", "vthread", "threadIdx.x"])
+def test_loops_are_parallel_or_bound_to_thread_axes(mark: str) -> None:
+    a, b, s = grid()
+    entity = handle(AnnotateEntity((mark, "none")))
+    entity.apply(s, b, list(b.op.axis))
+    sch = tir.Schedule([a, b])
+    entity.apply(sch, None, list(sch.get_loops("B")))
+    assert mark in str(sch.func)
+    assert str(replay(s, [a, b]).func) == str(sch.func)
+
+
+def test_fuse_fuses_a_loop_with_the_next_one_inside() -> None:
+    _, b, s = grid()
+    outer, inner = handle(AnnotateEntity(("fuse", "vec"))).apply(s, b, list(b.op.axis))
+    assert outer is b.op.axis[0]
+    assert (inner.extent, s[b].leaf_iter_vars) == (240, [inner])
+    with pytest.raises(TemplateError, match="'fuse' on the innermost loop"):
+        handle(AnnotateEntity(("fuse",))).apply(s, b, [inner])
+
+
+class Refused:
+    """Notes why a configuration is refused."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def raise_error(self, message: str) -> None:
+        self.reasons.append(message)
+
+
+@pytest.mark.parametrize(
+    ("marks", "reasons"),
+    [
+        (("unroll", "none"), []),
+        (("none", "unroll"), ["a loop of 20 is unrolled, more than max_unroll=16"]),
+        (("none", "vec"), ["a loop of 20 is vectorized, which is not one of vec_size=[4, 12]"]),
+        (("vec", "unroll"), ["a loop of 20 is unrolled, more than max_unroll=16"]),
+    ],
+)
+def test_loops_that_are_too_long_refuse_the_configuration(marks: tuple[str, ...], reasons: list[str]) -> None:
+    _, b, s = grid()
+    cfg = Refused()
+    axes = list(b.op.axis)
+    handle(AnnotateEntity(marks)).apply(s, b, axes, axis_lens=[12, 20], max_unroll=16, vec_size=[4, 12], cfg=cfg)
+    assert cfg.reasons == reasons
+
+
+def test_limits_of_loops_need_their_extents_and_the_configuration() -> None:
+    _, b, s = grid()
+    with pytest.raises(TemplateError, match=r"need axis_lens= .* and cfg="):
+        handle(AnnotateEntity(("vec", "none"))).apply(s, b, list(b.op.axis), vec_size=[4])
+
+
+def test_caches_are_computed_at_the_chosen_loops() -> None:
+    a = te.placeholder((12, 20), name="A")
+    b = te.compute((12, 20), lambda i, j: a[i, j] + 1, "B")
+    c = te.compute((12, 20), lambda i, j: b[i, j] * 2, "C")
+    s = te.create_schedule(c)
+    axes = list(c.op.axis)
+    assert handle(AnnotateEntity((1,))).apply(s, c, axes, source=[[b]]) == axes
+    sch = replay(s, [a, c])
+    assert [sch.extent(loop) for loop in sch.get_loops("B")][:2] == [12, 20]
+    with pytest.raises(TemplateError, match="for each of the 1 chosen loops"):
+        handle(AnnotateEntity((1,))).apply(s, c, axes, source=[[b], [b]])
 
 
 def test_a_handle_shows_the_entity_and_has_all_that_it_has() -> None:

@@ -101,20 +101,20 @@ def _transfer(records: Sequence[Record], task: Task) -> Transfer | str:
     first = records[0]
     if first.name != task.name:
         return f"of the template {first.name}, the task is of {task.name}"
-    if first.target != str(task.target):
+    if first.target != str(task.target) and not first.tool:
         return (
             f"of the target {first.target!r}, the task is for {str(task.target)!r}: make it for target={first.target!r}"
         )
     if first.is_of(task):
-        return f"of {call(*first.workload)}, which is the task itself: give them as records=, with resume=True"
+        return f"of {first.described}, which is the task itself: give them as records=, with resume=True"
     try:
         other = create_task(task.template, first.args, dict(first.kwargs), target=task.target)
-        if other.fingerprint != first.space:
-            return f"of {call(*first.workload)}, whose space has changed since"
-        rows = other.space.rows_from_json([record.config for record in records])
+        if first.space != other.fingerprint and not first.tool:
+            return f"of {first.described}, whose space has changed since"
+        rows = other.space.rows_from_json([record.choices for record in records])
     except (PegboxError, SpaceError) as error:
-        return f"of {call(*first.workload)}: {error}"
+        return f"of {first.described}: {error}"
     results = latest_results(records, [row.tobytes() for row in rows])
     digits = np.array([np.frombuffer(key, dtype=np.int64) for key in results])
     costs = np.array([result.cost for result in results.values()])
-    return Transfer(call(*first.workload), features_of(other)(digits), costs)
+    return Transfer(first.described, features_of(other)(digits), costs)

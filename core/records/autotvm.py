@@ -1,0 +1,99 @@
+"""Lines of AutoTVM's logs (version 0.2) as the fields of records, and back.
+
+They say less than records of pegbox: arguments by place instead of by name, no fingerprint of the space, no machine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.records.fields import checked, config, costs, field, seconds
+
+if TYPE_CHECKING:
+    from pegbox.records.record import Record
+
+TOOL = "autotvm"
+VERSION = 0.2
+
+_FAILURES = {
+    1: FailureKind.INVALID,
+    2: FailureKind.COMPILE_ERROR,
+    3: FailureKind.COMPILE_ERROR,
+    4: FailureKind.RUN_ERROR,
+    5: FailureKind.WRONG_RESULT,
+    6: FailureKind.TIMEOUT,
+    7: FailureKind.TIMEOUT,
+    8: FailureKind.RUN_ERROR,
+}
+"""By AutoTVM's error numbers."""
+
+_NUMBERS = {
+    FailureKind.INVALID: 1,
+    FailureKind.COMPILE_ERROR: 2,
+    FailureKind.RUN_ERROR: 4,
+    FailureKind.CRASH: 4,
+    FailureKind.WRONG_RESULT: 5,
+    FailureKind.TIMEOUT: 7,
+}
+
+
+def is_autotvm(form: Mapping[str, Any]) -> bool:
+    """Whether a line is one of AutoTVM's, whose versions begin with 0."""
+    return type(form.get("version")) is float and form["version"] < 1 and "input" in form
+
+
+def fields_of(form: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `Record` that a line holds. Raises `KeyError` and `ValueError` as `fields.field` does."""
+    if form["version"] != VERSION:
+        raise ValueError(f"version {form['version']} of AutoTVM's logs: {VERSION} is read; convert it with AutoTVM")
+    target, name, args, kwargs = field(form, "input", list)
+    listed, number, total, timestamp = field(form, "result", list)
+    found = config(form["config"])
+    return {
+        "target": checked("the target", target, str),
+        "name": checked("the template's name", name, str),
+        "args": checked("args", args, list),
+        "kwargs": checked("kwargs", kwargs, dict),
+        "config": {"index": found["index"], "entity": found["entity"]},
+        "result": result_of(number, listed, seconds("total seconds", total), seconds("timestamp", timestamp)),
+        "tool": TOOL,
+    }
+
+
+def result_of(number: int, listed: list[Any], total: float, timestamp: float, message: str = "") -> Result:
+    """The result that AutoTVM's error number and costs mean. Raises `ValueError` for what is neither."""
+    if checked("the error number", number, int) == 0:
+        return Ok(costs(checked("costs", listed, list)), total, timestamp)
+    if number not in _FAILURES:
+        raise ValueError(f"error number {number}: AutoTVM's are 0 to {max(_FAILURES)}")
+    return Failed(_FAILURES[number], message, total, timestamp)
+
+
+def number_of(result: Result) -> int:
+    """AutoTVM's error number of a result, 0 for a good one."""
+    return _NUMBERS[result.kind] if isinstance(result, Failed) else 0
+
+
+def form_of(record: Record, failed_cost: float) -> dict[str, Any]:
+    """The line of a record that was one of AutoTVM's."""
+    result = record.result
+    listed = [failed_cost] if isinstance(result, Failed) else list(result.costs)
+    return {
+        "input": [record.target, record.name, record.args, record.kwargs],
+        "config": {"index": record.config.get("index"), "code_hash": None, "entity": record.config.get("entity")},
+        "result": [listed, number_of(result), result.total_seconds, result.timestamp],
+        "version": VERSION,
+    }
+
+
+def is_for_cpu(target: str) -> bool:
+    """Whether a target string of TVM's, "llvm -keys=cpu ..." or a JSON object, means a CPU."""
+    if target.startswith("{"):
+        try:
+            return bool(json.loads(target).get("kind") == "llvm")
+        except ValueError:
+            return False
+    return target.split()[:1] == ["llvm"]
