@@ -189,6 +189,14 @@ def test_the_kernel_is_called_as_its_template_in_both_languages(name: str) -> No
     assert task.lower(task.space.get(0)).name == name
 
 
+def test_a_configuration_gives_a_schedule_to_go_on_with() -> None:
+    task = rows_task()
+    config = task.space.get(3)
+    schedule, arguments = task.instantiate(config)
+    assert [t.name for t in arguments] == [spec.name for spec in task.arguments()]
+    assert str(lower(schedule, arguments, "test_rows")) == str(task.lowered(config))
+
+
 def test_the_space_is_declared_by_the_template() -> None:
     space = rows_task().space
     assert list(space.knobs) == ["tile_y", "tile_x", "order", "ann", "unroll"]
