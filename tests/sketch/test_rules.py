@@ -252,7 +252,9 @@ def test_two_stages_of_one_name_are_refused() -> None:
 
 def test_the_default_rules_are_those_that_a_generator_has_by_itself() -> None:
     tensors = find_workload("conv2d_bn_relu").tensors(1, 32, 14, 14, 64, 3, 1, 1)
-    by_name, by_list = (generate_sketches(tensors, "llvm -num-cores 1", rules) for rules in ("default", default_rules()))
+    by_name, by_list = (
+        generate_sketches(tensors, "llvm -num-cores 1", rules) for rules in ("default", default_rules())
+    )
     assert [s.steps for s in by_name] == [s.steps for s in by_list]
 
 

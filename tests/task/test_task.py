@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pegbox as pb
-from pegbox import te, tir
+from pegbox import lower, te, tir
 from pegbox.codegen import c_header
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import InvalidConfig, PluginError, SpaceError, TargetError, TemplateError, UnknownName

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError, RecordError
 from pegbox.plugins.sketch.generator import SketchGenerator
@@ -16,12 +15,14 @@ from pegbox.plugins.sketch.rules import Rule
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.tvm.auto_scheduler.compute_dag import ComputeDAG, LayoutRewriteOption
 from pegbox.plugins.tvm.auto_scheduler.loop_state import StateObject
-from pegbox.plugins.tvm.auto_scheduler.utils import say_once
 from pegbox.plugins.tvm.auto_scheduler.workload_registry import (
+    WORKLOAD_FUNC_REGISTRY,
     make_workload_key,
     register_workload_tensors,
     workload_of,
 )
+from pegbox.plugins.tvm.notice import means_nothing
+from pegbox.plugins.tvm.target import Target, TargetLike
 from pegbox.task.config_view import ApplyingConfig
 from pegbox.task.task import Task, create_task
 
@@ -45,10 +46,10 @@ class HardwareParams:
         max_threads_per_block: int | None = None,
         max_vthread_extent: int | None = None,
         warp_size: int | None = None,
-        target: str | Target | None = None,
-        target_host: object = None,
+        target: TargetLike | None = None,
+        target_host: TargetLike | None = None,
     ) -> None:
-        processor = target_of(target)
+        processor = Target("llvm" if target is None else target)
         own = processor.vector_bits // 8
         self.num_cores = processor.num_cores if num_cores is None else num_cores
         self.vector_unit_bytes = own if vector_unit_bytes is None else vector_unit_bytes
@@ -65,20 +66,21 @@ class HardwareParams:
     def on(self, target: Target) -> Target:
         """The target with so many cores."""
         if self.vector_unit_bytes * 8 != target.vector_bits:
-            say_once(
+            means_nothing(
                 "HardwareParams(vector_unit_bytes=...)",
                 "vectors are as wide as those of the target's processor; name another one: target='llvm -mcpu=...'",
             )
         if self.num_cores == target.num_cores:
             return target
-        return Target(re.sub(r"-num-cores \d+", f"-num-cores {self.num_cores}", str(target)))
+        return Target(re.sub(r"-num-cores \d+", f"-num-cores {self.num_cores}", str(target)), target.host)
 
 
 TASK_INPUT_BUFFER_TABLE: dict[str, dict[str, Any]] = {}
 """The arrays of inputs that a script gave, for each workload key by their names."""
 
-_SPACES: dict[str, Task] = {}
-"""The tasks with a space that somebody has searched, by fingerprint: they say what the records of it mean."""
+_SPACES: dict[tuple[str, str, str], Task] = {}
+"""The tasks with a space that somebody has searched, by workload key, target and fingerprint: they say what records
+mean."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +119,8 @@ class BaseTask:
         args: Sequence[Any] | None = None,
         compute_dag: ComputeDAG | None = None,
         workload_key: str | None = None,
-        target: str | Target | None = None,
-        target_host: object = None,
+        target: TargetLike | None = None,
+        target_host: TargetLike | None = None,
         hardware_params: HardwareParams | None = None,
         layout_rewrite_option: int | None = None,
         task_inputs: Mapping[str, Any] | Sequence[str] | None = None,
@@ -134,17 +136,16 @@ class BaseTask:
         if compute_dag is not None and func is None:
             register_workload_tensors(self.workload_key, compute_dag.tensors)
         self.compute_dag = ComputeDAG(self.workload_key) if compute_dag is None else compute_dag
-        given = target_of(target)
+        given = Target(target, target_host)
         self.hardware_params = hardware_params or HardwareParams(target=given)
         self.target = self.hardware_params.on(given)
-        self.target_host = target_host
         self.layout_rewrite_option = (
             LayoutRewriteOption.INSERT_TRANSFORM_STAGE if layout_rewrite_option is None else layout_rewrite_option
         )
         self.desc = desc
         self.task_input_names = self._register_inputs(task_inputs, task_inputs_overwrite)
         if task_inputs_save_to_file:
-            say_once(
+            means_nothing(
                 "SearchTask(task_inputs_save_to_file=...)", "arrays of inputs stay in memory; numpy.save keeps them"
             )
 
@@ -152,8 +153,16 @@ class BaseTask:
         return f"{type(self).__name__}({self.workload_key}, target={str(self.target)!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = self.compute_dag, self.workload_key, self.target, self.hardware_params, self.layout_rewrite_option
-        return _unpickled, (type(self), *state, self.desc)
+        own = WORKLOAD_FUNC_REGISTRY.get(self.workload_key)  # tensors; a function is found by its name
+        options = {
+            "compute_dag": None if own is None else self.compute_dag,
+            "workload_key": self.workload_key,
+            "target": self.target,
+            "hardware_params": self.hardware_params,
+            "layout_rewrite_option": self.layout_rewrite_option,
+            "desc": self.desc,
+        }
+        return _unpickled, (type(self), options)
 
     @cached_property
     def tuned_task(self) -> Task:
@@ -178,15 +187,16 @@ class BaseTask:
 
     def state_of(self, space: str, config: Mapping[str, Any]) -> StateObject:
         """The state that a record means. Raises `RecordError` where nobody has derived its space here."""
-        if space not in _SPACES:
+        if self._key(space) not in _SPACES:
             _ = self.tuned_task, self.of_state(self.compute_dag.init_state)
-        if space not in _SPACES:
+        found = _SPACES.get(self._key(space))
+        if found is None:
             raise RecordError(
                 f"a record of {self.workload_key} is from the space {space[:12]}, which is not that of this task: its "
                 "computation or its rules have changed since, or a script's own sketch rules made it; make the "
                 "SketchPolicy with these rules first, or tune again into another file"
             )
-        return state_in(_SPACES[space], _SPACES[space].space.from_json(config))
+        return state_in(found, found.space.from_json(config))
 
     @property
     def given_inputs(self) -> dict[str, Any]:
@@ -198,7 +208,10 @@ class BaseTask:
     def _searched(self, generator: Any) -> Task:
         workload, args = workload_of(self.workload_key)
         task = create_task(workload, args, space=generator, target=self.target)
-        return _SPACES.setdefault(task.fingerprint, task)
+        return _SPACES.setdefault(self._key(task.fingerprint), task)
+
+    def _key(self, fingerprint: str) -> tuple[str, str, str]:
+        return self.workload_key, str(self.target), fingerprint
 
     def _register_inputs(self, given: Mapping[str, Any] | Sequence[str] | None, overwrite: bool) -> list[str]:
         if given is None or isinstance(given, list | tuple):
@@ -223,10 +236,5 @@ def state_in(task: Task, config: Config) -> StateObject:
     return StateObject(sketch, space.own(values, sketch), config=config)
 
 
-def _unpickled(
-    kind: type[BaseTask], dag: ComputeDAG, key: str, target: Target, hardware: HardwareParams, layout: int, desc: str
-) -> Any:
-    return kind(
-        compute_dag=dag, workload_key=key, target=target, hardware_params=hardware, layout_rewrite_option=layout,
-        desc=desc,
-    )  # fmt: skip
+def _unpickled(kind: type[BaseTask], options: dict[str, Any]) -> BaseTask:
+    return kind(**options)

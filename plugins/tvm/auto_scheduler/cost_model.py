@@ -12,7 +12,7 @@ from pegbox.errors import ArgumentError
 from pegbox.plugins.tvm.auto_scheduler.loop_state import State, StateObject
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureInput, MeasureResult
 from pegbox.plugins.tvm.auto_scheduler.measure_record import RecordedInput, RecordReader, save_records
-from pegbox.plugins.tvm.auto_scheduler.utils import say_once
+from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.search.factory.create import make_cost_model
 from pegbox.search.models.inputs import program_features
 
@@ -71,7 +71,7 @@ class XGBModel(CostModel):
         adaptive_training: bool = False,
     ) -> None:
         if adaptive_training:
-            say_once("XGBModel(adaptive_training=True)", "fitting takes milliseconds")
+            means_nothing("XGBModel(adaptive_training=True)", "fitting takes milliseconds")
         self.num_warmup_sample = num_warmup_sample
         self.seed = seed or 0
         self.inputs: list[MeasureInput] = []

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pegbox.errors import ArgumentError
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureResult
 from pegbox.plugins.tvm.auto_scheduler.measure_record import RecordedInput, RecordReader, load_best_record
-from pegbox.plugins.tvm.auto_scheduler.utils import say_once
+from pegbox.plugins.tvm.notice import means_nothing
+from pegbox.plugins.tvm.target import TargetLike
 from pegbox.records.history import apply_history_best
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from pegbox.codegen.targets.target import Target
     from pegbox.plugins.tvm.auto_scheduler.loop_state import StateObject
 
 
@@ -26,7 +26,7 @@ class DispatchContext:
 
     def query(
         self,
-        target: str | Target,
+        target: TargetLike,
         workload_key: str,
         has_complex_op: bool = False,
         dag: Any = None,
@@ -54,9 +54,9 @@ class ApplyHistoryBest(DispatchContext):
         self._stack = ExitStack()
         self._outer: DispatchContext | None = None
         if n_lines is not None:
-            say_once("ApplyHistoryBest(n_lines=...)", "all records of the files count")
+            means_nothing("ApplyHistoryBest(n_lines=...)", "all records of the files count")
         if include_compatible:
-            say_once("include_compatible=True", "the configurations of one shape mean nothing to another one")
+            means_nothing("include_compatible=True", "the configurations of one shape mean nothing to another one")
         self.load(records)
 
     def load(self, records: str | Sequence[str], n_lines: int | None = None) -> None:
@@ -70,7 +70,7 @@ class ApplyHistoryBest(DispatchContext):
 
     def query(
         self,
-        target: str | Target,
+        target: TargetLike,
         workload_key: str,
         has_complex_op: bool = False,
         dag: Any = None,

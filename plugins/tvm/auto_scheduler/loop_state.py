@@ -18,7 +18,7 @@ from pegbox.loops.nodes import ForKind
 from pegbox.plugins.sketch.code import schedule_lines
 from pegbox.plugins.sketch.space import Sketch
 from pegbox.plugins.sketch.state import State as SketchState
-from pegbox.plugins.sketch.steps import Argument, Choices, Name, Run, Size, Tile
+from pegbox.plugins.sketch.steps import Argument, Axes, Choices, Name, Run, Size, Tile
 from pegbox.schedule.te.schedule import TESchedule, create_schedule
 from pegbox.schedule.te.stage_base import At, Inline
 
@@ -91,7 +91,8 @@ class StateObject:
 
     @property
     def _key(self) -> tuple[Any, ...]:
-        return self.sketch.steps, self.config
+        steps = tuple(step for step in self.sketch.steps if not isinstance(step, Axes))
+        return steps, self.config if self.sketch.knobs else None
 
     def __str__(self) -> str:
         return "\n".join(schedule_lines(self.sketch.steps, self.values)) or "# no step: all loops as they are written"

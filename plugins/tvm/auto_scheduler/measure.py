@@ -10,7 +10,7 @@ from pegbox.errors import ArgumentError
 from pegbox.measure.local import LocalMeasurer
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.plugins.tvm.auto_scheduler.loop_state import State, StateObject
-from pegbox.plugins.tvm.auto_scheduler.utils import say_once
+from pegbox.plugins.tvm.notice import means_nothing
 
 if TYPE_CHECKING:
     from pegbox.plugins.tvm.auto_scheduler.base_task import BaseTask
@@ -72,7 +72,7 @@ class MeasureResult:
         self.error_no = int(error_no)
         self.error_msg = error_msg or ""
         self.all_cost = float(all_cost)
-        self.timestamp = timestamp
+        self.timestamp = float(timestamp)
 
     @classmethod
     def of(cls, result: Result) -> MeasureResult:
@@ -86,9 +86,9 @@ class MeasureResult:
     def result(self) -> Result:
         """The same as pegbox records it."""
         if self.error_no == MeasureErrorNo.NO_ERROR:
-            return Ok(tuple(map(float, self.costs)), self.all_cost, float(self.timestamp))
+            return Ok(tuple(map(float, self.costs)), self.all_cost, self.timestamp)
         kind = _KINDS.get(self.error_no, FailureKind.CRASH)
-        return Failed(kind, self.error_msg, self.all_cost, float(self.timestamp))
+        return Failed(kind, self.error_msg, self.all_cost, self.timestamp)
 
     def __repr__(self) -> str:
         parts = f"error_no:{self.error_no}, error_msg:{self.error_msg}, all_cost:{self.all_cost}"
@@ -154,7 +154,7 @@ class LocalBuilder(ProgramBuilder):
         self, timeout: float | None = None, n_parallel: int | None = None, build_func: Any = "default"
     ) -> None:
         if build_func != "default":
-            say_once("LocalBuilder(build_func=...)", "pegbox builds by LLVM in its own way")
+            means_nothing("LocalBuilder(build_func=...)", "pegbox builds by LLVM in its own way")
         self.options = _given(build_timeout=timeout, builders=n_parallel)
 
     def build(self, measure_inputs: Sequence[MeasureInput], verbose: int = 1) -> list[BuildResult]:
@@ -195,9 +195,9 @@ class LocalRunner(ProgramRunner):
         device: int = 0,
     ) -> None:
         if number is not None:
-            say_once("LocalRunner(number=...)", "as many calls are timed as min_repeat_ms=... takes")
+            means_nothing("LocalRunner(number=...)", "as many calls are timed as min_repeat_ms=... takes")
         if cooldown_interval:
-            say_once("LocalRunner(cooldown_interval=...)", "candidates are timed without pauses")
+            means_nothing("LocalRunner(cooldown_interval=...)", "candidates are timed without pauses")
         self.timeout = timeout
         given = _given(repeats=repeat, min_repeat_ms=min_repeat_ms or None)
         self.options = {**given, **({"flush_cache": True} if enable_cpu_cache_flush else {})}
@@ -280,7 +280,7 @@ class ProgramMeasurer:
 
 def register_task_input_check_func(func_name: Any, f: Callable[..., Any] | None = None, override: bool = False) -> Any:
     """Decorator that leaves its function as it is: inputs with arrays of their own are named in the task."""
-    say_once("register_task_input_check_func", "inputs that must not be random are given by name: task_inputs={...}")
+    means_nothing("register_task_input_check_func", "inputs that are not random are given by name: task_inputs={...}")
     if callable(func_name):
         return func_name
     return (lambda function: function) if f is None else f

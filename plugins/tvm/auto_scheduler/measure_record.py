@@ -8,11 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegbox.codegen.targets.target import Target
 from pegbox.errors import RecordError
 from pegbox.plugins.tvm.auto_scheduler.base_task import BaseTask
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureCallback, MeasureInput, MeasureResult
-from pegbox.plugins.tvm.auto_scheduler.utils import say_once
+from pegbox.plugins.tvm.notice import means_nothing
+from pegbox.plugins.tvm.target import Target, TargetLike
 from pegbox.records.history import best, trials_of
 from pegbox.records.journal import Journal, read_bytes
 from pegbox.records.record import Record
@@ -145,7 +145,7 @@ def load_record_from_string(record: str) -> tuple[MeasureInput, MeasureResult]:
 def load_best_record(
     filename: str,
     workload_key: str | None = None,
-    target: str | Target | None = None,
+    target: TargetLike | None = None,
     include_compatible: bool = False,
 ) -> tuple[RecordedInput, MeasureResult] | tuple[None, None]:
     """The best record of a workload on a target, or of all; (None, None) where nothing ran.
@@ -153,8 +153,8 @@ def load_best_record(
     What was measured again with care at the end of a search counts more than its single timings, as in all of pegbox.
     """
     if include_compatible:
-        say_once("include_compatible=True", "the configurations of one shape mean nothing to another one")
-    on = None if target is None else str(Target(target) if isinstance(target, str) else target)
+        means_nothing("include_compatible=True", "the configurations of one shape mean nothing to another one")
+    on = None if target is None else str(Target(target))
     own = [
         record
         for record in read_records(filename)

@@ -23,7 +23,7 @@ from pegbox.plugins.tvm.auto_scheduler.measure import (
     PythonBasedMeasureCallback,
 )
 from pegbox.plugins.tvm.auto_scheduler.measure_record import RecordReader, RecordToFile
-from pegbox.plugins.tvm.auto_scheduler.utils import say_once
+from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.search.factory.create import make_tuner
 from pegbox.search.loop.callbacks import Callback
 from pegbox.search.loop.display import progress
@@ -361,7 +361,7 @@ class SketchPolicy(SearchPolicy):
         if unknown:
             raise ArgumentError(f"params: there is no {unknown[0]!r}; there are {', '.join(self.DEFAULT_PARAMS)}")
         for key in sorted(self._changed.keys() - _EVOLUTION.keys() - _TILING - {"sample_init_min_population"}):
-            say_once(f"params={{{key!r}: ...}}", "pegbox's space and tuner have no such limit")
+            means_nothing(f"params={{{key!r}: ...}}", "pegbox's space and tuner have no such limit")
         for each in self._callbacks:
             if not isinstance(each, SearchCallback):
                 raise ArgumentError(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pegbox.compute.ops import placeholder
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError
-from pegbox.origin import users_level
 
 _TENSOR = "TENSOR"
 
@@ -93,17 +91,3 @@ def _ratio(one: Any, other: Any) -> float:
             return one / other if other and one and one % other == 0 else math.inf
         case _:
             return 1.0 if one == other else math.inf
-
-
-class MeaninglessOption(UserWarning):
-    """An option of TVM that changes nothing here."""
-
-
-def say_once(option: str, why: str) -> None:
-    """Warn of an option that means nothing here, the first time that it is given."""
-    if option not in _said:
-        _said.add(option)
-        warnings.warn(f"{option} changes nothing: {why}", MeaninglessOption, stacklevel=users_level())
-
-
-_said: set[str] = set()

@@ -37,7 +37,7 @@ def register_workload(func_name: str | Function, f: Function | None = None, over
     It has its own name, or the one that is given.
 
     Raises:
-        ArgumentError: the name is taken, and `override` is not given, or it is no name.
+        ArgumentError: another definition has the name, and `override` is not given; or it is no name.
     """
     if callable(func_name):
         f, func_name = func_name, get_func_name(func_name)
@@ -47,12 +47,18 @@ def register_workload(func_name: str | Function, f: Function | None = None, over
 
 
 def _register(name: str, override: bool, function: _Entry) -> _Entry:
-    if name in WORKLOAD_FUNC_REGISTRY and not override:
+    known = WORKLOAD_FUNC_REGISTRY.get(name, function)
+    if not override and _definition(known) != _definition(function):
         raise ArgumentError(
             f"there is a workload {name!r} already: give this one another name, or override=True to replace it"
         )
     WORKLOAD_FUNC_REGISTRY[name] = function
     return function
+
+
+def _definition(entry: Function | Sequence[Tensor]) -> object:
+    """What tells two definitions apart: the same one may run again, as in a notebook."""
+    return (getattr(entry, "__module__", ""), entry.__qualname__) if hasattr(entry, "__qualname__") else id(entry)
 
 
 def register_workload_tensors(workload_key: str, tensors: Sequence[Tensor], override: bool = True) -> str:
@@ -71,7 +77,7 @@ def make_workload_key(func: str | Function, args: Sequence[Any]) -> str:
     """
     if not isinstance(func, str) and not callable(func):
         raise ArgumentError(f"make_workload_key({func!r}): give the workload's function, or its name")
-    name = func if isinstance(func, str) else get_func_name(func)
+    name = func if isinstance(func, str) else _name_of(func)
     _find(name)
     return json.dumps((name, *serialize_args(args)))
 
@@ -105,6 +111,11 @@ class _Deserializing:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Sequence[Tensor]:
         return self.function(*deserialize_args(args), **kwargs)
+
+
+def _name_of(function: Function) -> str:
+    """The name that a function is registered under, or else its own."""
+    return next((name for name, known in WORKLOAD_FUNC_REGISTRY.items() if known is function), get_func_name(function))
 
 
 def _find(name: str) -> Function:
