@@ -11,6 +11,9 @@ from pegbox.search.testing import ArtificialMeasurer
 
 Tensors = list[te.Tensor]
 
+QUICK = {"evolutionary_search_population": 8, "evolutionary_search_num_iters": 1}
+"""Parameters of a policy that thinks little before each batch."""
+
 
 @auto_scheduler.register_workload
 def ansor_matmul(n: int, m: int, k: int, dtype: str = "float32") -> Tensors:

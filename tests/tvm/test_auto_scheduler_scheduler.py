@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ansor_workloads import ansor_matmul, artificial
+from ansor_workloads import QUICK, ansor_matmul, artificial
 
 from pegbox.errors import ArgumentError
 from pegbox.plugins.tvm import auto_scheduler, te
@@ -76,7 +76,7 @@ def test_weights_say_how_often_a_task_is_called(tmp_path: Path) -> None:
 
 def test_rounds_are_no_longer_than_each_task_can_have_one(tmp_path: Path) -> None:
     log, tasks = str(tmp_path / "log.json"), tasks_of(8, 16)
-    TaskScheduler(tasks, callbacks=[]).tune(options(5, log, size=64))
+    TaskScheduler(tasks, callbacks=[]).tune(options(5, log, size=64), "sketch.random")
     assert sorted(counts(tasks, log)) in ([2, 3], [1, 4])
     with pytest.raises(ArgumentError, match="at least one for each of the 2 tasks"):
         TaskScheduler(tasks, callbacks=[]).tune(options(1))
@@ -99,10 +99,10 @@ def test_a_task_without_anything_left_gives_way(tmp_path: Path) -> None:
 
 def test_a_search_of_all_ends_early(tmp_path: Path) -> None:
     log, tasks = str(tmp_path / "log.json"), tasks_of(8, 16)
-    TaskScheduler(tasks, callbacks=[]).tune(options(400, log, early_stopping=6))
+    TaskScheduler(tasks, callbacks=[]).tune(options(400, log, early_stopping=6), "sketch.random")
     assert sum(counts(tasks, log)) < 200
     scheduler = TaskScheduler(tasks, callbacks=[])
-    scheduler.tune(options(60), per_task_early_stopping=3)
+    scheduler.tune(options(60), "sketch.random", per_task_early_stopping=3)
     assert scheduler.dead_tasks == {0, 1}
     assert scheduler.ct < 60
 
@@ -119,7 +119,7 @@ def test_callbacks_hear_of_each_round(tmp_path: Path, capsys: pytest.CaptureFixt
 
     file = tmp_path / "latency.tsv"
     callbacks = [Listener(), PrintTableInfo(), LogEstimatedLatency(str(file))]
-    TaskScheduler(tasks_of(8, 16), callbacks=callbacks).tune(options(2, verbose=1))
+    TaskScheduler(tasks_of(8, 16), callbacks=callbacks).tune(options(2, verbose=1), "sketch.random")
     assert heard == [("before", 0), ("after", 0), ("before", 1), ("after", 1)]
     table = capsys.readouterr().out
     assert table.count("| Latency (ms) |") == 2
@@ -132,7 +132,7 @@ def test_callbacks_hear_of_each_round(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_a_policy_may_be_given_for_each_task(tmp_path: Path) -> None:
     log, tasks = str(tmp_path / "log.json"), tasks_of(8, 16)
-    policies = [SketchPolicy(task, auto_scheduler.XGBModel(), verbose=0) for task in tasks]
+    policies = [SketchPolicy(task, auto_scheduler.XGBModel(), QUICK, verbose=0) for task in tasks]
     TaskScheduler(tasks, strategy="round-robin", callbacks=[]).tune(options(4, log), search_policy=policies)
     assert counts(tasks, log) == [2, 2]
     assert [len(policy.session.trials) for policy in policies] == [2, 2]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ansor_workloads import ansor_matmul, artificial, matmul_relu
+from ansor_workloads import QUICK, ansor_matmul, artificial, matmul_relu
 
 import pegbox as pb
 from pegbox.errors import ArgumentError, RecordError, TemplateError
@@ -47,6 +47,7 @@ def task_of(*args: int) -> SearchTask:
 
 
 def tune(task: SearchTask, log: str, trials: int = 4, policy: Any = None, **options: Any) -> None:
+    policy = policy or SketchPolicy(task, XGBModel(), QUICK, verbose=0)
     task.tune(TuningOptions(trials, verbose=0, measure_callbacks=[RecordToFile(log)], **options), policy)
 
 
@@ -120,7 +121,7 @@ def test_callbacks_hear_of_each_batch(log: str, opened: list[dict[str, Any]]) ->
         def callback(self, policy: Any, inputs: list[MeasureInput], results: list[MeasureResult]) -> None:
             heard.append((policy, inputs, results))
 
-    task, policy = task_of(), SketchPolicy(task_of(), XGBModel(), verbose=0)
+    task, policy = task_of(), SketchPolicy(task_of(), XGBModel(), QUICK, verbose=0)
     task.tune(TuningOptions(5, num_measures_per_round=2, verbose=0, measure_callbacks=[Listener()]), policy)
     assert [len(inputs) for _, inputs, _ in heard] == [2, 2, 1]
     assert {id(of) for of, _, _ in heard} == {id(policy)}
@@ -144,8 +145,8 @@ def test_a_search_goes_on_from_a_file_and_measures_nothing_again(log: str, opene
     model = XGBModel()
     model.update_from_file(log)
     for policy in (
-        SketchPolicy(task, XGBModel(), verbose=0, init_search_callbacks=[PreloadMeasuredStates(log)]),
-        SketchPolicy(task, model, verbose=0),
+        SketchPolicy(task, XGBModel(), QUICK, verbose=0, init_search_callbacks=[PreloadMeasuredStates(log)]),
+        SketchPolicy(task, model, QUICK, verbose=0),
     ):
         fresh = log + policy.program_cost_model.__class__.__name__ + str(id(policy))
         tune(task, fresh, 4, policy)
@@ -189,7 +190,7 @@ def split_rule(lengths: Sequence[int | None]) -> PreloadCustomSketchRule:
 
 def test_a_rule_of_a_script_makes_sketches(log: str, opened: list[dict[str, Any]]) -> None:
     task = task_of()
-    policy = SketchPolicy(task, XGBModel(), verbose=0, init_search_callbacks=[split_rule([4, 2])])
+    policy = SketchPolicy(task, XGBModel(), QUICK, verbose=0, init_search_callbacks=[split_rule([4, 2])])
     plain, cut = policy.generate_sketches()
     assert [it.range.extent for it in plain.stages[2].iters if it.range] == [16, 16, 16]
     assert [it.range.extent for it in cut.stages[2].iters if it.range] == [2, 4, 2, 16, 16]
@@ -201,7 +202,7 @@ def test_a_rule_of_a_script_makes_sketches(log: str, opened: list[dict[str, Any]
 
 
 def test_lengths_that_a_rule_leaves_open_are_searched(log: str, opened: list[dict[str, Any]]) -> None:
-    policy = SketchPolicy(task_of(), XGBModel(), verbose=0, init_search_callbacks=[split_rule([None])])
+    policy = SketchPolicy(task_of(), XGBModel(), QUICK, verbose=0, init_search_callbacks=[split_rule([None])])
     assert [it.range for it in policy.generate_sketches()[1].stages[2].iters[:2]] == [None, None]
     tune(task_of(), log, 8, policy)
     loops = [inp.state.stages[2].iters for inp, _ in load_records(log)]

@@ -16,7 +16,7 @@ def conv2d_bias_relu(N, H, W, CO, CI, KH, KW, stride, padding):
 
 
 target = tvm.target.Target("llvm")
-sizes = 1, 7, 7, 16, 4, 3, 3
+sizes = 1, 4, 4, 8, 2, 3, 3
 task = auto_scheduler.SearchTask(func=conv2d_bias_relu, args=(*sizes, (1, 1), (1, 1)), target=target)
 print(task.compute_dag)
 
@@ -27,7 +27,8 @@ options = auto_scheduler.TuningOptions(
     measure_callbacks=[auto_scheduler.RecordToFile(log_file)],
     verbose=0,
 )
-task.tune(options)
+params = {"evolutionary_search_population": 20, "evolutionary_search_num_iters": 1}
+task.tune(options, auto_scheduler.SketchPolicy(task, auto_scheduler.XGBModel(), params=params, seed=3))
 sch, args = task.apply_best(log_file)
 print(tvm.lower(sch, args, simple_mode=True))
 func = tvm.build(sch, args, target)
@@ -48,7 +49,7 @@ tvm.testing.assert_allclose(wanted, out.numpy(), rtol=1e-3, atol=1e-4)
 print(task.print_best(log_file, print_mode="schedule"))
 
 half = auto_scheduler.SearchTask(
-    func="conv2d_bias_relu", args=(1, 4, 4, 16, 4, 3, 3, (1, 1), (1, 1)), target=target, hardware_params=None
+    func="conv2d_bias_relu", args=(1, 2, 2, 8, 2, 3, 3, (1, 1), (1, 1)), target=target, hardware_params=None
 )
 scheduler = auto_scheduler.TaskScheduler([task, half], task_weights=[2, 1], callbacks=[])
 scheduler.tune(
@@ -58,6 +59,7 @@ scheduler.tune(
         runner=auto_scheduler.LocalRunner(repeat=1, min_repeat_ms=1),
         measure_callbacks=[auto_scheduler.RecordToFile("both.json")],
         verbose=0,
-    )
+    ),
+    search_policy="sketch.random",
 )
 assert [auto_scheduler.load_best_record("both.json", t.workload_key)[0] is not None for t in (task, half)] == [True] * 2

@@ -46,7 +46,7 @@ with tempfile.NamedTemporaryFile() as file:
     counter = Count()
     policy = auto_scheduler.SketchPolicy(
         task,
-        program_cost_model=auto_scheduler.XGBModel(),
+        program_cost_model=auto_scheduler.RandomModel(),
         verbose=0,
         init_search_callbacks=[
             auto_scheduler.PreloadCustomSketchRule(condition, blocks, "blocks of rows"),

@@ -13,7 +13,7 @@ from pegbox.plugins.tvm.auto_scheduler.base_task import BaseTask
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureCallback, MeasureInput, MeasureResult
 from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.plugins.tvm.target import Target, TargetLike
-from pegbox.records.history import best, trials_of
+from pegbox.records.history import best
 from pegbox.records.journal import Journal, read_bytes
 from pegbox.records.record import Record
 
@@ -83,8 +83,9 @@ class RecordReader:
         return [inp for inp, _ in chosen], [result for _, result in chosen]
 
     def __iter__(self) -> Iterator[tuple[RecordedInput, MeasureResult]]:
-        for record in trials_of(read_records(self.filename)):
-            yield RecordedInput(record), MeasureResult.of(record.result)
+        for record in read_records(self.filename):
+            if not record.remeasured:
+                yield RecordedInput(record), MeasureResult.of(record.result)
 
 
 def read_records(filename: str) -> list[Record]:
