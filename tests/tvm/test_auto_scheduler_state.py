@@ -139,6 +139,22 @@ def test_steps_make_a_kernel_and_code_that_makes_the_same() -> None:
     assert str(again) == str(pb.lower(sch, args))
 
 
+def test_loops_have_the_extents_that_their_place_leaves_them() -> None:
+    dag = auto_scheduler.ComputeDAG(matmul_relu(16))
+    s = dag.get_init_state()
+    c, d = s.stage_ops[2:]
+    s.split(c, s[c].iters[2], [4])
+    s.compute_at(c, d, s[d].iters[0])
+    assert extents(s[c].iters) == [16, 16, 4, 4]
+    bounds = dag.infer_bound_from_state(s)
+    assert extents(bounds[c].iters) == [1, 16, 4, 4]
+    assert extents(bounds[d].iters) == [16, 16]
+    bounds.compute_root(c)
+    assert extents(dag.infer_bound_from_state(bounds)[c].iters) == [16, 16, 4, 4]
+    s.split(d, s[d].iters[1], [None])
+    assert dag.infer_bound_from_state(s) == s
+
+
 def test_equal_steps_are_equal_states() -> None:
     dag, one = state_of()
     other = dag.get_init_state()

@@ -14,7 +14,7 @@ from pegbox.compute.tensor import ComputeOp, Operation, Tensor
 from pegbox.errors import ArgumentError
 from pegbox.plugins.sketch.generator import unscheduled
 from pegbox.plugins.sketch.state import State as SketchState
-from pegbox.plugins.tvm.auto_scheduler.loop_state import State, StateObject, derived
+from pegbox.plugins.tvm.auto_scheduler.loop_state import State, StateObject, bounded, derived
 from pegbox.plugins.tvm.auto_scheduler.workload_registry import workload_key_to_tensors
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.task.dag import ComputeDAG as PlainDAG
@@ -87,15 +87,13 @@ class ComputeDAG:
         return str(_object(state)) + "\n"
 
     def infer_bound_from_state(self, state: State | StateObject) -> State:
-        """The state, checked: its steps are done anew, and what is not legal together is an error.
+        """The state with the extents that loops have where their stages are computed, as far as nothing is open.
 
-        Loops of a stage that is computed in another one keep the extents that its axes have.
+        Raises:
+            ScheduleError: its steps are not legal together.
         """
         found = _object(state)
-        made = State(found, self)
-        if not found.sketch.knobs:
-            found.schedule()
-        return made
+        return State(found if found.values is None and found.sketch.knobs else bounded(found), self)
 
     def rewrite_layout_from_state(self, state: State | StateObject) -> ComputeDAG:
         """Refused: a layout does not depend on a state here."""

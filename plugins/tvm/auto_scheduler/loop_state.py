@@ -7,8 +7,8 @@ splits of length None, which a search fills in.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from pegbox.compute.tensor import ComputeOp, Operation, Tensor, read_buffers
@@ -19,6 +19,7 @@ from pegbox.plugins.sketch.code import schedule_lines
 from pegbox.plugins.sketch.space import Sketch
 from pegbox.plugins.sketch.state import State as SketchState
 from pegbox.plugins.sketch.steps import Argument, Axes, Choices, Name, Run, Size, Tile
+from pegbox.schedule.te.replay import replay
 from pegbox.schedule.te.schedule import TESchedule, create_schedule
 from pegbox.schedule.te.stage_base import At, Inline
 
@@ -73,6 +74,7 @@ class StateObject:
         core: the same sketch while rules derive it, for more steps; None for a state of a search.
         config: the configuration of a search that it is.
         history: for each step of a script, the lengths of a split, else None.
+        bounds: of operations, by name, the extents of their loops where they are computed, once that was asked for.
     """
 
     sketch: Sketch
@@ -80,6 +82,7 @@ class StateObject:
     core: SketchState | None = None
     config: Config | None = None
     history: tuple[tuple[Argument, ...] | None, ...] = ()
+    bounds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, State):
@@ -116,7 +119,7 @@ class StateObject:
         """Inputs and what is computed, each behind what it reads."""
         made = self.run
         open_loops = set() if self.values is not None else _open_loops(self.sketch)
-        return [_stage(made, op, open_loops) for op in stage_ops(made, self.sketch)]
+        return [_stage(made, op, open_loops, self.bounds) for op in stage_ops(made, self.sketch)]
 
     def schedule(self) -> tuple[TESchedule, list[Tensor]]:
         """The schedule, and the kernel's arguments.
@@ -130,6 +133,23 @@ class StateObject:
                 f"this state leaves {names} open: let a search fill them in (task.tune), or give all lengths of splits"
             )
         return self.run.s.copy(), list(self.sketch.arguments)
+
+
+def bounded(state: StateObject) -> StateObject:
+    """The state with the extents that loops have where their stages are computed.
+
+    Raises:
+        ArgumentError: splits or other choices are still open.
+        ScheduleError: its steps are not legal together.
+    """
+    schedule, arguments = state.schedule()
+    program = replay(schedule, arguments)
+    bounds = {}
+    for stage in schedule.stages:
+        if not isinstance(stage.attach, Inline):
+            loops = program.get_loops(program.get_block(stage.op.name))[-len(stage.leaf_iter_vars) :]
+            bounds[stage.op.name] = tuple(int(program.get(loop).extent) for loop in loops)
+    return replace(state, bounds=bounds)
 
 
 def derived(core: SketchState, arguments: Sequence[Tensor], history: tuple[Any, ...] = ()) -> StateObject:
@@ -155,15 +175,16 @@ def _open_loops(sketch: Sketch) -> set[str]:
     return {loop for step in sketch.steps if isinstance(step, Tile) for loop in step.results}
 
 
-def _stage(made: Run, op: Operation, open_loops: set[str]) -> Stage:
+def _stage(made: Run, op: Operation, open_loops: set[str], bounds: Mapping[str, tuple[int, ...]]) -> Stage:
     if not isinstance(op, ComputeOp):
         return Stage(op, tuple(Iterator(f"i{n}", Range(0, size)) for n, size in enumerate(op.outputs[0].shape)), 0)
     stage = made.s[op]
     iters = []
-    for loop in stage.leaf_iter_vars:
+    known = bounds.get(op.name, tuple(int(loop.extent) for loop in stage.leaf_iter_vars))
+    for loop, extent in zip(stage.leaf_iter_vars, known, strict=True):
         name = made.names.get(loop, loop.name)
         annotation = State.ANNOTATION_TRANS_TABLE[_WORDS.get(stage.kinds.get(loop, ForKind.SERIAL), "none")]
-        iters.append(Iterator(name, None if name in open_loops else Range(0, int(loop.extent)), annotation))
+        iters.append(Iterator(name, None if name in open_loops else Range(0, extent), annotation))
     place = "inlined" if isinstance(stage.attach, Inline) else "iter" if isinstance(stage.attach, At) else "root"
     return Stage(op, tuple(iters), Stage.COMPUTE_AT_TRANS_TABLE[place])
 
@@ -185,6 +206,7 @@ class State:
         self._given = given
         self._core = None if given.core is None else given.core.copy()
         self._history = given.history
+        self._bounds = given.bounds
         self._ops: dict[Operation, str] = {}
 
     @property
@@ -194,7 +216,8 @@ class State:
             return self._given
         for stage in self._core.stages:
             self._core.loops(stage)  # so that all of them have names
-        return derived(self._core, self._given.sketch.arguments, self._history)
+        made = derived(self._core, self._given.sketch.arguments, self._history)
+        return replace(made, bounds=self._bounds)
 
     @property
     def stages(self) -> list[Stage]:
@@ -373,6 +396,7 @@ class State:
     def _did(self, stage: str, loops: Sequence[str], split: Sequence[Argument] | None = None) -> list[Iterator]:
         """Count a step; gives the loops that it made."""
         self._history = (*self._history, None if split is None else tuple(split))
+        self._bounds = {}
         if not loops:
             return []
         found = {it.name: it for it in self[self._steps.op(stage)].iters}
