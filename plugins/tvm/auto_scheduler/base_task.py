@@ -72,7 +72,7 @@ class HardwareParams:
             )
         if self.num_cores == target.num_cores:
             return target
-        return Target(re.sub(r"-num-cores \d+", f"-num-cores {self.num_cores}", str(target)), target.host)
+        return Target(re.sub(r"-num-cores \d+", f"-num-cores {self.num_cores}", str(target)), vars(target)["host"])
 
 
 TASK_INPUT_BUFFER_TABLE: dict[str, dict[str, Any]] = {}
@@ -136,7 +136,7 @@ class BaseTask:
         if compute_dag is not None and func is None:
             register_workload_tensors(self.workload_key, compute_dag.tensors)
         self.compute_dag = ComputeDAG(self.workload_key) if compute_dag is None else compute_dag
-        given = Target(target, target_host)
+        given = target if isinstance(target, Target) and target_host is None else Target(target, target_host)
         self.hardware_params = hardware_params or HardwareParams(target=given)
         self.target = self.hardware_params.on(given)
         self.layout_rewrite_option = (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from pegbox.compute.tensor import ComputeOp, Operation, Tensor, read_buffers
 from pegbox.errors import ArgumentError
 from pegbox.expr.nodes import Buffer
-from pegbox.loops.nodes import ForKind
+from pegbox.loops.nodes import For, ForKind
 from pegbox.plugins.sketch.code import schedule_lines
 from pegbox.plugins.sketch.space import Sketch
 from pegbox.plugins.sketch.state import State as SketchState
@@ -148,7 +148,8 @@ def bounded(state: StateObject) -> StateObject:
     for stage in schedule.stages:
         if not isinstance(stage.attach, Inline):
             loops = program.get_loops(program.get_block(stage.op.name))[-len(stage.leaf_iter_vars) :]
-            bounds[stage.op.name] = tuple(int(program.get(loop).extent) for loop in loops)
+            found = [program.get(loop) for loop in loops]
+            bounds[stage.op.name] = tuple(loop.extent for loop in found if isinstance(loop, For))
     return replace(state, bounds=bounds)
 
 
