@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+import pegbox as pb
 from pegbox.codegen import ArgSpec
 from pegbox.errors import ArgumentError, MeasureError
-from pegbox.measure import Bench, Tolerance
+from pegbox.measure import Bench, LocalMeasurer, Tolerance
 from pegbox.measure.bench import check_inputs, check_reference, make_inputs
 
 
@@ -57,6 +60,24 @@ def test_given_inputs_stand_for_random_ones_and_change_no_other() -> None:
     given = make_inputs(args, seed=1, given=check_inputs(args, {"I": index}))
     assert (given[0] == index).all()
     assert (given[1] == make_inputs(args, seed=1)[1]).all()
+
+
+def test_a_measurer_takes_inputs_of_the_caller() -> None:
+    task = pb.create_task("matmul", (4, 4, 16), target="llvm -num-cores 1")
+    given = np.ones((4, 4), "float32")
+    benches: list[Bench] = []
+
+    def factory(bench: Bench, **options: Any) -> Any:
+        benches.append(bench)
+        return SimpleNamespace(close=lambda: None, interrupt=lambda: None)
+
+    with LocalMeasurer(task, runner=factory, inputs={"A": given}) as measurer:
+        measurer._open()
+    a, b = benches[0].inputs
+    assert (a == given).all()
+    np.testing.assert_allclose(benches[0].expected[0], given @ b, rtol=1e-6)
+    with pytest.raises(ArgumentError, match="'D' is no input"):
+        LocalMeasurer(task, inputs={"D": given})
 
 
 @pytest.mark.parametrize(

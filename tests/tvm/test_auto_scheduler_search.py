@@ -13,6 +13,7 @@ from ansor_workloads import QUICK, ansor_matmul, artificial, matmul_relu
 
 import pegbox as pb
 from pegbox.errors import ArgumentError, RecordError, TemplateError
+from pegbox.measure import Failed, FailureKind
 from pegbox.plugins.tvm import auto_scheduler, te
 from pegbox.plugins.tvm.auto_scheduler import (
     MeasureInput,
@@ -162,6 +163,38 @@ def test_a_policy_goes_on_in_rounds(opened: list[dict[str, Any]]) -> None:
     second, _ = policy.continue_search_one_round(2, measurer)
     assert (len(first), len(results), len(second), measurer.ct) == (3, 3, 2, 5)
     assert not {inp.state for inp in first} & {inp.state for inp in second}
+
+
+def test_a_file_that_is_not_there_yet_holds_nothing(log: str, opened: list[dict[str, Any]]) -> None:
+    policy = SketchPolicy(task_of(), verbose=0, init_search_callbacks=[PreloadMeasuredStates(log)])
+    tune(task_of(), log, 2, policy)
+    assert len(list(load_records(log))) == 2
+
+
+def test_ctrl_c_ends_a_search_and_keeps_what_was_measured(log: str, opened: list[dict[str, Any]]) -> None:
+    class Impatient(auto_scheduler.measure.PythonBasedMeasureCallback):
+        def callback(self, policy: Any, inputs: list[MeasureInput], results: list[MeasureResult]) -> None:
+            raise KeyboardInterrupt
+
+    task, policy = task_of(), SketchPolicy(task_of(), verbose=0)
+    options = TuningOptions(6, num_measures_per_round=2, verbose=0, measure_callbacks=[RecordToFile(log), Impatient()])
+    task.tune(options, policy)
+    assert len(list(load_records(log))) == 2
+    with pytest.raises(KeyboardInterrupt):
+        policy.continue_search_one_round(2, options.measurer())
+    assert len(list(load_records(log))) == 4
+    with pytest.raises(KeyboardInterrupt):
+        auto_scheduler.TaskScheduler([task, task_of(8, 8, 8)], callbacks=[]).tune(options, "sketch.random")
+    assert len(list(load_records(log))) == 6
+
+
+def test_failures_have_the_numbers_of_tvm() -> None:
+    for kind, number in ((FailureKind.INVALID, 1), (FailureKind.WRONG_RESULT, 5), (FailureKind.TIMEOUT, 7)):
+        result = MeasureResult.of(Failed(kind, "why", 0.5))
+        assert (result.error_no, result.error_msg, result.all_cost) == (number, "why", 0.5)
+        assert isinstance(result.result, Failed)
+        assert result.result.kind is kind
+        assert result.costs[0] > 1e9
 
 
 def test_the_empty_policy_measures_the_computation_as_it_is(log: str, opened: list[dict[str, Any]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -47,7 +48,10 @@ class SearchCallback:
 
 
 class PreloadMeasuredStates(SearchCallback):
-    """The search begins with what a file of records holds of its task; none of that is measured again."""
+    """The search begins with what a file of records holds of its task; none of that is measured again.
+
+    A file that is not there yet holds nothing.
+    """
 
     def __init__(self, filename: str = "auto_scheduler_tuning.json") -> None:
         self.filename = filename
@@ -145,16 +149,22 @@ class SearchPolicy:
 
         Raises:
             TuningError: the tuner, the records or the measuring broke.
+            KeyboardInterrupt: Ctrl-C; what was measured is recorded, and whoever asks for rounds asks for no more.
         """
-        return self.measured(self._round(num_measure, measurer).trials)
+        result = self._round(num_measure, measurer)
+        if result.stopped_because == "interrupted":
+            raise KeyboardInterrupt
+        return self.measured(result.trials)
 
     def search(
         self, num_measure_trials: int, early_stopping: int, num_measures_per_round: int, measurer: ProgramMeasurer
     ) -> StateObject | None:
         """Measure so many states; gives the best of all, None where nothing ran.
 
-        Where records are kept, the fastest are measured again with care at the end, as pegbox does. Raises as
-        `continue_search_one_round`.
+        Where records are kept, the fastest are measured again with care at the end, as pegbox does. Ctrl-C ends it.
+
+        Raises:
+            TuningError: the tuner, the records or the measuring broke.
         """
         recorded = any(isinstance(each, RecordToFile) for each in measurer.callbacks)
         self._round(
@@ -340,7 +350,7 @@ class SketchPolicy(SearchPolicy):
         model = self.program_cost_model
         found = model.history(own) if isinstance(model, XGBModel) else []
         for each in self._callbacks:
-            if isinstance(each, PreloadMeasuredStates):
+            if isinstance(each, PreloadMeasuredStates) and Path(each.filename).exists():
                 pairs = [(config_of(inp, own), result.result) for inp, result in RecordReader(each.filename)]
                 found += [(config, result) for config, result in pairs if config is not None]
         return found
