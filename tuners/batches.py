@@ -30,7 +30,7 @@ def pick_diverse(rows: Digits, scores: Floats, n: int, *, weight: float) -> Plac
     chosen: list[int] = []
     left = np.ones(len(rows), dtype=bool)
     for _ in range(min(n, len(rows))):
-        total = gains + weight * uncovered.mean(axis=1)
+        total = gains + weight * uncovered.sum(axis=1) / max(1, rows.shape[1])
         place = int(np.argmax(np.where(left, total, -np.inf)))
         chosen.append(place)
         left[place] = False

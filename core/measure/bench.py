@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pegbox.errors import MeasureError
+from pegbox.checks import check_array, check_mapping
+from pegbox.errors import ArgumentError, MeasureError
 from pegbox.expr import dtypes
 from pegbox.measure.check import Array, Tolerance
 
@@ -46,13 +47,26 @@ class Bench:
         return cls(args, arrays[:inputs], arrays[inputs:], tolerance, flop)
 
 
-def make_inputs(args: Sequence[ArgSpec], *, seed: int) -> list[Array]:
+def make_inputs(args: Sequence[ArgSpec], *, seed: int, given: Mapping[str, Array] | None = None) -> list[Array]:
     """Random arrays for the input arguments: floats uniform in [-1, 1], integers small and never zero, even bools.
 
-    Small integers keep the sums of int8 kernels meaningful; zero is left out because a template may divide.
+    Small integers keep the sums of int8 kernels meaningful; zero is left out because a template may divide. Those that
+    are `given` by name stand for random ones, and change no other.
     """
     rng = np.random.default_rng(seed)
-    return [_random(rng, spec) for spec in args if not spec.is_output]
+    made = [(spec.name, _random(rng, spec)) for spec in args if not spec.is_output]
+    return [(given or {}).get(name, array) for name, array in made]
+
+
+def check_inputs(args: Sequence[ArgSpec], given: object) -> dict[str, Array]:
+    """Arrays for inputs by name, contiguous. Raises `ArgumentError` for no such input, another shape or data type."""
+    inputs = {spec.name: spec for spec in args if not spec.is_output}
+    listed = check_mapping("inputs", {} if given is None else given, "arrays by the names of inputs, as a dict")
+    for name, array in listed.items():
+        if name not in inputs:
+            raise ArgumentError(f"inputs: {name!r} is no input of the kernel; give some of {', '.join(inputs)}")
+        check_array(f"inputs: {name} is", array, inputs[name].shape, str(dtypes.numpy_dtype(inputs[name].dtype)))
+    return {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in listed.items()}
 
 
 def check_reference(args: Sequence[ArgSpec], expected: Sequence[Array]) -> tuple[Array, ...]:

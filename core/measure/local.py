@@ -16,7 +16,7 @@ from pegbox.checks import check_float, check_int, check_mapping
 from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
 from pegbox.errors import ArgumentError, MeasureError
 from pegbox.measure.batch import Batch
-from pegbox.measure.bench import Bench, check_reference, make_inputs
+from pegbox.measure.bench import Bench, check_inputs, check_reference, make_inputs
 from pegbox.measure.builder import Builder
 from pegbox.measure.cache import BuildCache
 from pegbox.measure.candidate import Candidate
@@ -65,6 +65,7 @@ class LocalMeasurer:
         max_block: a candidate with more instructions than that in a piece of straight code is refused, not compiled.
         kept_builds: of how many of the fastest the object code is kept, for when they are measured again.
         runner_options: further options of the runner; they win over those in `runner`.
+        inputs: arrays of the caller for some of the inputs, by name, where random ones make no sense, as for indices.
 
     Raises `ArgumentError` for options outside their domain or unknown, `UnknownName` for an unknown runner.
     """
@@ -93,6 +94,7 @@ class LocalMeasurer:
         max_block: int = MOST_STRAIGHT,
         kept_builds: int = 32,
         runner_options: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, Any] | None = None,
     ) -> None:
         if not check_float("build_timeout", build_timeout) > 0:
             raise ArgumentError(f"build_timeout={build_timeout!r}: must be above 0 seconds")
@@ -110,6 +112,7 @@ class LocalMeasurer:
         if timing is not None and not isinstance(timing, TimingPolicy):
             raise ArgumentError(f"timing={timing!r} is no TimingPolicy; make one with pegbox.measure.TimingPolicy(...)")
         self._task, self._seed, self._tolerances = task, seed, (rtol, atol)
+        self._inputs = check_inputs(task.arguments(), inputs)
         self._timing = timing or TimingPolicy(
             timeout=timeout,
             repeats=repeats,
@@ -343,7 +346,7 @@ class LocalMeasurer:
         if self._runner is None:
             args = self._task.arguments()
             try:
-                inputs = make_inputs(args, seed=self._seed)
+                inputs = make_inputs(args, seed=self._seed, given=self._inputs)
                 expected = check_reference(args, self._task.reference(inputs))
             except MemoryError as error:
                 size = sum(spec.nbytes for spec in args) / 1e9

@@ -139,6 +139,15 @@ class Task:
             error.source = error.source or definition_of(self.template.function)
             raise
 
+    def instantiate(self, config: Config) -> tuple[TESchedule | Schedule, tuple[Tensor, ...]]:
+        """What the template makes of one configuration: a TE or a `tir` schedule, to go on with, and the arguments.
+
+        Raises:
+            InvalidConfig: the template refuses the configuration.
+            ScheduleError: the schedule is not legal.
+        """
+        return self._run(ApplyingConfig(config, self.target))
+
     def schedule(self, config: Config) -> Schedule:
         """The scheduled program of one configuration.
 
@@ -146,7 +155,7 @@ class Task:
             InvalidConfig: the template refuses the configuration.
             ScheduleError: the schedule is not legal.
         """
-        made, tensors = self._run(ApplyingConfig(config, self.target))
+        made, tensors = self.instantiate(config)
         if isinstance(made, Schedule):
             return made
         try:

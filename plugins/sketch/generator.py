@@ -19,7 +19,7 @@ from pegbox.hooks import registry
 from pegbox.plugins.sketch.annotation import annotate
 from pegbox.plugins.sketch.code import RESERVED
 from pegbox.plugins.sketch.lane_axis import LaneAxis
-from pegbox.plugins.sketch.panels import pack_ahead
+from pegbox.plugins.sketch.panels import Panels, pack_ahead
 from pegbox.plugins.sketch.rules import Rule, ansor_rules, derive
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.sketch.state import State
@@ -38,12 +38,14 @@ class SketchGenerator:
         max_innermost_factor: the most iterations of the innermost loop of a split; with "ansor" also of reduce axes.
         layout_free: inputs that the kernel takes packed ahead of time, such as "B" or "B+W", beside those that an
             operation lists in its attribute `layout_free_placeholders`.
+        pack_ahead: False leaves all inputs as the computation has them, whatever that attribute says.
     """
 
     rules: str | Sequence[Rule] = "default"
     structure: str = "SSRSRS"
     max_innermost_factor: int = 64
     layout_free: str = ""
+    pack_ahead: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.structure, str) or _STRUCTURE.fullmatch(self.structure) is None:
@@ -56,7 +58,8 @@ class SketchGenerator:
             if not listed or any(isinstance(r, type) or not hasattr(r, "match") for r in listed):
                 raise ArgumentError(f"rules={self.rules!r}: give at least one rule, an object with match and apply")
         check_int("max_innermost_factor", self.max_innermost_factor, minimum=1)
-        check_text("layout_free", self.layout_free)
+        if check_text("layout_free", self.layout_free) and not self.pack_ahead:
+            raise ArgumentError(f"layout_free={self.layout_free!r} with pack_ahead=False: leave one of them out")
 
     def __call__(self, tensors: Sequence[Tensor], target: Target) -> SketchSpace:
         return SketchSpace(self.sketches(tensors, target))
@@ -73,17 +76,13 @@ class SketchGenerator:
                 not read by one tiled stage alone, or a rule does what is not legal.
             ComputeError: sizes are variables.
         """
-        tensors = check_list("tensors", tensors, "the arguments of a kernel, inputs and outputs", of=Tensor)
-        outputs = [t for t in tensors if isinstance(t.op, ComputeOp)]
-        if not outputs:
-            raise TemplateError(f"there is nothing to schedule: {[t.name for t in tensors]} are inputs; add outputs")
-        given = tuple(tensors) if len(outputs) < len(tensors) else (*placeholders(outputs), *outputs)
-        check_static(post_order([tensor.op for tensor in given]))
-        _check_complete(given)
-        _check_names(given)
-        given, panels, plain = pack_ahead(given, target, list(filter(None, self.layout_free.split("+"))))
+        given = arguments_of(tensors)
+        panels: tuple[Panels, ...] = ()
+        plain: tuple[Tensor, ...] = ()
+        if self.pack_ahead:
+            given, panels, plain = pack_ahead(given, target, list(filter(None, self.layout_free.split("+"))))
         outputs = [t for t in given if isinstance(t.op, ComputeOp)]
-        names = _names(given)
+        names = names_of(given)
         own = self.rules != "ansor"
         labels: list[str] = []
         sketches = []
@@ -101,12 +100,15 @@ class SketchGenerator:
     def _all_rules(self) -> Sequence[Rule]:
         if not isinstance(self.rules, str):
             return self.rules
-        others = registry.names("sketch_rule") if self.rules == "default" else []
-        added: list[Rule] = [registry.get("sketch_rule", name)() for name in others]
-        if self.rules == "default":
-            added.append(LaneAxis(self.structure, self.max_innermost_factor, tails=True, long_sums=True))
-        own = self.rules == "default"
-        return [*added, *ansor_rules(self.structure, self.max_innermost_factor, tails=own, long_sums=own)]
+        tiling = self.structure, self.max_innermost_factor
+        return default_rules(*tiling) if self.rules == "default" else ansor_rules(*tiling)
+
+
+def default_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64) -> list[Rule]:
+    """The rules that plugins register, in the order of their names, then pegbox's own and Ansor's."""
+    registered: list[Rule] = [registry.get("sketch_rule", name)() for name in registry.names("sketch_rule")]
+    tiling = structure, max_innermost_factor, True, True
+    return [*registered, LaneAxis(*tiling), *ansor_rules(*tiling)]
 
 
 def generate_sketches(
@@ -114,6 +116,30 @@ def generate_sketches(
 ) -> list[Sketch]:
     """The sketches of a computation; see `SketchGenerator`."""
     return SketchGenerator(rules).sketches(tensors, target_of(target))
+
+
+def unscheduled(tensors: Sequence[Tensor]) -> Sketch:
+    """The computation without a step: every stage in loops of its own, nothing left open. Raises as `arguments_of`."""
+    given = arguments_of(tensors)
+    return Sketch("unscheduled", given, names_of(given), (), (), ())
+
+
+def arguments_of(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """The arguments of a kernel, checked; of outputs alone, the inputs come first in the order of their use.
+
+    Raises:
+        TemplateError: nothing is computed, an input is missing, or two stages have one name.
+        ComputeError: sizes are variables.
+    """
+    listed = check_list("tensors", tensors, "the arguments of a kernel, inputs and outputs", of=Tensor)
+    outputs = [t for t in listed if isinstance(t.op, ComputeOp)]
+    if not outputs:
+        raise TemplateError(f"there is nothing to schedule: {[t.name for t in listed]} are inputs; add outputs")
+    given = tuple(listed) if len(outputs) < len(listed) else (*placeholders(outputs), *outputs)
+    check_static(post_order([tensor.op for tensor in given]))
+    _check_complete(given)
+    _check_names(given)
+    return given
 
 
 def _check_complete(tensors: Sequence[Tensor]) -> None:
@@ -154,7 +180,7 @@ def _ops(arguments: Sequence[Tensor]) -> list[Operation]:
     return post_order([*inputs, *(t.op for t in arguments)])
 
 
-def _names(arguments: Sequence[Tensor]) -> dict[str, Tensor]:
+def names_of(arguments: Sequence[Tensor]) -> dict[str, Tensor]:
     """All tensors by identifiers that the code of a sketch leaves free."""
     ops = _ops(arguments)
     names = tensor_names(ops, RESERVED)

@@ -28,7 +28,7 @@ class Match(Enum):
 
 
 class Rule(Protocol):
-    """One way to go on with a sketch at a stage."""
+    """One way to go on with a sketch at a stage. Messages call it by its class, or its attribute `name`."""
 
     def match(self, state: State, stage: int) -> Match:
         """Does the rule fit `state.stages[stage]`?"""
@@ -242,7 +242,7 @@ def derive(state: State, rules: Sequence[Rule]) -> list[State]:
 
 def _asked(rule: Rule, state: State, stage: int) -> tuple[Match, list[Derived]]:
     """What a rule says. Raises TemplateError that names it where it does what is not legal."""
-    where = f"rule {type(rule).__name__} at stage {state.stages[stage]}"
+    where = f"rule {getattr(rule, 'name', type(rule).__name__)} at stage {state.stages[stage]}"
     before = _content(state)
     try:
         match = rule.match(state, stage)

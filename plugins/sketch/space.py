@@ -50,6 +50,12 @@ class Sketch:
         """The text of a template module with this sketch alone."""
         return template_module(SketchSpace([self]), name, {})
 
+    def code(self, values: Choices | None) -> str:
+        """The computation and the schedule that the values of the knobs make, as te code."""
+        outputs = ", ".join(name for name, t in self.tensors.items() if t in self.outputs)
+        lines = [*compute_lines(self.arguments, self.tensors), "", f"s = te.create_schedule([{outputs}])"]
+        return "\n".join([*lines, *schedule_lines(self.steps, values)]) + "\n"
+
     def schedule(self, cfg: Any) -> TESchedule:
         """The schedule that the values of the knobs make.
 
@@ -109,9 +115,7 @@ class SketchSpace:
     def schedule_code(self, cfg: Any) -> str:
         """The computation and the schedule of one configuration as te code."""
         sketch = self.chosen(cfg)
-        outputs = ", ".join(name for name, t in sketch.tensors.items() if t in sketch.outputs)
-        lines = [*compute_lines(sketch.arguments, sketch.tensors), "", f"s = te.create_schedule([{outputs}])"]
-        return "\n".join([*lines, *schedule_lines(sketch.steps, self.own(cfg, sketch))]) + "\n"
+        return sketch.code(self.own(cfg, sketch))
 
     def pack_weights(self, array: np.ndarray[Any, Any], name: str = "") -> np.ndarray[Any, Any]:
         """An operand as every kernel of the space takes it: zeros behind its end, and one panel behind the other.

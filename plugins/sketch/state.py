@@ -104,6 +104,11 @@ class State:
         """The names of the computed tensors' stages (the first output of each), producers first."""
         return [self._run.names[stage.op.outputs[0].buffer] for stage in self._run.s.stages]
 
+    @property
+    def run(self) -> Run:
+        """The schedule that the steps have made so far, to look at."""
+        return self._run
+
     def tensor(self, name: str) -> Tensor:
         """A tensor by its name in the sketch."""
         found: Tensor = self._run.values[name]

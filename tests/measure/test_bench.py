@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+import pegbox as pb
 from pegbox.codegen import ArgSpec
-from pegbox.errors import MeasureError
-from pegbox.measure import Bench, Tolerance
-from pegbox.measure.bench import check_reference, make_inputs
+from pegbox.errors import ArgumentError, MeasureError
+from pegbox.measure import Bench, LocalMeasurer, Tolerance
+from pegbox.measure.bench import check_inputs, check_reference, make_inputs
 
 
 def specs(dtype: str) -> tuple[ArgSpec, ...]:
@@ -49,3 +52,43 @@ def test_a_bench_reads_back_equal(tmp_path: Path) -> None:
     assert (back.args, back.tolerance, back.flop) == (args, bench.tolerance, 123.0)
     assert (back.inputs[0] == inputs[0]).all()
     assert (back.expected[0] == expected[0]).all()
+
+
+def test_given_inputs_stand_for_random_ones_and_change_no_other() -> None:
+    args = (ArgSpec("I", (2,), "int32", is_output=False), *specs("float32"))
+    index = np.array([7, 1], "int32")
+    given = make_inputs(args, seed=1, given=check_inputs(args, {"I": index}))
+    assert (given[0] == index).all()
+    assert (given[1] == make_inputs(args, seed=1)[1]).all()
+
+
+def test_a_measurer_takes_inputs_of_the_caller() -> None:
+    task = pb.create_task("matmul", (4, 4, 16), target="llvm -num-cores 1")
+    given = np.ones((4, 4), "float32")
+    benches: list[Bench] = []
+
+    def factory(bench: Bench, **options: Any) -> Any:
+        benches.append(bench)
+        return SimpleNamespace(close=lambda: None, interrupt=lambda: None)
+
+    with LocalMeasurer(task, runner=factory, inputs={"A": given}) as measurer:
+        measurer._open()
+    a, b = benches[0].inputs
+    assert (a == given).all()
+    np.testing.assert_allclose(benches[0].expected[0], given @ b, rtol=1e-6)
+    with pytest.raises(ArgumentError, match="'D' is no input"):
+        LocalMeasurer(task, inputs={"D": given})
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"C": np.zeros(40, "float32")}, "'C' is no input.*A"),
+        ({"A": np.zeros((50, 40), "float32")}, r"A is float32 of shape \(40, 50\), got float32 of shape \(50, 40\)"),
+        ({"A": np.zeros((40, 50))}, "got float64"),
+        ([1], "dict"),
+    ],
+)
+def test_given_inputs_that_do_not_fit_are_refused(inputs: object, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        check_inputs(specs("float32"), inputs)

@@ -162,6 +162,16 @@ def test_the_attribute_and_the_option_say_the_same() -> None:
     assert one.flop == other.flop == 2 * 8 * 16 * 24
 
 
+def test_inputs_stay_as_they_are_where_nothing_is_packed_ahead() -> None:
+    task = pb.create_task(product, space="sketch:pack_ahead=no", target=HERE)
+    assert [t.name for t in task.tensors] == ["A", "B", "C"]
+    assert "C_B_pack" in task.space.knobs
+    assert task.name == "product_of_free_layout@sketch:pack_ahead=False"
+    assert task.fingerprint == pb.create_task(task.name, target=HERE).fingerprint
+    with pytest.raises(ArgumentError, match="layout_free='B' with pack_ahead=False"):
+        SketchGenerator(layout_free="B", pack_ahead=False)
+
+
 def test_what_is_packed_ahead_is_not_copied_in_the_kernel() -> None:
     knobs = free("matmul", (8, 16, 32)).space.knobs
     assert [name for name in knobs if name.endswith("_pack")] == ["C_A_pack", "C_local_A_pack"]

@@ -14,9 +14,9 @@ from pegbox.errors import ArgumentError, TemplateError
 from pegbox.hooks import registry
 from pegbox.measure.candidate import Candidate
 from pegbox.measure.result import Failed, Ok, Result
-from pegbox.plugins.sketch.generator import SketchGenerator, generate_sketches
+from pegbox.plugins.sketch.generator import SketchGenerator, default_rules, generate_sketches, unscheduled
 from pegbox.plugins.sketch.rules import Match, MultiLevelTiling, Rule, ansor_rules
-from pegbox.plugins.sketch.space import Sketch
+from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.sketch.state import State
 from pegbox.plugins.sketch.steps import Knob, compute_at
 from pegbox.search.factory.create import make_tuner
@@ -248,3 +248,28 @@ def test_two_stages_of_one_name_are_refused() -> None:
     B = te.compute((4,), lambda i: te.exp(A[i]), name="B")
     with pytest.raises(TemplateError, match="two stages are called 'B'"):
         generate_sketches([A, te.compute((4,), lambda i: B[i] + 1.0, name="B")])
+
+
+def test_the_default_rules_are_those_that_a_generator_has_by_itself() -> None:
+    tensors = find_workload("conv2d_bn_relu").tensors(1, 32, 14, 14, 64, 3, 1, 1)
+    by_name, by_list = (
+        generate_sketches(tensors, "llvm -num-cores 1", rules) for rules in ("default", default_rules())
+    )
+    assert [s.steps for s in by_name] == [s.steps for s in by_list]
+
+
+def test_a_rule_with_a_name_is_called_by_it() -> None:
+    rule = Illegal()
+    rule.name = "my rule"  # type: ignore[attr-defined]
+    with pytest.raises(TemplateError, match="rule my rule at stage gated"):
+        sketches("elementwise_chain", 16, 16, rules=[rule, *ansor_rules()])
+
+
+def test_the_computation_without_a_step_is_a_sketch_that_runs() -> None:
+    tensors = find_workload("matmul_bias_relu").tensors(4, 8, 16)
+    plain = unscheduled(tensors)
+    assert (plain.steps, plain.knobs) == ((), ())
+    task = pb.create_task("matmul_bias_relu", (4, 8, 16), space=lambda *_: SketchSpace([plain]))
+    assert task.space.size == 1
+    assert "te.create_schedule([relu])\n" in task.schedule_code(task.space.get(0))
+    assert len(task.lowered(task.space.get(0)).loops("relu")) == 2

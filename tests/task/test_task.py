@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pegbox as pb
-from pegbox import te, tir
+from pegbox import lower, te, tir
 from pegbox.codegen import c_header
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import InvalidConfig, PluginError, SpaceError, TargetError, TemplateError, UnknownName
@@ -187,6 +187,14 @@ def test_symbols_are_c_identifiers() -> None:
 def test_the_kernel_is_called_as_its_template_in_both_languages(name: str) -> None:
     task = create_task(name, args=(6, 8))
     assert task.lower(task.space.get(0)).name == name
+
+
+def test_a_configuration_gives_a_schedule_to_go_on_with() -> None:
+    task = rows_task()
+    config = task.space.get(3)
+    schedule, arguments = task.instantiate(config)
+    assert [t.name for t in arguments] == [spec.name for spec in task.arguments()]
+    assert str(lower(schedule, arguments, "test_rows")) == str(task.lowered(config))
 
 
 def test_the_space_is_declared_by_the_template() -> None:

@@ -1,5 +1,7 @@
 """What tuners are made of: memory, annealing, varied batches."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -107,3 +109,9 @@ def test_no_row_is_picked_twice_and_short_lists_are_used_up() -> None:
     rows = np.zeros((3, 2), dtype=np.int64)
     assert sorted(pick_diverse(rows, np.zeros(3), 10, weight=1.0).tolist()) == [0, 1, 2]
     assert pick_diverse(rows[:0], np.zeros(0), 4, weight=1.0).tolist() == []
+
+
+def test_the_only_configuration_of_a_space_without_knobs_is_picked() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pick_diverse(np.zeros((1, 0), dtype=np.int64), np.zeros(1), 4, weight=1.0).tolist() == [0]

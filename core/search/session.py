@@ -1,0 +1,134 @@
+"""`Session`: a search of one task that goes on in rounds, each as long as its caller wants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pegbox.search.factory.create import make_tuner, tuner_label
+from pegbox.search.loop.callbacks import CallbackLike
+from pegbox.search.loop.outcome import Trial, TuneResult
+from pegbox.search.loop.tuning import run
+from pegbox.search.models.inputs import TransferSource, tuner_inputs
+from pegbox.search.problem import local_measurer, problem_of
+from pegbox.search.protocols import TunerFactory
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pegbox.measure.result import Result
+    from pegbox.measure.runner import RunnerFactory
+    from pegbox.records.recorded_space import RecordedSpace
+    from pegbox.records.simulation import SimulatedRunner
+    from pegbox.space import Config
+    from pegbox.task.task import Task
+
+
+class Session:
+    """One tuner over all rounds: what it learned in a round serves the next one, and no configuration comes twice.
+
+    Where the trials of several tasks are shared out (`pegbox.search.allocation`), each task has a session.
+
+    Args:
+        task, tuner, seed, transfer: as for `pegbox.tune`.
+        history: what is known already; the tuner learns from it, and none of it is measured again.
+
+    Attributes:
+        best: the fastest trial so far, history included; None where nothing ran.
+        trials: of all rounds, in order, without the history.
+        since_improvement: how many of them came after the best.
+        exhausted: the tuner has nothing left to propose.
+
+    Raises:
+        ArgumentError, UnknownName, PluginError, SpaceError: as `pegbox.tune`.
+    """
+
+    def __init__(
+        self,
+        task: Task | RecordedSpace,
+        *,
+        tuner: str | TunerFactory = "bayes",
+        seed: int = 0,
+        history: Iterable[tuple[Config, Result]] = (),
+        transfer: TransferSource | Sequence[TransferSource] | None = None,
+    ) -> None:
+        problem = problem_of(task, "local", local_measurer(None, timeout=10.0))
+        problem.check_space()
+        self.task = task
+        self.name = tuner_label(tuner)
+        self.seed = seed
+        self.best: Trial | None = None
+        self.trials: list[Trial] = []
+        self.since_improvement = 0
+        self.exhausted = False
+        self._tuner = make_tuner(tuner, problem.space, seed=seed, **tuner_inputs(tuner, problem.task, transfer))
+        self._untold = list(history)
+
+    @property
+    def best_cost(self) -> float:
+        """Seconds; infinity where nothing ran."""
+        best = math.inf if self.best is None else self.best.cost
+        return min([best, *(result.cost for _, result in self._untold)])
+
+    def round(
+        self,
+        trials: int,
+        *,
+        early_stopping: int | None = None,
+        batch_size: int | None = None,
+        callbacks: Iterable[CallbackLike] = (),
+        finalists: int = 0,
+        runner: str | RunnerFactory | SimulatedRunner = "local",
+        timeout: float | str = 10.0,
+        measure_options: Mapping[str, Any] | None = None,
+    ) -> TuneResult:
+        """Measure so many more configurations at most.
+
+        Args:
+            finalists: so many of the fastest of this round are measured again at its end.
+            early_stopping, batch_size, callbacks, runner, timeout, measure_options: as for `pegbox.tune`.
+
+        Raises:
+            ArgumentError, UnknownName, TuningError: as `pegbox.tune`.
+        """
+        measurer = local_measurer(measure_options, timeout=timeout, runner=runner, seed=self.seed, reserved=["best"])
+        problem = problem_of(self.task, runner, measurer)
+        with problem.open(best=self.best_cost) as opened:
+            result = run(
+                self._tuner,
+                opened,
+                trials=trials,
+                early_stopping=early_stopping,
+                batch_size=batch_size,
+                callbacks=callbacks,
+                history=self._untold,
+                space=problem.whole,
+                searched=problem.space,
+                flop=problem.flop,
+                bytes_moved=problem.bytes_moved,
+                name=self.name,
+                finalists=finalists,
+                subject=self.task.name,
+            )
+        self._take_in(result)
+        return result
+
+    def _take_in(self, result: TuneResult) -> None:
+        self._untold = []
+        self.exhausted = result.stopped_because == "exhausted"
+        for trial in result.history:
+            self._consider(trial)
+        for trial in result.trials:
+            self.trials.append(replace(trial, number=len(self.trials)))
+            self.since_improvement += 1
+            if self._consider(self.trials[-1]):
+                self.since_improvement = 0
+
+    def _consider(self, trial: Trial) -> bool:
+        """Make a trial the best if it is faster than all before; says whether it was."""
+        better = trial.ok and (self.best is None or trial.cost < self.best.cost)
+        if better:
+            self.best = trial
+        return better

@@ -1,0 +1,151 @@
+"""`SearchTask`: a computation on a target, to be tuned without a template, and the options of its search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from pegbox.compute.tensor import Tensor
+from pegbox.errors import ArgumentError, RecordError
+from pegbox.plugins.tvm.auto_scheduler.base_task import PACKED, TASK_INPUT_BUFFER_TABLE, BaseTask, HardwareParams
+from pegbox.plugins.tvm.auto_scheduler.cost_model import XGBModel
+from pegbox.plugins.tvm.auto_scheduler.loop_state import StateObject
+from pegbox.plugins.tvm.auto_scheduler.measure import (
+    MeasureCallback,
+    ProgramBuilder,
+    ProgramMeasurer,
+    ProgramRunner,
+    builder_of,
+    runner_of,
+)
+from pegbox.plugins.tvm.auto_scheduler.measure_record import load_best_record
+from pegbox.plugins.tvm.auto_scheduler.search_policy import SearchPolicy, SketchPolicy
+from pegbox.schedule.te.schedule import TESchedule
+
+__all__ = [
+    "TASK_INPUT_BUFFER_TABLE",
+    "HardwareParams",
+    "SearchTask",
+    "TuningOptions",
+    "auto_schedule",
+    "create_task",
+]
+
+
+class TuningOptions:
+    """How a search runs.
+
+    Args:
+        num_measure_trials: measurements of new states; 0 measures nothing.
+        early_stopping: end after so many trials without an improvement.
+        num_measures_per_round: trials before the cost model learns again; 64, the default, leaves it to pegbox's tuner,
+            which learns more often.
+        verbose: 0 shows no progress.
+        builder, runner: "local", or objects of `LocalBuilder` and `LocalRunner`.
+        measure_callbacks: `RecordToFile`, and objects of classes that derive from `PythonBasedMeasureCallback`.
+    """
+
+    def __init__(
+        self,
+        num_measure_trials: int = 0,
+        early_stopping: int | None = None,
+        num_measures_per_round: int = 64,
+        verbose: int = 1,
+        builder: str | ProgramBuilder = "local",
+        runner: str | ProgramRunner = "local",
+        measure_callbacks: Sequence[MeasureCallback] | None = None,
+    ) -> None:
+        self.num_measure_trials = num_measure_trials
+        self.early_stopping = early_stopping or -1
+        self.num_measures_per_round = num_measures_per_round
+        self.verbose = verbose
+        self.builder, self.runner = builder_of(builder), runner_of(runner)
+        self.measure_callbacks = list(measure_callbacks or ())
+
+    def measurer(self) -> ProgramMeasurer:
+        """What measures by these options."""
+        return ProgramMeasurer(self.builder, self.runner, self.measure_callbacks, self.verbose)
+
+
+class SearchTask(BaseTask):
+    """A computation on a target.
+
+    Args:
+        func, args: a registered workload, by its function or name, and its arguments.
+        compute_dag, workload_key: instead of these: what is computed, or the workload's key, or both.
+        target: where it runs; the host's is the same.
+        hardware_params: see `HardwareParams`.
+        layout_rewrite_option: see `LayoutRewriteOption`.
+        task_inputs: arrays for inputs, by name, where random ones make no sense, or a list of names given earlier.
+        task_inputs_overwrite: the arrays stand for those that were given before.
+        desc: for people.
+
+    Raises:
+        ArgumentError: neither a function nor a key, no target, or a malformed value.
+        UnknownName: the workload is not registered.
+        TargetError: a target that is none, or not a CPU.
+    """
+
+    def tune(self, tuning_options: TuningOptions, search_policy: SearchPolicy | None = None) -> None:
+        """Search; the records are the result (`RecordToFile`).
+
+        Raises:
+            TuningError: the tuner, the records or the measuring broke.
+        """
+        policy = SketchPolicy(self, XGBModel()) if search_policy is None else search_policy
+        options = tuning_options
+        policy.search(
+            options.num_measure_trials, options.early_stopping, options.num_measures_per_round, options.measurer()
+        )
+
+    def apply_best(
+        self, log_file: str, include_compatible: bool = False, layout_rewrite_option: int | None = None
+    ) -> tuple[TESchedule, list[Tensor]]:
+        """The te schedule of the best record, and the kernel's arguments.
+
+        Raises:
+            RecordError: there is none, or it is of another space, or the file cannot be read.
+            ArgumentError: a layout that the records are not of.
+        """
+        option = self.layout_rewrite_option if layout_rewrite_option is None else layout_rewrite_option
+        if (option == PACKED) != (self.layout_rewrite_option == PACKED):
+            raise ArgumentError(
+                f"apply_best(layout_rewrite_option={option}): the records are of kernels that take their inputs "
+                f"{'packed' if option != PACKED else 'as they are'}; tune a SearchTask(layout_rewrite_option={option})"
+            )
+        state = self._best(log_file, include_compatible)
+        return state.schedule()
+
+    def print_best(self, log_file: str, print_mode: str = "schedule") -> str:
+        """The computation and the best schedule as te code, which runs.
+
+        Raises:
+            RecordError: there is none, or it is of another space, or the file cannot be read.
+            ArgumentError: another mode than "schedule".
+        """
+        if print_mode != "schedule":
+            raise ArgumentError(
+                f"print_mode={print_mode!r}: 'schedule' is what there is; tvm.build(schedule, args).get_source() gives "
+                "the LLVM text of a kernel"
+            )
+        state = self._best(log_file, False)
+        return state.sketch.code(state.values)
+
+    def _best(self, log_file: str, include_compatible: bool) -> StateObject:
+        found, _ = load_best_record(log_file, self.workload_key, self.target, include_compatible)
+        if found is None:
+            raise RecordError(
+                f"{log_file!r} has no record of {self.workload_key} on {str(self.target)!r} that ran; tune it first: "
+                "task.tune(TuningOptions(..., measure_callbacks=[RecordToFile(...)]))"
+            )
+        return self.state_of(found.space, found.config)
+
+
+def create_task(*args: Any, **options: Any) -> NoReturn:
+    """Refused, as in TVM since 0.8."""
+    raise ArgumentError("auto_scheduler.create_task is gone; write auto_scheduler.SearchTask(func=, args=, target=)")
+
+
+def auto_schedule(*args: Any, **options: Any) -> NoReturn:
+    """Refused, as in TVM since 0.8."""
+    raise ArgumentError("auto_scheduler.auto_schedule is gone; write task.tune(options), then task.apply_best(log)")

@@ -1,0 +1,89 @@
+"""A search that goes on in rounds: one tuner, nothing measured twice, the best of all rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import pegbox as pb
+from pegbox import te
+from pegbox.errors import ArgumentError
+from pegbox.measure.result import Ok
+from pegbox.search import Trial
+from pegbox.search.session import Session
+from pegbox.search.testing import ArtificialMeasurer
+from pegbox.space import Config
+from pegbox.task.task import Task
+
+Costs = Callable[[Config], float]
+
+
+@pytest.fixture
+def task() -> Task:
+    return pb.create_task("matmul", (8, 8, 16), target="llvm -num-cores 1")
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Costs are the numbers of the configurations; gives the options of each measurer."""
+    opened: list[dict[str, Any]] = []
+
+    def factory(options: Any, **given: Any) -> Any:
+        def measurer(task: Task, **more: Any) -> ArtificialMeasurer:
+            opened.append({**(options or {}), **given, **more})
+            return ArtificialMeasurer(lambda config: 1.0 + config.index)
+
+        return measurer
+
+    monkeypatch.setattr("pegbox.search.session.local_measurer", factory)
+    return opened
+
+
+def test_rounds_go_on_where_the_last_one_ended(task: Task, measured: list[dict[str, Any]]) -> None:
+    session = Session(task, tuner="random", seed=3)
+    first, second = session.round(5), session.round(4)
+    configs = [trial.config for trial in (*first.trials, *second.trials)]
+    assert len(set(configs)) == 9
+    assert [trial.config for trial in session.trials] == configs
+    assert [trial.number for trial in session.trials] == list(range(9))
+    assert session.best is not None
+    assert session.best.config.index == min(config.index for config in configs)
+    assert session.since_improvement == 8 - session.best.number
+    assert [opened["best"] for opened in measured] == [float("inf"), 1.0 + min(c.index for c in configs[:5])]
+
+
+def test_what_is_known_is_learned_from_and_not_measured_again(task: Task, measured: list[dict[str, Any]]) -> None:
+    known = [(task.space.get(n), Ok((1e-6,))) for n in range(3)]
+    session = Session(task, tuner="grid", history=known)
+    assert session.best_cost == 1e-6
+    trials = session.round(4).trials
+    assert not {trial.config for trial in trials} & {config for config, _ in known}
+    assert session.best is not None
+    assert session.best.config == known[0][0]
+    assert session.since_improvement == 4
+    assert measured[0]["best"] == 1e-6
+
+
+def test_a_space_that_has_no_more_is_exhausted(measured: list[dict[str, Any]]) -> None:
+    def one(tensors: Any, target: Any) -> Any:
+        return lambda cfg: (te.create_schedule([tensors[-1].op]), list(tensors))
+
+    session = Session(pb.create_task("elementwise_chain", (4, 4), space=one), tuner="grid")
+    assert len(session.round(3).trials) == 1
+    assert session.exhausted
+
+
+def test_callbacks_and_options_are_those_of_the_round(task: Task, measured: list[dict[str, Any]]) -> None:
+    heard: list[Trial] = []
+    session = Session(task, tuner="random")
+    session.round(2, callbacks=[heard.append], timeout=3.0, measure_options={"repeats": 5})
+    session.round(1)
+    assert len(heard) == 2
+    assert (measured[0]["timeout"], measured[0]["repeats"], measured[1]["timeout"]) == (3.0, 5, 10.0)
+
+
+def test_an_unknown_option_of_measuring_is_refused(task: Task) -> None:
+    with pytest.raises(ArgumentError, match="repeat"):
+        Session(task, tuner="random").round(1, measure_options={"repeatt": 5})
