@@ -6,23 +6,36 @@ Bergstra and Bengio, "Random Search for Hyper-Parameter Optimization", JMLR 13 (
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 
 from pegbox.measure.result import Result
 from pegbox.search.factory.base import BaseTuner
 from pegbox.space import Config, ConfigSpace
+from pegbox.tuners.index_interval import configs_in, index_range, shuffled
 from pegbox.tuners.visited_set import VisitedSet
 
 
 class RandomTuner(BaseTuner):
-    """Proposes configurations uniformly at random, without repetition."""
+    """Proposes configurations uniformly at random, without repetition.
 
-    def __init__(self, space: ConfigSpace, *, seed: int = 0) -> None:
+    `range_idx`, (first, last), draws from those indices only.
+
+    Raises:
+        ArgumentError: `range_idx` is not an interval of the space's indices.
+    """
+
+    def __init__(self, space: ConfigSpace, *, seed: int = 0, range_idx: str | tuple[int, int] | None = None) -> None:
         self._rng = np.random.default_rng(seed)
         self._visited = VisitedSet(space)
+        self._walk = (
+            None if range_idx is None else configs_in(space, shuffled(index_range(space, range_idx), self._rng))
+        )
 
     def ask(self, n: int) -> list[Config]:
+        if self._walk is not None:
+            return list(islice((config for config in self._walk if config not in self._visited), n))
         return self._visited.configs(self._visited.sample(n, self._rng))
 
     def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:

@@ -11,15 +11,15 @@ from pegbox.compute.ops import FLOP
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.expr.build import ZERO
 from pegbox.expr.dtypes import INDEX
-from pegbox.expr.nodes import Binary, Buffer, Call, Expr, Load
+from pegbox.expr.nodes import Binary, Buffer, Call, Compare, Expr, Load
 from pegbox.expr.visit import children, loads
 
 
 def count_flop(outputs: Sequence[Tensor]) -> float:
     """Floating-point (or integer value) operations of the whole graph; index arithmetic does not count.
 
-    Each add, multiply, comparison by min/max and intrinsic counts one, each combining step of a reduction as many
-    as the combiner has. A multiply-accumulate is two. An operation whose `attrs` say "FLOP" counts for that.
+    Each add, multiply, comparison of values, min, max and intrinsic counts one, each combining step of a reduction as
+    many as the combiner has. A multiply-accumulate is two. An operation whose `attrs` say "FLOP" counts for that.
     """
     total = 0.0
     for op in post_order([t.op for t in outputs]):
@@ -82,7 +82,9 @@ def operations(expr: Expr) -> int:
             return 0
         case Binary() if expr.dtype == INDEX and not any(True for _ in loads(expr)):
             return 0
-        case Binary() | Call():
+        case Compare() if not any(True for _ in loads(expr)):
+            return sum(map(operations, children(expr)))
+        case Binary() | Call() | Compare():
             return 1 + sum(map(operations, children(expr)))
         case _:
             return sum(map(operations, children(expr)))

@@ -97,3 +97,33 @@ def test_seeds_differ(name: str) -> None:
 def test_the_grid_is_lazy() -> None:
     space = matmul_space()
     assert GridTuner(space).ask(3) == list(islice(space.iterate(), 3))
+
+
+@pytest.mark.parametrize("name", ["grid", "random"])
+def test_an_interval_of_indices_is_searched_and_nothing_else(name: str) -> None:
+    space = matmul_space()
+    tuner = make_tuner(f"{name}:range_idx=100-139", space, seed=1)
+    known = space.get(105)
+    tuner.tell([known], [result_of(1.0)])
+    asked = [config.index for batch in iter(lambda: tuner.ask(16), []) for config in batch]
+    assert sorted(asked) == [
+        index
+        for index in range(100, 140)
+        if index != 105 and space.get(index).index == index and not space.violated(space.get(index))
+    ]
+    assert (asked == sorted(asked)) == (name == "grid")
+
+
+def test_a_random_interval_of_a_huge_space_is_not_listed() -> None:
+    space = ConfigSpace()
+    for axis in range(6):
+        space.define_split(f"tile_{axis}", 2**20, num_outputs=4)
+    tuner = RandomTuner(space, range_idx=(10**12, 10**18))
+    assert len({config.index for config in tuner.ask(20)}) == 20
+
+
+@pytest.mark.parametrize("kind", [GridTuner, RandomTuner])
+@pytest.mark.parametrize("given", [(5, 4), (-1, 3), (0, 10**9), (1,), 7, "a-b", (0.5, 2)])
+def test_an_interval_that_is_none_is_refused(kind: Any, given: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"range_idx=.*both included"):
+        kind(matmul_space(), range_idx=given)
