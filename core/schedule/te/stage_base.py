@@ -161,6 +161,17 @@ class StageBase:
         other.pragmas = {loop: dict(said) for loop, said in self.pragmas.items()}
         return other
 
+    def restart(self) -> None:
+        """Plain loops again, one for each axis of the operation; nothing is said of any other loop."""
+        self.leaf_iter_vars = [*self.op.axis, *self.op.reduce_axis]
+        self.relations = []
+        for said in (self.kinds, self.pragmas, self.threads):
+            for loop in [loop for loop in said if loop not in self.leaf_iter_vars]:
+                del said[loop]
+        self.prefetches = [hint for hint in self.prefetches if hint.loop in self.leaf_iter_vars]
+        if self.tensorized is not None and self.tensorized[0] not in self.leaf_iter_vars:
+            self.tensorized = None
+
     @property
     def all_iter_vars(self) -> list[IterVar]:
         """The axes, and every loop that was ever made of them."""
