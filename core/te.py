@@ -7,6 +7,10 @@ from dataclasses import replace
 from typing import NoReturn
 
 from pegbox.compute.axis import IterVar as IterVar
+from pegbox.compute.division import ceildiv as ceildiv
+from pegbox.compute.division import div as div
+from pegbox.compute.division import truncdiv as truncdiv
+from pegbox.compute.division import truncmod as truncmod
 from pegbox.compute.ops import compute as compute
 from pegbox.compute.ops import max as max
 from pegbox.compute.ops import min as min
@@ -18,7 +22,7 @@ from pegbox.compute.reducer import comm_reducer as comm_reducer
 from pegbox.compute.tensor import Tensor as Tensor
 from pegbox.compute.thread_axis import thread_axis as thread_axis
 from pegbox.errors import ComputeError
-from pegbox.expr import dtypes, intrinsics, low_level
+from pegbox.expr import dtypes, low_level
 from pegbox.expr.build import all_of, any_of, as_expr, select
 from pegbox.expr.build import cast as cast
 from pegbox.expr.build import const as const
@@ -27,6 +31,46 @@ from pegbox.expr.build import floormod as floormod
 from pegbox.expr.build import logical_not as logical_not
 from pegbox.expr.build import maximum as maximum
 from pegbox.expr.build import minimum as minimum
+from pegbox.expr.math import abs as abs
+from pegbox.expr.math import acos as acos
+from pegbox.expr.math import acosh as acosh
+from pegbox.expr.math import asin as asin
+from pegbox.expr.math import asinh as asinh
+from pegbox.expr.math import atan as atan
+from pegbox.expr.math import atan2 as atan2
+from pegbox.expr.math import atanh as atanh
+from pegbox.expr.math import ceil as ceil
+from pegbox.expr.math import clz as clz
+from pegbox.expr.math import copysign as copysign
+from pegbox.expr.math import cos as cos
+from pegbox.expr.math import cosh as cosh
+from pegbox.expr.math import erf as erf
+from pegbox.expr.math import exp as exp
+from pegbox.expr.math import exp2 as exp2
+from pegbox.expr.math import exp10 as exp10
+from pegbox.expr.math import floor as floor
+from pegbox.expr.math import fmod as fmod
+from pegbox.expr.math import hypot as hypot
+from pegbox.expr.math import isfinite as isfinite
+from pegbox.expr.math import isinf as isinf
+from pegbox.expr.math import isnan as isnan
+from pegbox.expr.math import ldexp as ldexp
+from pegbox.expr.math import log as log
+from pegbox.expr.math import log1p as log1p
+from pegbox.expr.math import log2 as log2
+from pegbox.expr.math import log10 as log10
+from pegbox.expr.math import nearbyint as nearbyint
+from pegbox.expr.math import popcount as popcount
+from pegbox.expr.math import pow as pow
+from pegbox.expr.math import round as round
+from pegbox.expr.math import rsqrt as rsqrt
+from pegbox.expr.math import sigmoid as sigmoid
+from pegbox.expr.math import sin as sin
+from pegbox.expr.math import sinh as sinh
+from pegbox.expr.math import sqrt as sqrt
+from pegbox.expr.math import tan as tan
+from pegbox.expr.math import tanh as tanh
+from pegbox.expr.math import trunc as trunc
 from pegbox.expr.nodes import Expr as Expr
 from pegbox.expr.nodes import Var
 from pegbox.loops.from_compute import function_from_tensors
@@ -96,59 +140,7 @@ def any(*conditions: object) -> Expr:
     return any_of(conditions)
 
 
-def exp(x: object) -> Expr:
-    return intrinsics.call("exp", x)
-
-
-def log(x: object) -> Expr:
-    """Natural logarithm."""
-    return intrinsics.call("log", x)
-
-
-def sqrt(x: object) -> Expr:
-    return intrinsics.call("sqrt", x)
-
-
-def rsqrt(x: object) -> Expr:
-    """`1 / sqrt(x)`."""
-    return intrinsics.call("rsqrt", x)
-
-
-def tanh(x: object) -> Expr:
-    return intrinsics.call("tanh", x)
-
-
-def sigmoid(x: object) -> Expr:
-    """`1 / (1 + exp(-x))`."""
-    return intrinsics.call("sigmoid", x)
-
-
-def erf(x: object) -> Expr:
-    return intrinsics.call("erf", x)
-
-
-def pow(x: object, y: object) -> Expr:
-    return intrinsics.call("pow", x, y)
-
-
 power = pow
-
-
-def abs(x: object) -> Expr:
-    return intrinsics.call("abs", x)
-
-
-def floor(x: object) -> Expr:
-    return intrinsics.call("floor", x)
-
-
-def ceil(x: object) -> Expr:
-    return intrinsics.call("ceil", x)
-
-
-def round(x: object) -> Expr:
-    """To the nearest integer, halves to the even one, as NumPy rounds."""
-    return intrinsics.call("round", x)
 
 
 def min_value(dtype: str) -> Expr:

@@ -23,9 +23,7 @@ class GridTuner(BaseTuner):
 
     def __init__(self, space: ConfigSpace, *, seed: int = 0, range_idx: str | tuple[int, int] | None = None) -> None:
         self._visited = VisitedSet(space)
-        self._walk = (
-            space.iterate() if range_idx is None else configs_in(space, iter(index_range(space, range_idx)))
-        )
+        self._walk = space.iterate() if range_idx is None else configs_in(space, iter(index_range(space, range_idx)))
 
     def ask(self, n: int) -> list[Config]:
         fresh = (config for config in self._walk if config not in self._visited)

@@ -8,10 +8,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from pegbox.codegen.emitter.intrinsics import LIBRARY_SYMBOLS
 from pegbox.codegen.emitter.text import identifier
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.runtime.foreign import compile_options, run_compiler
 from pegbox.codegen.runtime.machine import compile_program
+from pegbox.codegen.runtime.symbols import undefined
 from pegbox.codegen.targets.compiler import find
 from pegbox.errors import CompileError
 from pegbox.loops.foreign import CSource
@@ -35,7 +37,10 @@ _RESERVED = """
 
 
 def write_object(program: Program, path: str | os.PathLike[str]) -> None:
-    """Write position-independent object code. Linking it needs -lgomp when the program has parallel loops."""
+    """Write position-independent object code.
+
+    Linking it needs -lgomp when the program has parallel loops, and -lm when it calls functions such as `te.sin`.
+    """
     Path(path).write_bytes(compile_program(program).object_code)
 
 
@@ -52,6 +57,8 @@ def write_shared_library(program: Program, path: str | os.PathLike[str]) -> None
         command = [*linker, "-shared", "-o", os.fspath(path), str(part), *_foreign_parts(program, Path(folder))]
         if program.num_threads > 1:
             command.append("-lgomp")
+        if LIBRARY_SYMBOLS.intersection(undefined(part.read_bytes())):
+            command.append("-lm")
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         hint = "; parallel kernels need libgomp to link with (it comes with gcc)" if "gomp" in done.stderr else ""

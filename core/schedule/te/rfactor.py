@@ -123,9 +123,7 @@ class _Split:
         of_axis = [r for r in relations if touched.issuperset(parents_of(r))]
         known, conditions = axes_of_loops(of_axis, {**known, axis: factor})
         inside = (*own, *rest)
-        values: dict[Var, Expr] = {
-            iv: known[iv] + index(iv.dom.min) for iv in stage.op.reduce_axis if iv not in inside
-        }
+        values: dict[Var, Expr] = {iv: known[iv] + index(iv.dom.min) for iv in stage.op.reduce_axis if iv not in inside}
         loops = (*(iv for iv in leaves if iv not in touched), *rest)
         return _Split(factor, inside, loops, tuple(r for r in relations if r not in of_axis), values, conditions)
 
