@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NoReturn
 
+from pegbox.compute import elementwise as _elementwise  # noqa: F401  (gives whole tensors their operators)
 from pegbox.compute.axis import IterVar as IterVar
 from pegbox.compute.division import ceildiv as ceildiv
 from pegbox.compute.division import div as div
@@ -19,9 +19,10 @@ from pegbox.compute.ops import prod as prod
 from pegbox.compute.ops import reduce_axis as reduce_axis
 from pegbox.compute.ops import sum as sum
 from pegbox.compute.reducer import comm_reducer as comm_reducer
+from pegbox.compute.tag import tag_scope as tag_scope
 from pegbox.compute.tensor import Tensor as Tensor
+from pegbox.compute.tensor import TensorSlice as TensorSlice
 from pegbox.compute.thread_axis import thread_axis as thread_axis
-from pegbox.errors import ComputeError
 from pegbox.expr import dtypes, low_level
 from pegbox.expr.build import all_of, any_of, as_expr, select
 from pegbox.expr.build import cast as cast
@@ -75,11 +76,13 @@ from pegbox.expr.nodes import Expr as Expr
 from pegbox.expr.nodes import Var
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.nodes import Function
+from pegbox.schedule.te.intrinsic import IntrinBuffer
 from pegbox.schedule.te.intrinsic import decl_buffer as decl_buffer
 from pegbox.schedule.te.intrinsic import decl_tensor_intrin as decl_tensor_intrin
 from pegbox.schedule.te.schedule import TESchedule as TESchedule
 from pegbox.schedule.te.schedule import create_schedule as create_schedule
 from pegbox.schedule.te.stage import Stage as Stage
+from pegbox.task.extern import extern as extern
 
 if_then_else = select
 indexdiv = floordiv
@@ -94,24 +97,14 @@ def var(name: str = "n") -> Var:
 size_var = var
 
 
-def extern(*_args: object, name: str = "extern", **_options: object) -> NoReturn:
-    """Refused: pegbox has no operations whose loops it does not know.
-
-    Raises:
-        ComputeError: always; it names the ways that there are.
-    """
-    raise ComputeError(
-        f"te.extern({name!r}): operations whose insides are unknown cannot be scheduled or checked; write what it "
-        "computes with te.compute, and call C code in place of its inner loops with te.decl_tensor_intrin and tensorize"
-    )
-
-
 def call_extern(dtype: str, func_name: str, *args: object) -> Expr:
-    """A call of a C function, for the body of a tensor intrinsic. Pointers are `operand.access_ptr("r")`.
+    """A call of a C function, for tensor intrinsics and `te.extern`. Pointers are `operand.access_ptr("r")` or `.data`.
 
     Whole numbers are passed as 64 bits; functions that take `int` read them too.
     """
-    return low_level.call_extern(dtype, func_name, *map(as_expr, args))
+    return low_level.call_extern(
+        dtype, func_name, *(arg.data if isinstance(arg, IntrinBuffer) else as_expr(arg) for arg in args)
+    )
 
 
 def call_llvm_pure_intrin(dtype: str, name: str, *args: object) -> Expr:

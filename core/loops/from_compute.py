@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pegbox.checks import check_list
 from pegbox.compute.graph import post_order
 from pegbox.compute.reducer import Reduce
-from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
+from pegbox.compute.tensor import ComputeOp, ExternOp, PlaceholderOp, Tensor
 from pegbox.errors import LoweringError
 from pegbox.expr.build import TRUE, add, index
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
 from pegbox.expr.printer import unused_name
 from pegbox.expr.visit import substitute
-from pegbox.loops.access.region import reads_and_writes
+from pegbox.loops.access.region import reads_and_writes, whole
+from pegbox.loops.foreign import with_code
 from pegbox.loops.nodes import (
     Block,
     BlockIter,
@@ -65,7 +66,8 @@ def function_from_ops(
     allocs = tuple(t.buffer for op in ops for t in op.outputs if t.buffer not in params)
     names = block_names(ops)
     body = seq(*(_nest(op, names[op]) for op in ops))
-    return Function(name, tuple(params), tuple(outputs), body, allocs)
+    code = [each for op in ops if isinstance(op, ExternOp) for each in op.code]
+    return with_code(Function(name, tuple(params), tuple(outputs), body, allocs), code)
 
 
 def block_names(ops: Sequence[ComputeOp]) -> dict[ComputeOp, str]:
@@ -79,12 +81,20 @@ def block_names(ops: Sequence[ComputeOp]) -> dict[ComputeOp, str]:
 
 
 def _nest(op: ComputeOp, name: str) -> Stmt:
+    if isinstance(op, ExternOp):
+        return _opaque(op, name)
     axes = (*op.axis, *op.reduce_axis)
     loops = [Var(iv.name) for iv in axes]
     body: Stmt = BlockRealize(tuple(loops), block_of(op, name), TRUE)
     for var, iv in reversed(list(zip(loops, axes, strict=True))):
         body = For(var, iv.extent, body)
     return body
+
+
+def _opaque(op: ExternOp, name: str) -> Stmt:
+    """A statement that reads all of its inputs and writes all of its outputs."""
+    reads, writes = ([whole(t.buffer) for t in tensors] for tensors in (op.inputs, op.outputs))
+    return BlockRealize((), Block(name, (), tuple(reads), tuple(writes), op.statement), TRUE)
 
 
 def block_of(op: ComputeOp, name: str) -> Block:

@@ -9,7 +9,7 @@ from typing import overload
 from pegbox.checks import check_list
 from pegbox.compute.axis import IterVar, Range
 from pegbox.compute.reducer import Reduce, map_body
-from pegbox.compute.tensor import ComputeOp, Operation, Tensor, read_buffers
+from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, Tensor, read_buffers
 from pegbox.errors import ScheduleError
 from pegbox.expr.build import all_of, cast, select
 from pegbox.expr.dtypes import integer
@@ -59,6 +59,8 @@ class CacheRewrites(TEScheduleBase):
             raise ScheduleError("no tensor given", "give one, or all outputs of one operation")
         stage = self[given[0]]
         op = stage.op
+        if isinstance(op, ExternOp):
+            raise ScheduleError(f"{op.name} is a statement of te.extern", "copy what it makes with a te.compute")
         check_scope(scope)
         _check_outputs(op, given)
         if any(map(stage.is_scheduled, op.reduce_axis)):
@@ -106,6 +108,8 @@ class CacheRewrites(TEScheduleBase):
         stages = [self[reader] for reader in given]
         known = [stage.op.name for stage in self.stages if tensor.buffer in read_buffers(stage.op.body)]
         for stage in stages:
+            if isinstance(stage.op, ExternOp):
+                raise ScheduleError(f"{stage.op.name} is a statement of te.extern", "give it a copy as its input")
             if stage.op.name not in known:
                 raise ScheduleError(
                     f"{stage.op.name} does not read {tensor.name}",

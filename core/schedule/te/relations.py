@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pegbox.compute.axis import IterVar
-from pegbox.expr.build import add, compare, floordiv, floormod, index, mul
+from pegbox.expr.build import ZERO, add, compare, floordiv, floormod, index, mul
 from pegbox.expr.nodes import Expr
-from pegbox.schedule.te.stage_base import Relation, SplitRelation, parents_of, results_of
+from pegbox.schedule.te.stage_base import FuseRelation, Relation, SplitRelation, parents_of, results_of
 
 
 def axes_of_loops(
@@ -24,7 +24,7 @@ def axes_of_loops(
             known[parent] = add(mul(known[outer], index(inner.extent)), known[inner])
             if outer.extent * inner.extent > parent.extent:
                 conditions.append(compare("lt", known[parent], index(parent.extent)))
-        else:
+        elif isinstance(relation, FuseRelation):
             outer, inner, fused = relation.outer, relation.inner, relation.fused
             known[outer] = floordiv(known[fused], index(inner.extent))
             known[inner] = floormod(known[fused], index(inner.extent))
@@ -39,9 +39,11 @@ def loops_of_axes(relations: Sequence[Relation], axes: Mapping[IterVar, Expr]) -
             extent = index(relation.inner.extent)
             known[relation.outer] = floordiv(known[relation.parent], extent)
             known[relation.inner] = floormod(known[relation.parent], extent)
-        else:
+        elif isinstance(relation, FuseRelation):
             extent = index(relation.inner.extent)
             known[relation.fused] = add(mul(known[relation.outer], extent), known[relation.inner])
+        else:
+            known[relation.made] = ZERO
     return known
 
 

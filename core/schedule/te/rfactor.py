@@ -15,8 +15,8 @@ from pegbox.expr.nodes import Expr, Load, Var
 from pegbox.expr.visit import substitute
 from pegbox.schedule.te.base import TEScheduleBase
 from pegbox.schedule.te.relations import axes_of_loops, touched_by
-from pegbox.schedule.te.stage import FuseRelation, Relation, SplitRelation, Stage
-from pegbox.schedule.te.stage_base import parents_of, te_method
+from pegbox.schedule.te.stage import FuseRelation, Relation, Stage
+from pegbox.schedule.te.stage_base import parents_of, results_of, te_method
 
 
 class RfactorRewrites(TEScheduleBase):
@@ -128,8 +128,8 @@ class _Split:
         return _Split(factor, inside, loops, tuple(r for r in relations if r not in of_axis), values, conditions)
 
 
-def _kind(relation: SplitRelation | FuseRelation) -> str:
-    return (relation.parent if isinstance(relation, SplitRelation) else relation.fused).kind
+def _kind(relation: Relation) -> str:
+    return "reduce" if any(loop.kind == "reduce" for loop in results_of(relation)) else "spatial"
 
 
 def _partial(op: ComputeOp, reduce: Reduce, split: _Split, place: int) -> tuple[tuple[IterVar, ...], tuple[Expr, ...]]:

@@ -46,7 +46,14 @@ class FuseRelation:
     order: tuple[IterVar, ...]
 
 
-Relation: TypeAlias = SplitRelation | FuseRelation
+@dataclass(frozen=True)
+class UnitRelation:
+    """`made` is a loop of one iteration around all others."""
+
+    made: IterVar
+
+
+Relation: TypeAlias = SplitRelation | FuseRelation | UnitRelation
 
 
 @dataclass(frozen=True)
@@ -233,9 +240,21 @@ class StageBase:
 
 def parents_of(relation: Relation) -> Sequence[IterVar]:
     """The loops that a relation replaces."""
-    return (relation.parent,) if isinstance(relation, SplitRelation) else (relation.outer, relation.inner)
+    match relation:
+        case SplitRelation():
+            return (relation.parent,)
+        case FuseRelation():
+            return (relation.outer, relation.inner)
+        case UnitRelation():
+            return ()
 
 
 def results_of(relation: Relation) -> Sequence[IterVar]:
     """The loops that a relation makes."""
-    return (relation.outer, relation.inner) if isinstance(relation, SplitRelation) else (relation.fused,)
+    match relation:
+        case SplitRelation():
+            return (relation.outer, relation.inner)
+        case FuseRelation():
+            return (relation.fused,)
+        case UnitRelation():
+            return (relation.made,)
