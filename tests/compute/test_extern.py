@@ -121,8 +121,7 @@ def test_what_is_inside_is_not_scheduled(step: Any, why: str) -> None:
     tensors = chain()
     s = te.create_schedule(tensors[3].op)
     with pytest.raises(ScheduleError, match=why):
-        step(s, tensors)
-        pb.lower(s, [tensors[0], tensors[3]])
+        pb.lower(s, [tensors[0], tensors[3]]) if step(s, tensors) is None else None
 
 
 def test_rows_with_gaps_are_refused() -> None:
