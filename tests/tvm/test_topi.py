@@ -125,7 +125,9 @@ TRANSFORMS: dict[str, tuple[Any, Any]] = {
     "stack": (lambda x: topi.stack([x, x], 1), lambda x: np.stack([x, x], 1)),
     "split": (lambda x: topi.split(x, 2, 1), lambda x: np.split(x, 2, 1)),
     "split_at": (lambda x: topi.split(x, [1, 3], -1), lambda x: np.split(x, [1, 3], 2)),
-    "strided_slice": (lambda x: topi.strided_slice(x, [0, 3, -1], [2, 0, 0], [1, -1, -2]), lambda x: x[0:2, 3:0:-1, -1:0:-2]),
+    "strided_slice": (
+        lambda x: topi.strided_slice(x, [0, 3, -1], [2, 0, 0], [1, -1, -2]), lambda x: x[0:2, 3:0:-1, -1:0:-2],
+    ),
     "slice_of_size": (lambda x: topi.strided_slice(x, [1, 0], [1, -1], slice_mode="size"), lambda x: x[1:2]),
     "flip": (lambda x: topi.flip(x, 1), lambda x: x[:, ::-1]),
     "repeat": (lambda x: topi.repeat(x, 2, 1), lambda x: np.repeat(x, 2, 1)),
