@@ -120,7 +120,8 @@ class TensorSlice:
 
     def __getitem__(self, indices: object) -> Any:
         more = indices if isinstance(indices, tuple) else (indices,)
-        return self.tensor[(*self.indices, *more)]
+        known = (*self.indices, *more)
+        return self.tensor[known]
 
     def __iter__(self) -> NoReturn:
         raise ComputeError(self.reading)
