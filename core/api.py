@@ -143,17 +143,15 @@ def _build_sized(
     schedule: TESchedule, args: list[Tensor], variables: Sequence[SizeVar], machine: Target, name: str | None
 ) -> SizedKernel:
     """A kernel that is compiled when it is called; the schedule is as it is now, whatever is done to it later."""
-    from pegbox.codegen import SizedKernel, compile_program, emit, load
+    from pegbox.codegen import SizedKernel, emit
 
     check_arguments(schedule, args)
     schedule = schedule.copy()
 
-    def compile_at(sizes: Mapping[SizeVar, int]) -> Kernel:
-        func = replay(*at_sizes(schedule, args, sizes), name or "main").func
-        program = emit(lower_function(func), machine)
-        return load(compile_program(program), program=program)
+    def emit_at(sizes: Mapping[SizeVar, int], called: str) -> Program:
+        return emit(lower_function(replay(*at_sizes(schedule, args, sizes), called).func), machine)
 
-    return SizedKernel(name or "main", args, variables, compile_at)
+    return SizedKernel(name or "main", args, variables, emit_at)
 
 
 @overload

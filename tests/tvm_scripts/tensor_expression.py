@@ -7,7 +7,7 @@ from pegbox.plugins.tvm import te
 from pegbox.plugins.tvm.contrib import cc, utils
 
 tgt = tvm.target.Target(target="llvm", host="llvm")
-n = tvm.runtime.convert(1024)
+n = te.var("n")
 A = te.placeholder((n,), name="A")
 B = te.placeholder((n,), name="B")
 C = te.compute(A.shape, lambda i: A[i] + B[i], name="C")
@@ -30,6 +30,10 @@ log = []
 
 def evaluate_addition(func, target, optimization, log):
     dev = tvm.device(target.kind.name, 0)
+    n = 4096
+    a = tvm.nd.array(np.random.uniform(size=n).astype(A.dtype), dev)
+    b = tvm.nd.array(np.random.uniform(size=n).astype(B.dtype), dev)
+    c = tvm.nd.array(np.zeros(n, dtype=C.dtype), dev)
     evaluator = func.time_evaluator(func.entry_name, dev, number=10)
     log.append((optimization, evaluator(a, b, c).mean))
 
@@ -69,3 +73,10 @@ check(tvm.runtime.load_module(temp.relpath("myadd.so")))
 
 fadd.export_library(temp.relpath("myadd_pack.so"))
 check(tvm.runtime.load_module(temp.relpath("myadd_pack.so")))
+
+# For a size that is known when the program is built.
+n = tvm.runtime.convert(1024)
+A = te.placeholder((n,), name="A")
+B = te.placeholder((n,), name="B")
+C = te.compute(A.shape, lambda i: A[i] + B[i], name="C")
+check(tvm.build(te.create_schedule(C.op), [A, B, C], tgt, name="myadd"))

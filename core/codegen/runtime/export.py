@@ -40,8 +40,28 @@ Link: TypeAlias = Callable[[str, list[str]], object]
 """Makes a shared library of that name from object files and options of the linker."""
 
 
-def write_object(program: Program, path: str | os.PathLike[str]) -> None:
-    """Write position-independent object code. Linking it needs -lgomp when the program has parallel loops."""
+def write_object(programs: Program | Sequence[Program], path: str | os.PathLike[str]) -> None:
+    """Write position-independent object code. Linking it needs -lgomp when a program has parallel loops.
+
+    Raises:
+        CompileError: there are several programs, and no linker that makes one file of them.
+    """
+    several = _several(programs)
+    if len(several) == 1:
+        _write_part(several[0], path)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        parts = [os.path.join(folder, f"kernel_{number}.o") for number in range(len(several))]
+        for program, part in zip(several, parts, strict=True):
+            _write_part(program, part)
+        _run_linker([*_linker(), "-r", "-o", os.fspath(path), *parts])
+
+
+def _several(programs: Program | Sequence[Program]) -> Sequence[Program]:
+    return [programs] if isinstance(programs, Program) else programs
+
+
+def _write_part(program: Program, path: str | os.PathLike[str]) -> None:
     Path(path).write_bytes(compile_program(with_signature(program)).object_code)
 
 
@@ -53,12 +73,12 @@ def write_shared_library(
     Raises:
         CompileError: there is no linker, or it failed (its message is shown).
     """
-    several = [programs] if isinstance(programs, Program) else programs
+    several = _several(programs)
     with tempfile.TemporaryDirectory() as folder:
         parts: list[str] = []
         for number, program in enumerate(several):
             own = Path(folder) / f"kernel_{number}"
-            write_object(program, f"{own}.o")
+            _write_part(program, f"{own}.o")
             parts += [f"{own}.o", *_foreign_parts(program, f"{own}_foreign")]
         if any(program.num_threads > 1 for program in several):
             parts.append("-lgomp")
@@ -77,7 +97,10 @@ def link_shared_library(
     Raises:
         CompileError: there is no linker, or it failed (its message is shown).
     """
-    command = [*(linker or _linker()), "-shared", "-o", os.fspath(path), *parts]
+    _run_linker([*(linker or _linker()), "-shared", "-o", os.fspath(path), *parts])
+
+
+def _run_linker(command: Sequence[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         hint = "; parallel kernels need libgomp to link with (it comes with gcc)" if "gomp" in done.stderr else ""

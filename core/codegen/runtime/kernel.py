@@ -127,18 +127,18 @@ class Kernel:
         forms = {"ll": lambda p: p.ll, "ir": machine.optimized_ir, "asm": machine.assembly}
         if form not in forms:
             raise ArgumentError(f"unknown form {form!r} of source; use one of {', '.join(forms)}")
-        return str(forms[form](self.program))
+        return str(forms[form](*self.programs))
 
     @property
-    def program(self) -> Program:
-        """The LLVM text that the kernel was compiled from.
+    def programs(self) -> list[Program]:
+        """The program that the kernel was compiled from; a list, as with kernels for several shapes.
 
         Raises:
             ArgumentError: the kernel was loaded from object code alone.
         """
         if self._program is None:
             raise ArgumentError(f"{self.name} was loaded from object code alone; use load(compiled, program=program)")
-        return self._program
+        return [self._program]
 
     def __repr__(self) -> str:
         return f"Kernel({self.name}({', '.join(map(str, self.args))}) for {self.compiled.target})"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from pegbox.codegen.emitter.emit import emit
 from pegbox.codegen.emitter.text import identifier
-from pegbox.codegen.runtime import export
+from pegbox.codegen.program import Program
 from pegbox.codegen.runtime.kernel import Kernel, build
-from pegbox.codegen.runtime.signature import signatures
+from pegbox.codegen.runtime.kernel_family import KernelFamily
 from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, CompileError
@@ -22,10 +19,10 @@ from pegbox.loops.module import IRModule
 class RuntimeModule:
     """`mod["mm_relu"]` is a kernel. A module of a single function can be called itself."""
 
-    def __init__(self, kernels: Mapping[str, Kernel]) -> None:
+    def __init__(self, kernels: Mapping[str, Kernel | KernelFamily]) -> None:
         self.kernels = dict(kernels)
 
-    def __getitem__(self, name: str) -> Kernel:
+    def __getitem__(self, name: str) -> Kernel | KernelFamily:
         """The kernel of that name.
 
         Raises:
@@ -66,30 +63,14 @@ class RuntimeModule:
         """See `Kernel.time_evaluator`; `name` is that of a function, by default the only one."""
         return self[name or self.entry_name].time_evaluator(dev=dev, **options)
 
-    def write_object(self, path: str | os.PathLike[str]) -> None:
-        """Write the only kernel's object code.
+    @property
+    def programs(self) -> list[Program]:
+        """The programs of all kernels.
 
         Raises:
-            ArgumentError: there are several kernels, or they were loaded from object code alone.
+            ArgumentError: there is none yet, or they were loaded from object code alone.
         """
-        if len(self.kernels) != 1:
-            raise ArgumentError(
-                f"the module has the functions {', '.join(self.kernels)}; an object file holds one: write a shared "
-                "library (.so)"
-            )
-        export.write_object(self[self.entry_name].program, path)
-
-    def write_shared_library(self, path: str | os.PathLike[str], *, link: export.Link | None = None) -> None:
-        """Write the kernels as a library that C programs, and `load_library`, can use.
-
-        Args:
-            link: makes the library from object files; by default the system's linker does.
-
-        Raises:
-            ArgumentError: the kernels were loaded from object code alone.
-            CompileError: there is no linker, or it failed.
-        """
-        export.write_shared_library([kernel.program for kernel in self.kernels.values()], path, link=link)
+        return [program for kernel in self.kernels.values() for program in kernel.programs]
 
     def __repr__(self) -> str:
         return f"RuntimeModule({', '.join(map(repr, self.kernels.values()))})"
@@ -107,32 +88,3 @@ def build_module(mod: IRModule, target: Target) -> RuntimeModule:
         if other != name:
             raise CompileError(f"{other} and {name} would both be called {identifier(name)} in C; rename one")
     return RuntimeModule({name: build(emit(func, target)) for name, func in mod.functions.items()})
-
-
-class _LibraryCode:
-    def __init__(self, library: ctypes.CDLL, name: str) -> None:
-        self._library = library
-        self.entry, self.timed = (_address(library, symbol) for symbol in (name, f"{name}__timed"))
-
-
-def load_library(path: str | os.PathLike[str]) -> RuntimeModule:
-    """The kernels of a shared library that pegbox wrote. They have no source.
-
-    Raises:
-        ArgumentError: there is no such file, it is no library that can be loaded, or none of pegbox's.
-    """
-    file = Path(os.path.abspath(os.fspath(path)))  # a name without a folder would be looked for elsewhere
-    if not file.is_file():
-        raise ArgumentError(f"load_library({os.fspath(path)!r}): there is no such file; write it first")
-    found = {signature.name: signature for signature in signatures(file.read_bytes())}
-    if not found:
-        raise ArgumentError(f"load_library({os.fspath(path)!r}): no kernel of pegbox in it; write it with pegbox again")
-    try:
-        library = ctypes.CDLL(str(file))
-    except OSError as error:
-        raise ArgumentError(f"load_library({os.fspath(path)!r}): the library cannot be loaded: {error}") from error
-    return RuntimeModule({name: Kernel(said, None, _LibraryCode(library, name)) for name, said in found.items()})
-
-
-def _address(library: ctypes.CDLL, symbol: str) -> int:
-    return ctypes.cast(library[symbol], ctypes.c_void_p).value or 0

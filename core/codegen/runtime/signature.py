@@ -22,6 +22,7 @@ def with_signature(program: Program) -> Program:
         "workspace_bytes": program.workspace_bytes,
         "num_threads": program.num_threads,
         "target": str(program.target),
+        "family": program.family,
     }
     text = f"{_MARK}{json.dumps(said)}".encode()
     escaped = "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in text)
@@ -29,10 +30,10 @@ def with_signature(program: Program) -> Program:
     return replace(program, ll=f"{program.ll}\n{constant}")
 
 
-def signatures(code: bytes) -> Iterator[CompiledProgram]:
-    """The kernels of a linked library, without their object code, in the order of their places."""
+def signatures(code: bytes) -> Iterator[tuple[CompiledProgram, str]]:
+    """The kernels of a linked library, without their object code, and the family of each, in the order of places."""
     for found in _TEXT.finditer(code):
         said = json.loads(found[1])
         args = tuple(ArgSpec(**{**spec, "shape": tuple(spec["shape"])}) for spec in said["args"])
         rest = said["workspace_bytes"], said["num_threads"], Target(said["target"]), 0.0
-        yield CompiledProgram(said["name"], args, b"", *rest)
+        yield CompiledProgram(said["name"], args, b"", *rest), said["family"]

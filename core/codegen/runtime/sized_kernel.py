@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from pegbox.codegen.runtime.kernel import Kernel
-from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
+from pegbox.codegen.program import Program
+from pegbox.codegen.runtime.kernel import Kernel, build
+from pegbox.codegen.runtime.kernel_family import KernelFamily
 from pegbox.compute.axis import SizeVar
 from pegbox.compute.sizes import check_bound, check_sizes, shown_tensor, sizes_of_arrays, stand_ins
 from pegbox.compute.tensor import Tensor
@@ -15,7 +17,7 @@ from pegbox.errors import ArgumentError
 from pegbox.origin import users_level
 
 
-class SizedKernel:
+class SizedKernel(KernelFamily):
     """`kernel(a, b, c)` finds the sizes in the shapes of the arrays, and compiles where it has not seen them yet.
 
     What it has compiled is kept: `kernel.sizes` lists the sizes, `kernel.at(n=128)` gives the `Kernel` of some.
@@ -26,12 +28,16 @@ class SizedKernel:
         name: str,
         args: Sequence[Tensor],
         variables: Sequence[SizeVar],
-        compile_at: Callable[[Mapping[SizeVar, int]], Kernel],
+        emit_at: Callable[[Mapping[SizeVar, int], str], Program],
     ) -> None:
-        """Raises `ArgumentError`: no argument tells the size of a variable."""
+        """From a function that makes the program for some sizes, under a name.
+
+        Raises:
+            ArgumentError: no argument tells the size of a variable.
+        """
+        super().__init__(name)
         check_bound(args, variables)
-        self.name = name
-        self._args, self._variables, self._compile_at = tuple(args), tuple(variables), compile_at
+        self._args, self._variables, self._emit_at = tuple(args), tuple(variables), emit_at
         self._kernels: dict[tuple[int, ...], Kernel] = {}
 
     @property
@@ -50,46 +56,23 @@ class SizedKernel:
         given: dict[str | SizeVar, int] = {**sizes}
         return self._at(check_sizes(self._variables, given))
 
-    def __call__(self, *arrays: Any) -> None:
-        """Run once.
-
-        Raises:
-            ArgumentError: the arrays are not what the kernel was built for, or their shapes contradict each other.
-            ScheduleError, CompileError: the schedule is not legal for their sizes, or cannot be compiled.
-        """
-        self._of(arrays)(*arrays)
-
-    def time_ns(self, arrays: Any, number: int = 1) -> int:
-        """Nanoseconds that `number` calls take together (see `Kernel.time_ns`)."""
-        return self._of(arrays).time_ns(arrays, number)
-
-    def __getitem__(self, name: str) -> SizedKernel:
-        """The kernel itself, for code that takes functions out of modules by name.
-
-        Raises:
-            ArgumentError: it has another name.
-        """
-        if name != self.name:
-            raise ArgumentError(f"this is the kernel {self.name!r}; it has no function {name!r}")
-        return self
-
     @property
-    def entry_name(self) -> str:
-        return self.name
+    def programs(self) -> list[Program]:
+        """A program for each set of sizes that it was compiled for, named after them: "scale_n128_m64".
 
-    def time_evaluator(
-        self,
-        name: str | None = None,
-        dev: object = None,
-        *,
-        number: int = 10,
-        repeat: int = 1,
-        min_repeat_ms: float = 0.0,
-    ) -> TimeEvaluator:
-        """A function of arrays that gives the seconds of a call (see `Kernel.time_evaluator`)."""
-        if name is not None:
-            self[name]
-        return TimeEvaluator(self.time_ns, number, repeat, min_repeat_ms)
+        Raises:
+            ArgumentError: it was not called yet.
+        """
+        if not self._kernels:
+            raise ArgumentError(
+                f"{self.name}: its sizes are variables, and it was not called yet; call it with arrays of the sizes "
+                "that are wanted, or build it for numbers, sizes={...}"
+            )
+        return [self._named(dict(zip(self._variables, key, strict=True))) for key in self._kernels]
+
+    def _named(self, sizes: Mapping[SizeVar, int]) -> Program:
+        name = "_".join([self.name, *(f"{var.name}{size}" for var, size in sizes.items())])
+        return replace(self._emit_at(sizes, name), family=self.name)
 
     def source(self, form: str = "ll") -> str:
         """The program of the sizes that were compiled last, as text (see `Kernel.source`); a warning names them.
@@ -102,12 +85,18 @@ class SizedKernel:
         warnings.warn(
             f"the source of {self.name} is that of the sizes {shown}; see also .at({shown})", stacklevel=users_level()
         )
-        return (self._kernels.get(key) or self._compile_at(sizes)).source(form)
+        return (self._kernels.get(key) or build(self._emit_at(sizes, self.name))).source(form)
 
     def __repr__(self) -> str:
         return f"SizedKernel({self.name}({', '.join(map(shown_tensor, self._args))}), compiled for {self.sizes})"
 
-    def _of(self, arrays: Sequence[Any]) -> Kernel:
+    def of(self, arrays: Sequence[Any]) -> Kernel:
+        """The kernel for arrays of these shapes, compiled where they are new.
+
+        Raises:
+            ArgumentError: the arrays are not what it was built for, or their shapes contradict each other.
+            ScheduleError, CompileError: the schedule is not legal for their sizes, or cannot be compiled.
+        """
         if len(arrays) != len(self._args):
             wanted = ", ".join(map(shown_tensor, self._args))
             raise ArgumentError(f"{self.name}() takes {len(self._args)} arrays ({wanted}), got {len(arrays)}")
@@ -119,5 +108,5 @@ class SizedKernel:
     def _at(self, sizes: Mapping[SizeVar, int]) -> Kernel:
         key = tuple(sizes[var] for var in self._variables)
         if key not in self._kernels:
-            self._kernels[key] = self._compile_at(sizes)
+            self._kernels[key] = build(self._emit_at(sizes, self.name))
         return self._kernels[key]

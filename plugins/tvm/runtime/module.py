@@ -12,7 +12,12 @@ from pegbox.errors import ArgumentError
 from pegbox.plugins.tvm.notice import means_nothing
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from pegbox.codegen import Kernel, RuntimeModule, TimeEvaluator
+    from pegbox.codegen.runtime.kernel_family import KernelFamily
+
+    AnyKernel: TypeAlias = Kernel | KernelFamily
 
 _ENTRY = "__tvm_main__"
 _FORMS = {"": "ll", "ll": "ll", "s": "asm", "asm": "asm"}
@@ -21,7 +26,7 @@ _FORMS = {"": "ll", "ll": "ll", "s": "asm", "asm": "asm"}
 class Module:
     """What `tvm.build` gives. `mod(a, b, c)` runs its only function, or "main"; `mod["name"]` is one of several."""
 
-    def __init__(self, built: RuntimeModule | Kernel) -> None:
+    def __init__(self, built: RuntimeModule | AnyKernel) -> None:
         from pegbox.codegen import RuntimeModule
 
         self.built = built if isinstance(built, RuntimeModule) else RuntimeModule({built.name: built})
@@ -34,10 +39,10 @@ class Module:
         """
         self.built(*arrays)
 
-    def __getitem__(self, name: str) -> Kernel:
+    def __getitem__(self, name: str) -> AnyKernel:
         return self.get_function(name)
 
-    def get_function(self, name: str, query_imports: bool = False) -> Kernel:
+    def get_function(self, name: str, query_imports: bool = False) -> AnyKernel:
         """The function of that name.
 
         Raises:
@@ -54,7 +59,7 @@ class Module:
         return self.built.entry_name
 
     @property
-    def entry_func(self) -> Kernel:
+    def entry_func(self) -> AnyKernel:
         return self.built[self.entry_name]
 
     @property
@@ -112,12 +117,15 @@ class Module:
         """Write an object file (.o), or text (.ll, .s).
 
         Raises:
-            ArgumentError: another suffix, no such folder, or an object file of several functions.
+            ArgumentError: another suffix, or the module was loaded from a file.
+            CompileError: several functions, and no linker that makes one object file of them.
         """
+        from pegbox.codegen import write_object
+
         path = check_path("save: file_name", file_name)
         form = fmt or path.suffix[1:]
         if form == "o":
-            self.built.write_object(path)
+            write_object(self.built.programs, path)
         elif form and form in _FORMS:
             path.write_text(self.get_source(form))
         else:
@@ -137,15 +145,18 @@ class Module:
         `fcompile(file_name, [object files], **options)` links it, where given.
 
         Raises:
-            ArgumentError: another suffix, or no such folder.
+            ArgumentError: another suffix, or the module was loaded from a file.
             CompileError: there is no linker, or it failed.
         """
+        from pegbox.codegen import write_shared_library
+
         path = check_path("export_library: file_name", file_name)
         if path.suffix != ".so":
             raise ArgumentError(f"export_library({os.fspath(path)!r}): a shared library; its name must end in .so")
         if addons or workspace_dir or (options and fcompile is None):
             means_nothing("addons, workspace_dir and options of export_library", "the library holds the kernels alone")
-        self.built.write_shared_library(path, link=fcompile and (lambda out, parts: fcompile(out, parts, **options)))
+        link = fcompile and (lambda out, parts: fcompile(out, parts, **options))
+        write_shared_library(self.built.programs, path, link=link)
         return os.fspath(path)
 
     def __repr__(self) -> str:
