@@ -104,6 +104,15 @@ def test_vectorized_loops_stay_serial_where_the_context_says_so() -> None:
     assert tvm.transform.PassContext.current().config == {}
 
 
+def test_loops_are_unrolled_as_far_as_the_context_says() -> None:
+    schedule, args = doubling()
+    with tvm.transform.PassContext(config={"tir.UnrollLoop": {"auto_max_step": 16}}):
+        for mod in (tvm.lower(schedule, args), tvm.lower(AddOne)):
+            assert '"pragma_auto_unroll_max_step": 16' in mod.script()
+        assert "br i1" not in tvm.build(schedule, args).get_source().partition("__timed")[0]
+    assert "pragma" not in tvm.lower(schedule, args).script()
+
+
 def test_options_of_the_context_that_mean_nothing_are_told_once() -> None:
     with pytest.warns(UserWarning, match="'relay.backend.use_auto_scheduler' of PassContext changes nothing") as told:
         made = [tvm.transform.PassContext(config={"relay.backend.use_auto_scheduler": True}) for _ in range(2)]

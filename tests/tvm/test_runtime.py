@@ -55,6 +55,9 @@ def test_arrays_are_copies_and_copied() -> None:
     assert str(other).startswith("<tvm.nd.NDArray shape=(2, 3), cpu(0)>\narray([[0, 1, 2]")
     assert other.copyfrom(np.ones((2, 3))).numpy().tolist() == [[1, 1, 1], [1, 1, 1]]
     assert tvm.nd.array([1.5]).dtype == "float64"
+    shared = tvm.nd.from_dlpack(source)
+    shared[0, 1] = 9
+    assert source[0, 1] == 9
     assert tvm.nd.empty(3).shape == (3,)
 
 
@@ -177,3 +180,12 @@ def test_arrays_are_compared_within_bounds() -> None:
         tvm.testing.assert_allclose([1.0], [1.01])
     with pytest.raises(AssertionError):
         tvm.testing.assert_allclose(np.ones(2), np.ones((1, 2)))
+
+
+def test_parts_that_are_not_here_are_told_with_what_to_use() -> None:
+    with pytest.raises(ImportError, match=r"tvm\.relay is not here: pegbox takes operators"):
+        from pegbox.plugins.tvm import relay  # noqa: F401
+    with pytest.raises(tvm.TVMError, match=r"tvm\.meta_schedule is not here: search with auto_scheduler"):
+        tvm.meta_schedule  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'bilud'"):
+        tvm.bilud  # noqa: B018

@@ -3,6 +3,7 @@
 import numpy as np
 
 import pegbox.plugins.tvm as tvm
+import pegbox.plugins.tvm.testing  # noqa: F401
 from pegbox.plugins.tvm import te, testing
 
 N, L, M = 64, 32, 48

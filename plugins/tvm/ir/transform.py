@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 from pegbox.errors import ArgumentError
-from pegbox.loops.nodes import ForKind, Function
+from pegbox.loops.nodes import For, ForKind, Function, Seq, Stmt, seq
 from pegbox.loops.visit import with_serial
 from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.schedule.te.schedule import TESchedule
+from pegbox.schedule.te.stage import Root
 
 _entered: ContextVar[tuple[PassContext, ...]] = ContextVar("pegbox_tvm_passes", default=())
 
 _VECTORIZE = "tir.disable_vectorize"
+_UNROLL = "tir.UnrollLoop"
 
 
 class PassContext:
-    """Options of lowering for the `with` block. `tir.disable_vectorize` is obeyed; others say that they mean nothing.
+    """Options of lowering for the `with` block.
+
+    `tir.disable_vectorize` is obeyed, and `auto_max_step` of `tir.UnrollLoop`; others say that they mean nothing.
 
     Raises:
         ArgumentError: `tir.add_lower_pass`: passes of a user's own are not run.
@@ -41,7 +46,7 @@ class PassContext:
                 "tir.Schedule"
             )
         for name in self.config:
-            if name != _VECTORIZE:
+            if name not in (_VECTORIZE, _UNROLL):
                 means_nothing(f"the option {name!r} of PassContext", "lowering has no such pass")
         for name, given in (
             ("required_pass", required_pass),
@@ -59,17 +64,28 @@ class PassContext:
 
     def function(self, func: Function) -> Function:
         """The program as the options want it."""
-        plain = self.config.get(_VECTORIZE)
-        return func.with_body(with_serial(func.body, ForKind.VECTORIZED)) if plain else func
+        body = func.body
+        if self.config.get(_VECTORIZE):
+            body = with_serial(body, ForKind.VECTORIZED)
+        if self._unroll_steps:
+            body = seq(
+                *(_unrolled(part, self._unroll_steps) for part in (body.stmts if isinstance(body, Seq) else [body]))
+            )
+        return func.with_body(body)
 
     def schedule(self, schedule: TESchedule) -> TESchedule:
         """The schedule as the options want it."""
-        if not self.config.get(_VECTORIZE):
-            return schedule
-        plain = schedule.copy()
-        for stage in plain.stages:
-            stage.kinds = {loop: kind for loop, kind in stage.kinds.items() if kind is not ForKind.VECTORIZED}
+        plain = schedule.copy() if self.config else schedule
+        for stage in plain.stages if self.config else ():
+            if self.config.get(_VECTORIZE):
+                stage.kinds = {loop: kind for loop, kind in stage.kinds.items() if kind is not ForKind.VECTORIZED}
+            if self._unroll_steps and isinstance(stage.attach, Root) and stage.leaf_iter_vars:
+                stage.pragma(stage.leaf_iter_vars[0], "auto_unroll_max_step", self._unroll_steps)
         return plain
+
+    @property
+    def _unroll_steps(self) -> int:
+        return int(self.config.get(_UNROLL, {}).get("auto_max_step", 0))
 
     def __enter__(self) -> PassContext:
         _entered.set((*_entered.get(), self))
@@ -79,3 +95,9 @@ class PassContext:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _entered.set(_entered.get()[:-1])
+
+
+def _unrolled(stmt: Stmt, steps: int) -> Stmt:
+    """A loop with the hint to unroll what is inside; other statements stay."""
+    hint = ("pragma_auto_unroll_max_step", steps)
+    return replace(stmt, annotations=(*stmt.annotations, hint)) if isinstance(stmt, For) else stmt

@@ -63,6 +63,7 @@ def device(dev_type: str | int, dev_id: int = 0) -> Device:
     return Device(int(dev_type), check_int("device: dev_id", dev_id, minimum=0))
 
 
+context = device
 cpu = partial(device, "cpu")
 cuda = gpu = partial(device, "cuda")
 opencl = partial(device, "opencl")

@@ -102,3 +102,8 @@ def array(arr: npt.ArrayLike, device: Device | None = None, mem_scope: str | Non
     made = empty(source.shape, str(source.dtype), device, mem_scope)
     made[...] = source
     return made
+
+
+def from_dlpack(tensor: Any) -> NDArray:
+    """An array over the memory of another library's tensor, which must be in this machine's memory."""
+    return np.from_dlpack(tensor).view(NDArray)
