@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from pegbox.checks import check_callable, check_list, check_path, check_text, with_checked_keywords
 from pegbox.codegen.targets.target import Target, target_of
+from pegbox.compute.axis import SizeVar
+from pegbox.compute.sizes import check_sizes, stand_ins
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import BlockRealize, Function
 from pegbox.loops.passes import lower_function
 from pegbox.loops.visit import walk
+from pegbox.origin import users_level
 from pegbox.records.history import current_history
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedRunner
 from pegbox.schedule.schedule import Schedule
-from pegbox.schedule.te.replay import replay
+from pegbox.schedule.te.replay import check_arguments, replay
 from pegbox.schedule.te.schedule import TESchedule
+from pegbox.schedule.te.sizes import at_sizes, variables_of
 from pegbox.search.asktell import create_tuner
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.models.inputs import program_features
@@ -30,8 +35,12 @@ from pegbox.space import Config
 from pegbox.task.task import Task, create_task
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pegbox.codegen.program import Program
     from pegbox.codegen.runtime.kernel import Kernel
     from pegbox.codegen.runtime.runtime_module import RuntimeModule
+    from pegbox.codegen.runtime.sized_kernel import SizedKernel
     from pegbox.comparison import Comparison
     from pegbox.comparison.contenders import Tuners
     from pegbox.measure.runner import RunnerFactory
@@ -50,6 +59,7 @@ def lower(
     name: str | None = None,
     *,
     simple_mode: bool = False,
+    sizes: Mapping[str | SizeVar, int] | None = None,
 ) -> Function: ...
 
 
@@ -60,6 +70,7 @@ def lower(
     name: str | None = None,
     *,
     simple_mode: bool = False,
+    sizes: Mapping[str | SizeVar, int] | None = None,
 ) -> Function | IRModule:
     """The plain loop program of a schedule; `print` shows it, `.allocations` and `.loops("C")` answer questions.
 
@@ -68,9 +79,11 @@ def lower(
         simple_mode: leave loops whose splits do not divide whole, with tests inside, instead of cutting off tails.
         args: the function's arguments in call order (all but TE schedules know them already).
         name: of the function; by default "main", or what the program is called.
+        sizes: of a TE schedule with size variables, the number of each, {"n": 128}. Without them `simple_mode` shows
+            the program of numbers that stand in for them, and a warning says which.
 
     Raises:
-        ArgumentError: other arguments than those of the program, or in another order.
+        ArgumentError: other arguments than those of the program, or in another order; or not the sizes that it has.
         ScheduleError: the schedule is not legal, or an argument is missing.
     """
     if isinstance(what, IRModule):
@@ -79,7 +92,10 @@ def lower(
         raise ArgumentError(f"lower({what!r}): a task has a program for each configuration; use task.lowered(config)")
     args = _check_program("lower", what, args, name)
     if isinstance(what, TESchedule):
+        what, args = _with_sizes(what, args, sizes, simple_mode)
         return lower_function(replay(what, args, name or "main").func, simple=simple_mode)
+    if sizes:
+        raise ArgumentError(f"sizes={sizes!r}: only a TE schedule has size variables, not a {type(what).__name__}")
     func = what if isinstance(what, Function) else what.func
     if args and func.params != tuple(t.buffer for t in args):
         raise ArgumentError(
@@ -91,6 +107,23 @@ def lower(
     if not func.allocs and not any(isinstance(s, BlockRealize) for s in walk(func.body)):
         return func
     return lower_function(func, simple=simple_mode)
+
+
+def _with_sizes(
+    schedule: TESchedule, args: list[Tensor], sizes: Mapping[str | SizeVar, int] | None, shown: bool
+) -> tuple[TESchedule, list[Tensor]]:
+    """The schedule and its arguments with numbers in place of size variables; itself where it has none."""
+    variables = variables_of(schedule)
+    if variables and sizes is None and shown:
+        numbers = stand_ins(variables)
+        told = ", ".join(f"{var.name} = {number}" for var, number in numbers.items())
+        warnings.warn(
+            f"lower: sizes are variables; the program is shown for {told}: give others with sizes={{...}}",
+            stacklevel=users_level(),
+        )
+    elif variables or sizes:
+        numbers = check_sizes(variables, sizes or {})
+    return at_sizes(schedule, args, numbers) if variables else (schedule, args)
 
 
 def _check_program(caller: str, what: object, args: object, name: object) -> list[Tensor]:
@@ -106,6 +139,21 @@ def _check_program(caller: str, what: object, args: object, name: object) -> lis
     return check_list(f"{caller}: args", args, "the kernel's tensors in call order, such as [A, B, C]", of=Tensor)
 
 
+def _build_sized(
+    schedule: TESchedule, args: list[Tensor], variables: Sequence[SizeVar], machine: Target, name: str | None
+) -> SizedKernel:
+    """A kernel that is compiled when it is called; the schedule is as it is now, whatever is done to it later."""
+    from pegbox.codegen import SizedKernel, emit
+
+    check_arguments(schedule, args)
+    schedule = schedule.copy()
+
+    def emit_at(sizes: Mapping[SizeVar, int], called: str) -> Program:
+        return emit(lower_function(replay(*at_sizes(schedule, args, sizes), called).func), machine)
+
+    return SizedKernel(name or "main", args, variables, emit_at)
+
+
 @overload
 def build(what: IRModule, args: Sequence[Tensor] = (), target: str | Target | None = None) -> RuntimeModule: ...
 
@@ -118,7 +166,8 @@ def build(
     *,
     name: str | None = None,
     config: Config | int | None = None,
-) -> Kernel: ...
+    sizes: Mapping[str | SizeVar, int] | None = None,
+) -> Kernel | SizedKernel: ...
 
 
 @with_checked_keywords
@@ -129,12 +178,15 @@ def build(
     *,
     name: str | None = None,
     config: Config | int | None = None,
-) -> Kernel | RuntimeModule:
+    sizes: Mapping[str | SizeVar, int] | None = None,
+) -> Kernel | SizedKernel | RuntimeModule:
     """Compile to a kernel that is called on NumPy arrays; a module to kernels by name, `built["mm_relu"](a, b, c)`.
 
     A task is built with `config` (a configuration or its index), or else with the best one of the records that
     `apply_history_best` put in effect. A schedule or program is built as it is, for `target` (by default that of the
-    `with pegbox.Target(...):` block around the call, else this machine); `args` and `name` are those of `lower`.
+    `with pegbox.Target(...):` block around the call, else this machine); `args`, `name` and `sizes` are those of
+    `lower`. A TE schedule with size variables and no `sizes` becomes a `SizedKernel`, which compiles once for each set
+    of sizes that it is called with.
 
     Raises:
         ArgumentError: a task without a configuration, or a target for a task, which has its own.
@@ -162,7 +214,9 @@ def build(
             raise ArgumentError("build(module): its functions know their arguments and names; leave args and name out")
         return build_module(lower(what), machine)
     args = _check_program("build", what, args, name)
-    program = emit(lower(what, args, name), machine)
+    if isinstance(what, TESchedule) and sizes is None and (variables := variables_of(what)):
+        return _build_sized(what, args, variables, machine, name)
+    program = emit(lower(what, args, name, sizes=sizes), machine)
     return load(compile_program(program), program=program)
 
 
@@ -198,7 +252,7 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
     if not isinstance(task, Task):
         raise ArgumentError(f"export({task!r}, ...): no task; make one with pegbox.create_task(...)")
     out = check_path("export: path", path)
-    writers = {".o": write_object, ".so": write_shared_library}
+    writers: dict[str, Callable[[Program, Path], None]] = {".o": write_object, ".so": write_shared_library}
     if out.suffix not in writers:
         raise ArgumentError(f"export to {str(out)!r}: the name must end in .o (object file) or .so (shared library)")
     if not out.parent.is_dir():

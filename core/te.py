@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pegbox.checks import check_text
 from pegbox.compute import elementwise as _elementwise  # noqa: F401  (gives whole tensors their operators)
 from pegbox.compute.axis import IterVar as IterVar
+from pegbox.compute.axis import SizeVar
 from pegbox.compute.division import ceildiv as ceildiv
 from pegbox.compute.division import div as div
 from pegbox.compute.division import truncdiv as truncdiv
@@ -23,6 +25,7 @@ from pegbox.compute.tag import tag_scope as tag_scope
 from pegbox.compute.tensor import Tensor as Tensor
 from pegbox.compute.tensor import TensorSlice as TensorSlice
 from pegbox.compute.thread_axis import thread_axis as thread_axis
+from pegbox.errors import ComputeError
 from pegbox.expr import dtypes, low_level
 from pegbox.expr.build import all_of, any_of, as_expr, select
 from pegbox.expr.build import cast as cast
@@ -73,7 +76,6 @@ from pegbox.expr.math import tan as tan
 from pegbox.expr.math import tanh as tanh
 from pegbox.expr.math import trunc as trunc
 from pegbox.expr.nodes import Expr as Expr
-from pegbox.expr.nodes import Var
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.nodes import Function
 from pegbox.schedule.te.intrinsic import IntrinBuffer
@@ -89,9 +91,22 @@ indexdiv = floordiv
 indexmod = floormod
 
 
-def var(name: str = "n") -> Var:
-    """A variable of index type, to write expressions with. Shapes are static: it cannot be an extent."""
-    return Var(name)
+def var(name: str = "n", dtype: str = dtypes.INDEX) -> SizeVar:
+    """A size that is known only when arrays are given, for shapes, ends of reduce axes and expressions.
+
+    `te.placeholder((n, n + 2))`. `pegbox.build` compiles such a computation once for each set of sizes that it is
+    called with; `pegbox.lower` takes `sizes={"n": 128}`.
+
+    Args:
+        dtype: an integer type, as TVM asks for it; sizes are int64.
+
+    Raises:
+        ComputeError: a type that is not one of integers.
+    """
+    check_text("var: name", name, error=ComputeError)
+    if not dtypes.is_int(dtypes.check(dtype)):
+        raise ComputeError(f"var({name!r}, {dtype!r}): variables are sizes; pass other values as te.placeholder(())")
+    return SizeVar(name)
 
 
 size_var = var

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from pegbox.codegen.program import ArgSpec, CompiledProgram, Program
     from pegbox.codegen.runtime.export import c_header, write_object, write_shared_library
     from pegbox.codegen.runtime.kernel import Kernel, build, load
+    from pegbox.codegen.runtime.library import load_library
     from pegbox.codegen.runtime.machine import assembly, compile_program, optimized_ir, warm_up
     from pegbox.codegen.runtime.runtime_module import RuntimeModule, build_module
+    from pegbox.codegen.runtime.sized_kernel import SizedKernel
     from pegbox.codegen.runtime.time_evaluator import TimeEvaluator, TimeResult
     from pegbox.codegen.targets.target import Target
 
@@ -26,6 +28,7 @@ __all__ = [
     "Kernel",
     "Program",
     "RuntimeModule",
+    "SizedKernel",
     "Target",
     "TimeEvaluator",
     "TimeResult",
@@ -36,6 +39,7 @@ __all__ = [
     "compile_program",
     "emit",
     "load",
+    "load_library",
     "optimized_ir",
     "warm_up",
     "write_object",
@@ -50,6 +54,7 @@ __getattr__ = on_demand(
         "Kernel": "pegbox.codegen.runtime.kernel",
         "Program": "pegbox.codegen.program",
         "RuntimeModule": "pegbox.codegen.runtime.runtime_module",
+        "SizedKernel": "pegbox.codegen.runtime.sized_kernel",
         "Target": "pegbox.codegen.targets.target",
         "TimeEvaluator": "pegbox.codegen.runtime.time_evaluator",
         "TimeResult": "pegbox.codegen.runtime.time_evaluator",
@@ -60,6 +65,7 @@ __getattr__ = on_demand(
         "compile_program": "pegbox.codegen.runtime.machine",
         "emit": "pegbox.codegen.emitter.emit",
         "load": "pegbox.codegen.runtime.kernel",
+        "load_library": "pegbox.codegen.runtime.library",
         "optimized_ir": "pegbox.codegen.runtime.machine",
         "warm_up": "pegbox.codegen.runtime.machine",
         "write_object": "pegbox.codegen.runtime.export",

@@ -40,6 +40,7 @@ class Program:
     which calls the first n times and returns nanoseconds. `workspace` points to `workspace_bytes` bytes aligned
     to 64 (null where 0). `num_threads` > 1 means that the code needs an OpenMP runtime. `externs` are the C functions
     that it calls, `foreign` the C code that has them (what is in neither, the process must have).
+    `family` is the name that callers use where several programs, for arrays of several shapes, share it.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Program:
     target: Target
     externs: tuple[str, ...] = ()
     foreign: tuple[ForeignCode, ...] = ()
+    family: str = ""
 
     def compiled(self, object_code: bytes, seconds: float) -> CompiledProgram:
         """The program as object code, which LLVM took `seconds` for."""

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pegbox.expr.nodes import Var
+from pegbox.expr.build import index
+from pegbox.expr.nodes import Expr, Var
+
+
+class SizeVar(Var):
+    """A size that is known only when arrays are given: an extent, or a part of one (see `pegbox.compute.sizes`)."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The integers from `min` to `min + extent - 1`."""
+    """The integers from `min` to `min + extent - 1`.
+
+    In a computation with size variables an expression of them stands in place of the number `extent`.
+    """
 
     min: int
     extent: int
@@ -28,6 +38,11 @@ class IterVar(Var):
     @property
     def extent(self) -> int:
         return self.dom.extent
+
+    @property
+    def size(self) -> Expr:
+        """The extent as an expression."""
+        return self.extent if isinstance(self.extent, Expr) else index(self.extent)
 
     @property
     def var(self) -> Var:

@@ -8,14 +8,14 @@ from typing import Any, TypeGuard, cast, overload
 
 from pegbox.checks import check_callable, check_float, check_list, check_mapping, check_text
 from pegbox.compute import reducer
-from pegbox.compute.axis import IterVar, Range
+from pegbox.compute.axis import IterVar, Range, SizeVar
 from pegbox.compute.reducer import Reduce
 from pegbox.compute.tag import tag_of
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, TensorSlice
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes
 from pegbox.expr.build import as_expr, maximum, minimum
-from pegbox.expr.nodes import Const, Expr
+from pegbox.expr.nodes import Binary, Cast, Const, Expr
 from pegbox.expr.visit import free_vars, walk
 
 FLOP = "FLOP"
@@ -31,16 +31,28 @@ def shape_of(shape: object, name: str) -> tuple[int, ...]:
     dims = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     result = []
     for dim in dims:
-        value = _integer(dim)
+        value = _extent(dim)
         if value is None and isinstance(dim, Expr):
             raise ComputeError(
-                f"{name}: shape {dims!r} has the extent {dim}, which is known only when a kernel runs; shapes are "
-                "static: give a number, and build one kernel for each shape"
+                f"{name}: shape {dims!r} has the extent {dim}, which is known only when a kernel runs; give numbers, "
+                "or size variables, n = te.var('n')"
             )
+        if isinstance(value, Expr):
+            result.append(value)
+            continue
         if value is None or value < 1:
             raise ComputeError(f"{name}: shape {dims!r} has the extent {dim!r}; extents are integers from 1 up")
         result.append(value)
     return tuple(result)
+
+
+def _extent(value: object) -> int | None:
+    """An extent, if it is one: an integer, or an expression of size variables in its place."""
+    number = _integer(value)
+    if number is not None or not isinstance(value, Expr) or not dtypes.is_int(value.dtype):
+        return number
+    known = all(isinstance(node, SizeVar | Const | Binary | Cast) for node in walk(value))
+    return cast(int, value) if known else None
 
 
 def placeholder(shape: Sequence[int], dtype: str = "float32", name: str = "placeholder") -> Tensor:
@@ -55,7 +67,7 @@ def placeholder(shape: Sequence[int], dtype: str = "float32", name: str = "place
 
 
 def reduce_axis(dom: Sequence[int], name: str = "rv") -> IterVar:
-    """An axis to reduce over: `dom` is (first, one past the last).
+    """An axis to reduce over: `dom` is (first, one past the last); the last one may be a size variable.
 
     Raises:
         ComputeError: the domain is empty or not two integers.
@@ -63,16 +75,16 @@ def reduce_axis(dom: Sequence[int], name: str = "rv") -> IterVar:
     check_text("reduce_axis: name", name, error=ComputeError)
     wanted = "(first, one past the last), such as (0, 64)"
     given_bounds = check_list(f"reduce_axis {name!r}: dom", dom, wanted, error=ComputeError)
-    bounds = [_integer(d) for d in given_bounds]
+    bounds = [_integer(given_bounds[0]), *map(_extent, given_bounds[1:])] if given_bounds else []
     for bound, given in zip(bounds, given_bounds, strict=True):
         if bound is None and isinstance(given, Expr):
             raise ComputeError(
-                f"reduce_axis {name!r}: the bound {given} is known only when a kernel runs; domains are static: give "
-                "numbers, and leave out single points with a condition (te.sum(..., where=))"
+                f"reduce_axis {name!r}: the bound {given} is known only when a kernel runs; give numbers (the last "
+                "one may be a size variable), and leave out single points with a condition (te.sum(..., where=))"
             )
     if len(bounds) == 2:
         first, end = bounds
-        if first is not None and end is not None and first < end:
+        if first is not None and end is not None and (isinstance(end, Expr) or first < end):
             return IterVar(name, Range(first, end - first), "reduce")
     raise ComputeError(
         f"reduce_axis {name!r}: domain {tuple(given_bounds)!r}; give (first, one past the last), not empty"
@@ -80,7 +92,9 @@ def reduce_axis(dom: Sequence[int], name: str = "rv") -> IterVar:
 
 
 def _integer(value: object) -> int | None:
-    return dtypes.integer(_value(value))
+    """The integer that is meant. A quotient of integers, `64 / 16`, is a float of Python's: taken where it is whole."""
+    number = _value(value)
+    return int(number) if isinstance(number, float) and number.is_integer() else dtypes.integer(number)
 
 
 def _value(value: object) -> object:
@@ -209,7 +223,7 @@ def _check_part(name: str, part: Expr, bound: set[IterVar]) -> None:
         raise ComputeError(
             f"{name}: a reduction must be the whole expression; compute it first, then use it in a second te.compute"
         ) from error
-    if unbound := free - bound:
+    if unbound := {var for var in free - bound if not isinstance(var, SizeVar)}:
         names = ", ".join(sorted(v.name for v in unbound))
         raise ComputeError(f"{name}: variable(s) {names} are bound by no axis of this compute")
 

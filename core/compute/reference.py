@@ -26,6 +26,7 @@ from pegbox.compute.graph import post_order
 from pegbox.compute.reference_contract import contract_grid, factors
 from pegbox.compute.reference_grid import Evaluator, Grid
 from pegbox.compute.reference_reduce import CHUNK, reduce_grid
+from pegbox.compute.sizes import check_static
 from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, Tensor
 from pegbox.errors import ArgumentError, ComputeError
 from pegbox.expr.nodes import Buffer
@@ -38,8 +39,9 @@ def evaluate(outputs: Sequence[Tensor], inputs: Mapping[Tensor, Array]) -> list[
 
     Raises:
         ArgumentError: an input is missing, or has another shape or dtype than its tensor.
-        ComputeError: an element outside a tensor is read.
+        ComputeError: an element outside a tensor is read, or a tensor has size variables.
     """
+    check_static(post_order([tensor.op for tensor in outputs]))
     arrays: dict[Buffer, Array] = {}
     for tensor, array in inputs.items():
         arrays[tensor.buffer] = _checked(tensor, array)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pegbox.compute.graph import post_order
 from pegbox.compute.reducer import Reduce
+from pegbox.compute.sizes import check_static
 from pegbox.compute.tensor import ComputeOp, Operation
 from pegbox.errors import ComputeError
 from pegbox.expr.affine import linear
@@ -20,9 +21,10 @@ def check_subscripts(outputs: Sequence[Operation]) -> None:
     What a condition guards, and indices of other forms, are left to the reference (`pegbox.compute.reference`).
 
     Raises:
-        ComputeError: an index leaves its dimension.
+        ComputeError: an index leaves its dimension, or sizes are variables.
     """
-    for op in post_order(outputs):
+    check_static(order := post_order(outputs))
+    for op in order:
         if isinstance(op, ComputeOp):
             axes = (*op.axis, *op.reduce_axis)
             ranges: Ranges = {axis: (axis.dom.min, axis.dom.min + axis.extent - 1) for axis in axes}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pegbox.checks import check_list
 from pegbox.compute.graph import post_order
 from pegbox.compute.reducer import Reduce
+from pegbox.compute.sizes import check_static
 from pegbox.compute.tensor import ComputeOp, ExternOp, PlaceholderOp, Tensor
 from pegbox.errors import LoweringError
 from pegbox.expr.build import TRUE, add, index
@@ -62,7 +63,12 @@ def function_from_tensors(args: Sequence[Tensor], name: str = "main") -> Functio
 def function_from_ops(
     ops: Sequence[ComputeOp], params: Sequence[Buffer], outputs: Sequence[Buffer], name: str = "main"
 ) -> Function:
-    """The unscheduled program that runs `ops` in the given order; blocks are named by `block_names`."""
+    """The unscheduled program that runs `ops` in the given order; blocks are named by `block_names`.
+
+    Raises:
+        ComputeError: an operation has size variables.
+    """
+    check_static(ops)
     allocs = tuple(t.buffer for op in ops for t in op.outputs if t.buffer not in params)
     names = block_names(ops)
     body = seq(*(_nest(op, names[op]) for op in ops))

@@ -24,6 +24,11 @@ class IRModule:
             raise LoweringError("IRModule: no function given; a module has at least one")
         self.functions: dict[str, Function] = {n: replace(f, name=n) if f.name != n else f for n, f in given.items()}
 
+    @classmethod
+    def from_expr(cls, func: Function) -> IRModule:
+        """A module of a single function, which keeps its name."""
+        return cls(func)
+
     def __getitem__(self, name: str) -> Function:
         """The function of that name.
 
@@ -43,6 +48,10 @@ class IRModule:
     def with_function(self, func: Function) -> IRModule:
         """The module with the function of that name exchanged or added."""
         return IRModule({**self.functions, func.name: func})
+
+    def functions_items(self) -> list[tuple[str, Function]]:
+        """Names and functions."""
+        return list(self.functions.items())
 
     def script(self) -> str:
         """The module as Python text that reads back to an equal one: see `pegbox.loops.script`."""

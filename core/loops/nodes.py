@@ -26,6 +26,7 @@ their `var` (each For has its own), blocks by their name (unique in a function).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, TypeAlias
@@ -213,6 +214,15 @@ class Function:
 
     def with_body(self, body: Stmt) -> Function:
         return replace(self, body=body)
+
+    def with_attr(self, name: str | Mapping[str, Any], value: Any = None) -> Function:
+        """The function with another attribute, or with those of a mapping; "global_symbol" is its name too."""
+        attrs = {**self.attrs, **(name if isinstance(name, Mapping) else {name: value})}
+        return replace(self, name=str(attrs.get("global_symbol", self.name)), attrs=attrs)
+
+    def without_attr(self, name: str) -> Function:
+        """The function without an attribute; its name stays."""
+        return replace(self, attrs={key: value for key, value in self.attrs.items() if key != name})
 
     def script(self) -> str:
         """The function as Python text that reads back to an equal one: see `pegbox.loops.script`."""

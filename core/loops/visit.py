@@ -15,6 +15,7 @@ from pegbox.loops.nodes import (
     BlockRealize,
     Evaluate,
     For,
+    ForKind,
     If,
     IterKind,
     Region,
@@ -110,6 +111,12 @@ def map_children(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
             return BlockRealize(values, replace(block, body=body, init=init), predicate)
         case _:
             raise TypeError(f"unknown statement {type(stmt).__name__}")
+
+
+def with_serial(stmt: Stmt, kind: ForKind) -> Stmt:
+    """The statement with serial loops in place of those of a kind."""
+    stmt = map_children(stmt, lambda child: with_serial(child, kind))
+    return replace(stmt, kind=ForKind.SERIAL) if isinstance(stmt, For) and stmt.kind is kind else stmt
 
 
 def map_present(stmt: Stmt, change: Callable[[Stmt], Stmt | None]) -> Stmt | None:

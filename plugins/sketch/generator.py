@@ -10,6 +10,7 @@ from pegbox.checks import check_choice, check_int, check_list, check_text
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.graph import placeholders, post_order
 from pegbox.compute.printer import tensor_names
+from pegbox.compute.sizes import check_static
 from pegbox.compute.tensor import ComputeOp, Operation, Tensor, read_buffers
 from pegbox.errors import ArgumentError, TemplateError
 from pegbox.expr.nodes import Buffer
@@ -70,12 +71,14 @@ class SketchGenerator:
         Raises:
             TemplateError: nothing is computed, two stages have one name, an input whose layout is free is none or is
                 not read by one tiled stage alone, or a rule does what is not legal.
+            ComputeError: sizes are variables.
         """
         tensors = check_list("tensors", tensors, "the arguments of a kernel, inputs and outputs", of=Tensor)
         outputs = [t for t in tensors if isinstance(t.op, ComputeOp)]
         if not outputs:
             raise TemplateError(f"there is nothing to schedule: {[t.name for t in tensors]} are inputs; add outputs")
         given = tuple(tensors) if len(outputs) < len(tensors) else (*placeholders(outputs), *outputs)
+        check_static(post_order([tensor.op for tensor in given]))
         _check_complete(given)
         _check_names(given)
         given, panels, plain = pack_ahead(given, target, list(filter(None, self.layout_free.split("+"))))

@@ -42,6 +42,13 @@ def test_extents_may_be_numpy_integers_or_constants_of_the_language() -> None:
     assert all(type(extent) is int for extent in x.shape)
 
 
+def test_extents_may_be_quotients_that_are_whole() -> None:
+    x = te.placeholder((64 / 16, 5), name="X")  # type: ignore[arg-type]
+    assert x.shape == (4, 5)
+    assert type(x.shape[0]) is int
+    assert te.reduce_axis((0, 64 / 16)).dom.extent == 4  # type: ignore[arg-type]
+
+
 def test_a_single_extent_needs_no_tuple() -> None:
     assert te.placeholder(7, name="X").shape == (7,)  # type: ignore[arg-type]
 
@@ -423,13 +430,21 @@ def test_types_meet_as_documented() -> None:
 
 
 def test_extents_that_are_known_only_when_a_kernel_runs_are_refused() -> None:
-    n = te.var("n")
-    with pytest.raises(ComputeError, match=r"A: shape .* has the extent n, which is known only when a"):
-        te.placeholder((n, 4), name="A")
-    with pytest.raises(ComputeError, match=r"B: shape .* static: give a number"):
-        te.compute((n + 1,), lambda i: i, name="B")
-    with pytest.raises(ComputeError, match="reduce_axis 'k': the bound n is known only when"):
-        te.reduce_axis((0, n), name="k")
+    S = te.placeholder((4,), "int64", name="S")
+    with pytest.raises(ComputeError, match=r"A: shape .* has the extent S\[0\], which is known only when a .* te.var"):
+        te.placeholder((S[0], 4), name="A")
+    with pytest.raises(ComputeError, match=r"B: shape .* extent S\[0\] \+ 1, which"):
+        te.compute((S[0] + 1,), lambda i: i, name="B")
+    with pytest.raises(ComputeError, match=r"reduce_axis 'k': the bound S\[0\] is known only when"):
+        te.reduce_axis((0, S[0]), name="k")
+    with pytest.raises(ComputeError, match=r"reduce_axis 'k': the bound n is known only when .*the last one may be"):
+        te.reduce_axis((te.var("n"), 5), name="k")
+
+
+def test_variables_are_sizes_of_integer_types() -> None:
+    assert te.var("n", "int32").name == te.size_var("n").name == "n"
+    with pytest.raises(ComputeError, match=r"var\('x', 'float32'\): variables are sizes"):
+        te.var("x", dtype="float32")
 
 
 def test_operations_keep_their_tag_and_attributes() -> None:

@@ -13,6 +13,7 @@ LIGHT = (
     "for name in pegbox.__all__: getattr(pegbox, name)",
     "import pegbox.api, pegbox.te, pegbox.tir",
     "from pegbox.hooks import registry; registry.names('tuner')",
+    "from pegbox.plugins import tvm; tvm.build, tvm.nd.array, tvm.te, tvm.tir, tvm.testing, tvm.transform, tvm.target",
     "from pegbox.plugins.cli import main; assert main(['--help']) == 0",
     "assert main(['templates']) == 0",
 )

@@ -114,13 +114,16 @@ WHEN_LOWERED: list[Any] = [
     (Product, changed(lambda p: p.sc.vectorize(p.i), lambda p: p.sc.parallel(p.j)), "j would be parallel inside i"),
     (
         Rows,
-        changed(lambda p: p.s[p.c].compute_at(p.sd, p.i), lambda p: p.sd.split(p.i, factor=2)),
-        "C is attached to i of D, which is not one of its loops any more: it became i.outer, i.inner; attach it to a",
+        changed(lambda p: p.s[p.c].compute_at(p.sd, p.i), lambda p: p.sd.fuse(p.i, p.j)),
+        "C is attached to i of D, which is not one of its loops any more: it became i.j.fused; attach it to a loop",
     ),
     (
         Rows,
-        changed(lambda p: p.s[p.c].compute_at(p.sd, p.j), lambda p: p.sd.fuse(p.i, p.j)),
-        "C is attached to j of D, which is not one of its loops any more: it became i.j.fused; attach it to a loop",
+        changed(
+            lambda p: p.s[p.c].compute_at(p.sd, p.i),
+            lambda p: p.sd.fuse(p.sd.split(p.i, factor=2)[1], p.j),
+        ),
+        "C is attached to i of D, which is not one of its loops any more: it became i.outer, i.inner; attach it to a",
     ),
     (
         Rows,

@@ -524,10 +524,56 @@ def test_te_places_that_cannot_be_are_refused() -> None:
     with pytest.raises(ScheduleError, match=r"compute_at\(B, i\) of B: B cannot be computed inside itself"):
         s[b].compute_at(s[b], s[b].op.axis[0])
     s[c].compute_at(s[d], s[d].op.axis[0])
-    s[b].compute_at(s[c], s[c].op.axis[1])
-    s[c].split(s[c].op.axis[1], factor=2)
-    with pytest.raises(ScheduleError, match="B is attached to j of C, which is not one of its loops any more"):
+    s[b].compute_at(s[c], s[c].op.axis[0])
+    s[c].fuse(*s[c].op.axis)
+    with pytest.raises(ScheduleError, match="B is attached to i of C, which is not one of its loops any more"):
         lower_te(s, [a, d])
+
+
+def split_place(s: te.TESchedule, c: Tensor) -> te.IterVar:
+    return s[c].split(c.op.axis[0], factor=3)[1]
+
+
+def tiled_place(s: te.TESchedule, c: Tensor) -> te.IterVar:
+    return s[c].tile(*c.op.axis, x_factor=3, y_factor=4)[2]
+
+
+def place_with_its_parts_in_another_order(s: te.TESchedule, c: Tensor) -> te.IterVar:
+    outer, inner = s[c].split(c.op.axis[0], nparts=3)
+    s[c].reorder(inner, outer)
+    return outer
+
+
+def place_split_twice(s: te.TESchedule, c: Tensor) -> te.IterVar:
+    return s[c].split(s[c].split(c.op.axis[0], factor=6)[1], factor=2)[1]
+
+
+@pytest.mark.parametrize("change", [split_place, tiled_place, place_with_its_parts_in_another_order, place_split_twice])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_te_a_place_goes_along_into_the_innermost_loop_that_its_loop_becomes(change: Any, grouped: bool) -> None:
+    a, b, c, d = stages(7, 6)
+    programs = []
+    for first in (True, False):
+        s = te.create_schedule(d)
+        placed: Any = s.create_group(c, b, include_inputs=True) if grouped else s[c]
+        if first:
+            placed.compute_at(s[d], d.op.axis[0])
+            change(s, d)
+        else:
+            placed.compute_at(s[d], change(s, d))
+        programs.append(str(lower_te(s, [a, d])))
+        check_values(s, [a, d])
+    assert programs[0] == programs[1]
+
+
+def test_te_a_place_goes_along_into_a_loop_that_is_fused_around_it() -> None:
+    a, b, c, d = stages(7, 6)
+    s = te.create_schedule(d)
+    s[c].compute_at(s[d], d.op.axis[1])
+    fused = s[d].fuse(*d.op.axis)
+    assert s[c].place == type(s[c].attach)(s[d], fused)
+    check_values(s, [a, d])
+    del b
 
 
 def test_te_a_place_in_an_inlined_stage_is_refused() -> None:

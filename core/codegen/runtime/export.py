@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from pegbox.codegen.emitter.intrinsics import LIBRARY_SYMBOLS
 from pegbox.codegen.emitter.text import identifier
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.runtime.foreign import compile_options, run_compiler
 from pegbox.codegen.runtime.machine import compile_program
+from pegbox.codegen.runtime.signature import with_signature
 from pegbox.codegen.runtime.symbols import undefined
 from pegbox.codegen.targets.compiler import find
 from pegbox.errors import CompileError
@@ -36,43 +38,89 @@ _RESERVED = """
 """
 
 
-def write_object(program: Program, path: str | os.PathLike[str]) -> None:
+Link: TypeAlias = Callable[[str, list[str]], object]
+"""Makes a shared library of that name from object files and options of the linker."""
+
+
+def write_object(programs: Program | Sequence[Program], path: str | os.PathLike[str]) -> None:
     """Write position-independent object code.
 
-    Linking it needs -lgomp when the program has parallel loops, and -lm when it calls functions such as `te.sin`.
+    Linking it needs -lgomp when a program has parallel loops, and -lm when one calls functions such as `te.sin`.
+
+    Raises:
+        CompileError: there are several programs, and no linker that makes one file of them.
     """
-    Path(path).write_bytes(compile_program(program).object_code)
+    several = _several(programs)
+    if len(several) == 1:
+        _write_part(several[0], path)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        parts = [os.path.join(folder, f"kernel_{number}.o") for number in range(len(several))]
+        for program, part in zip(several, parts, strict=True):
+            _write_part(program, part)
+        _run_linker([*_linker(), "-r", "-o", os.fspath(path), *parts])
 
 
-def write_shared_library(program: Program, path: str | os.PathLike[str]) -> None:
-    """Compile and link with the system's C compiler driver or linker ($CC, cc, gcc, clang, ld).
+def _several(programs: Program | Sequence[Program]) -> Sequence[Program]:
+    return [programs] if isinstance(programs, Program) else programs
+
+
+def _write_part(program: Program, path: str | os.PathLike[str]) -> None:
+    Path(path).write_bytes(compile_program(with_signature(program)).object_code)
+
+
+def write_shared_library(
+    programs: Program | Sequence[Program], path: str | os.PathLike[str], *, link: Link | None = None
+) -> None:
+    """Compile kernels and link them to one library, by default as `link_shared_library` does.
 
     Raises:
         CompileError: there is no linker, or it failed (its message is shown).
     """
-    linker = _linker()
+    several = _several(programs)
     with tempfile.TemporaryDirectory() as folder:
-        part = Path(folder) / "kernel.o"
-        write_object(program, part)
-        command = [*linker, "-shared", "-o", os.fspath(path), str(part), *_foreign_parts(program, Path(folder))]
-        if program.num_threads > 1:
-            command.append("-lgomp")
-        if LIBRARY_SYMBOLS.intersection(undefined(part.read_bytes())):
-            command.append("-lm")
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        parts: list[str] = []
+        for number, program in enumerate(several):
+            own = Path(folder) / f"kernel_{number}"
+            _write_part(program, f"{own}.o")
+            parts += [f"{own}.o", *_foreign_parts(program, f"{own}_foreign")]
+        if any(program.num_threads > 1 for program in several):
+            parts.append("-lgomp")
+        if any(LIBRARY_SYMBOLS.intersection(undefined(part.read_bytes())) for part in Path(folder).glob("*.o")):
+            parts.append("-lm")
+        (link or link_shared_library)(os.fspath(path), list(dict.fromkeys(parts)))
+
+
+def link_shared_library(
+    path: str | os.PathLike[str], parts: Sequence[str], *, linker: Sequence[str] | None = None
+) -> None:
+    """Link object files with the system's C compiler driver or linker ($CC, cc, gcc, clang, ld).
+
+    Args:
+        parts: object files, libraries and the linker's options.
+        linker: another command that links.
+
+    Raises:
+        CompileError: there is no linker, or it failed (its message is shown).
+    """
+    _run_linker([*(linker or _linker()), "-shared", "-o", os.fspath(path), *parts])
+
+
+def _run_linker(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         hint = "; parallel kernels need libgomp to link with (it comes with gcc)" if "gomp" in done.stderr else ""
-        raise CompileError(f"{program.name}: {' '.join(command)} failed: {done.stderr.strip()[:2000]}{hint}")
+        raise CompileError(f"{' '.join(command)} failed: {done.stderr.strip()[:2000]}{hint}")
 
 
-def _foreign_parts(program: Program, folder: Path) -> list[str]:
+def _foreign_parts(program: Program, stem: str) -> list[str]:
     """What the linker needs for the C functions that the kernel calls: objects, and libraries with their places."""
     parts: list[str] = []
     for number, code in enumerate(program.foreign):
         if isinstance(code, CSource):
-            part = folder / f"foreign_{number}.o"
-            run_compiler([*compile_options(code, program.target), "-c", "-o", str(part)], code)
-            parts.append(str(part))
+            part = f"{stem}_{number}.o"
+            run_compiler([*compile_options(code, program.target), "-c", "-o", part], code)
+            parts.append(part)
         else:
             parts += [code.path, f"-Wl,-rpath,{os.path.dirname(code.path)}"]
     return parts

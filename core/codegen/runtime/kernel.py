@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,16 +16,23 @@ from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
 from pegbox.errors import ArgumentError
 
 
+class Code(Protocol):
+    """Addresses of a kernel's two functions; the code stays while the object lives."""
+
+    entry: int
+    timed: int
+
+
 class Kernel:
     """Machine code with its checks. `kernel(a, b, c)` takes arrays in the order of `kernel.args`; outputs are written.
 
     Several threads may call one kernel at once: each call has a workspace to itself.
     """
 
-    def __init__(self, compiled: CompiledProgram, program: Program | None) -> None:
+    def __init__(self, compiled: CompiledProgram, program: Program | None, code: Code | None = None) -> None:
         self.compiled = compiled
         self._program = program
-        self._code = LoadedCode(compiled)
+        self._code = code or LoadedCode(compiled)
         self._checker = Checker(compiled.name, compiled.args)
         pointers = [ctypes.c_void_p] * (len(compiled.args) + 1)
         self._entry = ctypes.CFUNCTYPE(None, *pointers)(self._code.entry)
@@ -120,9 +127,18 @@ class Kernel:
         forms = {"ll": lambda p: p.ll, "ir": machine.optimized_ir, "asm": machine.assembly}
         if form not in forms:
             raise ArgumentError(f"unknown form {form!r} of source; use one of {', '.join(forms)}")
+        return str(forms[form](*self.programs))
+
+    @property
+    def programs(self) -> list[Program]:
+        """The program that the kernel was compiled from; a list, as with kernels for several shapes.
+
+        Raises:
+            ArgumentError: the kernel was loaded from object code alone.
+        """
         if self._program is None:
             raise ArgumentError(f"{self.name} was loaded from object code alone; use load(compiled, program=program)")
-        return str(forms[form](self._program))
+        return [self._program]
 
     def __repr__(self) -> str:
         return f"Kernel({self.name}({', '.join(map(str, self.args))}) for {self.compiled.target})"

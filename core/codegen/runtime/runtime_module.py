@@ -7,7 +7,9 @@ from typing import Any
 
 from pegbox.codegen.emitter.emit import emit
 from pegbox.codegen.emitter.text import identifier
+from pegbox.codegen.program import Program
 from pegbox.codegen.runtime.kernel import Kernel, build
+from pegbox.codegen.runtime.kernel_family import KernelFamily
 from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, CompileError
@@ -17,10 +19,10 @@ from pegbox.loops.module import IRModule
 class RuntimeModule:
     """`mod["mm_relu"]` is a kernel. A module of a single function can be called itself."""
 
-    def __init__(self, kernels: Mapping[str, Kernel]) -> None:
+    def __init__(self, kernels: Mapping[str, Kernel | KernelFamily]) -> None:
         self.kernels = dict(kernels)
 
-    def __getitem__(self, name: str) -> Kernel:
+    def __getitem__(self, name: str) -> Kernel | KernelFamily:
         """The kernel of that name.
 
         Raises:
@@ -60,6 +62,15 @@ class RuntimeModule:
     def time_evaluator(self, name: str | None = None, dev: object = None, **options: Any) -> TimeEvaluator:
         """See `Kernel.time_evaluator`; `name` is that of a function, by default the only one."""
         return self[name or self.entry_name].time_evaluator(dev=dev, **options)
+
+    @property
+    def programs(self) -> list[Program]:
+        """The programs of all kernels.
+
+        Raises:
+            ArgumentError: there is none yet, or they were loaded from object code alone.
+        """
+        return [program for kernel in self.kernels.values() for program in kernel.programs]
 
     def __repr__(self) -> str:
         return f"RuntimeModule({', '.join(map(repr, self.kernels.values()))})"

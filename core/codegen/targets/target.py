@@ -77,8 +77,13 @@ class Target:
     @classmethod
     def default(cls) -> Target:
         """That of the innermost `with` block around the caller (in its thread or task), else `Target("llvm")`."""
+        return cls.entered() or cls("llvm")
+
+    @staticmethod
+    def entered() -> Target | None:
+        """That of the innermost `with` block around the caller (in its thread or task), or None."""
         entered = _entered.get()
-        return entered[-1] if entered else cls("llvm")
+        return entered[-1] if entered else None
 
     def __enter__(self) -> Self:
         _entered.set((*_entered.get(), self))

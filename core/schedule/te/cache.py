@@ -19,7 +19,7 @@ from pegbox.schedule.state.buffers import check_scope
 from pegbox.schedule.te.base import TEScheduleBase
 from pegbox.schedule.te.relations import axes_of_loops, loops_of_axes
 from pegbox.schedule.te.stage import Stage
-from pegbox.schedule.te.stage_base import te_method
+from pegbox.schedule.te.stage_base import parents_of, te_method
 
 
 class CacheRewrites(TEScheduleBase):
@@ -75,8 +75,10 @@ class CacheRewrites(TEScheduleBase):
         stage.leaf_iter_vars = [iv for iv in stage.leaf_iter_vars if iv not in op.reduce_axis]
         moved = {iv: iv for iv in op.reduce_axis}
         if layout.relaid:
-            stage.restart()
             moved |= dict(zip(layout.loops, layout.axes, strict=True))
+            gone = {iv: stage.leaf_of(iv) for relation in stage.relations for iv in parents_of(relation)}
+            moved |= {iv: moved[leaf] for iv, leaf in gone.items() if leaf in moved}
+            stage.restart()
         self._attached_to(self._insert_before(stage, cached), stage, moved)
         if isinstance(tensor, Tensor):
             return cached.outputs[0]

@@ -9,6 +9,7 @@ from typing import Any
 
 from pegbox.checks import check_callable, check_list, check_text
 from pegbox.compute.ops import shape_of
+from pegbox.compute.sizes import check_static
 from pegbox.compute.tag import tag_of
 from pegbox.compute.tensor import ExternOp, Tensor
 from pegbox.errors import ComputeError
@@ -43,6 +44,7 @@ def extern_op(
     given = check_list(f"{what}: inputs", inputs, "the tensors that are read", error=ComputeError, of=Tensor)
     check_callable(f"{what}: fcompute", fcompute, "a function of (ins, outs)", error=ComputeError)
     shapes = [shape_of(each, name) for each in _shapes(shape)]
+    check_static([tensor.op for tensor in given])
     kinds = _dtypes(what, dtype, given, len(shapes))
     op = ExternOp(name, given, list(zip(shapes, kinds, strict=True)), attrs, tag_of(what, tag))
     ins = _operands(what, op.inputs, in_buffers, "r")

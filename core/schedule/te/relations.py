@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pegbox.compute.axis import IterVar
-from pegbox.expr.build import ZERO, add, compare, floordiv, floormod, index, mul
+from pegbox.expr.build import ZERO, add, compare, floordiv, floormod, mul
 from pegbox.expr.nodes import Expr
 from pegbox.schedule.te.stage_base import FuseRelation, Relation, SplitRelation, parents_of, results_of
 
@@ -21,13 +21,15 @@ def axes_of_loops(
     for relation in reversed(relations):
         if isinstance(relation, SplitRelation):
             parent, outer, inner = relation.parent, relation.outer, relation.inner
-            known[parent] = add(mul(known[outer], index(inner.extent)), known[inner])
-            if outer.extent * inner.extent > parent.extent:
-                conditions.append(compare("lt", known[parent], index(parent.extent)))
+            known[parent] = add(mul(known[outer], inner.size), known[inner])
+            covered = outer.extent * inner.extent
+            # Whether a tail is left over may depend on size variables.
+            if isinstance(covered, Expr) or covered > parent.extent:
+                conditions.append(compare("lt", known[parent], parent.size))
         elif isinstance(relation, FuseRelation):
             outer, inner, fused = relation.outer, relation.inner, relation.fused
-            known[outer] = floordiv(known[fused], index(inner.extent))
-            known[inner] = floormod(known[fused], index(inner.extent))
+            known[outer] = floordiv(known[fused], inner.size)
+            known[inner] = floormod(known[fused], inner.size)
     return known, conditions
 
 
@@ -36,12 +38,11 @@ def loops_of_axes(relations: Sequence[Relation], axes: Mapping[IterVar, Expr]) -
     known = dict(axes)
     for relation in relations:
         if isinstance(relation, SplitRelation):
-            extent = index(relation.inner.extent)
-            known[relation.outer] = floordiv(known[relation.parent], extent)
-            known[relation.inner] = floormod(known[relation.parent], extent)
+            known[relation.outer] = floordiv(known[relation.parent], relation.inner.size)
+            known[relation.inner] = floormod(known[relation.parent], relation.inner.size)
         elif isinstance(relation, FuseRelation):
-            extent = index(relation.inner.extent)
-            known[relation.fused] = add(mul(known[relation.outer], extent), known[relation.inner])
+            outer = mul(known[relation.outer], relation.inner.size)
+            known[relation.fused] = add(outer, known[relation.inner])
         else:
             known[relation.made] = ZERO
     return known

@@ -31,12 +31,13 @@ def compute_at(stage: StageBase, parent: StageBase, loop: IterVar) -> None:
             for j in range(4):
                 C[i, j] = B[0, j] * 2.0
 
-    It does not matter whether the loops of the two stages are split, fused and ordered before or afterwards, as
-    long as `loop` itself stays.
+    It does not matter whether the loops of the two stages are split, fused and ordered before or afterwards. Where
+    `loop` itself is split afterwards, the stage is computed in the innermost loop that it becomes; it may be fused
+    into the loop around it, but not with one inside.
 
     Raises:
         ScheduleError: this stage is an output, or `loop` is not a loop of `parent`; when lowered: another consumer
-            is not inside of the loop, the loop is gone or runs as lanes.
+            is not inside of the loop, the loop was fused with one inside, or runs as lanes.
     """
     if stage.is_output:
         raise ScheduleError(f"{stage.op.name} is an output and stays at the root")

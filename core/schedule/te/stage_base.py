@@ -7,7 +7,7 @@ Nothing happens to a program here. Relations are recorded and replayed on the lo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -146,11 +146,14 @@ class StageBase:
 
     @property
     def place(self) -> Root | Inline | At:
-        """Where the stage is computed: where it is attached itself, or else where its group is."""
+        """Where the stage is computed: where it is attached itself, or else where its group is.
+
+        A loop that was split after that stands for the innermost one that it became.
+        """
         place, group = self.attach, self.group
         while isinstance(place, Root) and group is not None:
             place, group = group.attach, group.group
-        return place
+        return replace(place, loop=place.stage.leaf_of(place.loop)) if isinstance(place, At) else place
 
     def __post_init__(self) -> None:
         if not self.leaf_iter_vars:
@@ -233,6 +236,23 @@ class StageBase:
         gone = any(iv is loop for iv in known)
         why = "was split or fused already" if gone else "is not a loop of this stage"
         raise ScheduleError(f"{name} {why}", f"the loops of {self.op.name} are {self.loop_names()}")
+
+    def leaf_of(self, loop: IterVar) -> IterVar:
+        """The loop whose iterations are inside of those of `loop`, and no others of the loops that it became.
+
+        That is `loop` itself unless it was split (then the innermost one), or fused into the loop around it; a loop
+        that is gone in another way stays what it is.
+        """
+        if any(iv is loop for iv in self.leaf_iter_vars):
+            return loop
+        for relation in self.relations:
+            if isinstance(relation, FuseRelation) and relation.inner is loop:
+                return self.leaf_of(relation.fused)
+            if isinstance(relation, SplitRelation) and relation.parent is loop:
+                became = [self.leaf_of(iv) for iv in (relation.outer, relation.inner)]
+                places = [n for n, leaf in enumerate(self.leaf_iter_vars) if any(leaf is iv for iv in became)]
+                return self.leaf_iter_vars[places[-1]] if len(places) == len(became) else loop
+        return loop
 
     def loop_names(self) -> str:
         return ", ".join(iv.name for iv in self.leaf_iter_vars)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from pegbox.compute.axis import IterVar, Range
 from pegbox.errors import ScheduleError
+from pegbox.expr.build import minimum
 from pegbox.expr.dtypes import integer
+from pegbox.expr.nodes import Expr
 from pegbox.schedule.te.stage_base import FuseRelation, SplitRelation, StageBase, UnitRelation, te_method
 
 
@@ -170,7 +173,12 @@ def _positive(value: object) -> int | None:
 
 
 def least(a: int, b: int) -> int:
-    """`min(a, b)`. A number of a traced run (`pegbox.features`) knows it without asking which one it is."""
+    """`min(a, b)`. A number of a traced run (`pegbox.features`) knows it without asking which one it is.
+
+    Of size variables it is an expression.
+    """
+    if isinstance(a, Expr) or isinstance(b, Expr):
+        return cast("int", minimum(a, b))
     for one, other in ((a, b), (b, a)):
         known = getattr(one, "least", None)
         if known is not None:

@@ -2,3 +2,4 @@
 
 from pegbox.tir.script import ir as ir
 from pegbox.tir.script import tir as tir
+from pegbox.tir.script.ir import ir_module as ir_module

@@ -1,0 +1,215 @@
+"""Size variables: extents of a computation that are known only when arrays are given, and the copy that has numbers.
+
+A computation with size variables is a pattern. Its extents are expressions of the variables; they stand where numbers
+stand otherwise, and raise when they are used as numbers. `Sizes` makes the same computation with numbers in their
+place, and all that compiles or computes works on that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pegbox.compute.axis import IterVar, Range, SizeVar
+from pegbox.compute.reducer import Reduce
+from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor, owner
+from pegbox.errors import ArgumentError, ComputeError
+from pegbox.expr.bounds import Ranges
+from pegbox.expr.build import index
+from pegbox.expr.dtypes import integer
+from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Load, Var
+from pegbox.expr.simplify import simplify
+from pegbox.expr.visit import free_vars, rewrite, substitute
+
+_STAND_INS = (1023, 511, 255, 127, 63)
+
+
+def size_variables(ops: Iterable[Operation]) -> list[SizeVar]:
+    """The size variables of some operations, in order of first use."""
+    found: dict[SizeVar, None] = {}
+    for op in ops:
+        extents: list[object] = [extent for tensor in op.outputs for extent in tensor.shape]
+        extents += [iv.extent for iv in op.reduce_axis]
+        if isinstance(op, ComputeOp):
+            extents += [part for expr in op.body for part in _parts(expr)]
+        for extent in extents:
+            if isinstance(extent, Expr):
+                known = [var for var in free_vars(extent) if isinstance(var, SizeVar) and var not in found]
+                found.update(dict.fromkeys(sorted(known, key=lambda var: var.name)))
+    return list(found)
+
+
+def _parts(expr: Expr) -> tuple[Expr, ...]:
+    return (*expr.sources, expr.condition) if isinstance(expr, Reduce) else (expr,)
+
+
+def check_static(ops: Iterable[Operation]) -> None:
+    """Raises ComputeError: an operation has size variables, and numbers are needed now."""
+    for op in ops:
+        if found := size_variables([op]):
+            names = ", ".join(var.name for var in found)
+            raise ComputeError(
+                f"{op.name}: its size {names} is a variable; here sizes are needed: give numbers as extents, or lower "
+                f"and build a TE schedule, lower(s, args, sizes={{{found[0].name!r}: 128}})"
+            )
+
+
+def stand_ins(variables: Sequence[SizeVar]) -> dict[SizeVar, int]:
+    """Numbers for a program that is only to be read: odd ones, so that it has the tests that sizes may need."""
+    return {var: _STAND_INS[min(n, len(_STAND_INS) - 1)] for n, var in enumerate(variables)}
+
+
+def check_sizes(variables: Sequence[SizeVar], sizes: Mapping[str | SizeVar, int]) -> dict[SizeVar, int]:
+    """The number of each variable, given by variables or their names.
+
+    Raises:
+        ArgumentError: one is missing, there is no such variable, or a size is not a positive integer.
+    """
+    known = ", ".join(var.name for var in variables) or "none"
+    if missing := [var for var in variables if not (var in sizes or var.name in sizes)]:
+        given = ", ".join(f"{var.name!r}: 128" for var in missing)
+        raise ArgumentError(f"sizes: the size variables are {known}; add {{{given}}} to what is given, {dict(sizes)!r}")
+    found: dict[SizeVar, int] = {}
+    for key, value in sizes.items():
+        named = [var for var in variables if var is key or (isinstance(key, str) and var.name == key)]
+        if len(named) != 1:
+            label = key if isinstance(key, str) else getattr(key, "name", repr(key))
+            what = "no size variable is" if not named else "several size variables are"
+            raise ArgumentError(f"sizes: {what} called {label!r}; there are {known}")
+        number = integer(value)
+        if number is None or number < 1:
+            raise ArgumentError(f"sizes: {named[0].name} is {value!r}; sizes are integers from 1 up")
+        found[named[0]] = number
+    return found
+
+
+def sizes_of_arrays(
+    tensors: Sequence[Tensor], shapes: Sequence[tuple[int, ...]], variables: Sequence[SizeVar]
+) -> dict[SizeVar, int]:
+    """The sizes that arrays of these shapes give; a variable has its size from a dimension that it is alone.
+
+    Raises:
+        ArgumentError: another number of dimensions, or two dimensions that contradict each other.
+    """
+    found: dict[SizeVar, tuple[int, str]] = {}
+    for tensor, shape in zip(tensors, shapes, strict=True):
+        if len(shape) != tensor.ndim:
+            raise ArgumentError(f"{tensor.name} is an array of shape {list(shape)}; expected {shown_shape(tensor)}")
+        for dim, (extent, size) in enumerate(zip(tensor.shape, shape, strict=True)):
+            if isinstance(extent, SizeVar) and extent in variables:
+                first, where = found.setdefault(extent, (size, f"dimension {dim} of {tensor.name}"))
+                if first != size:
+                    raise ArgumentError(
+                        f"{extent.name} is {first} in {where} and {size} in dimension {dim} of {tensor.name}; "
+                        "dimensions of one variable have one size"
+                    )
+    return {var: found[var][0] for var in variables}
+
+
+def check_bound(tensors: Sequence[Tensor], variables: Sequence[SizeVar]) -> None:
+    """Raises ArgumentError: a variable is no dimension of any of the tensors, so that no call can tell its size."""
+    alone = {extent for tensor in tensors for extent in tensor.shape if isinstance(extent, SizeVar)}
+    for var in variables:
+        if var not in alone:
+            raise ArgumentError(
+                f"the size {var.name} is no dimension of an argument alone ({', '.join(map(shown_tensor, tensors))}), "
+                f"so calls cannot tell it; give it: sizes={{{var.name!r}: 128}}"
+            )
+
+
+def shown_tensor(tensor: Tensor) -> str:
+    return f"{tensor.name}: {shown_shape(tensor)}"
+
+
+def shown_shape(tensor: Tensor) -> str:
+    return f"{tensor.dtype}{list(tensor.shape)}"
+
+
+class Sizes:
+    """One set of sizes, and what has been copied onto it: an axis, a tensor or an operation has one copy."""
+
+    def __init__(self, sizes: Mapping[SizeVar, int]) -> None:
+        self._sizes: dict[Var, Expr] = {var: index(size) for var, size in sizes.items()}
+        self._axes: dict[IterVar, IterVar] = {}
+        self._values: dict[Var, Expr] = dict(self._sizes)
+        self._tensors: dict[Buffer, Tensor] = {}
+
+    def number(self, extent: int) -> int:
+        """The number of an extent, which may be an expression.
+
+        Raises:
+            ArgumentError: it is below 1 for these sizes.
+        """
+        if not isinstance(extent, Expr):
+            return extent
+        value = substitute(extent, self._sizes)
+        assert isinstance(value, Const), value  # of sizes and numbers alone
+        if value.whole < 1:
+            sizes = ", ".join(f"{var.name} = {size}" for var, size in self._sizes.items())
+            raise ArgumentError(f"the extent {extent} is {value.whole} where {sizes}; extents are from 1 up")
+        return value.whole
+
+    def axis(self, iv: IterVar) -> IterVar:
+        """The copy of an axis or loop."""
+        if iv not in self._axes:
+            self._axes[iv] = IterVar(iv.name, Range(iv.dom.min, self.number(iv.extent)), iv.kind)
+            self._values[iv] = self._axes[iv]
+        return self._axes[iv]
+
+    def tensor(self, tensor: Tensor) -> Tensor:
+        """The copy of a tensor: of a placeholder, or of what a copied operation computes.
+
+        Raises:
+            ComputeError: the operation that computes it was not copied.
+        """
+        if tensor.buffer not in self._tensors:
+            if not isinstance(tensor.op, PlaceholderOp):
+                raise ComputeError(f"{tensor.name} is computed, but not by the operations that are given sizes")
+            shape = tuple(map(self.number, tensor.shape))
+            self._tensors[tensor.buffer] = PlaceholderOp(tensor.op.name, shape, tensor.dtype).outputs[0]
+        return self._tensors[tensor.buffer]
+
+    def operation(self, op: ComputeOp) -> ComputeOp:
+        """The copy of an operation, whose inputs were copied before.
+
+        Raises:
+            ComputeError: it is a statement, which was written for its own buffers.
+        """
+        if isinstance(op, ExternOp):
+            raise ComputeError(
+                f"{op.name}: a statement of te.extern is written for buffers of known sizes; give numbers as extents"
+            )
+        axes = [self.axis(iv) for iv in (*op.axis, *op.reduce_axis)]
+        ranges: Ranges = {iv: (iv.dom.min, iv.dom.min + iv.extent - 1) for iv in axes}
+        body = _map_once(op.body, lambda expr: self._expr(expr, ranges), self.axis)
+        made = ComputeOp(op.name, tuple(axes[: len(op.axis)]), body, op.attrs, op.tag)
+        for old, new in zip(op.outputs, made.outputs, strict=True):
+            new.buffer.scope = old.buffer.scope
+            self._tensors[old.buffer] = new
+        return made
+
+    def _expr(self, expr: Expr, ranges: Ranges) -> Expr:
+        def leaf(node: Expr) -> Expr | None:
+            if isinstance(node, Var):
+                return self._values.get(node)
+            if isinstance(node, Load):
+                return node.at(self.tensor(owner(node.buffer)).buffer, tuple(rewrite(i, leaf) for i in node.indices))
+            if isinstance(node, Compare) and node.a.dtype == node.b.dtype == "int64":
+                # A test that the pattern needs, and these sizes do not.
+                made = type(node)(node.op, rewrite(node.a, leaf), rewrite(node.b, leaf))
+                decided = simplify(made, ranges)
+                return decided if isinstance(decided, Const) else made
+            return None
+
+        return rewrite(expr, leaf)
+
+
+def _map_once(
+    body: tuple[Expr, ...], change: Callable[[Expr], Expr], axis: Callable[[IterVar], IterVar]
+) -> tuple[Expr, ...]:
+    """A body with changed expressions; the outputs of one reduction go on sharing what they reduce."""
+    first = body[0]
+    if not isinstance(first, Reduce):
+        return tuple(map(change, body))
+    sources, condition = tuple(map(change, first.sources)), change(first.condition)
+    axes = tuple(map(axis, first.axes))
+    return tuple(Reduce(first.reducer, sources, axes, condition, n) for n in range(len(body)))

@@ -1,0 +1,89 @@
+"""TE schedules of computations with size variables: the same schedule where the variables are numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from pegbox.compute.axis import IterVar, SizeVar
+from pegbox.compute.sizes import Sizes, size_variables
+from pegbox.compute.tensor import Tensor
+from pegbox.schedule.te.schedule import TESchedule
+from pegbox.schedule.te.stage import At, Relation, SplitRelation, Stage, UnitRelation
+from pegbox.schedule.te.stage_base import GroupBase, Prefetch
+
+_Value = TypeVar("_Value")
+_Place = TypeVar("_Place")
+
+
+def variables_of(schedule: TESchedule) -> list[SizeVar]:
+    """The size variables of all that a schedule computes, in order of first use."""
+    return size_variables([*(tensor.op for tensor in schedule.placeholders), *(stage.op for stage in schedule.stages)])
+
+
+def at_sizes(
+    schedule: TESchedule, args: Sequence[Tensor], sizes: Mapping[SizeVar, int]
+) -> tuple[TESchedule, list[Tensor]]:
+    """A schedule that says the same of the same computation with these sizes, and its arguments.
+
+    What depends on the sizes (whether a split leaves a tail, whether a step is legal) is decided when that schedule is
+    lowered, as it is for a computation that had these numbers from the beginning.
+
+    Raises:
+        ArgumentError: an extent is below 1 for these sizes.
+        ComputeError: an argument is computed, but not by this schedule.
+    """
+    copied = Sizes(sizes)
+    other = schedule.copy()
+    other.placeholders = [copied.tensor(tensor) for tensor in schedule.placeholders]
+    for stage in other.stages:
+        stage.op = copied.operation(stage.op)
+    for stage in other.stages:
+        _move(stage, copied)
+    for group in _groups(other):
+        group.attach = _place(group.attach, copied)
+    return other, [copied.tensor(tensor) for tensor in args]
+
+
+def _move(stage: Stage, copied: Sizes) -> None:
+    """Say what is said of loops of their copies."""
+    stage.leaf_iter_vars = [copied.axis(iv) for iv in stage.leaf_iter_vars]
+    stage.relations = [_relation(relation, copied) for relation in stage.relations]
+    stage.kinds, stage.pragmas = _keys(stage.kinds, copied), _keys(stage.pragmas, copied)
+    stage.threads, stage.alignments = _keys(stage.threads, copied), _keys(stage.alignments, copied)
+    stage.prefetches = [Prefetch(copied.tensor(p.tensor), copied.axis(p.loop), p.offset) for p in stage.prefetches]
+    stage.attach = _place(stage.attach, copied)
+    if stage.tensorized is not None:
+        loop, intrin = stage.tensorized
+        stage.tensorized = copied.axis(loop), intrin
+
+
+def _relation(relation: Relation, copied: Sizes) -> Relation:
+    axis = copied.axis
+    if isinstance(relation, UnitRelation):
+        return UnitRelation(axis(relation.made))
+    if isinstance(relation, SplitRelation):
+        parent, outer, inner = axis(relation.parent), axis(relation.outer), axis(relation.inner)
+        return replace(relation, parent=parent, outer=outer, inner=inner)
+    outer, inner, fused = axis(relation.outer), axis(relation.inner), axis(relation.fused)
+    return replace(relation, outer=outer, inner=inner, fused=fused, order=tuple(map(axis, relation.order)))
+
+
+def _place(place: _Place, copied: Sizes) -> _Place:
+    return replace(place, loop=copied.axis(place.loop)) if isinstance(place, At) else place
+
+
+def _keys(said: Mapping[IterVar, _Value], copied: Sizes) -> dict[IterVar, _Value]:
+    return {copied.axis(loop): value for loop, value in said.items()}
+
+
+def _groups(schedule: TESchedule) -> list[GroupBase]:
+    """All groups, each once."""
+    found: list[GroupBase] = []
+    for stage in schedule.stages:
+        group = stage.group
+        while group is not None and group not in found:
+            found.append(group)
+            group = group.group
+    return found

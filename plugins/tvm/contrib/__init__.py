@@ -1,0 +1,1 @@
+"""`tvm.contrib`: temporary folders, and the system's linker."""

@@ -1,0 +1,35 @@
+"""`tvm.contrib.cc`: linking object files with the system's linker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from pegbox.checks import check_path
+from pegbox.codegen.targets.compiler import find
+
+
+def create_shared(
+    output: str | os.PathLike[str],
+    objects: str | Sequence[str],
+    options: Sequence[str] | None = None,
+    cc: str | None = None,
+    **_more: object,
+) -> None:
+    """Link object files to a shared library.
+
+    Raises:
+        CompileError: there is no linker, or it failed.
+    """
+    from pegbox.codegen.runtime.export import link_shared_library
+
+    parts = [objects] if isinstance(objects, str) else [os.fspath(part) for part in objects]
+    link_shared_library(
+        check_path("create_shared: output", output), [*parts, *(options or ())], linker=[cc] if cc else None
+    )
+
+
+def get_cc() -> str | None:
+    """The compiler that links, or None where there is none."""
+    found = find("cc", "gcc", "clang")
+    return found[0] if found else None

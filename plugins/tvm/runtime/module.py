@@ -1,0 +1,180 @@
+"""Built modules: kernels by name, called, timed, shown, saved and loaded by TVM's names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pegbox.checks import check_path
+from pegbox.errors import ArgumentError
+from pegbox.plugins.tvm.notice import means_nothing
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from pegbox.codegen import Kernel, RuntimeModule, TimeEvaluator
+    from pegbox.codegen.runtime.kernel_family import KernelFamily
+
+    AnyKernel: TypeAlias = Kernel | KernelFamily
+
+_ENTRY = "__tvm_main__"
+_FORMS = {"": "ll", "ll": "ll", "s": "asm", "asm": "asm"}
+
+
+class Module:
+    """What `tvm.build` gives. `mod(a, b, c)` runs its only function, or "main"; `mod["name"]` is one of several."""
+
+    def __init__(self, built: RuntimeModule | AnyKernel) -> None:
+        from pegbox.codegen import RuntimeModule
+
+        self.built = built if isinstance(built, RuntimeModule) else RuntimeModule({built.name: built})
+
+    def __call__(self, *arrays: Any) -> None:
+        """Run the entry function.
+
+        Raises:
+            ArgumentError: the arrays are not what it was built for, or there is no entry.
+        """
+        self.built(*arrays)
+
+    def __getitem__(self, name: str) -> AnyKernel:
+        return self.get_function(name)
+
+    def get_function(self, name: str, query_imports: bool = False) -> AnyKernel:
+        """The function of that name.
+
+        Raises:
+            ArgumentError: there is none.
+        """
+        return self.built[self.entry_name if name == _ENTRY else name]
+
+    def implements_function(self, name: str, query_imports: bool = False) -> bool:
+        """Whether it has a function of that name."""
+        return name == _ENTRY or name in self.built
+
+    @property
+    def entry_name(self) -> str:
+        return self.built.entry_name
+
+    @property
+    def entry_func(self) -> AnyKernel:
+        return self.built[self.entry_name]
+
+    @property
+    def type_key(self) -> str:
+        return "llvm"
+
+    @property
+    def format(self) -> str:
+        return "o"
+
+    @property
+    def imported_modules(self) -> list[Module]:
+        """None: device code would be there."""
+        return []
+
+    def time_evaluator(
+        self,
+        func_name: str,
+        dev: object,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: float = 0,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: float = 0,
+        repeats_to_cooldown: int = 1,
+        cache_flush_bytes: int = 0,
+        f_preproc: str = "",
+    ) -> TimeEvaluator:
+        """See `Kernel.time_evaluator`. What follows `min_repeat_ms` changes nothing here.
+
+        Raises:
+            ArgumentError: no such function, or a number out of its domain.
+        """
+        for name, value in (
+            ("cooldown_interval_ms", cooldown_interval_ms),
+            ("cache_flush_bytes", cache_flush_bytes),
+            ("f_preproc", f_preproc),
+        ):
+            if value:
+                means_nothing(f"{name} of time_evaluator", "repeats follow each other at once, with warm caches")
+        kernel = self.get_function(func_name)
+        return kernel.time_evaluator(number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
+
+    def get_source(self, fmt: str = "") -> str:
+        """The program as text: "ll" (LLVM's, as emitted) or "asm"; functions one after the other.
+
+        Raises:
+            ArgumentError: another form, or the module was loaded from a file.
+        """
+        if fmt not in _FORMS:
+            raise ArgumentError(f"get_source({fmt!r}): the forms are 'll' and 'asm'")
+        return "\n".join(kernel.source(_FORMS[fmt]) for kernel in self.built.kernels.values())
+
+    def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
+        """Write an object file (.o), or text (.ll, .s).
+
+        Raises:
+            ArgumentError: another suffix, or the module was loaded from a file.
+            CompileError: several functions, and no linker that makes one object file of them.
+        """
+        from pegbox.codegen import write_object
+
+        path = check_path("save: file_name", file_name)
+        form = fmt or path.suffix[1:]
+        if form == "o":
+            write_object(self.built.programs, path)
+        elif form and form in _FORMS:
+            path.write_text(self.get_source(form))
+        else:
+            raise ArgumentError(f"save({os.fspath(path)!r}): the name must end in .o, .ll or .s")
+
+    def export_library(
+        self,
+        file_name: str | os.PathLike[str],
+        *,
+        fcompile: Callable[..., object] | None = None,
+        addons: Sequence[object] = (),
+        workspace_dir: str | None = None,
+        **options: Any,
+    ) -> str:
+        """Write a shared library (.so), which `load_module` loads; returns its name.
+
+        `fcompile(file_name, [object files], **options)` links it, where given.
+
+        Raises:
+            ArgumentError: another suffix, or the module was loaded from a file.
+            CompileError: there is no linker, or it failed.
+        """
+        from pegbox.codegen import write_shared_library
+
+        path = check_path("export_library: file_name", file_name)
+        if path.suffix != ".so":
+            raise ArgumentError(f"export_library({os.fspath(path)!r}): a shared library; its name must end in .so")
+        if addons or workspace_dir or (options and fcompile is None):
+            means_nothing("addons, workspace_dir and options of export_library", "the library holds the kernels alone")
+        link = fcompile and (lambda out, parts: fcompile(out, parts, **options))
+        write_shared_library(self.built.programs, path, link=link)
+        return os.fspath(path)
+
+    def __repr__(self) -> str:
+        return f"Module({', '.join(self.built)})"
+
+
+def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
+    """The kernels of a shared library that pegbox wrote (.so), or of an object file (.o), which is linked first.
+
+    Raises:
+        ArgumentError: there is no such file, or it has no kernels of pegbox.
+        CompileError: there is no linker, or it failed.
+    """
+    from pegbox.codegen import load_library
+    from pegbox.plugins.tvm.contrib.cc import create_shared
+
+    file = Path(check_path("load_module: path", path))
+    if file.suffix == ".o" and file.is_file():
+        create_shared(f"{file}.so", [os.fspath(file)])
+        file = Path(f"{file}.so")
+    return Module(load_library(file))

@@ -1,0 +1,11 @@
+"""`tvm.tir`: schedules, programs and functions of expressions, by TVM's names."""
+
+from pegbox.expr.nodes import Buffer as Buffer
+from pegbox.plugins.tvm.tir import analysis as analysis
+from pegbox.plugins.tvm.tir import expr as expr
+from pegbox.plugins.tvm.tir import schedule as schedule
+from pegbox.plugins.tvm.tir import stmt as stmt
+from pegbox.plugins.tvm.tir import stmt_functor as stmt_functor
+from pegbox.plugins.tvm.tir.expr import *  # noqa: F403
+from pegbox.plugins.tvm.tir.stmt import *  # noqa: F403
+from pegbox.tir import *  # noqa: F403  (TVM's names are pegbox's)

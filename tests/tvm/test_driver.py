@@ -1,0 +1,121 @@
+"""`tvm.lower`, `tvm.build`, modules and `PassContext`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pegbox
+from pegbox.errors import ArgumentError, TargetError
+from pegbox.plugins import tvm
+from pegbox.plugins.tvm import te, tir
+from pegbox.plugins.tvm.script import tir as T
+from pegbox.tir import PrimFunc
+
+
+@tvm.script.ir_module
+class AddOne:
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi] + T.float32(1)
+
+
+def doubling() -> tuple[te.TESchedule, list[te.Tensor]]:
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] * 2.0, name="B")
+    return te.create_schedule(B.op), [A, B]
+
+
+def test_a_schedule_is_lowered_to_a_module() -> None:
+    schedule, args = doubling()
+    mod = tvm.lower(schedule, args, simple_mode=True)
+    assert isinstance(mod, tvm.IRModule)
+    assert isinstance(mod["main"], tir.PrimFunc)
+    assert "for i in range(8):" in mod.script()
+    assert list(tvm.lower(schedule, args, name="twice")) == ["twice"]
+    assert mod["main"] == pegbox.lower(schedule, args)
+
+
+def test_functions_and_modules_are_lowered_too() -> None:
+    schedule, args = doubling()
+    func = te.create_prim_func(args)
+    assert tvm.lower(func)["main"] == tvm.lower(tvm.IRModule.from_expr(func))["main"] == pegbox.lower(func)
+    assert str(tvm.lower(func)["main"]) == str(tvm.lower(schedule, args)["main"])
+    assert tvm.lower(AddOne)["main"] == pegbox.lower(AddOne["main"])
+
+
+@pytest.mark.parametrize("target", ["llvm", "llvm -num-cores 1", tvm.target.Target("llvm"), None])
+def test_what_is_built_computes(target: str | tvm.target.Target | None) -> None:
+    schedule, args = doubling()
+    a, b = tvm.nd.array(np.arange(8, dtype="float32")), tvm.nd.empty((8,))
+    module = tvm.build(schedule, args, target)
+    assert module.entry_name == "default_function"
+    module(a, b)
+    tvm.testing.assert_allclose(b.numpy(), 2 * a.numpy())
+    tvm.build(AddOne, target=target)(a, b)
+    tvm.testing.assert_allclose(b.numpy(), a.numpy() + 1)
+    twice = tvm.build(tvm.lower(schedule, args, name="twice"), target=target)
+    twice["twice"](a, b)
+    tvm.testing.assert_allclose(b.numpy(), 2 * a.numpy())
+
+
+def test_a_function_keeps_its_name() -> None:
+    func = te.create_prim_func(doubling()[1]).with_attr("global_symbol", "twice")
+    assert tvm.build(func, target="llvm").entry_name == "twice"
+    assert tvm.build({"llvm": tvm.IRModule({"other": func})}).entry_name == "other"
+
+
+def test_what_cannot_be_built_is_refused() -> None:
+    schedule, args = doubling()
+    with pytest.raises(TargetError, match="for CPUs only"):
+        tvm.build(schedule, args, "cuda")
+    with pytest.raises(ArgumentError, match="a tensor has the buffer"):
+        tvm.lower(schedule, args, binds={args[0]: None})
+    with pytest.raises(tvm.TVMError, match="the output B is missing"):
+        tvm.build(schedule, args[:1])
+    with pytest.raises(ArgumentError, match="build them one by one"):
+        tvm.build({"llvm": AddOne, "llvm -num-cores 1": AddOne})
+
+
+def test_attributes_are_put_on_functions() -> None:
+    func = AddOne["main"]
+    named = func.with_attr("global_symbol", "add_one").with_attr({"tir.noalias": True, "x": 1})
+    assert isinstance(named, PrimFunc)
+    assert (named.name, named.attrs["x"]) == ("add_one", 1)
+    assert "x" not in named.without_attr("x").attrs
+    assert func.name == "main"
+    assert list(tvm.IRModule.from_expr(named)) == ["add_one"]
+    assert tvm.IRModule.from_expr(named).functions_items() == [("add_one", named)]
+
+
+def test_vectorized_loops_stay_serial_where_the_context_says_so() -> None:
+    schedule, args = doubling()
+    schedule[args[1]].vectorize(schedule[args[1]].op.axis[0])
+    assert "T.vectorized(8)" in tvm.lower(schedule, args).script()
+    with tvm.transform.PassContext(opt_level=3, config={"tir.disable_vectorize": True}):
+        assert tvm.transform.PassContext.current().opt_level == 3
+        assert "T.vectorized" not in tvm.lower(schedule, args).script()
+        assert (
+            "<8 x float>" not in tvm.build(schedule, args, "llvm -mcpu=haswell -mtriple=x86_64-linux-gnu").get_source()
+        )
+    assert tvm.transform.PassContext.current().config == {}
+
+
+def test_loops_are_unrolled_as_far_as_the_context_says() -> None:
+    schedule, args = doubling()
+    with tvm.transform.PassContext(config={"tir.UnrollLoop": {"auto_max_step": 16}}):
+        for mod in (tvm.lower(schedule, args), tvm.lower(AddOne)):
+            assert '"pragma_auto_unroll_max_step": 16' in mod.script()
+        assert "br i1" not in tvm.build(schedule, args).get_source().partition("__timed")[0]
+    assert "pragma" not in tvm.lower(schedule, args).script()
+
+
+def test_options_of_the_context_that_mean_nothing_are_told_once() -> None:
+    with pytest.warns(UserWarning, match="'relay.backend.use_auto_scheduler' of PassContext changes nothing") as told:
+        made = [tvm.transform.PassContext(config={"relay.backend.use_auto_scheduler": True}) for _ in range(2)]
+    assert (len(told), len(made)) == (1, 2)
+    with pytest.raises(ArgumentError, match=r"tir\.add_lower_pass"):
+        tvm.transform.PassContext(config={"tir.add_lower_pass": [(1, lambda func: func)]})
