@@ -26,7 +26,7 @@ from pegbox.compute.tensor import Tensor as Tensor
 from pegbox.compute.tensor import TensorSlice as TensorSlice
 from pegbox.compute.thread_axis import thread_axis as thread_axis
 from pegbox.errors import ComputeError
-from pegbox.expr import dtypes, low_level
+from pegbox.expr import dtypes, intrinsics, low_level
 from pegbox.expr.build import all_of, any_of, as_expr, select
 from pegbox.expr.build import cast as cast
 from pegbox.expr.build import const as const
@@ -122,6 +122,17 @@ def call_extern(dtype: str, func_name: str, *args: object) -> Expr:
     )
 
 
+def call_pure_extern(dtype: str, func_name: str, *args: object) -> Expr:
+    """A call of a C function without effects, on numbers: those of the mathematical library are the functions of `te`.
+
+    `call_pure_extern("float32", "expf", x)` is `te.exp(x)`.
+    """
+    name = func_name.removeprefix("__").removesuffix("f")
+    if intrinsics.ARITY.get(name) != len(args) or not dtypes.is_float(dtypes.check(dtype)):
+        return call_extern(dtype, func_name, *args)
+    return intrinsics.call(name, *(cast(dtype, arg) for arg in args))
+
+
 def call_llvm_pure_intrin(dtype: str, name: str, *args: object) -> Expr:
     """A call of an LLVM intrinsic, such as "llvm.x86.avx512.vpdpbusd.512", on vectors as `operand.vload` gives them.
 
@@ -167,7 +178,7 @@ def relu(x: object) -> Expr:
     return maximum(expr, const(0, expr.dtype))
 
 
-def create_prim_func(args: Sequence[Tensor], name: str = "main") -> Function:
+def create_prim_func(args: Tensor | Sequence[Tensor], name: str = "main") -> Function:
     """The program that computes every tensor of `args` that is not a placeholder, one plain nest for each operation.
 
     Args:
@@ -177,4 +188,4 @@ def create_prim_func(args: Sequence[Tensor], name: str = "main") -> Function:
         LoweringError: an input is missing from `args`, or nothing is computed.
     """
     attrs = {"global_symbol": name, "tir.noalias": True}
-    return replace(function_from_tensors(args, name), attrs=attrs)
+    return replace(function_from_tensors([args] if isinstance(args, Tensor) else args, name), attrs=attrs)
