@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pegbox.checks import check_text
@@ -76,6 +76,7 @@ from pegbox.expr.math import tan as tan
 from pegbox.expr.math import tanh as tanh
 from pegbox.expr.math import trunc as trunc
 from pegbox.expr.nodes import Expr as Expr
+from pegbox.loops import python_function
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.nodes import Function
 from pegbox.schedule.te.intrinsic import IntrinBuffer
@@ -120,6 +121,19 @@ def call_extern(dtype: str, func_name: str, *args: object) -> Expr:
     return low_level.call_extern(
         dtype, func_name, *(arg.data if isinstance(arg, IntrinBuffer) else as_expr(arg) for arg in args)
     )
+
+
+def call_python(function: Callable[..., object], *buffers: IntrinBuffer) -> Expr:
+    """A call of a Python function, for `te.extern`: it takes the buffers as NumPy arrays, and writes its outputs.
+
+    `te.call_python(numpy.cumsum, ...)` does not write; `te.call_python(lambda a, b: numpy.cumsum(a, out=b), ins[0],
+    outs[0])` does. What the function raises, the call of the kernel raises. Such a kernel runs in this process only:
+    it is neither searched nor saved.
+
+    Raises:
+        ArgumentError: it is no function.
+    """
+    return python_function.call_python(function, [buffer.data for buffer in buffers])
 
 
 def call_pure_extern(dtype: str, func_name: str, *args: object) -> Expr:

@@ -20,6 +20,7 @@ from pegbox.te import call_extern as call_extern
 from pegbox.te import call_llvm_intrin as call_llvm_intrin
 from pegbox.te import call_llvm_pure_intrin as call_llvm_pure_intrin
 from pegbox.te import call_pure_extern as call_pure_extern
+from pegbox.te import call_python as call_python
 from pegbox.te import cast as cast
 from pegbox.te import ceil as ceil
 from pegbox.te import ceildiv as ceildiv

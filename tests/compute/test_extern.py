@@ -105,6 +105,38 @@ def test_a_task_with_a_c_function_is_counted_and_printed() -> None:
     assert "call_extern" in te.create_prim_func([a, d]).script()
 
 
+def test_a_python_function_among_other_stages() -> None:
+    a = te.placeholder((4, 6), name="A")
+
+    def sums(given: np.ndarray, made: np.ndarray) -> None:
+        if given[0, 0] < 0:
+            raise ValueError("negative")
+        np.cumsum(given, axis=1, out=made)
+
+    b = te.extern((4, 6), [a], lambda ins, outs: te.call_python(sums, ins[0], outs[0]), name="B")
+    assert isinstance(b, Tensor)
+    c = te.compute((4, 6), lambda i, j: b[i, j] + 1, name="C")
+    kernel = pb.build(te.create_schedule(c.op), [a, c])
+    x, out = np.arange(24, dtype="float32").reshape(4, 6), np.empty((4, 6), "float32")
+    kernel(x, out)
+    np.testing.assert_array_equal(out, np.cumsum(x, 1) + 1)
+    np.testing.assert_array_equal(evaluate([c], {a: x})[0], out)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="negative"):
+            kernel(x - 1, out)
+    kernel(x, out)
+
+
+def test_a_python_function_of_another_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pegbox.loops import python_function
+
+    a = te.placeholder((4,), name="A")
+    b = te.extern((4,), [a], lambda ins, outs: te.call_python(np.copyto, outs[0], ins[0]), name="B")
+    monkeypatch.setattr(python_function, "_functions", {})
+    with pytest.raises(CompileError, match=r"Python function of another process.*tir.c_source"):
+        pb.build(te.create_schedule(b.op), [a, b])  # type: ignore[union-attr, list-item]
+
+
 @pytest.mark.parametrize(
     ("step", "why"),
     [
