@@ -87,8 +87,6 @@ def block_names(ops: Sequence[ComputeOp]) -> dict[ComputeOp, str]:
 
 
 def _nest(op: ComputeOp, name: str) -> Stmt:
-    if isinstance(op, ExternOp):
-        return _opaque(op, name)
     axes = (*op.axis, *op.reduce_axis)
     loops = [Var(iv.name) for iv in axes]
     body: Stmt = BlockRealize(tuple(loops), block_of(op, name), TRUE)
@@ -97,14 +95,11 @@ def _nest(op: ComputeOp, name: str) -> Stmt:
     return body
 
 
-def _opaque(op: ExternOp, name: str) -> Stmt:
-    """A statement that reads all of its inputs and writes all of its outputs."""
-    reads, writes = ([whole(t.buffer) for t in tensors] for tensors in (op.inputs, op.outputs))
-    return BlockRealize((), Block(name, (), tuple(reads), tuple(writes), op.statement), TRUE)
-
-
 def block_of(op: ComputeOp, name: str) -> Block:
-    """The block that computes one point of the operation."""
+    """The block that computes one point of the operation; of a statement, all of them."""
+    if isinstance(op, ExternOp):
+        reads, writes = (tuple(whole(t.buffer) for t in tensors) for tensors in (op.inputs, op.outputs))
+        return Block(name, (), reads, writes, op.statement)
     axes = (*op.axis, *op.reduce_axis)
     iters = tuple(BlockIter(Var(f"v{iv.name}"), iv.extent, IterKind(iv.kind)) for iv in axes)
     # Block variables count from zero; a reduce axis may not.

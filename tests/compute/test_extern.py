@@ -13,7 +13,8 @@ from pegbox import te, tir
 from pegbox.compute.numpy_program import numpy_program
 from pegbox.compute.reference import evaluate
 from pegbox.compute.tensor import Tensor
-from pegbox.errors import CompileError, ComputeError, ScheduleError
+from pegbox.errors import CompileError, ComputeError, ScheduleError, TemplateError
+from pegbox.features.program import ProgramFeatures
 from pegbox.task.flop import count_flop
 from pegbox.task.work import bytes_of
 
@@ -189,3 +190,25 @@ def test_malformed_statements_are_refused(options: dict[str, Any], why: str) -> 
 
 
 B = te.decl_buffer((4, 6), name="other")
+
+
+def test_sketches_of_statements_are_refused() -> None:
+    workload = pb.workload("doubled_chain")(lambda: [(t := chain())[0], t[3]])
+    with pytest.raises(TemplateError, match=r"C: statements of te.extern.*write a template"):
+        pb.create_task(workload, space="sketch")
+
+
+def test_a_template_with_a_statement_has_features_and_programs() -> None:
+    def statement(cfg: Any) -> Any:
+        tensors = chain()
+        s = te.create_schedule(tensors[3].op)
+        cfg.define_split("rows", tensors[3].op.axis[0], num_outputs=2)
+        cfg["rows"].apply(s, tensors[3], tensors[3].op.axis[0])
+        return s, [tensors[0], tensors[3]]
+
+    task = pb.create_task(pb.template("statement_among_stages")(statement))
+    rows = np.array([config.digits for config in task.space.iterate()])
+    features = ProgramFeatures(task)(rows)
+    assert np.isfinite(features).all()
+    assert "call_extern" in task.show_ir(task.space.get(0))
+    assert [line.split(" = ")[1][:9] for line in str(task.compute_dag).splitlines()[1:3]] == ["te.comput", "te.extern"]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable
-from typing import Any
-
-import numpy as np
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import CompileError
 from pegbox.expr import dtypes
 from pegbox.loops.python_function import PREFIX, PythonFunction, python_function
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _made: dict[str, Any] = {}  # ctypes' functions must live as long as their addresses are used
 _raised: list[BaseException] = []
@@ -47,8 +49,10 @@ def _called(known: PythonFunction) -> Callable[..., int]:
 
 
 def _array(at: int, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
+    import numpy as np  # processes that compile do without
+
     kind = dtypes.numpy_dtype(dtype)
-    size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    size = prod(shape) * kind.itemsize
     return np.frombuffer((ctypes.c_uint8 * size).from_address(at), kind).reshape(shape)
 
 
