@@ -7,17 +7,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pegbox import te
-from pegbox.plugins.tvm.packed import call_packed
 from pegbox.plugins.tvm.registry import register_func
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
-@register_func("tvm.contrib.cblas.matmul", override=True)
-def _matmul(
-    a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], out: np.ndarray[Any, Any], turn_a: Any, turn_b: Any
-) -> None:
+def _matmul(a: Array, b: Array, out: Array, turn_a: bool, turn_b: bool) -> None:
     np.matmul(a.T if turn_a else a, b.T if turn_b else b, out=out)
+
+
+register_func("tvm.contrib.cblas.matmul", _matmul, override=True)
 
 
 def matmul(lhs: te.Tensor, rhs: te.Tensor, transa: bool = False, transb: bool = False, **kwargs: Any) -> Any:
@@ -26,7 +25,7 @@ def matmul(lhs: te.Tensor, rhs: te.Tensor, transa: bool = False, transb: bool = 
     return te.extern(
         (rows, columns),
         [lhs, rhs],
-        lambda ins, outs: call_packed("tvm.contrib.cblas.matmul", ins[0], ins[1], outs[0], transa, transb),
+        lambda ins, outs: te.call_python(lambda a, b, out: _matmul(a, b, out, transa, transb), ins[0], ins[1], outs[0]),
         name=kwargs.pop("name", "C"),
         **kwargs,
     )
