@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
@@ -11,18 +10,18 @@ from typing import TYPE_CHECKING, Any, overload
 from pegbox.checks import check_callable, check_list, check_path, check_text, with_checked_keywords
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.axis import SizeVar
-from pegbox.compute.sizes import check_sizes, stand_ins
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import BlockRealize, Function
 from pegbox.loops.passes import lower_function
 from pegbox.loops.visit import walk
-from pegbox.origin import users_level
 from pegbox.records.history import current_history
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.records.simulation import SimulatedRunner
 from pegbox.schedule.schedule import Schedule
+from pegbox.schedule.te.draft import check_legal
+from pegbox.schedule.te.program import program_of
 from pegbox.schedule.te.replay import check_arguments, replay
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.sizes import at_sizes, variables_of
@@ -76,7 +75,8 @@ def lower(
 
     Args:
         what: a schedule, a program with blocks, or a module of such programs. What is lowered already stays.
-        simple_mode: leave loops whose splits do not divide whole, with tests inside, instead of cutting off tails.
+        simple_mode: for people to read: loops whose splits do not divide stay whole, with tests inside, instead of
+            being cut, and of a TE schedule also what is not legal is shown, with the place marked and a warning.
         args: the function's arguments in call order (all but TE schedules know them already).
         name: of the function; by default "main", or what the program is called.
         sizes: of a TE schedule with size variables, the number of each, {"n": 128}. Without them `simple_mode` shows
@@ -92,11 +92,13 @@ def lower(
         raise ArgumentError(f"lower({what!r}): a task has a program for each configuration; use task.lowered(config)")
     args = _check_program("lower", what, args, name)
     if isinstance(what, TESchedule):
-        what, args = _with_sizes(what, args, sizes, simple_mode)
-        return lower_function(replay(what, args, name or "main").func, simple=simple_mode)
+        program = program_of(what, args, name or "main", sizes=sizes, shown=simple_mode)
+        return lower_function(program, simple=simple_mode)
     if sizes:
         raise ArgumentError(f"sizes={sizes!r}: only a TE schedule has size variables, not a {type(what).__name__}")
     func = what if isinstance(what, Function) else what.func
+    if not simple_mode:
+        check_legal(func)
     if args and func.params != tuple(t.buffer for t in args):
         raise ArgumentError(
             f"arguments {[t.name for t in args]}: the schedule's are {[b.name for b in func.params]}, in this order; "
@@ -107,23 +109,6 @@ def lower(
     if not func.allocs and not any(isinstance(s, BlockRealize) for s in walk(func.body)):
         return func
     return lower_function(func, simple=simple_mode)
-
-
-def _with_sizes(
-    schedule: TESchedule, args: list[Tensor], sizes: Mapping[str | SizeVar, int] | None, shown: bool
-) -> tuple[TESchedule, list[Tensor]]:
-    """The schedule and its arguments with numbers in place of size variables; itself where it has none."""
-    variables = variables_of(schedule)
-    if variables and sizes is None and shown:
-        numbers = stand_ins(variables)
-        told = ", ".join(f"{var.name} = {number}" for var, number in numbers.items())
-        warnings.warn(
-            f"lower: sizes are variables; the program is shown for {told}: give others with sizes={{...}}",
-            stacklevel=users_level(),
-        )
-    elif variables or sizes:
-        numbers = check_sizes(variables, sizes or {})
-    return at_sizes(schedule, args, numbers) if variables else (schedule, args)
 
 
 def _check_program(caller: str, what: object, args: object, name: object) -> list[Tensor]:

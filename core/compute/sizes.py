@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pegbox.compute.axis import IterVar, Range, SizeVar
 from pegbox.compute.reducer import Reduce
-from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor, owner
+from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, owner
 from pegbox.errors import ArgumentError, ComputeError
 from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import index
@@ -58,7 +58,9 @@ def stand_ins(variables: Sequence[SizeVar]) -> dict[SizeVar, int]:
     return {var: _STAND_INS[min(n, len(_STAND_INS) - 1)] for n, var in enumerate(variables)}
 
 
-def check_sizes(variables: Sequence[SizeVar], sizes: Mapping[str | SizeVar, int]) -> dict[SizeVar, int]:
+def check_sizes(
+    variables: Sequence[SizeVar], sizes: Mapping[str, int] | Mapping[str | SizeVar, int]
+) -> dict[SizeVar, int]:
     """The number of each variable, given by variables or their names.
 
     Raises:
@@ -168,16 +170,19 @@ class Sizes:
             self._tensors[tensor.buffer] = PlaceholderOp(tensor.op.name, shape, tensor.dtype).outputs[0]
         return self._tensors[tensor.buffer]
 
+    def argument(self, tensor: Tensor) -> Tensor:
+        """The copy of an argument; of one that nothing computes that was copied, a placeholder."""
+        known = tensor.buffer in self._tensors
+        return self.tensor(tensor if known else PlaceholderOp(tensor.name, tensor.shape, tensor.dtype).outputs[0])
+
     def operation(self, op: ComputeOp) -> ComputeOp:
         """The copy of an operation, whose inputs were copied before.
 
         Raises:
-            ComputeError: it is a statement, which was written for its own buffers.
+            ComputeError: it is of a kind whose inside nobody looks into.
         """
-        if isinstance(op, ExternOp):
-            raise ComputeError(
-                f"{op.name}: a statement of te.extern is written for buffers of known sizes; give numbers as extents"
-            )
+        if type(op) is not ComputeOp:
+            raise ComputeError(f"{op.name} is a {type(op).__name__}, which has fixed sizes: give numbers as extents")
         axes = [self.axis(iv) for iv in (*op.axis, *op.reduce_axis)]
         ranges: Ranges = {iv: (iv.dom.min, iv.dom.min + iv.extent - 1) for iv in axes}
         body = _map_once(op.body, lambda expr: self._expr(expr, ranges), self.axis)

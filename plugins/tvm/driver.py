@@ -12,8 +12,10 @@ from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Function
 from pegbox.plugins.tvm.ir.transform import PassContext
 from pegbox.plugins.tvm.runtime.module import Module
+from pegbox.plugins.tvm.sized_module import SizedModule
 from pegbox.plugins.tvm.target import Target, TargetLike
 from pegbox.schedule.te.schedule import TESchedule
+from pegbox.schedule.te.sizes import variables_of
 
 _UNNAMED = "default_function"
 
@@ -27,6 +29,9 @@ def lower(
 ) -> IRModule:
     """The plain loop program of a schedule, function or module, as a module; see `pegbox.lower`.
 
+    Of a schedule with size variables it shows the program of numbers that stand in for them; `build` takes the module
+    for all sizes.
+
     Raises:
         ArgumentError: `binds`, or what `pegbox.lower` refuses.
         ScheduleError: the schedule is not legal, or an argument is missing.
@@ -37,6 +42,8 @@ def lower(
         plain_module = IRModule({label: context.function(func) for label, func in inp.functions.items()})
         return pegbox.lower(plain_module, simple_mode=simple_mode)
     plain = context.schedule(inp) if isinstance(inp, TESchedule) else context.function(inp)
+    if isinstance(plain, TESchedule) and variables_of(plain):
+        return SizedModule(plain, list(args or ()), name, simple_mode=simple_mode)
     return IRModule({name: pegbox.lower(plain, list(args or ()), name, simple_mode=simple_mode)})
 
 
@@ -60,6 +67,8 @@ def build(
             raise ArgumentError(f"build: modules for {len(inputs)} targets; build them one by one")
         ((target, inputs),) = inputs.items()
     machine = None if target is None else Target(target, target_host)
+    if isinstance(inputs, SizedModule):
+        inputs, args, name = inputs.schedule, inputs.args, inputs.name if name == _UNNAMED else name
     if isinstance(inputs, TESchedule):
         _check_binds(binds)
         plain = PassContext.current().schedule(inputs)

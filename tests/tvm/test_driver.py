@@ -98,9 +98,8 @@ def test_vectorized_loops_stay_serial_where_the_context_says_so() -> None:
     with tvm.transform.PassContext(opt_level=3, config={"tir.disable_vectorize": True}):
         assert tvm.transform.PassContext.current().opt_level == 3
         assert "T.vectorized" not in tvm.lower(schedule, args).script()
-        assert (
-            "<8 x float>" not in tvm.build(schedule, args, "llvm -mcpu=haswell -mtriple=x86_64-linux-gnu").get_source()
-        )
+        assert "x float>" not in tvm.build(schedule, args).get_source()
+    assert "x float>" in tvm.build(schedule, args).get_source()
     assert tvm.transform.PassContext.current().config == {}
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compilers import compiler
 
 from pegbox.errors import ArgumentError
 from pegbox.plugins import tvm
@@ -113,6 +114,7 @@ def test_the_source_is_shown(module: tvm.runtime.Module) -> None:
         module.get_source("cu")
 
 
+@compiler
 def test_a_saved_module_is_loaded_again(module: tvm.runtime.Module, tmp_path: Path) -> None:
     folder = utils.tempdir()
     module.save(folder.relpath("myadd.o"))

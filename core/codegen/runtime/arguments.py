@@ -40,7 +40,8 @@ class Checker:
         result = []
         ends = []
         for array, (shape, dtype, is_output, nbytes) in zip(arrays, expected, strict=True):
-            if array.__class__ is not np.ndarray or array.shape != shape or array.dtype != dtype:
+            plain = array.__class__ is np.ndarray or isinstance(array, np.ndarray)
+            if not plain or array.shape != shape or array.dtype != dtype:
                 self._explain(arrays)
             flags = array.flags
             if not flags.c_contiguous or not flags.aligned or (is_output and not flags.writeable):
@@ -57,7 +58,7 @@ class Checker:
         return result
 
     def _explain(self, arrays: Sequence[Any]) -> None:
-        """Raise for the first array that is wrong; subclasses of ndarray in order are let through."""
+        """Raise for the first array that is wrong."""
         for number, (array, spec) in enumerate(zip(arrays, self.specs, strict=True)):
             where = f"{self.name}(): argument {number} ({spec.name})"
             if not isinstance(array, np.ndarray):

@@ -53,8 +53,7 @@ class SizedKernel(KernelFamily):
             ArgumentError: a size is missing or no positive integer, or there is no such variable.
             ScheduleError, CompileError: the schedule is not legal for these sizes, or cannot be compiled.
         """
-        given: dict[str | SizeVar, int] = {**sizes}
-        return self._at(check_sizes(self._variables, given))
+        return self._at(check_sizes(self._variables, sizes))
 
     @property
     def programs(self) -> list[Program]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from pegbox.compute.axis import IterVar
 from pegbox.compute.tensor import ComputeOp, Tensor, TensorBuffer
+from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.foreign import with_code
@@ -18,24 +19,26 @@ from pegbox.loops.from_compute import block_names, function_from_ops
 from pegbox.loops.nodes import ForKind, Function
 from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
+from pegbox.schedule.te.draft import Draft
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import At, FuseRelation, Inline, SplitRelation, Stage, UnitRelation
 from pegbox.schedule.te.stage_attach import attach_error
 from pegbox.schedule.te.threads import infer_scope, start_threads
 
 
-def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> Schedule:
+def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main", draft: Draft | None = None) -> Schedule:
     """A `tir.Schedule` on which everything that the TE schedule says has been done.
 
     Args:
         args: the function's parameters in call order; placeholders and outputs. An intermediate may stand there too:
             it is an output then, unless it is inlined: then nothing is written to it, as in TVM.
+        draft: for a program that is only shown; it gets what would be refused otherwise, as far as it can be shown.
 
     Raises:
         ScheduleError: an output or input is missing from `args`, or a relation is not legal.
     """
     ops = [stage.op for stage in schedule.stages]
-    outputs = check_arguments(schedule, args)
+    outputs = check_arguments(schedule, args, draft)
     inlined = {t.buffer for stage in schedule.stages if isinstance(stage.attach, Inline) for t in stage.op.outputs}
     params = tuple(t.buffer for t in args)
     written = [b for b in outputs if b not in inlined]
@@ -49,7 +52,7 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> 
     loops: dict[int, dict[IterVar, LoopRef]] = {}
     for stage in reversed(schedule.stages):
         if not isinstance(stage.attach, Inline):
-            loops[id(stage)] = _stage(sch, stage, blocks[id(stage)], loops, schedule.stages)
+            loops[id(stage)] = _stage(sch, stage, blocks[id(stage)], loops, schedule.stages, draft)
     for stage in schedule.stages:
         if id(stage) in loops:
             _prefetch(sch, stage, blocks[id(stage)], loops[id(stage)])
@@ -60,6 +63,8 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main") -> 
     sch.update(with_code(sch.func, [code for stage in schedule.stages for code in stage.code]))
     if inlined & set(params):
         sch.update(replace(sch.func, params=params))
+    if draft is not None:
+        draft.finish(sch)
     return sch
 
 
@@ -80,7 +85,7 @@ def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVa
         sch.prefetch(block, name if alone else own[0], live[hint.loop], hint.offset)
 
 
-def check_arguments(schedule: TESchedule, args: Sequence[Tensor]) -> list[Buffer]:
+def check_arguments(schedule: TESchedule, args: Sequence[Tensor], draft: Draft | None = None) -> list[Buffer]:
     """The buffers among the arguments that the schedule writes.
 
     Raises:
@@ -104,10 +109,13 @@ def check_arguments(schedule: TESchedule, args: Sequence[Tensor]) -> list[Buffer
                 )
     for tensor in args:
         if isinstance(tensor.op, ComputeOp) and tensor.buffer not in made:
-            raise ScheduleError(
+            error = ScheduleError(
                 f"the argument {tensor.name} is computed, but not by this schedule, which makes "
                 f"{', '.join(b.name for b in made)}"
             )
+            if draft is None:
+                raise error
+            draft.add(error, None)
     return [t.buffer for t in args if t.buffer in made]
 
 
@@ -117,6 +125,7 @@ def _stage(
     block: BlockRef,
     placed: Mapping[int, Mapping[IterVar, LoopRef]],
     stages: Sequence[Stage],
+    draft: Draft | None,
 ) -> dict[IterVar, LoopRef]:
     """Place one stage and give it its loops; returns the loops by iteration variable."""
     place = stage.place
@@ -153,8 +162,8 @@ def _stage(
             case _:
                 raise TypeError(f"unknown relation {relation!r}")
     _reorder(sch, block, [live[iv] for iv in stage.leaf_iter_vars])
-    _annotate(sch, stage, live)
-    start_threads(sch, stage, block)
+    _annotate(sch, stage, live, draft)
+    start_threads(sch, stage, block, draft)
     _store(sch, stage, block)
     return live
 
@@ -164,23 +173,31 @@ def _reorder(sch: Schedule, block: BlockRef, order: list[LoopRef]) -> None:
         sch.reorder(*order)
 
 
-def _annotate(sch: Schedule, stage: Stage, live: Mapping[IterVar, LoopRef]) -> None:
+def _annotate(sch: Schedule, stage: Stage, live: Mapping[IterVar, LoopRef], draft: Draft | None) -> None:
     for iv, kind in stage.kinds.items():
-        match kind:
-            case ForKind.VECTORIZED:
-                sch.vectorize(live[iv])
-            case ForKind.UNROLLED:
-                sch.unroll(live[iv])
-            case ForKind.PARALLEL:
-                sch.parallel(live[iv])
-            case ForKind.THREAD:
-                axis = stage.threads[iv]
-                sch.bind(live[iv], axis.thread_tag, extent=axis.fixed_extent)
-            case _:
-                raise TypeError(f"unknown loop kind {kind!r}")
+        try:
+            _set_kind(sch, live[iv], kind, stage.threads.get(iv))
+        except ScheduleError as error:
+            if draft is None:
+                raise
+            draft.add(error, live[iv], kind, stage.threads.get(iv))
     for iv, pragmas in stage.pragmas.items():
         for name, value in pragmas.items():
             sch.annotate(live[iv], f"pragma_{name}", value)
+
+
+def _set_kind(sch: Schedule, loop: LoopRef, kind: ForKind, axis: ThreadAxis | None) -> None:
+    match kind:
+        case ForKind.VECTORIZED:
+            sch.vectorize(loop)
+        case ForKind.UNROLLED:
+            sch.unroll(loop)
+        case ForKind.PARALLEL:
+            sch.parallel(loop)
+        case ForKind.THREAD if axis is not None:
+            sch.bind(loop, axis.thread_tag, extent=axis.fixed_extent)
+        case _:
+            raise TypeError(f"unknown loop kind {kind!r}")
 
 
 def _store(sch: Schedule, stage: Stage, block: BlockRef) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TypeVar
 
 from pegbox.compute.axis import IterVar, SizeVar
 from pegbox.compute.sizes import Sizes, size_variables
 from pegbox.compute.tensor import Tensor
 from pegbox.schedule.te.schedule import TESchedule
-from pegbox.schedule.te.stage import At, Relation, SplitRelation, Stage, UnitRelation
+from pegbox.schedule.te.stage import At, Relation, Stage
 from pegbox.schedule.te.stage_base import GroupBase, Prefetch
 
 _Value = TypeVar("_Value")
@@ -32,7 +32,6 @@ def at_sizes(
 
     Raises:
         ArgumentError: an extent is below 1 for these sizes.
-        ComputeError: an argument is computed, but not by this schedule.
     """
     copied = Sizes(sizes)
     other = schedule.copy()
@@ -43,7 +42,7 @@ def at_sizes(
         _move(stage, copied)
     for group in _groups(other):
         group.attach = _place(group.attach, copied)
-    return other, [copied.tensor(tensor) for tensor in args]
+    return other, [copied.argument(tensor) for tensor in args]
 
 
 def _move(stage: Stage, copied: Sizes) -> None:
@@ -60,14 +59,14 @@ def _move(stage: Stage, copied: Sizes) -> None:
 
 
 def _relation(relation: Relation, copied: Sizes) -> Relation:
-    axis = copied.axis
-    if isinstance(relation, UnitRelation):
-        return UnitRelation(axis(relation.made))
-    if isinstance(relation, SplitRelation):
-        parent, outer, inner = axis(relation.parent), axis(relation.outer), axis(relation.inner)
-        return replace(relation, parent=parent, outer=outer, inner=inner)
-    outer, inner, fused = axis(relation.outer), axis(relation.inner), axis(relation.fused)
-    return replace(relation, outer=outer, inner=inner, fused=fused, order=tuple(map(axis, relation.order)))
+    changed: dict[str, object] = {}
+    for field in fields(relation):
+        value = getattr(relation, field.name)
+        if isinstance(value, IterVar):
+            changed[field.name] = copied.axis(value)
+        elif isinstance(value, tuple):  # of loops
+            changed[field.name] = tuple(map(copied.axis, value))
+    return replace(relation, **changed)  # type: ignore[arg-type]
 
 
 def _place(place: _Place, copied: Sizes) -> _Place:

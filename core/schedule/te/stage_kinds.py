@@ -10,7 +10,7 @@ from pegbox.compute.graph import post_order
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
-from pegbox.loops.foreign import c_source
+from pegbox.loops.foreign import CLibrary, CSource, c_source
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule.primitives.kinds import pragma_value
 from pegbox.schedule.te.stage_base import Prefetch, StageBase, te_method
@@ -21,8 +21,8 @@ _HINTS = ("auto_unroll_max_step", "unroll_explicit")
 # How threads share a loop: here always in equal parts, each loop a region of its own with a barrier at its end.
 _NO_EFFECT = ("parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish")
 _REFUSED = {
-    "debug_skip_region": "a program that leaves a part out computes something else; leave the stage out of the graph",
     "import_llvm": "give C source instead: pragma import_c, or tir.c_source with the intrinsic that calls it",
+    "debug_skip_region": "a program that leaves a part out computes something else; leave the stage out of the graph",
 }
 
 
@@ -87,7 +87,8 @@ def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> Non
     - `auto_unroll_max_step` (steps): unroll inner loops whose statements, written out, are at most that many;
     - `unroll_explicit` (bool): pegbox unrolls itself, or leaves it to LLVM;
     - `unroll`, `vectorize`, `parallel`: the primitives of these names;
-    - `import_c` (text): C functions that tensor intrinsics call;
+    - `import_c` (text, or what `tir.c_source` or `tir.c_library` gives): C functions that tensor intrinsics call;
+      `import_llvm` takes the latter two as well;
     - `prefetch` (iterations ahead, 1 unless told): `prefetch` of each tensor that the stage reads;
     - `parallel_launch_point`, `parallel_stride_pattern`, `parallel_barrier_when_finish`: accepted, without effect.
 
@@ -96,6 +97,9 @@ def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> Non
     """
     check_text("pragma: name", name, error=ScheduleError)
     stage.position(loop)
+    if name in ("import_c", "import_llvm") and isinstance(value, CSource | CLibrary):
+        stage.code.append(value)
+        return
     if name in _REFUSED:
         raise ScheduleError(f"{name!r} is not supported", _REFUSED[name])
     if name == "import_c":

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pegbox.compute.thread_axis import ThreadAxis
 from pegbox.errors import ScheduleError
 from pegbox.loops.nodes import For, ForKind, thread_tag
 from pegbox.loops.threads.axes import in_block
 from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
+from pegbox.schedule.te.draft import Draft
 from pegbox.schedule.te.stage import Stage
 
 
-def start_threads(sch: Schedule, stage: Stage, block: BlockRef) -> None:
+def start_threads(sch: Schedule, stage: Stage, block: BlockRef, draft: Draft | None) -> None:
     """The threads around a stage whose loops are what they shall be, and the predicate of its stores."""
     if stage.env:
-        own = sch.get_loops(block)[-len(stage.leaf_iter_vars) :] if stage.leaf_iter_vars else ()
+        own = _own_loops(sch, stage, block)
         threads = [(axis.thread_tag, _extent(sch, stage, block, axis)) for axis in stage.env]
         sch.env_threads(own[0] if own else block, threads)
     if stage.store_predicate is not None:
-        sch.set_store_predicate(block, stage.store_predicate)
+        try:
+            sch.set_store_predicate(block, stage.store_predicate)
+        except ScheduleError as error:
+            if draft is None:
+                raise
+            draft.add(error, next(reversed(_own_loops(sch, stage, block)), None))
+
+
+def _own_loops(sch: Schedule, stage: Stage, block: BlockRef) -> Sequence[LoopRef]:
+    return sch.get_loops(block)[-len(stage.leaf_iter_vars) :] if stage.leaf_iter_vars else ()
 
 
 def _extent(sch: Schedule, stage: Stage, block: BlockRef, axis: ThreadAxis) -> int:

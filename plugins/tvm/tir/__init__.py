@@ -9,5 +9,6 @@ from pegbox.plugins.tvm.tir import schedule as schedule
 from pegbox.plugins.tvm.tir import stmt as stmt
 from pegbox.plugins.tvm.tir import stmt_functor as stmt_functor
 from pegbox.plugins.tvm.tir.expr import *  # noqa: F403
+from pegbox.plugins.tvm.tir.intrin import *  # noqa: F403
 from pegbox.plugins.tvm.tir.stmt import *  # noqa: F403
 from pegbox.tir import *  # noqa: F403  (TVM's names are pegbox's)

@@ -6,7 +6,6 @@ from pegbox.expr.nodes import Call as Call
 from pegbox.expr.nodes import Cast as Cast
 from pegbox.expr.nodes import Expr, Load
 from pegbox.expr.nodes import Not as Not
-from pegbox.expr.nodes import Select as Select
 from pegbox.expr.nodes import Var as Var
 
 PrimExpr = Expr
