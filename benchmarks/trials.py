@@ -29,6 +29,7 @@ WORKLOADS: dict[str, tuple[str, list[int], dict[str, Any]]] = {
     "conv2d-56": ("conv2d", [1, 64, 56, 56, 128, 3, 3], {"padding": 1, "layout": "NCHW"}),
     "sketch-512": ("matmul", [512, 512, 512], {}),
     "sketch-conv2d-56": ("conv2d", [1, 64, 56, 56, 128, 3, 1, 1], {}),
+    "sketch-softmax": ("softmax", [1024, 1024], {}),
 }
 SEARCHED_BY_DEFAULT = ("conv2d", "matmul-512", "matmul-1024")
 COLUMNS = {

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from pegbox.checks import check_callable, check_list, check_path, check_text, with_checked_keywords
 from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.axis import SizeVar
+from pegbox.compute.sizes import GivenSizes
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError
 from pegbox.loops.module import IRModule
@@ -58,7 +59,7 @@ def lower(
     name: str | None = None,
     *,
     simple_mode: bool = False,
-    sizes: Mapping[str | SizeVar, int] | None = None,
+    sizes: GivenSizes | None = None,
 ) -> Function: ...
 
 
@@ -69,7 +70,7 @@ def lower(
     name: str | None = None,
     *,
     simple_mode: bool = False,
-    sizes: Mapping[str | SizeVar, int] | None = None,
+    sizes: GivenSizes | None = None,
 ) -> Function | IRModule:
     """The plain loop program of a schedule; `print` shows it, `.allocations` and `.loops("C")` answer questions.
 
@@ -151,7 +152,7 @@ def build(
     *,
     name: str | None = None,
     config: Config | int | None = None,
-    sizes: Mapping[str | SizeVar, int] | None = None,
+    sizes: GivenSizes | None = None,
 ) -> Kernel | SizedKernel: ...
 
 
@@ -163,7 +164,7 @@ def build(
     *,
     name: str | None = None,
     config: Config | int | None = None,
-    sizes: Mapping[str | SizeVar, int] | None = None,
+    sizes: GivenSizes | None = None,
 ) -> Kernel | SizedKernel | RuntimeModule:
     """Compile to a kernel that is called on NumPy arrays; a module to kernels by name, `built["mm_relu"](a, b, c)`.
 

@@ -197,10 +197,15 @@ def with_checked_keywords(function: _Called) -> _Called:
     return cast("_Called", called)
 
 
-def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """ "; did you mean 'x'?", or nothing where no name is near."""
-    close = difflib.get_close_matches(str(name), list(known), n=3)
-    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+def nearest(name: object, known: Iterable[str]) -> list[str]:
+    """Those of the names that are like `name`, three at most, the nearest first."""
+    return difflib.get_close_matches(str(name), list(dict.fromkeys(known)), n=3)
+
+
+def did_you_mean(name: object, known: Iterable[str], *, shown: Callable[[str], str] = repr) -> str:
+    """ "; did you mean 'x'?", or nothing where no name is near. `shown` writes a name, in quotes unless told."""
+    close = nearest(name, known)
+    return f"; did you mean {' or '.join(map(shown, close))}?" if close else ""
 
 
 def near_names(name: object, known: Iterable[str]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 from pegbox.checks import did_you_mean
@@ -14,6 +16,8 @@ from pegbox.errors import PegboxError, ScriptError
 
 _Error = TypeVar("_Error", bound=PegboxError)
 _INSTALLED = ("site-packages", "dist-packages")
+_RUNS_TEMPLATES = "pegbox.task.task"
+"""The module that calls templates: what is further out has not asked for what they do."""
 
 
 def located(error: _Error, cause: BaseException | None = None) -> _Error:
@@ -33,9 +37,31 @@ def origin_of(error: BaseException) -> str:
     """
     found = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
-        if _is_users(frame.f_globals, frame.f_code.co_filename):
-            found = f"{_short(frame.f_code.co_filename)}:{line}"
+        if _is_users(_module(frame), frame.f_code.co_filename):
+            found = _line(frame.f_code, line)
     return found
+
+
+def users_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of a user's code, from `frame` outwards; None where a template of pegbox's own, or no user's
+    code at all, has got here. It is quick: schedules ask at each of their calls."""
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if _is_own(module):
+            if module == _RUNS_TEMPLATES:
+                return None
+        elif _is_users(module, frame.f_code.co_filename):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def line_at(code: CodeType, running: int) -> str:
+    """File and line of the byte of code that runs, `my_ops.py:14`; empty for what was typed in and is in no file."""
+    if code.co_filename.startswith("<"):
+        return ""
+    lines = [line for start, end, line in code.co_lines() if start <= running < end and line is not None]
+    return _line(code, lines[0] if lines else code.co_firstlineno)
 
 
 def explained(error: BaseException) -> str:
@@ -51,9 +77,9 @@ def definition_of(function: Callable[..., Any]) -> str:
     """File and line where a user's function begins; empty for the functions of others."""
     plain = inspect.unwrap(function)
     code = getattr(plain, "__code__", None)
-    if code is None or not _is_users(getattr(plain, "__globals__", {}), code.co_filename):
+    if code is None or not _is_users(str(getattr(plain, "__globals__", {}).get("__name__", "")), code.co_filename):
         return ""
-    return f"{_short(code.co_filename)}:{code.co_firstlineno}"
+    return _line(code, code.co_firstlineno)
 
 
 def users_level() -> int:
@@ -61,15 +87,29 @@ def users_level() -> int:
     its own line, where there is none."""
     frame, level = inspect.currentframe(), 0
     while frame is not None:
-        if level and _is_users(frame.f_globals, frame.f_code.co_filename):
+        if level and _is_users(_module(frame), frame.f_code.co_filename):
             return level
         frame, level = frame.f_back, level + 1
     return 1
 
 
-def _is_users(scope: Mapping[str, Any], path: str) -> bool:
-    package = str(scope.get("__name__", "")).partition(".")[0]
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+@functools.cache
+def _is_own(module: str) -> bool:
+    return module.partition(".")[0] == "pegbox"
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_users(module: str, path: str) -> bool:
+    package = module.partition(".")[0]
     return package != "pegbox" and package not in sys.stdlib_module_names and not any(f in path for f in _INSTALLED)
+
+
+def _line(code: CodeType, line: int) -> str:
+    return f"{_short(code.co_filename)}:{line}"
 
 
 def _short(path: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pegbox.checks import check_callable, check_list, check_text
 from pegbox.compute.axis import IterVar
@@ -25,6 +26,13 @@ class Reducer:
     name: str
     combine: Callable[[Values, Values], Values]
     identity: Callable[[tuple[str, ...]], Values]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The language's own are pickled by their names, a user's by its functions, which have to be in a module."""
+        own = {reducer.name: reducer for reducer in (SUM, PROD, MAX, MIN)}
+        if own.get(self.name) is self:
+            return _own, (self.name,)
+        return Reducer, (self.name, self.combine, self.identity)
 
 
 class Reduce(Expr):
@@ -69,6 +77,11 @@ SUM = Reducer("sum", lambda a, b: (add(a[0], b[0]),), lambda t: (const(0, t[0]),
 PROD = Reducer("prod", lambda a, b: (mul(a[0], b[0]),), lambda t: (const(1, t[0]),))
 MAX = Reducer("max", lambda a, b: (maximum(a[0], b[0]),), lambda t: (_lowest(t[0]),))
 MIN = Reducer("min", lambda a, b: (minimum(a[0], b[0]),), lambda t: (_highest(t[0]),))
+
+
+def _own(name: str) -> Reducer:
+    """The language's own reducer of that name."""
+    return next(reducer for reducer in (SUM, PROD, MAX, MIN) if reducer.name == name)
 
 
 def apply(

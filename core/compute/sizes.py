@@ -8,6 +8,7 @@ place, and all that compiles or computes works on that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from pegbox.compute.axis import IterVar, Range, SizeVar
 from pegbox.compute.reducer import Reduce
@@ -18,7 +19,10 @@ from pegbox.expr.build import index
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Load, Var
 from pegbox.expr.simplify import simplify
-from pegbox.expr.visit import free_vars, rewrite, substitute
+from pegbox.expr.visit import free_vars, rewrite, substitute, walk
+
+GivenSizes: TypeAlias = "Mapping[str, int] | Mapping[SizeVar, int] | Mapping[str | SizeVar, int]"
+"""Sizes by variables, or by their names."""
 
 _STAND_INS = (1023, 511, 255, 127, 63)
 
@@ -45,7 +49,8 @@ def _parts(expr: Expr) -> tuple[Expr, ...]:
 def check_static(ops: Iterable[Operation]) -> None:
     """Raises ComputeError: an operation has size variables, and numbers are needed now."""
     for op in ops:
-        if found := size_variables([op]):
+        if _is_sized(op):
+            found = size_variables([op])
             names = ", ".join(var.name for var in found)
             raise ComputeError(
                 f"{op.name}: its size {names} is a variable; here sizes are needed: give numbers as extents, or lower "
@@ -53,14 +58,24 @@ def check_static(ops: Iterable[Operation]) -> None:
             )
 
 
+def _is_sized(op: Operation) -> bool:
+    """Whether an operation has size variables, which is asked of each program that is made."""
+    if any(isinstance(extent, Expr) for tensor in op.outputs for extent in tensor.shape):
+        return True
+    if not isinstance(op, ComputeOp):
+        return False
+    parts = [part for expr in op.body for part in _parts(expr)]
+    return any(isinstance(iv.extent, Expr) for iv in op.reduce_axis) or any(
+        type(node) is SizeVar for part in parts for node in walk(part)
+    )
+
+
 def stand_ins(variables: Sequence[SizeVar]) -> dict[SizeVar, int]:
     """Numbers for a program that is only to be read: odd ones, so that it has the tests that sizes may need."""
     return {var: _STAND_INS[min(n, len(_STAND_INS) - 1)] for n, var in enumerate(variables)}
 
 
-def check_sizes(
-    variables: Sequence[SizeVar], sizes: Mapping[str, int] | Mapping[str | SizeVar, int]
-) -> dict[SizeVar, int]:
+def check_sizes(variables: Sequence[SizeVar], sizes: GivenSizes) -> dict[SizeVar, int]:
     """The number of each variable, given by variables or their names.
 
     Raises:
@@ -71,7 +86,8 @@ def check_sizes(
         given = ", ".join(f"{var.name!r}: 128" for var in missing)
         raise ArgumentError(f"sizes: the size variables are {known}; add {{{given}}} to what is given, {dict(sizes)!r}")
     found: dict[SizeVar, int] = {}
-    for key, value in sizes.items():
+    by_key: Mapping[Any, int] = sizes
+    for key, value in by_key.items():
         named = [var for var in variables if var is key or (isinstance(key, str) and var.name == key)]
         if len(named) != 1:
             label = key if isinstance(key, str) else getattr(key, "name", repr(key))
@@ -198,7 +214,7 @@ class Sizes:
                 return self._values.get(node)
             if isinstance(node, Load):
                 return node.at(self.tensor(owner(node.buffer)).buffer, tuple(rewrite(i, leaf) for i in node.indices))
-            if isinstance(node, Compare) and node.a.dtype == node.b.dtype == "int64":
+            if isinstance(node, Compare) and not self._sizes.keys().isdisjoint(free_vars(node)):
                 # A test that the pattern needs, and these sizes do not.
                 made = type(node)(node.op, rewrite(node.a, leaf), rewrite(node.b, leaf))
                 decided = simplify(made, ranges)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from itertools import islice, product
 
 from pegbox.compute.graph import post_order
 from pegbox.compute.reducer import Reduce
@@ -10,15 +12,21 @@ from pegbox.compute.sizes import check_static
 from pegbox.compute.tensor import ComputeOp, Operation
 from pegbox.errors import ComputeError
 from pegbox.expr.affine import linear
-from pegbox.expr.bounds import Ranges, linear_bounds
+from pegbox.expr.bounds import Ranges, bounds, linear_bounds
+from pegbox.expr.evaluate import evaluate
 from pegbox.expr.nodes import Const, Expr, Load, Logic, Select, Var
-from pegbox.expr.visit import children
+from pegbox.expr.visit import children, free_vars, loads
+
+_MOST_POINTS = 64
+"""At which an index is computed: a task is made in milliseconds."""
 
 
 def check_subscripts(outputs: Sequence[Operation]) -> None:
-    """Look at every element that is read without a condition, by an index that is a sum of axes.
+    """Look at every element that is read without a condition.
 
-    What a condition guards, and indices of other forms, are left to the reference (`pegbox.compute.reference`).
+    An index that is a sum of axes is exactly known. Others, where they may be outside, are computed at some points of
+    the computation: one of these that is outside is certain. What a condition guards, indices that are read from
+    memory, and all others are left to the reference (`pegbox.compute.reference`).
 
     Raises:
         ComputeError: an index leaves its dimension, or sizes are variables.
@@ -51,11 +59,33 @@ def _unguarded(op: ComputeOp) -> Iterator[Load]:
 
 def _check(op: ComputeOp, load: Load, ranges: Ranges) -> None:
     for dim, (index, extent) in enumerate(zip(load.indices, load.buffer.shape, strict=True)):
-        form = linear(index)
-        between = linear_bounds(form, ranges) if all(isinstance(term, Var) for term in form.terms) else None
-        if between is not None and not (between[0] >= 0 and between[1] < extent):
-            wrong = between[1] if between[1] >= extent else between[0]
+        if (wrong := _outside(index, extent, ranges)) is not None:
             raise ComputeError(
                 f"{op.name}: {load} reads index {wrong} in dimension {dim} of {load.buffer.name}, whose shape is "
                 f"{list(load.buffer.shape)}; guard it with te.if_then_else, or choose other extents"
             )
+
+
+def _outside(index: Expr, extent: int, ranges: Ranges) -> int | None:
+    """A value of the index that is no place of the dimension; None where none is certain."""
+    form = linear(index)
+    if all(isinstance(term, Var) for term in form.terms):
+        exact = linear_bounds(form, ranges)
+        return None if exact is None else next((value for value in reversed(exact) if not 0 <= value < extent), None)
+    between = bounds(index, ranges)
+    if between is not None and between[0] >= 0 and between[1] < extent:
+        return None
+    axes = free_vars(index)
+    if not axes <= ranges.keys() or any(True for _ in loads(index)):
+        return None
+    points = _points({axis: between for axis, between in ranges.items() if axis in axes})
+    values = (int(evaluate(index, point)) for point in points)
+    return next((value for value in values if not 0 <= value < extent), None)
+
+
+def _points(ranges: Ranges) -> Iterator[dict[Var, int]]:
+    """All points, where they are few, else the corners of the ranges, most of them where there are many."""
+    every = math.prod(high - low + 1 for low, high in ranges.values()) <= _MOST_POINTS
+    sides = [range(low, high + 1) if every else (low, high) for low, high in ranges.values()]
+    for point in islice(product(*sides), _MOST_POINTS):
+        yield dict(zip(ranges, point, strict=True))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from pegbox.checks import near_names
 from pegbox.errors import ArgumentError, PluginError, UnknownName
 from pegbox.hooks.refs import import_ref, is_module_ref
 from pegbox.hooks.specs import HOOK_OF_KIND
@@ -141,8 +141,4 @@ def _clash(claims: list[Claim]) -> PluginError:
 
 
 def _unknown(kind: str, name: str, known: list[str]) -> str:
-    message = f"there is no {label(kind)} {name!r}"
-    if near := difflib.get_close_matches(name, known, n=3, cutoff=0.5):
-        message += f"; did you mean {' or '.join(map(repr, near))}?"
-    listing = ", ".join(known) if known else "none"
-    return f"{message} (known: {listing})"
+    return f"there is no {label(kind)} {name!r}{near_names(name, known)}"

@@ -6,7 +6,6 @@ Nothing has to be declared a second time.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import types
 import typing
@@ -14,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pegbox.checks import did_you_mean
 from pegbox.errors import ArgumentError
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
@@ -74,8 +74,7 @@ def bind_options(
 
 
 def _unknown(owner: str, name: str, value: object, known: Mapping[str, Option]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(name, known)
     listed = "; ".join(map(str, known.values())) or "none"
     return f"{owner} has no option {name!r} (given {name}={value!r}){hint} Its options: {listed}"
 

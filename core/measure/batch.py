@@ -67,6 +67,7 @@ class Batch:
         with self._lock:
             self._cancelled = True
             self._held.clear()
+        self.moved.set()
 
     def _build(self, trial: Trial, future: Future[Result]) -> None:
         try:

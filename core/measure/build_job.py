@@ -20,16 +20,16 @@ def warm_up() -> None:
     target_machine(Target.host())
 
 
-def build(program: Program, quick: bool) -> dict[str, Any] | bytes:
+def build(program: Program) -> dict[str, Any] | bytes:
     """Compile one program, as `compile_program` does; see `pegbox.measure.reply`."""
-    return of_build(_built(program, quick))
+    return of_build(_built(program))
 
 
-def _built(program: Program, quick: bool) -> CompiledProgram | Failed:
+def _built(program: Program) -> CompiledProgram | Failed:
     from pegbox.codegen import compile_program  # LLVM is slow to import
 
     try:
-        return compile_program(program, quick=quick, apart=False)
+        return compile_program(program, apart=False)
     except CompileError as error:
         return Failed(FailureKind.COMPILE_ERROR, str(error))
     except MemoryError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import signal
 import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -52,19 +54,30 @@ class Builder:
         """How many builders there are."""
         return len(self._places)
 
-    def build(self, program: Program, *, quick: bool = False) -> CompiledProgram | Failed:
+    def build(self, program: Program) -> CompiledProgram | Failed:
         """Compile one program; whatever goes wrong with it is a `Failed` of the kind COMPILE_ERROR or TIMEOUT.
 
-        Raises `MeasureError` when builder processes cannot be started at all.
+        Where LLVM ends its process, scalar loops stay scalar, as in `compile_program`. Raises `MeasureError` when
+        builder processes cannot be started at all.
         """
+        try:
+            return self._build(program)
+        except WorkerDied as error:
+            if error.signal == signal.SIGKILL or not program.scalar_loops:  # killed here, or for its memory
+                return _dead(error)
+        try:
+            return self._build(dataclasses.replace(program, scalar_loops=False))
+        except WorkerDied as error:
+            return _dead(error)
+
+    def _build(self, program: Program) -> CompiledProgram | Failed:
+        """Compile in the next free builder. Raises `WorkerDied` if it ends."""
         place, worker = self._take()
         try:
             worker.wait_ready()
-            return read_build(worker.call("build", program, quick, timeout=self._timeout), program)
+            return read_build(worker.call("build", program, timeout=self._timeout), program)
         except WorkerTimeout:
             return Failed(FailureKind.TIMEOUT, f"compiling took longer than {self._timeout:g} s")
-        except WorkerDied as error:
-            return Failed(FailureKind.COMPILE_ERROR, f"the compiler process {error}")
         except BrokenReply as error:
             worker.kill()
             return Failed(FailureKind.COMPILE_ERROR, f"the compiler process gave an answer that is none: {error}")
@@ -132,3 +145,7 @@ class Builder:
         worker = Worker(_JOBS, cores=cores, memory=self._memory, most_reply=MOST_BUILD)
         worker.post("warm_up")
         return worker
+
+
+def _dead(error: WorkerDied) -> Failed:
+    return Failed(FailureKind.COMPILE_ERROR, f"the compiler process {error}")

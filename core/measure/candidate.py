@@ -44,11 +44,11 @@ class Candidate:
         finally:
             self._phases["lower"] = time.perf_counter() - began
 
-    def build(self, builder: Builder, program: Program, *, quick: bool = False) -> CompiledProgram | Failed:
-        """Compile in a builder process; `quick` is that of `pegbox.codegen.compile_program`."""
+    def build(self, builder: Builder, program: Program) -> CompiledProgram | Failed:
+        """Compile in a builder process."""
         began = time.perf_counter()
         try:
-            return builder.build(program, quick=quick)
+            return builder.build(program)
         finally:
             self._phases["build"] = time.perf_counter() - began
 

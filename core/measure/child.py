@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -17,13 +18,15 @@ from functools import cache
 from typing import Any, Protocol
 
 from pegbox.codegen.targets.host import usable_cores
+from pegbox.errors import MeasureError
 from pegbox.measure.channel import READY, BrokenReply, ChannelTimeout, read_reply, write_request
 from pegbox.measure.descendants import MARK
-from pegbox.measure.fork_server import COLLECT, FORK, IDLE, NUMBER, UNMARKED, Birth
+from pegbox.measure.fork_server import COLLECT, FORK, IDLE, NUMBER, UNMARKED, Birth, Standing
 
 # The path comes as arguments: importing anything before it is set would look in the working folder first.
 _BOOT = "import sys; sys.path[:] = sys.argv[2:]; from pegbox.measure.{module} import main; main()"
 _START_SECONDS = 60.0
+_END_SECONDS = 0.2
 # What programs and libraries read once, when they start: a server that has started with other values is of no use.
 _READ_AT_START = ("LD_", "PYTHON", "OPENBLAS_", "OMP_", "NPY_", "MALLOC_", "GLIBC_")
 
@@ -158,7 +161,10 @@ class _Forked:
         with self._reading:
             if self._birth is None:
                 deadline = time.monotonic() + _START_SECONDS
-                pid = int(read_reply(self._replies, READY, most=100, deadline=deadline).value)
+                try:
+                    pid = int(read_reply(self._replies, READY, most=100, deadline=deadline).value)
+                except EOFError:
+                    raise EOFError(self._server.end) from None
                 self._birth = pid, os.pidfd_open(pid)
             return self._birth
 
@@ -204,13 +210,15 @@ class _ForkServer:
             name: value for name, value in environment.items() if self._environment.get(name) != value
         }
         changed |= dict.fromkeys(self._environment.keys() - environment.keys())
-        birth = Birth(setting, list(sys.path), usable_cores(), changed)
+        birth = Birth(setting, list(sys.path), usable_cores(), changed, Standing.own())
         folder = os.open(".", os.O_PATH)
         try:
             with self._talk:
                 socket.send_fds(self._socket, [FORK], [*standard, folder])
                 write_request(self._socket.fileno(), birth)
                 self._workers += 1
+        except OSError as error:
+            raise MeasureError(f"a worker process could not be started: {self.end or error}") from error
         finally:
             os.close(folder)
         return _Forked(self, heard)
@@ -225,6 +233,13 @@ class _ForkServer:
                 return os.waitstatus_to_exitcode(*NUMBER.unpack(answer))
         return None
 
+    @property
+    def end(self) -> str:
+        """How it has ended, as text; empty where it goes on."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return f"the fork server {how_it_ended(self._process.wait(_END_SECONDS))}"
+        return ""
+
     def is_idle(self) -> bool:
         return not self._workers or self._process.poll() is not None
 
@@ -238,6 +253,20 @@ class _ForkServer:
         """Leave it to the process that this one was forked from."""
         self._process.returncode = 0
         self._socket.close()
+
+
+def how_it_ended(returncode: int | None) -> str:
+    """An exit status as of `subprocess.Popen` in words."""
+    if returncode is None:
+        return "ended, and nobody knows how"
+    return f"was killed by {_signal_name(-returncode)}" if returncode < 0 else f"exited with status {returncode}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 _lock = threading.Lock()

@@ -6,10 +6,12 @@ hold, those of OpenMP among them, would never be released in the fork.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import importlib
 import os
+import resource
 import select
 import signal
 import socket
@@ -41,6 +43,36 @@ IDLE = 60.0
 _JOBS = "pegbox.measure.run_job"
 
 
+_LIMITS = sorted({number for name, number in vars(resource).items() if name.startswith("RLIMIT_")})
+
+
+class Standing(NamedTuple):
+    """What the system grants a process: limits by number, each soft and hard; the mask of permissions; priority."""
+
+    limits: dict[int, tuple[int, int]]
+    umask: int
+    nice: int
+
+    @classmethod
+    def own(cls) -> Standing:
+        """That of this process. The mask is read where the system shows it: elsewhere it would have to be set."""
+        with open("/proc/self/status") as file:
+            masks = [int(line.split()[1], 8) for line in file if line.startswith("Umask:")]
+        limits = {number: resource.getrlimit(number) for number in _LIMITS}
+        return cls(limits, masks[0] if masks else -1, os.getpriority(os.PRIO_PROCESS, 0))
+
+    def take(self) -> None:
+        """Make it this process's own, as far as it may: rights that the server had given up do not come back."""
+        if self.umask >= 0:
+            os.umask(self.umask)
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, self.nice)
+        for number, limit in self.limits.items():
+            with contextlib.suppress(OSError, ValueError):
+                if limit != resource.getrlimit(number):
+                    resource.setrlimit(number, limit)
+
+
 class Birth(NamedTuple):
     """What a worker is to be: its setting, and what it would have inherited from its parent."""
 
@@ -49,6 +81,7 @@ class Birth(NamedTuple):
     cores: tuple[int, ...]
     environment: dict[str, str | None]
     """What differs from the server's; None where a variable is missing."""
+    standing: Standing
 
 
 def main() -> NoReturn:
@@ -109,6 +142,7 @@ def _become_worker(descriptors: list[int], birth: Birth) -> NoReturn:
 
 
 def _inherit(birth: Birth) -> None:
+    birth.standing.take()
     pin(birth.cores)
     sys.path[:] = birth.path
     _mark(birth.environment[MARK] or UNMARKED)

@@ -8,7 +8,7 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from pegbox.measure.roofline import Roofline, kept_roofline
 from pegbox.measure.runner import Runner, RunnerFactory, YardstickRunner, runner_factory
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.twins import Twins
-from pegbox.measure.yardstick import MOST, Yardstick
+from pegbox.measure.yardstick import NEAR, Yardstick
 from pegbox.task.flop import slow_operations
 from pegbox.task.work import bytes_read, bytes_written
 
@@ -63,7 +63,7 @@ class LocalMeasurer:
         rtol, atol: how far a float may be off; by default from the data type and the work per element.
         best: the best cost known from elsewhere, in seconds, such as from the records of an earlier run.
         max_block: a candidate with more instructions than that in a piece of straight code is refused, not compiled.
-        kept_builds: of how many of the fastest the object code is kept that `remeasure` made, for when they come again.
+        kept_builds: of how many of the fastest the object code is kept, for when they are measured again.
         runner_options: further options of the runner; they win over those in `runner`.
 
     Raises `ArgumentError` for options outside their domain or unknown, `UnknownName` for an unknown runner.
@@ -123,11 +123,14 @@ class LocalMeasurer:
         self._max_memory = memory_share() if max_memory is None else max_memory
         self._best = best
         self._numpy_costs: list[float] = []
+        self._roofline: Roofline | None = None
         self._builds = BuildCache(capacity=kept_builds)
         self._twins = Twins()
         self._cores = CorePlan.detect(threads=task.target.num_cores)
         workers = builders or min(len(self._cores.building), _MOST_BUILDERS)
         self._runner: Runner | None = None
+        self._batch: Batch | None = None
+        self._closed = False
         self._builder = Builder(
             workers=workers,
             cores=self._cores.building,
@@ -145,7 +148,7 @@ class LocalMeasurer:
 
         With a one-thread target, later configs are lowered and built while earlier ones run. Leaving the iterator
         early, by an exception such as KeyboardInterrupt too, gives up what is in progress; the measurer stays usable.
-        Raises `MeasureError` when the machinery itself cannot work.
+        Raises `MeasureError` when the machinery itself cannot work, or is closed.
         """
         # What must be timed in silence waits until its chunk is built; object code would pile up over a long batch.
         size = len(configs) if self._cores.overlap else _CHUNK
@@ -155,11 +158,16 @@ class LocalMeasurer:
     def remeasure(self, configs: Sequence[Config]) -> list[Result]:
         """Time a few configs again, interleaved (A B C A B C ...), so that the winner is not just the luckiest.
 
-        Their code is what `pegbox.build` makes, with all that LLVM has. Of the fastest it is kept for another round.
+        The code of the fastest was kept when they were measured first, or for an earlier round.
         """
+        self._check_open()
         candidates = [Candidate(self._task, config) for config in configs]
         started = [self._rebuild(candidate) for candidate in candidates]
-        builds = [build.result() for build in started]
+        try:
+            builds = [build.result() for build in started]
+        except CancelledError:
+            self._check_open()
+            raise
         ready = [build for build in builds if not isinstance(build, Failed)]
         began = time.perf_counter()
         try:
@@ -178,7 +186,8 @@ class LocalMeasurer:
     def yardstick(self, cost: float) -> Yardstick | None:
         """What costs are compared with: NumPy's time, and this machine's limits. It takes about a second.
 
-        `cost` is the best in seconds: where it exceeds the limits that were measured earlier, they are measured again.
+        `cost` is the best in seconds: where it comes near the limits that were measured earlier, they are measured
+        again.
         NumPy's timings of all calls count: called before and after the finalists are timed, NumPy and they meet the
         same noise. None where the runner says nothing of it.
         """
@@ -194,7 +203,8 @@ class LocalMeasurer:
 
         with self._builder.silence():
             costs = () if program is None else self._time_numpy(runner, program)
-            roofline = kept_roofline(dtype, read + written, task.target, cores, limits)
+            if self._roofline is None:
+                self._roofline = kept_roofline(dtype, read + written, task.target, cores, limits)
             made = Yardstick(
                 cores=cores,
                 flop=task.flop,
@@ -202,13 +212,13 @@ class LocalMeasurer:
                 written=written,
                 slow=slow_operations(task.outputs),
                 numpy=statistics.median(costs) if costs else None,
-                roofline=roofline,
+                roofline=self._roofline,
                 numpy_costs=costs,
             )
-            if (made.measured_share(cost) or 0.0) <= MOST:
+            if (made.measured_share(cost) or 0.0) <= NEAR:
                 return made
-            again = kept_roofline(dtype, read + written, task.target, cores, limits, anew=True)
-        return dataclasses.replace(made, roofline=again)
+            self._roofline = kept_roofline(dtype, read + written, task.target, cores, limits, anew=True)
+        return dataclasses.replace(made, roofline=self._roofline)
 
     def _time_numpy(self, runner: YardstickRunner, program: NumpyProgram) -> tuple[float, ...]:
         """NumPy's timings, with those of earlier calls."""
@@ -227,7 +237,10 @@ class LocalMeasurer:
         return confined(self._cores.building) if self._cores.overlap else None
 
     def close(self) -> None:
-        """End all processes; harmless when done twice."""
+        """End all processes; harmless when done twice. What another thread measures then ends with `MeasureError`."""
+        self._closed = True
+        if (batch := self._batch) is not None:
+            batch.cancel()
         self._interrupt()
         for threads in (self._build_threads, self._run_thread):
             threads.shutdown(wait=True, cancel_futures=True)
@@ -245,12 +258,13 @@ class LocalMeasurer:
 
     def _measure_chunk(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         self._open()
-        batch = Batch(builders=self._build_threads, runners=self._run_thread, silent=self._silent)
+        self._batch = batch = Batch(builders=self._build_threads, runners=self._run_thread, silent=self._silent)
         waiting = deque(configs)
         pending: deque[tuple[Config, Future[Result]]] = deque()
         try:
             while waiting or pending:
                 batch.moved.clear()
+                self._check_open()
                 if pending and pending[0][1].done():
                     config, future = pending.popleft()
                     yield config, future.result()
@@ -260,6 +274,9 @@ class LocalMeasurer:
                         batch.all_lowered()
                 else:
                     batch.moved.wait()
+        except (RuntimeError, CancelledError):  # of threads that have ended meanwhile
+            self._check_open()
+            raise
         finally:
             if pending:
                 batch.cancel()
@@ -285,7 +302,7 @@ class LocalMeasurer:
             return candidate.lower(max_block=self._max_block)
 
     def _rebuild(self, candidate: Candidate) -> Future[CompiledProgram | Failed]:
-        """The build of the kernel as `pegbox.build` makes it, with all that LLVM has."""
+        """The build that was kept, or another one."""
         known = self._builds.get(candidate.config)
         program = self._lower(candidate) if known is None else known
         if isinstance(program, Program):
@@ -314,6 +331,7 @@ class LocalMeasurer:
             running = time.perf_counter() - began
         if isinstance(result, Ok) and not result.partial:
             self._best = min(self._best, result.cost)
+            self._builds.offer(candidate.config, result.cost, compiled)
         return candidate.finish(result, running=running)
 
     def _silent(self, program: CompiledProgram) -> bool:
@@ -321,6 +339,7 @@ class LocalMeasurer:
 
     def _open(self) -> Runner:
         """The runner, made when first needed: the reference outputs may take NumPy a while."""
+        self._check_open()
         if self._runner is None:
             args = self._task.arguments()
             try:
@@ -337,6 +356,10 @@ class LocalMeasurer:
             bench = Bench(tuple(args), tuple(inputs), expected, tolerance, self._task.flop)
             self._runner = self._factory(bench, timing=self._timing, cores=self._cores, max_memory=self._max_memory)
         return self._runner
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise MeasureError("the measurer was closed; make another one")
 
     def _interrupt(self) -> None:
         self._builder.interrupt()
@@ -362,7 +385,7 @@ class _LocalTrial:
         self._measurer, self._candidate, self._program = measurer, candidate, program
 
     def build(self) -> CompiledProgram | Failed:
-        return self._candidate.build(self._measurer._builder, self._program, quick=True)
+        return self._candidate.build(self._measurer._builder, self._program)
 
     def run(self, compiled: CompiledProgram) -> Result:
         return self._measurer._run(self._candidate, compiled)

@@ -16,7 +16,7 @@ from typing import Any
 
 from pegbox.errors import MeasureError
 from pegbox.measure.channel import READY, TOKEN_BYTES, BrokenReply, ChannelTimeout, read_reply, write_request
-from pegbox.measure.child import start
+from pegbox.measure.child import how_it_ended, start
 from pegbox.measure.descendants import kill_marked
 
 _START_SECONDS = 60.0
@@ -31,7 +31,7 @@ class WorkerDied(MeasureError):
     def __init__(self, returncode: int | None, tail: str) -> None:
         self.signal = -returncode if returncode is not None and returncode < 0 else None
         self.tail = tail
-        super().__init__(_how_it_ended(returncode) + (f"; its last words: {tail}" if tail else ""))
+        super().__init__(how_it_ended(returncode) + (f"; its last words: {tail}" if tail else ""))
 
 
 class WorkerTimeout(MeasureError):
@@ -101,9 +101,10 @@ class Worker:
         except ChannelTimeout:
             self.kill()
             raise MeasureError(f"a worker process did not start within {_START_SECONDS:g} s: {self._tail()}") from None
-        except EOFError:
+        except EOFError as error:
             self.kill()
-            raise MeasureError(f"a worker process ({sys.executable}) could not start: {self._tail()}") from None
+            reason = self._tail() or str(error)
+            raise MeasureError(f"a worker process ({sys.executable}) could not start: {reason}") from None
 
     def post(self, job: str, *arguments: object) -> None:
         """Give the worker a job without waiting for it; the next `call` or `wait_ready` waits for it first."""
@@ -183,16 +184,3 @@ class Worker:
         start = max(self._said, size - _TAIL_BYTES)
         # The file may be shorter than it was: it is the worker's, too.
         return os.pread(self._stderr.fileno(), max(0, size - start), start).decode(errors="replace").strip()
-
-
-def _how_it_ended(returncode: int | None) -> str:
-    if returncode is None:
-        return "ended, and nobody knows how"
-    return f"was killed by {_signal_name(-returncode)}" if returncode < 0 else f"exited with status {returncode}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

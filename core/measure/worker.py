@@ -121,7 +121,8 @@ def _limit_memory(memory: int | None) -> None:
 
 
 def _set_limit(what: int, value: int) -> None:
-    _, most = resource.getrlimit(what)
-    if most != resource.RLIM_INFINITY:
-        value = min(value, most)
-    resource.setrlimit(what, (value, most))
+    """No more than is allowed now."""
+    soft, hard = resource.getrlimit(what)
+    resource.setrlimit(
+        what, (min([value, *(limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY)]), hard)
+    )

@@ -14,6 +14,9 @@ from pegbox.task.work import format_seconds
 MOST = 1.05
 """Of a roof. What is beyond shows that the roof was measured too low, and nothing is said of it."""
 
+NEAR = 0.95
+"""Of a roof. Who comes so close may have met one that was measured too low: it is measured again."""
+
 UNSTEADY = 1.5
 """How many times as long slow timings take as fast ones (`spread`) where two medians don't compare."""
 
@@ -40,6 +43,10 @@ class Yardstick:
     def speedup(self, seconds: float) -> float | None:
         """How many times as fast as NumPy a call of so many seconds is."""
         return None if self.numpy is None or not 0 < seconds < math.inf else self.numpy / seconds
+
+    def is_comparable(self, costs: Sequence[float] = ()) -> bool:
+        """Whether NumPy's timings, and these of a kernel, differ by less than `UNSTEADY` times."""
+        return max(spread(costs), spread(self.numpy_costs)) <= UNSTEADY
 
     @property
     def bound(self) -> str | None:
@@ -111,7 +118,7 @@ class Yardstick:
         told = f"NumPy {_range_text(self.numpy, self.numpy_costs)}"
         if spread(costs) > UNSTEADY:
             told += f", the kernel {_range_text(seconds, costs)}"
-        if max(spread(costs), spread(self.numpy_costs)) > UNSTEADY:
+        if not self.is_comparable(costs):
             return f"{told}: too noisy to compare"
         return f"{told}: {speedup:.2f}x"
 

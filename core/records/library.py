@@ -16,7 +16,7 @@ from pegbox.errors import PegboxError, RecordError, SpaceError
 from pegbox.records.history import is_of_other_code
 from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.reader import ResultsReader, reader_of
-from pegbox.records.record import Record, call, plain
+from pegbox.records.record import FUNCTION, Record, call, plain
 from pegbox.records.recorded_space import RecordedSpace, latest_results
 from pegbox.space import Config
 from pegbox.task.task import Task, create_task
@@ -67,7 +67,8 @@ def recorded_space(
         raise RecordError(
             f"objective={objective!r}: {str(path)!r} holds records of pegbox, whose objective is the time"
         )
-    records, found, rows = read_rows(path, task, args=args, host=host, target=target)
+    records = choose_records(Journal(path).read(), str(path), task=task, args=args, host=host, target=target)
+    found, rows = rows_of(records, str(path), task)
     results = latest_results(records, [row.tobytes() for row in rows])
     configs = {row.tobytes(): Config(found.space, tuple(row.tolist())) for row in rows}
     return RecordedSpace(
@@ -82,24 +83,16 @@ def recorded_space(
     )
 
 
-def read_rows(
-    path: Path,
-    task: Any = None,
-    *,
-    args: Sequence[Any] | None = None,
-    host: str | None = None,
-    target: str | None = None,
-) -> tuple[list[Record], Any, np.ndarray]:
-    """The records of one task or objective in a file, what they are of, and the digits of each record's config.
+def rows_of(records: Sequence[Record], source: str, task: Any = None) -> tuple[Any, np.ndarray]:
+    """What records are of, a task or an objective, and the digits of each one's config.
 
     Raises `RecordError` as `recorded_space` does; records of other code than the task has now are a `RecordWarning`.
     """
-    records = choose_records(Journal(path).read(), str(path), task=task, args=args, host=host, target=target)
-    found = _task_of(records[0], str(path)) if task is None else task
-    _compare_fingerprints(records[0].space, found, str(path))
+    found = _task_of(records[0], source) if task is None else task
+    _compare_fingerprints(records[0].space, found, source)
     if any(is_of_other_code(record, found) for record in records):
         warnings.warn(
-            f"{str(path)!r}: recorded with other code of {call(*plain(found.workload))} than it has now: costs are "
+            f"{source!r}: recorded with other code of {call(*plain(found.workload))} than it has now: costs are "
             "those of the old code",
             RecordWarning,
             stacklevel=3,
@@ -107,8 +100,8 @@ def read_rows(
     try:
         rows = found.space.rows_from_json([record.config for record in records])
     except SpaceError as error:
-        raise RecordError(f"{str(path)!r}: a config does not fit the space of {found.name}: {error}") from error
-    return records, found, rows
+        raise RecordError(f"{source!r}: a config does not fit the space of {found.name}: {error}") from error
+    return found, rows
 
 
 def _other_tool(
@@ -129,7 +122,7 @@ def choose_records(
     records: Sequence[Record],
     source: str,
     *,
-    task: Task | None = None,
+    task: Any = None,
     args: Sequence[Any] | None = None,
     host: str | None = None,
     target: str | None = None,
@@ -239,6 +232,11 @@ def _short(text: str) -> str:
 
 def _task_of(record: Record, source: str) -> Task:
     """A file may come from anywhere: its names are looked up among registered templates, and never imported or run."""
+    if record.target == FUNCTION:
+        raise RecordError(
+            f"{source!r}: the records are of the function {record.name} (pegbox.minimize), of which there is no task; "
+            "pegbox.load_result and 'pegbox plot' draw the search"
+        )
     try:
         return create_task(
             template_of(record.name, registered=True), record.args, dict(record.kwargs), target=record.target

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 VERSION = 1
 """Of the record format; readers refuse a newer one."""
 
+FUNCTION = "python"
+"""The target of records of a function (`pegbox.minimize`), which has no template."""
+
 FAILED_COST = 1e9
 """Seconds stored as the cost of a failed trial, as AutoTVM stores them: scripts that sort by `result[0][0]` live on."""
 
@@ -32,7 +35,8 @@ class Record:
 
     `config` is the JSON form of the config, `space` the fingerprint of the task whose space it is from. `remeasured`
     marks one of the best, measured again at the end of a run, and `yardstick` is what it was compared with then. `code`
-    is the fingerprint of the template's code that was measured, empty where it is not known. `cost` in seconds.
+    is the fingerprint of the template's code that was measured, empty where it is not known. `cost` in seconds, or in
+    the `unit` of a function's.
     """
 
     target: str
@@ -49,6 +53,7 @@ class Record:
     remeasured: bool = False
     code: str = ""
     yardstick: Yardstick | None = None
+    unit: str = ""
 
     @classmethod
     def of(
@@ -78,6 +83,7 @@ class Record:
             remeasured=remeasured,
             code=task.code,
             yardstick=yardstick,
+            unit=getattr(task, "unit", ""),
         )
 
     @property
@@ -109,6 +115,8 @@ class Record:
             extra["remeasured"] = True
         if self.code:
             extra["code"] = self.code
+        if self.unit:
+            extra["unit"] = self.unit
         if self.yardstick is not None:
             extra["yardstick"] = self.yardstick.to_json()
         form = {
@@ -166,6 +174,7 @@ class Record:
             remeasured=field(form, "remeasured", bool, False),
             code=field(form, "code", str, ""),
             yardstick=Yardstick.from_json(field(form, "yardstick", dict)) if "yardstick" in form else None,
+            unit=field(form, "unit", str, ""),
         )
 
 

@@ -14,7 +14,7 @@ h3{font-size:14px;margin:0}
 section{border-top:1px solid #8886;margin-top:24px}
 .soft,figcaption,caption,dt,footer,summary{opacity:.7}
 .warning{border-left:4px solid #d9822b;padding-left:12px}
-.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(420px,100%),1fr));gap:20px}
+.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(420px,100%),1fr));gap:20px;margin-top:16px}
 figure{margin:0}
 figure svg{display:block;width:100%;height:auto;background:#fff}
 .scroll{overflow-x:auto;margin:16px 0}

@@ -6,11 +6,13 @@ from pegbox.schedule.primitives import (
     blocks,
     cache,
     compute_location,
+    copies,
     inline,
     kinds,
     layout,
     loops,
     reduction,
+    refusal,
     reshape,
     sampling,
     storage,
@@ -56,6 +58,7 @@ class Schedule(ScheduleState):
     get_consumers = lookup.get_consumers
     get_output_blocks = lookup.get_output_blocks
     extent = lookup.extent
+    remove_rv = lookup.remove_rv
 
     # Loops become other loops over the same iterations
     split = loops.split
@@ -64,6 +67,7 @@ class Schedule(ScheduleState):
     tile = loops.tile
     add_unit_loop = reshape.add_unit_loop
     loop_partition = reshape.loop_partition
+    merge = reshape.merge
     reorder_block_iter_var = reshape.reorder_block_iter_var
 
     # How loops run, and hints
@@ -87,12 +91,19 @@ class Schedule(ScheduleState):
     # Buffers: copies, places, layouts
     cache_read = cache.cache_read
     cache_write = cache.cache_write
+    reindex_cache_read = copies.reindex_cache_read
+    reindex_cache_write = copies.reindex_cache_write
+    read_at = copies.read_at
+    write_at = copies.write_at
     set_scope = storage.set_scope
     storage_align = storage.storage_align
     reindex = layout.reindex
     transform_layout = layout.transform_layout
     transform_block_layout = layout.transform_block_layout
+    set_axis_separator = layout.set_axis_separator
     pad_einsum = layout.pad_einsum
+    decompose_padding = layout.decompose_padding
+    can_decompose_padding = layout.can_decompose_padding
 
     # Reductions in parts
     decompose_reduction = reduction.decompose_reduction
@@ -104,5 +115,16 @@ class Schedule(ScheduleState):
 
     # Random decisions, which a trace remembers
     sample_perfect_tile = sampling.sample_perfect_tile
+    sample_partitioned_tile = sampling.sample_partitioned_tile
     sample_categorical = sampling.sample_categorical
     sample_compute_location = sampling.sample_compute_location
+    enter_postproc = sampling.enter_postproc
+
+    # What TVM has beside these: always refused, with the reason
+    rolling_buffer = refusal.refusal("rolling_buffer")
+    cache_inplace = refusal.refusal("cache_inplace")
+    cache_index = refusal.refusal("cache_index")
+    unsafe_set_dtype = refusal.refusal("unsafe_set_dtype")
+    unsafe_hide_buffer_access = refusal.refusal("unsafe_hide_buffer_access")
+    annotate_buffer_access = refusal.refusal("annotate_buffer_access")
+    get_sref = refusal.refusal("get_sref")

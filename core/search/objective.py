@@ -17,6 +17,7 @@ from pegbox.checks import check_callable, check_instance, check_int, check_text
 from pegbox.errors import ArgumentError, SpaceError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.origin import explained, origin_of
+from pegbox.records.record import FUNCTION
 from pegbox.space import Config, ConfigSpace
 from pegbox.space.entities import KnobEntity
 from pegbox.task.code import code_fingerprint
@@ -54,7 +55,7 @@ class Objective:
 
     flop = 0.0
     args: tuple[()] = ()
-    target = "python"
+    target = FUNCTION
 
     def __init__(
         self, function: CostFunction, space: ConfigSpace, *, name: str | None = None, repeat: int = 1, unit: str = ""

@@ -152,6 +152,7 @@ def search_problem(
                 *listeners,
             ],
             history=recording.history,
+            history_trials=recording.trials,
             space=problem.whole,
             searched=problem.space,
             flop=problem.flop,

@@ -9,8 +9,12 @@ import inspect
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from types import CodeType, FunctionType, ModuleType
 
+import numpy as np
+
+_MAKERS = ("__init__", "__new__", "__post_init__", "__setstate__")
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...))
 
 
@@ -18,10 +22,11 @@ def code_fingerprint(function: object) -> str:
     """What a function does, as "cpython-312:9f2c5a..."; empty where it is not written in Python.
 
     The bytecode of the function, and of all functions and classes that it reaches in files of its folder, also through
-    `functools.partial`, instances and tables of functions; the constants that they use, where lists and mappings are
-    constants if their NAMES say so. Comments, formatting, the names of local variables, the function's docstring and
-    variables that it assigns itself don't count. Code differs from one version of Python to the next, and where
-    assertions are left out, so that these stand first: see `differ`.
+    `functools.partial`, instances and tables of functions; the constants that they use, arrays, members of enumerations
+    and attributes of instances of these classes among them, where lists and mappings are constants if their NAMES say
+    so. Comments, formatting, the names of local variables, the function's docstring, and variables and attributes that
+    it assigns itself don't count. Code differs from one version of Python to the next, and where assertions are left
+    out, so that these stand first: see `differ`.
     """
     plain = inspect.unwrap(function) if callable(function) else function
     if not isinstance(plain, FunctionType):
@@ -47,6 +52,7 @@ class _Reach:
         self._module = function.__module__
         self._folder = _folder(function.__code__.co_filename)
         self._seen: set[int] = set()
+        self._assigned: set[str] = set()  # attributes that the functions so far assign
 
     def parts(self) -> Iterator[str]:
         """Text for each piece of it."""
@@ -59,6 +65,7 @@ class _Reach:
             value = inspect.unwrap(value) if callable(value) else value
             if isinstance(value, FunctionType) and self._is_near(value.__code__.co_filename, value.__module__):
                 yield f"def {name} {_text_of_code(value.__code__, value.__doc__)}"
+                self._assigned |= _attributes_assigned_by(value)
                 pending += [*_values_of(value)]
             elif isinstance(value, type) and self._is_near(_file_of(value.__module__), value.__module__):
                 yield f"class {name}"
@@ -70,6 +77,7 @@ class _Reach:
                 continue
             elif (text := _text_of_constant(value)) is not None:
                 yield f"{name} = {text}"
+                pending += self._inside(name, value) if isinstance(value, Enum) else []
             else:
                 pending += self._inside(name, value)
 
@@ -81,7 +89,21 @@ class _Reach:
             case list() | tuple():
                 return [(name, item) for item in value]
         kind = type(value)
-        return [(name, kind)] if self._is_near(_file_of(kind.__module__), kind.__module__) else []
+        if not self._is_near(_file_of(kind.__module__), kind.__module__):
+            return []
+        return [(name, kind), *((f"{name}.{key}", item) for key, item in self._attributes(value))]
+
+    def _attributes(self, value: object) -> Iterator[tuple[str, object]]:
+        """What an instance has, but for what functions assign after it was made: that is state."""
+        if isinstance(value, Enum):
+            return
+        kinds = [kind for kind in type(value).__mro__ if self._is_near(_file_of(kind.__module__), kind.__module__)]
+        members = {name: member for kind in kinds for name, member in vars(kind).items()}
+        assigned = self._assigned.union(*(_attributes_assigned_by(member) for _, member in _functions_of(members)))
+        slots = [name for name, member in members.items() if inspect.ismemberdescriptor(member)]
+        for name in sorted({*getattr(value, "__dict__", ()), *slots} - assigned):
+            if not isinstance(members.get(name), functools.cached_property) and hasattr(value, name):
+                yield name, getattr(value, name)
 
     def _is_near(self, path: str, module: str) -> bool:
         return module == self._module or (bool(self._folder) and _folder(path) == self._folder)
@@ -102,7 +124,7 @@ def _values_of(function: FunctionType) -> Iterator[tuple[str, object]]:
         except ValueError:  # it has not been assigned yet
             continue
     # Names such as __name__ and __file__ say where the code is, not what it does.
-    own = set(_assigned_by(function.__code__))
+    own = set(_assigned_by(function.__code__, "STORE_GLOBAL"))
     names = [n for n in dict.fromkeys(_names_of(function.__code__)) if not n.startswith("__") and n not in own]
     for name in names:
         value = function.__globals__.get(name)
@@ -121,12 +143,25 @@ def _names_of(code: CodeType) -> Iterator[str]:
             yield from _names_of(const)
 
 
-def _assigned_by(code: CodeType) -> Iterator[str]:
-    """Global variables that code assigns: they are its state."""
-    yield from (str(step.argval) for step in dis.get_instructions(code) if step.opname == "STORE_GLOBAL")
+def _assigned_by(code: CodeType, operation: str) -> Iterator[str]:
+    """What code stores with an operation: STORE_GLOBAL global variables, STORE_ATTR attributes of whatever."""
+    wanted, number = dis.opmap[operation], 0
+    for opcode, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):  # `dis` itself takes ten times as long
+        number = number << 8 | low
+        if opcode == wanted:
+            yield code.co_names[number]
+        if opcode != dis.EXTENDED_ARG:
+            number = 0
     for const in code.co_consts:
         if isinstance(const, CodeType):
-            yield from _assigned_by(const)
+            yield from _assigned_by(const, operation)
+
+
+def _attributes_assigned_by(function: object) -> set[str]:
+    """Attributes that a function assigns; none of one that makes an instance."""
+    if not isinstance(function, FunctionType) or function.__name__ in _MAKERS:
+        return set()
+    return set(_assigned_by(function.__code__, "STORE_ATTR"))
 
 
 def _text_of_code(code: CodeType, doc: str | None = None) -> str:
@@ -142,6 +177,10 @@ def _text_of_constant(value: object) -> str | None:
     """Python text of a constant, the same in every process; None for what is none."""
     parts: list[str | None]
     match value:
+        case Enum():
+            return f"{type(value).__qualname__}.{value.name} = {_text_of_constant(value.value)}"
+        case np.ndarray() | np.generic() if not value.dtype.hasobject:
+            return f"{value.dtype.str}{value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
         case tuple() | list():
             parts = [*map(_text_of_constant, value)]
         case set() | frozenset():
@@ -155,10 +194,21 @@ def _text_of_constant(value: object) -> str | None:
 
 def _members_of(kind: type) -> Iterator[tuple[str, object]]:
     """The functions behind a class's methods of whatever kind, and its constants."""
-    for name, member in sorted(vars(kind).items()):
-        plain = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
-        if isinstance(plain, FunctionType) or not name.startswith("__"):
-            yield name, plain
+    for name, member in _functions_of(vars(kind)):
+        if isinstance(member, FunctionType) or not name.startswith("__"):
+            yield name, member
+
+
+def _functions_of(members: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Members of a class, with the functions behind methods, properties and what they are cached in."""
+    for name, member in sorted(members.items()):
+        match member:
+            case property():
+                yield name, member.fget
+            case functools.cached_property():
+                yield name, member.func
+            case _:
+                yield name, getattr(member, "__func__", member)
 
 
 def _folder(path: str) -> str:

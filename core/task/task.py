@@ -147,7 +147,13 @@ class Task:
             ScheduleError: the schedule is not legal.
         """
         made, tensors = self._run(ApplyingConfig(config, self.target))
-        return made if isinstance(made, Schedule) else replay(made, tensors, self.symbol)
+        if isinstance(made, Schedule):
+            return made
+        try:
+            return replay(made, tensors, self.symbol)
+        except ScheduleError as error:  # where no call of the template's asked for it
+            error.source = error.source or definition_of(self.template.function)
+            raise
 
     def lowered(self, config: Config) -> Function:
         """The plain loops of one configuration."""

@@ -88,3 +88,10 @@ def format_cost(cost: float, unit: str) -> str:
         return format_seconds(cost)
     number = f"{cost:,.0f}" if cost == round(cost) < 1e15 else f"{cost:.6g}"
     return f"{number} {unit}".rstrip()
+
+
+def format_phases(phases: Mapping[str, float]) -> str:
+    """The phases, the longest first; those that come to less than 1% of all are left out."""
+    least = sum(phases.values()) / 100
+    shown = sorted((item for item in phases.items() if item[1] >= least), key=lambda item: -item[1])
+    return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in shown)

@@ -7,7 +7,6 @@ and options may stand between template arguments (`tune matmul 64 64 --trials 8 
 from __future__ import annotations
 
 import argparse
-import difflib
 import io
 import os
 import sys
@@ -18,6 +17,7 @@ from functools import partial
 from typing import Any
 
 import pegbox
+from pegbox.checks import did_you_mean
 from pegbox.errors import PegboxError
 from pegbox.hooks import registry
 from pegbox.plugins.cli import exits
@@ -97,9 +97,8 @@ def _check_options(parser: argparse.ArgumentParser, words: list[str]) -> None:
     for word in words:
         option = word.partition("=")[0]
         if option.startswith("--") and option != "--" and not any(name.startswith(option) for name in known):
-            near = difflib.get_close_matches(option, known, n=3)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(sorted(known))}"
-            parser.error(f"there is no option {option}; {hint}")
+            hint = did_you_mean(option, known, shown=str) or f"; it has {', '.join(sorted(known))}"
+            parser.error(f"there is no option {option}{hint}")
 
 
 def _print_anything(*streams: Any) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pegbox as pb
+from pegbox.checks import nearest
 from pegbox.errors import ArgumentError, ComparisonError, SpaceError
 from pegbox.hooks import registry
 from pegbox.plugins.cli import exits
@@ -135,7 +135,7 @@ def _check_commas(namespace: argparse.Namespace) -> None:
     """A usage error for `--tuners bayes random`, where the second one would be an argument of the template."""
     words = namespace.command_line
     for option, tuners, next_word in zip(words, words[1:], words[2:], strict=False):
-        near = difflib.get_close_matches(next_word, registry.names("tuner"), n=1)
+        near = nearest(next_word, registry.names("tuner"))
         if option == "--tuners" and next_word in namespace.args and near:
             written = f"--tuners {tuners.rstrip(',')},{near[0]}"
             namespace.usage_error(f"{next_word!r} stands behind --tuners {tuners}: join tuners by commas, {written}")

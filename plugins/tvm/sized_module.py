@@ -22,5 +22,5 @@ class SizedModule(IRModule):
             ScheduleError: it is not legal for these numbers, or an argument is missing.
         """
         self.schedule, self.args, self.name = schedule.copy(), list(args), name
-        sizes = None if simple_mode else {**shown_sizes(variables_of(schedule))}
+        sizes = None if simple_mode else shown_sizes(variables_of(schedule))
         super().__init__({name: pegbox.lower(schedule, args, name, simple_mode=simple_mode, sizes=sizes)})

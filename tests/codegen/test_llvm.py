@@ -151,3 +151,15 @@ def test_what_llvm_says_of_a_program_that_it_takes_is_shown(
 def _arguments(program: Program) -> tuple[str, llvm.Machine]:
     target = program.target
     return program.ll, llvm.Machine(target.triple, target.cpu, target.features)
+
+
+@pytest.mark.optimizer
+def test_simplification_inlines_math_functions() -> None:
+    X = te.placeholder((64,), name="X")
+    Y = te.compute((64,), lambda i: te.exp(X[i]), name="Y")
+    s = te.create_schedule(Y.op)
+    s[Y].vectorize(Y.op.axis[0])
+    program = emit(pb.lower(s, [X, Y]), Target("llvm -num-cores 1"))
+    assert "call" in program.ll
+    assert not program.scalar_loops
+    assert "@pegbox.exp" not in optimized_ir(program)

@@ -185,7 +185,7 @@ def test_the_table_of_caches_names_processors_that_there_are() -> None:
         ("cuda -arch=sm_80", "unknown kind 'cuda'; the only kind is 'llvm'"),
         ("llvm -mpcu=znver4", "unknown option '-mpcu=znver4'; did you mean -mcpu"),
         ("llvm fast", "unknown option 'fast'; use -mcpu"),
-        ("llvm -mcpu=znver44", r"unknown processor 'znver44' in -mcpu; near names: .*znver4"),
+        ("llvm -mcpu=znver44", r"unknown processor 'znver44' in -mcpu; did you mean 'znver4' or"),
         ("llvm -mcpu=qqqq", "unknown processor 'qqqq' in -mcpu; see"),
         ("llvm -mcpu=", "option -mcpu needs a value"),
         ("llvm -mcpu -num-cores 2", "option -mcpu needs a value"),

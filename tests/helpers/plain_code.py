@@ -32,9 +32,9 @@ def install() -> None:
     runtime_llvm.translate_apart = runtime_llvm.translate
     optimized = machine.compile_program
 
-    def compile_program(program: Program, *, quick: bool = False, apart: bool = True) -> CompiledProgram:
-        if quick or always_optimized or is_drawn(program):
-            return optimized(program, quick=quick, apart=apart)
+    def compile_program(program: Program, *, apart: bool = True) -> CompiledProgram:
+        if always_optimized or is_drawn(program):
+            return optimized(program, apart=apart)
         return unoptimized(program)
 
     machine.compile_program = compile_program

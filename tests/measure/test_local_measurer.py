@@ -21,7 +21,6 @@ from pegbox.codegen import Target
 from pegbox.codegen.targets.host import usable_cores
 from pegbox.errors import ArgumentError, CompileError, InvalidConfig, MeasureError, UnknownName
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, Result
-from pegbox.measure.builder import Builder
 from pegbox.measure.cores import confined
 from pegbox.measure.process import Worker
 from pegbox.testing import llvm_kernels as kernels
@@ -207,12 +206,11 @@ def test_the_affinity_of_the_caller_is_its_own_again(open_measurer: Any) -> None
     assert usable_cores() == before
 
 
-def test_measuring_a_third_time_builds_nothing_anew(open_measurer: Any) -> None:
+def test_measuring_again_builds_nothing_anew(open_measurer: Any) -> None:
     task = AddingTask()
     measurer = open_measurer(task)
     configs = [AddingConfig("a", lambda: kernels.slow(100_000)), AddingConfig("b", lambda: kernels.slow(100_000))]
     assert all(result.ok for result in measure(measurer, *configs))
-    assert all(result.ok for result in measurer.remeasure(configs))
     task.lowered.clear()
     first, second = measurer.remeasure(configs)
     assert task.lowered == []
@@ -221,19 +219,11 @@ def test_measuring_a_third_time_builds_nothing_anew(open_measurer: Any) -> None:
     assert len(first.costs) == len(second.costs) >= 5
 
 
-def test_what_is_measured_again_is_compiled_as_a_kernel_is(open_measurer: Any, monkeypatch: Any) -> None:
-    asked = []
-
-    def build(self: Builder, program: Any, *, quick: bool = False) -> Any:
-        asked.append(quick)
-        return compiling(self, program, quick=quick)
-
-    compiling = Builder.build
-    monkeypatch.setattr(Builder, "build", build)
-    measurer = open_measurer()
-    measure(measurer, GOOD)
-    measurer.remeasure([GOOD])
-    assert asked == [True, False]
+def test_what_is_known_from_records_is_built_once_to_be_measured_again(open_measurer: Any) -> None:
+    task = AddingTask()
+    measurer = open_measurer(task)
+    assert all(result.ok for _ in range(2) for result in measurer.remeasure([GOOD]))
+    assert len(task.lowered) == 1
 
 
 def test_equal_programs_are_measured_once(open_measurer: Any) -> None:
@@ -317,6 +307,35 @@ def test_closing_ends_every_process(open_measurer: Any) -> None:
     measurer.close()
     assert not workers_of(os.getpid()) - before
     measurer.close()
+
+
+def test_closing_from_another_thread_ends_a_measurement_with_an_error(open_measurer: Any) -> None:
+    measurer = open_measurer(timeout=120.0, best=100.0, builders=1)
+    results = measurer.measure([GOOD, AddingConfig("endless", kernels.endless), *map(AddingConfig, "abcdefgh")])
+    assert next(results)[1].ok
+    heard: list[BaseException] = []
+
+    def go_on() -> None:
+        try:
+            list(results)
+        except BaseException as error:
+            heard.append(error)
+
+    thread = threading.Thread(target=go_on, daemon=True)
+    thread.start()
+    measurer.close()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert [str(error) for error in heard] == ["the measurer was closed; make another one"]
+    assert isinstance(heard[0], MeasureError)
+
+
+@pytest.mark.parametrize("call", ["measure", "remeasure", "yardstick"])
+def test_a_closed_measurer_measures_no_more(open_measurer: Any, call: str) -> None:
+    measurer = open_measurer()
+    measurer.close()
+    with pytest.raises(MeasureError, match="was closed"):
+        list(getattr(measurer, call)([GOOD])) if call != "yardstick" else measurer.yardstick(1.0)
 
 
 def test_a_broken_reference_is_an_error_not_a_failed_candidate(open_measurer: Any) -> None:

@@ -204,6 +204,26 @@ def test_a_worker_starts_where_its_parent_is_then(
     assert start().call("inherited", "PEGBOX_TEST", timeout=LONG) == first
 
 
+def test_limits_mask_and_priority_are_those_that_the_parent_has_now() -> None:
+    script = textwrap.dedent(f"""
+        import os, resource, sys
+        sys.path.insert(0, {str(HERE)!r})
+        from pegbox.measure.process import Worker
+        def standing():
+            worker = Worker("worker_jobs")
+            print(*worker.call("standing", timeout={LONG}))
+            worker.close()
+        standing()
+        os.umask(0o027)
+        os.nice(3)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 7, ) * 2)
+        standing()
+        """)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=LONG, check=True)
+    (files, _, nice), now = (tuple(map(int, line.split())) for line in done.stdout.splitlines())
+    assert now == (files - 7, 0o027, nice + 3)
+
+
 def test_a_variable_that_the_server_has_and_its_parent_no_more_is_missing(
     start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,6 +274,31 @@ def test_a_server_that_cannot_start_shows_why(start: Callable[..., Worker], monk
     monkeypatch.setattr(child, "_servers", [])
     monkeypatch.setattr(child, "_BOOT", "raise ImportError('no such {module}')")
     with pytest.raises(MeasureError, match="no such fork_server"):
+        start().wait_ready()
+    child._end()
+
+
+def test_a_server_that_is_killed_while_its_first_worker_starts_is_the_reason(
+    start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "_servers", [])
+    worker = start()
+    child._servers[0]._process.kill()
+    with pytest.raises(MeasureError, match=r"could not start: the fork server was killed by SIGKILL$"):
+        worker.wait_ready()
+    assert start().call("add", 1, 2, timeout=LONG) == 3
+    child._end()
+
+
+def test_a_server_that_is_gone_when_it_is_asked_is_the_reason(
+    start: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "_servers", [])
+    start().wait_ready()
+    child._servers[0]._process.kill()
+    child._servers[0]._process.wait()
+    monkeypatch.setattr(child._ForkServer, "fits", lambda self, environment: True)  # it has gone since
+    with pytest.raises(MeasureError, match="the fork server was killed by SIGKILL"):
         start().wait_ready()
     child._end()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import resource
 import signal
 import stat
 import sys
@@ -126,3 +127,9 @@ def strange() -> object:
 def stop() -> None:
     """Leave the process unable to take another job."""
     threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGSTOP]).start()
+
+
+def standing() -> list[int]:
+    """How many files it may open, its mask of permissions, its priority."""
+    mask = os.umask(0)
+    return [resource.getrlimit(resource.RLIMIT_NOFILE)[0], mask, os.getpriority(os.PRIO_PROCESS, 0)]

@@ -401,3 +401,71 @@ def test_reindex_refuses_a_sum_that_has_no_spatial_variable() -> None:
     sch = Schedule([a, te.compute((), lambda: te.sum(a[i], axis=i), name="B")])
     with pytest.raises(ScheduleError, match="all that B has are reduce variables"):
         sch.reindex("B", ("write", 0))
+
+
+# decompose_padding
+
+
+def _padded() -> Any:
+    x = placeholder((5, 6), name="X")
+
+    def padded(i: Any, j: Any) -> Any:
+        inside = build.all_of([i >= 2, i < 7, j < 6])
+        return build.select(inside, x[i - 2, j], build.const(-1.0, "float32"))
+
+    p = compute((9, 7), padded, name="P")
+    c = compute((9, 7), lambda i, j: p[i, j] + build.const(1.0, "float32"), name="C")
+    return [x, c], lambda xs: [np.pad(xs, ((2, 2), (0, 1)), constant_values=-1.0) + 1]
+
+
+def test_the_constant_of_a_padding_is_written_first(golden: Any, check_values: Any) -> None:
+    args, reference = _padded()
+    sch = Schedule(args)
+    i, j = sch.get_loops("P")
+    assert sch.can_decompose_padding("P", i)
+    assert sch.decompose_padding("P", i) == BlockRef("P_pad_const")
+    assert sch.get_loops("P") == (i, j)
+    golden(sch)
+    check_values(sch, reference)
+    assert Trace.from_json(sch.trace.to_json()).apply_to_schedule(Schedule(args)).mod == sch.mod
+
+
+@pytest.mark.parametrize("factor", [3, 4])
+def test_padding_of_a_tile_is_decomposed_with_its_tests(factor: int, check_values: Any) -> None:
+    args, reference = _padded()
+    sch = Schedule(args)
+    outer, _ = sch.split(sch.get_loop("C", 0), factor=factor)
+    sch.compute_at("P", outer)
+    sch.decompose_padding("P", sch.get_loop("P", 1))
+    sch.parallel(outer)
+    check_values(sch, reference)
+    again = Schedule(args)
+    outer, inner = again.split(again.get_loop("P", 0), factor=factor)
+    again.reorder(inner, outer)
+    again.decompose_padding("P", inner)
+    check_values(again, reference)
+
+
+def test_a_copy_of_decomposed_padding_takes_the_constants_too(check_values: Any) -> None:
+    x = placeholder((7, 5), name="X")
+    p = compute((7, 5), lambda i, j: build.select(j > 0, x[i, j - 1], build.const(3.0, "float32")), name="P")
+    c = compute((7, 5), lambda i, j: p[i, j] + build.const(1.0, "float32"), name="C")
+    sch = Schedule([x, c])
+    sch.compute_at("P", sch.get_loop("C", 1))
+    sch.decompose_padding("P", sch.get_loop("P", 3))
+    sch.cache_write("P_pad_const", 0, "local")
+    check_values(sch, lambda xs: [np.pad(xs, ((0, 0), (1, 0)), constant_values=3.0)[:, :5] + 1])
+
+
+def test_padding_that_cannot_be_told_apart_is_refused(programs: Any) -> None:
+    sch = Schedule(_padded()[0])
+    refused(sch, "C does not choose between a value and a", lambda: sch.decompose_padding("C", sch.get_loop("C", 0)))
+    refused(sch, "i does not stand around P alone", lambda: sch.decompose_padding("P", sch.get_loop("C", 0)))
+    assert not sch.can_decompose_padding("C", sch.get_loop("C", 0))
+    assert len(sch.trace) == 0
+    sch.vectorize(sch.get_loop("P", 1))
+    refused(sch, "the loop is vectorized", lambda: sch.decompose_padding("P", sch.get_loop("P", 0)))
+    x = placeholder((5,), name="X")
+    even = compute((10,), lambda i: build.select(i % 2 < 1, x[i // 2], build.const(0.0, "float32")), name="P")
+    sch = Schedule([x, even])
+    refused(sch, "is not a bound of one variable", lambda: sch.decompose_padding("P", sch.get_loop("P", 0)))

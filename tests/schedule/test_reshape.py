@@ -9,8 +9,10 @@ import pytest
 
 import pegbox as pb
 from pegbox import te
+from pegbox.compute.ops import compute, placeholder
 from pegbox.errors import ScheduleError
-from pegbox.schedule import Schedule
+from pegbox.expr import build
+from pegbox.schedule import Schedule, Trace
 
 
 def _names(refs: Any) -> list[str]:
@@ -183,3 +185,78 @@ def test_a_buffer_that_each_parallel_iteration_has_is_not_shared_by_parts() -> N
         ScheduleError, match="j cannot be parallel: several of its iterations may write the same elements of B"
     ):
         sch.loop_partition(i, [2, None, 3])
+
+
+def _rows() -> Any:
+    x = placeholder((4, 6), name="X")
+    b = compute((4, 6), lambda i, j: x[i, j] + build.const(1.0, "float32"), name="B")
+    c = compute((4, 6), lambda i, j: b[i, j] * build.const(2.0, "float32"), name="C")
+    d = compute((4, 6), lambda i, j: c[i, 5 - j] - b[i, j], name="D")
+    return [x, d], lambda xs: [(xs + 1)[:, ::-1] * 2 - (xs + 1)]
+
+
+def test_nests_after_each_other_become_one(check_values: Any, golden: Any) -> None:
+    args, reference = _rows()
+    sch = Schedule(args)
+    inner = sch.merge(sch.get_loop("B", 1), sch.get_loop("C", 1))
+    assert inner == sch.get_loop("C", 1)
+    sch.merge(sch.get_loop("B", 0), sch.get_loop("D", 0))
+    golden(sch)
+    check_values(sch, reference)
+    assert Trace.from_json(sch.trace.to_json()).apply_to_schedule(Schedule(args)).mod == sch.mod
+
+
+def test_what_stands_between_merged_nests_stays_there_where_it_can(check_values: Any) -> None:
+    x, y = placeholder((5,), name="X"), placeholder((5,), name="Y")
+    b = compute((5,), lambda i: x[i] + x[i], name="B")
+    c = compute((5,), lambda i: y[i] * y[i], name="C")
+    d = compute((5,), lambda i: b[i] + build.const(1.0, "float32"), name="D")
+    sch = Schedule([x, y, c, d])
+    sch.merge(sch.get_loop("B", 0), sch.get_loop("D", 0))
+    assert len({sch.get_loop(name, 0) for name in ("B", "D")}) == 1
+    check_values(sch, lambda xs, ys: [ys * ys, xs + xs + 1])
+
+
+_MERGES: dict[str, tuple[Any, str]] = {
+    "one": (lambda s: s.merge(s.get_loop("B", 0)), r"1 loop\(s\) given"),
+    "reversed": (
+        lambda s: s.merge(s.get_loop("C", 1), s.get_loop("D", 1)),
+        "D needs elements of C that other iterations of C make",
+    ),
+    "around": (lambda s: s.merge(s.get_loop("B", 0), s.get_loop("B", 1)), "i stands around the others"),
+    "depths": (lambda s: s.merge(s.get_loop("B", 0), s.get_loop("C", 1)), "the nests differ"),
+    "kinds": (lambda s: (s.parallel(s.get_loop("B", 0)), s.merge(s.get_loop("B", 0), s.get_loop("C", 0))), "parallel"),
+    "between": (lambda s: s.merge(s.get_loop("B", 0), s.get_loop("D", 0)), "C stands between the nests"),
+}
+
+
+@pytest.mark.parametrize("name", _MERGES)
+def test_nests_that_need_each_other_are_not_merged(name: str) -> None:
+    call, why = _MERGES[name]
+    sch = Schedule(_rows()[0])
+    with pytest.raises(ScheduleError, match=why) as caught:
+        call(sch)
+    assert caught.value.primitive == "merge"
+
+
+def test_parts_of_a_copy_are_not_shared_by_parallel_iterations() -> None:
+    x = placeholder((14, 4), name="X")
+    s = compute((3, 4), lambda i, j: x[i * 3, j] + x[i * 3 + 4, j], name="S")
+    d = compute((3, 4), lambda i, j: s[2 - i, j] + s[i, j], name="D")
+    sch = Schedule([x, d])
+    i = sch.get_loop("S", 0)
+    sch.parallel(i)
+    sch.read_at(i, "S", "X", "shared")
+    sch.loop_partition(sch.get_loop("X_shared", 1), [2, None])
+    with pytest.raises(ScheduleError, match="may write the same elements of X_shared in different iterations"):
+        sch.compute_at("S", sch.get_loop("D", 0))
+
+
+def test_parts_of_a_loop_may_be_written_in_parallel(check_values: Any) -> None:
+    x = placeholder((4, 12), name="X")
+    b = compute((4, 12), lambda i, j: x[i, j] + x[i, j], name="B")
+    sch = Schedule([x, b])
+    i, j = sch.get_loops("B")
+    sch.loop_partition(j, [5, None])
+    sch.parallel(i)
+    check_values(sch, lambda xs: [xs + xs])

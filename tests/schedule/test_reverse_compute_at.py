@@ -172,3 +172,46 @@ def test_refuses_pairs_of_what_becomes_ready_one_by_one() -> None:
     sch = Schedule([x, b])
     with pytest.raises(ScheduleError, match="B needs all combinations of vi and vj, of which an iteration of i makes"):
         sch.reverse_compute_at("B", sch.get_loop("A", 0))
+
+
+def _twice(rows: int, columns: int) -> Any:
+    x = placeholder((rows, columns), name="X")
+    b = compute((rows, columns), lambda i, j: x[i, j] + build.const(1.0, "float32"), name="B")
+    c = compute((rows, columns), lambda i, j: b[i, j] * build.const(2.0, "float32"), name="C")
+    return [x, c], lambda xs: [(xs + 1) * 2]
+
+
+def test_sees_through_a_fused_loop_with_tails(golden: Any, check_values: Any) -> None:
+    args, reference = _twice(7, 12)
+    sch = Schedule(args)
+    i, j = sch.get_loops("B")
+    j_0, j_1 = sch.split(j, [None, 4])
+    j_1, j_2 = sch.split(j_1, [None, 3])
+    sch.reorder(i, j_1, j_0, j_2)
+    sch.fuse(j_0, j_2)
+    sch.reverse_compute_at("C", i)
+    golden(sch)
+    check_values(sch, reference)
+
+
+def test_a_fused_loop_gives_what_moving_before_fusing_gives(check_values: Any) -> None:
+    args, reference = _twice(8, 10)
+
+    def nest() -> tuple[Schedule, Any]:
+        sch = Schedule(args)
+        i, j = sch.get_loops("B")
+        i_0, i_1 = sch.split(i, [None, 3])
+        j_0, j_1 = sch.split(j, [None, 4])
+        sch.reorder(i_0, j_0, i_1, j_1)
+        return sch, (i_0, j_0, i_1, j_1)
+
+    before, (i_0, j_0, i_1, j_1) = nest()
+    before.reverse_compute_at("C", j_0)
+    before.fuse(i_0, j_0)
+    after, (i_0, j_0, i_1, j_1) = nest()
+    fused = after.fuse(i_0, j_0)
+    after.fuse(i_1, j_1)
+    after.reverse_compute_at("C", fused)
+    assert [after.extent(x) for x in after.get_loops("C")] == [before.extent(x) for x in before.get_loops("C")]
+    for sch in (before, after):
+        check_values(sch, reference)

@@ -199,3 +199,35 @@ def test_a_sampled_loop_equals_any_other_handle_of_it(programs: Any) -> None:
     assert isinstance(loop, LoopRef)
     assert loop == sch.get_loop("E", 0)
     assert hash(loop) == hash(sch.get_loop("E", 0))
+
+
+def test_inner_factors_of_a_partitioned_tile_are_a_multiple(programs: Any) -> None:
+    args = programs.matmul(16, 7, 6)[0]
+    sch = Schedule(args, seed=3)
+    i = sch.get_loop("C", 0)
+    drawn = Counter(tuple(sch.sample_partitioned_tile(i, 3, 2, 4)) for _ in range(400))
+    assert set(drawn) == {f for f in _all_factorizations(16, 3) if f[2] % 4 == 0}
+    assert min(drawn.values()) > 30
+    assert all(len(sch.sample_partitioned_tile(i, 2)) == 2 for _ in range(8))
+
+
+def test_a_partitioned_tile_is_replayed_with_another_decision(programs: Any) -> None:
+    args = programs.matmul(16, 7, 6)[0]
+    sch = Schedule(args, seed=3)
+    i = sch.get_loop("C", 0)
+    sch.split(i, sch.sample_partitioned_tile(i, 2, 1, 4, decision=[2, 8]))
+    trace = Trace.from_json(sch.trace.to_json())
+    assert str(trace).splitlines()[1] == "sch.split(sch.get_loop('C', 0), [v0, v1])"
+    other = trace.apply_to_schedule(Schedule(args), decisions={0: [4, 4]})
+    assert [other.extent(x) for x in other.get_loops("C")[:2]] == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [((2, 1, 3), "does not divide"), ((2, 2, 4), "partition_pos = 2"), ((2, 1, 4, [8, 2]), "is none of the lists")],
+)
+def test_partitioned_tiles_that_cannot_be_are_refused(arguments: Any, why: str, programs: Any) -> None:
+    sch = Schedule(programs.matmul(16, 7, 6)[0])
+    with pytest.raises(ScheduleError, match=why):
+        sch.sample_partitioned_tile(sch.get_loop("C", 0), *arguments)
+    assert len(sch.trace) == 0

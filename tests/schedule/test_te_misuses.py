@@ -123,7 +123,7 @@ WHEN_LOWERED: list[Any] = [
             lambda p: p.s[p.c].compute_at(p.sd, p.i),
             lambda p: p.sd.fuse(p.sd.split(p.i, factor=2)[1], p.j),
         ),
-        "C is attached to i of D, which is not one of its loops any more: it became i.outer, i.inner; attach it to a",
+        "C is attached to i.inner of D, which is not one of its loops any more: it became i.inner.j.fused; attach it",
     ),
     (
         Rows,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import pickle
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from fuzz.driver import Tally, called, draw_case
 
 import pegbox as pb
 from pegbox import te, tir
 from pegbox.compute.reference import evaluate
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError, ComputeError, LoweringError, ScheduleError
+from pegbox.schedule.te.replay import lower_te
+from pegbox.schedule.te.sizes import at_sizes
 
 Made = tuple[te.TESchedule, list[Tensor]]
 
@@ -226,3 +230,43 @@ def test_te_a_tensor_of_another_computation_is_refused() -> None:
     C = te.compute((n,), lambda i: A[i], name="C")
     with pytest.raises((ComputeError, LoweringError, ScheduleError), match="C is computed, but not by"):
         pb.lower(te.create_schedule(B.op), [A, B, C], sizes={"n": 3})
+
+
+def test_te_schedules_with_sizes_can_be_pickled() -> None:
+    s, args = factored(te.var("n"), te.var("m"))
+    again, same = pickle.loads(pickle.dumps((s, args)))
+    sizes = {"n": 9, "m": 6}
+    assert str(pb.lower(again, same, sizes=sizes)) == str(pb.lower(s, args, sizes=sizes))
+
+
+def test_te_one_variable_is_the_shape_of_a_vector() -> None:
+    n = te.var("n")
+    A = te.placeholder((n, n), name="A")
+    k = te.reduce_axis((0, n), name="k")
+    B = te.compute(n, lambda i: te.sum(A[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    partial = s.rfactor(B, k)
+    assert isinstance(partial, Tensor)
+    assert B.shape == (n,)
+    assert partial.shape == (n, n)
+    assert s[B].op.reduce_axis[0].dom.extent == n
+
+
+def replayed(s: te.TESchedule, args: Sequence[Tensor]) -> tuple[bool, str]:
+    """Is the schedule legal? And its program, or why it is not."""
+    try:
+        return True, str(lower_te(s, args))
+    except ScheduleError as error:
+        return False, error.message
+
+
+def test_te_copies_of_random_schedules_say_the_same() -> None:
+    legal = 0
+    for seed in range(40):
+        case = draw_case(seed, language="te")
+        graph = case.graph()
+        s, _ = called(graph, case.steps[:6], Tally())
+        wanted = replayed(s, graph.tensors)
+        assert replayed(*at_sizes(s, graph.tensors, {})) == wanted
+        legal += wanted[0]
+    assert legal > 10

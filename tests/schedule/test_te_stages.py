@@ -541,16 +541,23 @@ def tiled_place(s: te.TESchedule, c: Tensor) -> te.IterVar:
 def place_with_its_parts_in_another_order(s: te.TESchedule, c: Tensor) -> te.IterVar:
     outer, inner = s[c].split(c.op.axis[0], nparts=3)
     s[c].reorder(inner, outer)
-    return outer
+    return inner
+
+
+def place_fused_again(s: te.TESchedule, c: Tensor) -> te.IterVar:
+    return s[c].fuse(*s[c].split(c.op.axis[0], factor=4))
 
 
 def place_split_twice(s: te.TESchedule, c: Tensor) -> te.IterVar:
     return s[c].split(s[c].split(c.op.axis[0], factor=6)[1], factor=2)[1]
 
 
-@pytest.mark.parametrize("change", [split_place, tiled_place, place_with_its_parts_in_another_order, place_split_twice])
+PLACES = [split_place, tiled_place, place_with_its_parts_in_another_order, place_split_twice, place_fused_again]
+
+
+@pytest.mark.parametrize("change", PLACES)
 @pytest.mark.parametrize("grouped", [False, True])
-def test_te_a_place_goes_along_into_the_innermost_loop_that_its_loop_becomes(change: Any, grouped: bool) -> None:
+def test_te_a_place_goes_along_into_the_inner_part_of_its_loop(change: Any, grouped: bool) -> None:
     a, b, c, d = stages(7, 6)
     programs = []
     for first in (True, False):

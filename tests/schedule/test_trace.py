@@ -92,3 +92,28 @@ def test_copies_go_separate_ways(programs: Any) -> None:
     other.parallel(other.get_loop("C", 0))
     assert [len(sch.trace), len(other.trace)] == [1, 2]
     assert "parallel" not in str(sch)
+
+
+def test_steps_of_postprocessing_may_be_left_out(programs: Any) -> None:
+    args = programs.matmul()[0]
+    sch = Schedule(args, seed=1)
+    i, j, _ = sch.get_loops("C")
+    sch.split(i, sch.sample_perfect_tile(i, 2))
+    before = sch.mod
+    sch.enter_postproc()
+    assert sch.mod == before
+    sch.vectorize(j)
+    trace = Trace.from_json(json.loads(json.dumps(sch.trace.to_json())))
+    assert [s.primitive for s in trace.simplified(remove_postproc=True)] == ["sample_perfect_tile", "split"]
+    assert len(trace.simplified()) == 4
+    assert trace.apply_to_schedule(Schedule(args), remove_postproc=True).mod == before
+    assert trace.apply_to_schedule(Schedule(args)).mod == sch.mod
+
+
+def test_a_forked_seed_follows_from_the_seed_and_is_another_one(programs: Any) -> None:
+    args = programs.matmul()[0]
+    forks = [sch.fork_seed() for sch in (Schedule(args, seed=5), Schedule(args, seed=5), Schedule(args, seed=6))]
+    assert forks[0] == forks[1] != forks[2]
+    sch = Schedule(args, seed=5)
+    assert len({sch.fork_seed() for _ in range(8)}) == 8
+    assert len(sch.trace) == 0

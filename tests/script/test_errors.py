@@ -31,7 +31,10 @@ def in_block(text: str) -> str:
 
 
 CASES = {
-    "unknown T name": (of_body("for i in ¦T.gird(8):\n    pass"), "unknown name T.gird; did you mean T.grid?"),
+    "unknown T name": (
+        of_body("for i in ¦T.gird(8):\n    pass"),
+        "unknown name T.gird; did you mean T.grid or T.guard?",
+    ),
     "unknown axis": (of_body("with T.block('X'):\n    v = ¦T.axis.spacial(8, 1)"), "did you mean T.axis.spatial?"),
     "unbound variable": (in_block("A[vi, vj] = A[vi, ¦vk]"), "unknown name 'vk'"),
     "unknown buffer": (in_block("A[vi, vj] = ¦C[vi, vj]"), "unknown name 'C'"),
@@ -194,7 +197,37 @@ CASES = {
         ),
         "an iteration of i reads what it cannot be shown to have written to last",
     ),
-    "other with": (of_body("with ¦T.grid(8):\n    pass"), "`with` opens T.block(...), T.init() or T.decl_buffer(...)"),
+    "other with": (
+        of_body("with ¦T.grid(8):\n    pass"),
+        "`with` opens T.block(...), T.init(), T.decl_buffer(...) or T.allocate(...)",
+    ),
+    "a view of nothing": (of_body('V = ¦T.Buffer((8,), "float32")'), "T.Buffer(...) here has no memory"),
+    "a view of a number": (of_body("V = T.Buffer((8,), data=¦3)"), "3 is no memory"),
+    "a view of another type": (of_body("V = ¦T.Buffer((8,), 'int32', data=A.data)"), "a view of float32 as int32"),
+    "a view that is too large": (
+        of_body("V = ¦T.Buffer((65,), data=A.data)"),
+        "V has 65 elements, of which A holds 64",
+    ),
+    "a view from within": (
+        of_body("V = T.Buffer((8,), data=A.data, elem_offset=¦8)"),
+        "views begin where the memory does",
+    ),
+    "a view across rows": (
+        of_body(
+            "V = T.Buffer((64,), data=A.data)\n"
+            "for i in range(8):\n    ¦V[i * 7:i * 7 + 4] = T.Broadcast(T.float32(0), 4)"
+        ),
+        "these elements of V are no box of A",
+    ),
+    "memory as a value": (of_body("x = ¦A.data + 1"), "the memory of A is not a value"),
+    "memory under a condition": (
+        of_body("V = T.allocate([8], 'float32', condition=¦False)"),
+        "memory that is allocated under a condition",
+    ),
+    "a word of TVM's alone": (
+        of_body("with ¦T.attr(A, 'x', 1):\n    pass"),
+        "T.attr is not read: leave out the attribute",
+    ),
     "umlaut": (in_block("T.block_attr({'ä': 1}); A[vi, vj] = ¦ü"), "unknown name 'ü'"),
 }
 
@@ -273,7 +306,7 @@ def test_functions_without_text_are_told_how_to_be_read() -> None:
 def test_words_mean_nothing_outside_of_scripts() -> None:
     with pytest.raises(ScriptError, match=r"T\.grid was called while Python runs"):
         T.grid(8, 8)
-    with pytest.raises(AttributeError, match=re.escape("unknown name T.gird; did you mean T.grid?")):
+    with pytest.raises(AttributeError, match=re.escape("unknown name T.gird; did you mean T.grid or T.guard?")):
         T.gird  # noqa: B018
 
 

@@ -529,3 +529,84 @@ def argmax(I: T.Buffer((8, 16), "int32"), V: T.Buffer((8, 16), "float32"), P: T.
         built(places, values, place, most)
         np.testing.assert_array_equal(place, values.argmax(1))
         np.testing.assert_array_equal(most, values.max(1))
+
+
+LOWERED = """
+# from tvm.script import ir as I
+# from tvm.script import tir as T
+
+@I.ir_module
+class Module:
+    @T.prim_func
+    def main(A: T.Buffer((8, 16), "float32"), B: T.Buffer((16, 32), "float32"), C: T.Buffer((8, 32), "float32")):
+        T.func_attr({"from_legacy_te_schedule": T.bool(True), "tir.noalias": T.bool(True)})
+        packed = T.allocate([512], "float32", "global")
+        packed_1 = T.Buffer((512,), data=packed)
+        for x in T.parallel(4):
+            B_1 = T.Buffer((512,), data=B.data)
+            for y in range(16):
+                packed_1[x * 128 + y * 8:x * 128 + y * 8 + 8] = B_1[y * 32 + x * 8:y * 32 + x * 8 + 8]
+        for i in range(8):
+            C_1 = T.Buffer((T.int64(256),), "float32", data=C.data, align=8)
+            for jo in range(4):
+                cse_var_1: T.int32 = i * 32 + jo * 8
+                C_1[cse_var_1:cse_var_1 + 8] = T.Broadcast(T.float32(0.0), 8)
+                for k in range(16):
+                    A_1 = T.Buffer((128,), data=A.data)
+                    packed_2 = T.Buffer((4, 128), data=packed)
+                    cse_var_2: T.int32 = k * 8
+                    C_1[cse_var_1:cse_var_1 + 8] = (
+                        C_1[cse_var_1:cse_var_1 + 8]
+                        + T.Broadcast(A_1[i * 16 + k], 8) * packed_2[jo, cse_var_2:cse_var_2 + 8]
+                    )
+"""
+
+
+def test_lowered_text_declares_buffers_over_memory() -> None:
+    mod = script.from_source(LOWERED)
+    assert isinstance(mod, IRModule)
+    text = mod.script()
+    assert "B[y, x * 8:x * 8 + 8]" in text
+    assert "A[i, k]" in text
+    assert script.from_source(text) == mod
+    a, b = ints(8, 16), ints(16, 32, seed=1)
+    check(mod["main"], [a, b], a @ b)
+    out = np.zeros((8, 32), "float32")
+    pb.build(mod)(a, b, out)
+    np.testing.assert_array_equal(out, a @ b)
+
+
+def test_allocated_memory_lives_in_its_suite() -> None:
+    @T.prim_func
+    def sums(A: T.Buffer((6, 4), "float32"), B: T.Buffer((6,), "float32")):
+        for i in range(6):
+            acc = T.allocate([2, 2], "float32", "local")
+            flat = T.decl_buffer((4,), "float32", data=acc, scope="local")
+            for j in range(4):
+                flat[j] = A[i, j] * T.float32(2)
+            with T.allocate([1], "float32", "local") as total:
+                total[0] = T.float32(0)
+                for j, k in T.grid(2, 2):
+                    total[0] = total[0] + acc[j, k]
+                B[i] = total[0]
+
+    a = ints(6, 4)
+    check(sums, [a], (a * 2).sum(1))
+
+
+def test_a_view_of_the_same_shape_is_the_buffer_itself() -> None:
+    @T.prim_func
+    def twice(A: T.Buffer((6, 4), "float32"), B: T.Buffer((6, 4), "float32")):
+        A_1 = T.Buffer((6, 4), data=A.data)
+        for i, j in T.grid(6, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.reads(A_1[vi, vj])
+                flat = T.Buffer((24,), data=B.data)
+                flat[vi * 4 + vj] = A_1[vi, vj] * T.float32(2)
+
+    a = ints(6, 4)
+    check(twice, [a], a * 2)
+    sch = Schedule(twice)
+    sch.reorder(*reversed(sch.get_loops("B")))
+    check(sch.func, [a], a * 2)

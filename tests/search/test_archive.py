@@ -15,6 +15,7 @@ from pegbox.measure.roofline import Roofline
 from pegbox.measure.yardstick import Yardstick
 from pegbox.records import Journal, Record
 from pegbox.search import TuneResult, make_tuner, run
+from pegbox.search.charts.influence import influences
 from pegbox.search.loop.recorder import Recorder
 from pegbox.search.testing import ArtificialMeasurer
 from pegbox.space import Config, ConfigSpace
@@ -80,8 +81,55 @@ def test_a_function_is_given_with_its_space(tmp_path: Path) -> None:
     loaded = pb.load_result(tmp_path / "r.jsonl", objective)
     assert str(loaded.best).startswith("1 bytes (trial 3)\n")
     assert loaded.subject == "size"
-    with pytest.raises(RecordError, match="size"):
-        pb.load_result(tmp_path / "r.jsonl")
+
+
+def test_the_search_of_a_function_is_read_from_its_records_alone(tmp_path: Path) -> None:
+    space = ConfigSpace()
+    space.define_knob("a", [3, 2, 1])
+    space.define_split("tile", 8, when={"a": 2})
+    space.define_reorder("order", ["x", "y"], "all")
+    objective = pb.Objective(lambda c: c["a"].val + c["tile"].size[-1], space, name="size", unit="bytes")
+    found = pb.minimize(objective, tuner="random", trials=9, records=tmp_path / "r.jsonl", progress=False)
+    loaded = pb.load_result(tmp_path / "r.jsonl")
+    assert [(str(t.config), t.cost) for t in loaded.trials] == [(str(t.config), t.cost) for t in found.trials]
+    assert str(loaded.best) == str(pb.load_result(tmp_path / "r.jsonl", objective).best)
+    assert str(loaded.best).startswith(found.best.speed)
+    assert loaded.best.config.to_json() == found.best.config.to_json()
+    assert objective.function(loaded.best.config) == loaded.best.cost
+    assert loaded.unit == "bytes"
+    assert influences(loaded.trials) == influences(found.trials)
+    loaded.to_html(tmp_path / "r.html")
+    assert "size, 9 recorded trials with random" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_the_command_draws_the_search_of_a_function(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pegbox.plugins.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    space = ConfigSpace()
+    space.define_knob("a", [3, 2, 1])
+    objective = pb.Objective(lambda config: config["a"].val, space, name="size", unit="bytes")
+    pb.minimize(objective, tuner="grid", trials=3, records="r.jsonl", progress=False)
+    assert main(["plot", "r.jsonl", "--html", "r.html", "--plot", "r.svg"]) == 0
+    assert capsys.readouterr().out.startswith("3 recorded trials with grid\n1 bytes (trial 3)")
+    assert "cost in bytes" in Path("r.svg").read_text(encoding="utf-8")
+    with pytest.raises(RecordError, match=r"the function size .*pegbox.minimize.*pegbox plot"):
+        pb.recorded_space("r.jsonl")
+
+
+def test_a_knob_of_an_unknown_kind_is_a_clear_error(tmp_path: Path) -> None:
+    space = ConfigSpace()
+    space.define_knob("a", [1, 2])
+    pb.minimize(lambda config: config["a"].val, space, trials=1, records=tmp_path / "r.jsonl", progress=False)
+    journal = Journal(tmp_path / "r.jsonl")
+    record = journal.read()[0]
+    for entity, said in ((["a", "zz", 1], "kind 'zz'"), (["a", "sp", 1], "cannot be read")):
+        other = Journal(tmp_path / f"{entity[1]}.jsonl")
+        other.append(dataclasses.replace(record, config={"index": 0, "entity": [entity]}))
+        with pytest.raises(RecordError, match=said):
+            pb.load_result(other)
 
 
 def test_trials_of_which_none_ran_have_no_best(task: pb.Task, tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ import pytest
 from pegbox.errors import ArgumentError, TuningError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.search import Callback, SearchState, StopSearch, Trial, TuneResult, run
-from pegbox.search.loop.outcome import format_phases
 from pegbox.search.testing import ArtificialMeasurer, matmul_space, result_of, small_space
 from pegbox.space import Config, ConfigSpace
+from pegbox.task.work import format_phases
 
 
 class ListTuner:
@@ -573,6 +573,7 @@ def test_ctrl_c_while_a_module_is_imported_ends_the_search_and_not_the_process()
     program = """
 import pegbox as pb
 from pegbox.search import run
+from pegbox.task.work import format_phases
 
 class Importing:
     def ask(self, n):

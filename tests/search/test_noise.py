@@ -17,7 +17,6 @@ from pegbox.tuners.grid import GridTuner
 QUIET, NOISY = (1e-3, 1.1e-3, 1.05e-3), (1e-4, 8e-3, 8e-3)
 NEIGHBOUR = (0.499e-3, 1.382e-3, 0.529e-3, 1.36e-3, 0.569e-3, 1.39e-3, 0.543e-3)
 STEADY, UNSTEADY = (1.04e-3, 1.05e-3, 1.06e-3) * 3, (0.5e-3, 1.4e-3) * 5
-FASTER, SLOWER = tuple(0.5 * cost for cost in STEADY), tuple(2 * cost for cost in STEADY)
 
 
 class Measurer:
@@ -70,17 +69,17 @@ def test_a_neighbour_on_the_core_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("costs", "again", "told"),
+    ("again", "told"),
     [
-        ([QUIET] * 2, [UNSTEADY, STEADY], "takes 500 us to 1.4 ms when measured again at the end, and 1 of 2"),
-        ([QUIET, QUIET, NOISY], [FASTER, STEADY], "took 1.05 ms in the search and 525 us when measured again"),
-        ([QUIET, QUIET, NOISY], [SLOWER] * 2, "took 1.05 ms in the search and 2.1 ms when measured again"),
+        ([UNSTEADY, STEADY], "takes 500 us to 1.4 ms when measured again at the end, and 1 of 2"),
+        ([tuple(0.5 * cost for cost in STEADY), STEADY], "took 1.05 ms in the search and 525 us when measured again"),
+        ([tuple(2 * cost for cost in STEADY)] * 2, "took 1.05 ms in the search and 2.1 ms when measured again"),
     ],
 )
 def test_finalists_that_differ_from_themselves_or_from_the_search_are_told(
-    costs: list[tuple[float, ...]], again: list[tuple[float, ...]], told: str
+    again: list[tuple[float, ...]], told: str
 ) -> None:
-    (message,) = warned(costs, again=again)
+    (message,) = warned([QUIET, QUIET], again=again)
     assert told in message
     assert "End them" in message
 
@@ -88,6 +87,4 @@ def test_finalists_that_differ_from_themselves_or_from_the_search_are_told(
 def test_steady_finalists_are_not_told_and_nothing_is_told_twice() -> None:
     interrupted = (*STEADY[:-1], 20 * STEADY[-1])
     assert warned([QUIET] * 4, again=[STEADY, interrupted, STEADY, STEADY]) == []
-    for changed in (FASTER, SLOWER):  # the optimizer's doing
-        assert warned([QUIET] * 4, again=[changed] * 4) == []
     assert len(warned([NOISY] * 4, again=[UNSTEADY] * 4)) == 1

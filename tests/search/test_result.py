@@ -218,6 +218,37 @@ def test_recordings_keep_the_latest_yardstick_of_this_machine(task: pb.Task, tmp
     assert open_recording(other, task, resume=True, tuner="random", seed=0).yardstick is None
 
 
+def test_a_resumed_search_shows_recorded_trials_as_they_ran_as_the_loaded_one_does(
+    task: pb.Task, tmp_path: Path
+) -> None:
+    seen: set[Config] = set()
+
+    def careful(config: Config) -> float:  # three times as fast when it is measured again
+        again = config in seen
+        seen.add(config)
+        return cost(config) / (3 if again else 1)
+
+    journal = Journal(tmp_path / "r.jsonl")
+
+    def search(trials: int) -> TuneResult:
+        recording = open_recording(journal, task, resume=True, tuner="random", seed=3)
+        return run(
+            make_tuner("random", task.space, seed=3), Measuring(careful), trials=trials, space=task.space, task=task,
+            history=recording.history, history_trials=recording.trials, callbacks=recording.callbacks,
+        )  # fmt: skip
+
+    search(12)
+    for trials in (12, 0):
+        found, loaded = search(trials), pb.load_result(journal, task)
+        assert [trial.cost for trial in found.all_trials] == [cost(trial.config) for trial in found.all_trials]
+        assert [trial.cost for trial in found.all_trials] == [trial.cost for trial in loaded.trials]
+        assert (found.best.cost, found.best.gain) == (loaded.best.cost, loaded.best.gain)
+        assert found.best.remeasured
+        assert lines_of(found)["best so far"] == lines_of(loaded)["best so far"]
+        assert lines_of(found)["best, measured again"] == lines_of(loaded)["best, measured again"]
+        assert ("where the time went" in str(found)) == (trials > 0)
+
+
 def test_failed_trials_of_the_records_are_counted_as_the_picture_shows_them(task: pb.Task) -> None:
     history = [(task.space.get(0), Failed(FailureKind.CRASH, "signal 11")), (task.space.get(1), Ok((1e-3,)))]
     result = tuned(task, 2, history=history)
@@ -251,6 +282,25 @@ def test_the_caption_speaks_of_what_the_picture_has(task: pb.Task) -> None:
     once, again = (search_svg(tuned(task, yardstick=False, finalists=finalists))[1] for finalists in (0, 3))
     assert once == "costs on a logarithmic axis: each trial, the best so far"
     assert again == "costs on a logarithmic axis: each trial, the best so far, the best as measured at the end"
+
+
+@pytest.mark.parametrize("noisy", ["numpy", "kernel"])
+def test_numpys_line_says_where_timings_are_too_noisy_to_compare(task: pb.Task, tmp_path: Path, noisy: str) -> None:
+    result = tuned(task)
+    spread = (1e-3, 1e-3, 9e-3, 9e-3)
+    yardstick = dataclasses.replace(YARDSTICK, numpy_costs=spread if noisy == "numpy" else ())
+    measured = result.best.result if noisy == "numpy" else Ok(spread)
+    result = dataclasses.replace(result, best=dataclasses.replace(result.best, yardstick=yardstick, result=measured))
+    assert "too noisy to compare" in str(result)
+    assert "NumPy" not in lines_of(result)
+    assert set(lines_of(result)["NumPy, too noisy to compare"][1]) == {5e-3}
+    assert search_svg(result)[1].endswith("NumPy's time for the same (dotted: timings are too noisy to compare)")
+
+
+def test_phases_that_take_no_time_are_left_out_of_the_page_as_of_the_text(task: pb.Task, tmp_path: Path) -> None:
+    result = dataclasses.replace(tuned(task), phases={"measure": 2.0, "learn": 0.5, "callbacks": 0.001})
+    result.to_html(tmp_path / "r.html")
+    assert "measure 2.00 s, learn 0.50 s<" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 def test_plot_of_nothing_and_without_matplotlib_is_a_clear_error(

@@ -16,8 +16,11 @@ from pegbox.hooks.refs import import_file
 from pegbox.task.code import code_fingerprint, differ
 
 SOURCE = '''
+import enum
 import functools
+
 import neighbour
+import numpy as np
 
 TILES = [4, 8]
 calls = []
@@ -36,6 +39,50 @@ class Rounding:
         return -(-n // 16)
 
 ROUNDING = Rounding()
+
+class Order(enum.Enum):
+    ROWS = 29
+    COLUMNS = 31
+
+    def swapped(self):
+        return self is Order.ROWS and 37
+
+ORDER = Order.ROWS
+
+class Cache:
+    """What a machine has."""
+
+    __slots__ = ("owner", "hits", "line", "room")
+
+    def __init__(self, line):
+        self.line, self.room = line, (line * 2, Order.COLUMNS)
+        self.hits, self.owner = 0, 41
+
+    def hit(self):
+        self.hits += 1
+        return self.line
+
+class Machine:
+    cache = None
+
+    def __init__(self, lanes):
+        self.lanes, self.seen, self.cache = lanes, [], Cache(64)
+
+    @functools.cached_property
+    def bits(self):
+        return self.lanes * 32
+
+def machine_of(lanes):
+    machine = Machine(lanes)
+    matrix = np.array([[1.0, 0.5], [0.25, 1.0]])
+    scale = np.float32(1.5)
+    def cost(n):
+        machine.seen.append(n)
+        machine.cache.owner = n
+        return machine.bits + machine.cache.hit() + float(matrix.sum() * scale)
+    return cost
+
+cost = machine_of(16)
 
 def plus(n, more):
     return n + more + 17
@@ -56,7 +103,8 @@ def ops(cfg, n, step=2):
     calls.append(n)
     width = helper(n) + Shape(n).half + neighbour.width(n)  # a comment
     place = width in {"left", "right", "middle"}
-    width += KINDS["wide"](n) + ROUNDING.up(n) + padded(n)
+    width += KINDS["wide"](n) + ROUNDING.up(n) + padded(n) + (ORDER.swapped() or 0)
+    width += cost(n)
     return [lambda i: i * 7 + width for tile in TILES if tile > step], place
 '''
 NEIGHBOUR = "def width(n):\n    return n + 11\n\ndef other(n):\n    return n + 13\n"
@@ -96,6 +144,15 @@ def fingerprint(tmp_path: Path) -> Any:
         ("// 16", "// 32"),  # a method of an instance
         ("more + 17", "more + 18"),  # a function some of whose arguments are given
         ("more=23", "more=24"),  # what is given
+        ("ORDER = Order.ROWS", "ORDER = Order.COLUMNS"),  # a member of an enumeration
+        ("ROWS = 29", "ROWS = 30"),  # its value
+        ("ROWS and 37", "ROWS and 38"),  # its method
+        ("machine_of(16)", "machine_of(8)"),  # what an instance has
+        ("Cache(64)", "Cache(128)"),  # what an instance inside has
+        ("(line * 2, Order.COLUMNS)", "(line * 2, Order.ROWS)"),
+        ("[0.25, 1.0]", "[0.25, 2.0]"),  # an array
+        ("[[1.0, 0.5], [0.25, 1.0]]", "[1.0, 0.5, 0.25, 1.0]"),  # its shape
+        ("np.float32(1.5)", "np.float32(1.25)"),
     ],
 )
 def test_an_edit_of_what_is_reached_is_seen(fingerprint: Any, old: str, new: str) -> None:
@@ -118,6 +175,13 @@ def test_an_edit_of_what_is_reached_is_seen(fingerprint: Any, old: str, new: str
 )
 def test_an_edit_of_anything_else_is_not(fingerprint: Any, old: str, new: str) -> None:
     assert fingerprint() == fingerprint(old, new)
+
+
+def test_to_run_a_template_is_no_edit_of_it(fingerprint: Any, tmp_path: Path) -> None:
+    before = fingerprint()
+    ops = sys.modules.get("ops") or import_file(tmp_path / "folder1" / "ops.py")
+    ops.cost(3)
+    assert code_fingerprint(ops.ops) == before
 
 
 def test_another_version_of_python_says_nothing() -> None:

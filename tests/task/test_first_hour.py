@@ -139,6 +139,11 @@ def test_an_index_beyond_its_tensor_is_told_when_the_task_is_made() -> None:
         (lambda A, i, j: A[i + j, j], "14"),
         (lambda A, i, j: te.if_then_else(A[i, 2 * j] > 0, 1.0, 0.0), "14"),
         (lambda A, i, j: A[i, te.cast("int64", A[i, j + 3])], "10"),
+        (lambda A, i, j: A[i * i, j], "9"),
+        (lambda A, i, j: A[i, j * i - 1], "-1"),
+        (lambda A, i, j: A[i, (j + 9) // 2], "8"),
+        (lambda A, i, j: A[i, (i * 8 + j) % 9], "8"),
+        (lambda A, i, j: A[i, te.if_then_else(j > 3, j + 4, j)], "8"),
     ],
 )
 def test_indices_that_are_surely_wrong_are_found(index: Any, wrong: str) -> None:
@@ -154,6 +159,9 @@ def test_indices_that_are_surely_wrong_are_found(index: Any, wrong: str) -> None
         lambda A, i, j: te.if_then_else(te.all(j > 0, A[i, j - 1] > 0), 1.0, 0.0),
         lambda A, i, j: A[i, (j + 3) % 8],
         lambda A, i, j: A[i, te.minimum(j + 3, 7)],
+        lambda A, i, j: A[i, te.if_then_else(j > 3, j - 4, j + 4)],  # whose bounds are wider than it is
+        lambda A, i, j: A[i * j // 7, j],
+        lambda A, i, j: A[i, te.cast("int64", A[i, j]) % 9],
     ],
 )
 def test_indices_that_may_be_right_are_left_to_the_reference(index: Any) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,10 @@ import numpy as np
 import pytest
 
 import pegbox as pb
-from pegbox.errors import ComputeError, PegboxError, SpaceError, TemplateError
+from pegbox import te
+from pegbox.errors import ComputeError, PegboxError, ScheduleError, SpaceError, TemplateError
+from pegbox.origin import line_at
+from pegbox.task.config_view import ApplyingConfig
 
 HEAD = """
 import pegbox as pb
@@ -68,14 +73,101 @@ def test_an_error_in_a_template_names_its_line(written: Any, line: str, said: st
     assert not caught.value.message.startswith("ops.py")
 
 
+REPLAYED = [  # a call that is refused only when the schedule is replayed, what else the schedule says, and why
+    ("s[B].compute_at(s[C], i)", "s[C].vectorize(i)", "i is vectorized"),
+    ("s.create_group(B, A).compute_at(s[C], i)", "s[C].vectorize(i)", "i is vectorized"),
+    ("s[C].pragma(j, 'parallel')", "s[C].vectorize(i)  # first", "i, which is vectorized"),
+    ("s[S].parallel(k)", "s[S].reorder(k, *S.op.axis)", "k cannot be parallel"),
+    ("s[S].parallel(ko)", "s.rfactor(S, ki)", "k.outer cannot be parallel"),
+    ("s[C].bind(j, te.thread_axis((0, 7), 'threadIdx.x'))", "s[C].unroll(i)", "threadIdx.x has 7 threads"),
+    ("s[C].env_threads(te.thread_axis('threadIdx.y'))", "s[C].parallel(i)", "threadIdx.y has no extent"),
+    ("s[C].tensorize(j, 'float32_tile_4x16x1')", "s[B].compute_inline()", "block C does not reduce"),
+    ("s[B].double_buffer()", "s[C].unroll(i)", "B is made once, whole"),
+    ("s[C].prefetch(B, i, 2)", "s[B].compute_inline()", "C does not read B any more"),
+]
+STAGES = """
+    A = te.placeholder((n, n), name="A")
+    B = te.compute((n, n), lambda i, j: A[i, j] + 1, name="B")
+    C = te.compute((n, n), lambda i, j: B[i, j] + A[i, j], name="C")
+    r = te.reduce_axis((0, n), name="k")
+    S = te.compute((n,), lambda i: te.sum(A[i, r], axis=r), name="S")
+    s = te.create_schedule([C.op, S.op])
+    (i, j), (k,) = C.op.axis, S.op.reduce_axis
+    {split}
+    {refused}
+    {other}
+    return s, [A, C, S]
+"""
+
+
+def scheduled(refused: str, other: str) -> str:
+    if "# first" in other:
+        refused, other = other, refused
+    return STAGES.format(split="ko, ki = s[S].split(k, 4)" if "ko" in refused else "", refused=refused, other=other)
+
+
+@pytest.mark.parametrize(("refused", "other", "said"), REPLAYED)
+def test_what_only_the_replay_refuses_names_the_line_that_asked_for_it(
+    written: Any, refused: str, other: str, said: str
+) -> None:
+    ref = written("def ops(cfg, n):" + scheduled(refused, other))
+    task = pb.create_task(ref, args=(8,))
+    with pytest.raises(ScheduleError, match=f"(?s)^ops.py:{line_of(refused)}: .*{said}"):
+        task.schedule(task.space.get(0))
+
+
+@pytest.mark.parametrize(("refused", "other", "said"), REPLAYED)
+def test_it_is_so_in_a_plain_script_too(written: Any, refused: str, other: str, said: str) -> None:
+    made = runpy.run_path(written("def ops(n):" + scheduled(refused, other)).removesuffix(":ops"))["ops"](8)
+    with pytest.raises(ScheduleError, match=f"(?s)^ops.py:{line_of(refused)}: .*{said}"):
+        pb.lower(*made)
+
+
+def test_a_call_inside_of_a_helper_names_the_helpers_line(written: Any) -> None:
+    helper = "def at(stage, *place):\n    return stage.compute_at(*place)\n\n"
+    ref = written(helper + "def ops(n):" + scheduled("at(s[B], s[C], i)", "s[C].vectorize(i)"))
+    made = runpy.run_path(ref.removesuffix(":ops"))["ops"](8)
+    with pytest.raises(ScheduleError, match=f"^ops.py:{line_of('return stage.compute_at')}: "):
+        pb.lower(*made)
+
+
+def test_a_tile_names_the_line_of_the_user_not_that_of_a_step_inside_of_it() -> None:
+    s = te.create_schedule(te.compute((8, 8), lambda i, j: i + j, name="C").op)
+    stage = s.stages[0]
+    stage.tile(*stage.op.axis, 2, 4)
+    assert [method for method, *_ in stage.calls] == ["split", "split", "reorder", "tile"]
+    lines = {line_at(code, running) for _, code, running, *_ in stage.calls if code}
+    assert len(lines) == 1
+    assert Path(__file__).name in lines.pop()
+
+
+def test_a_refused_call_leaves_no_line_and_a_copy_has_those_of_its_schedule() -> None:
+    s = te.create_schedule(te.compute((8, 8), lambda i, j: i + j, name="C").op)
+    with pytest.raises(ScheduleError):
+        s.stages[0].split(s.stages[0].op.axis[0], factor=0)
+    copy = s.copy()
+    copy.stages[0].unroll(copy.stages[0].op.axis[0])
+    assert (len(s.stages[0].calls), len(copy.stages[0].calls)) == (0, 1)
+
+
+def test_the_calls_of_a_template_of_pegboxs_own_have_no_line() -> None:
+    task = pb.create_task("matmul", args=(8, 8, 8))
+    made, _ = task._run(ApplyingConfig(task.space.get(0), task.target))
+    places = [code for stage in made.stages for _, code, *_ in stage.calls]
+    assert places
+    assert set(places) == {None}
+
+
 def test_a_read_outside_of_a_tensor_names_the_function_that_computes_it(written: Any) -> None:
     ref = written(
-        "def ops(cfg, n):\n    A = te.placeholder((n,), name='A')\n    B = te.compute((n,), lambda i: A[i * i])\n"
+        "def ops(cfg, n):\n    A = te.placeholder((n,), name='A')\n    B = te.compute((n,), lambda i: A[i * 5 % 113])\n"
         "    cfg.define_knob('k', [0])\n    return te.create_schedule(B.op), [A, B]\n"
     )
-    task = pb.create_task(ref, args=(8,))
-    with pytest.raises(ComputeError, match=rf"^ops.py:{line_of('def ops')}: A\[i \* i\] reads index 9"):
-        task.reference([np.ones(8, "float32")])
+    with pytest.raises(ComputeError, match=rf"^ops.py:{line_of('def ops')}: compute: A.* reads index 10"):
+        pb.create_task(ref, args=(8,))
+    task = pb.create_task(ref, args=(100,))  # whose corners are inside
+    with pytest.raises(ComputeError, match=rf"^ops.py:{line_of('def ops')}: A.* reads index 100"):
+        task.reference([np.ones(100, "float32")])
 
 
 def test_an_error_in_a_helper_of_the_user_names_the_helpers_line(written: Any) -> None:
@@ -170,3 +262,23 @@ def test_a_file_elsewhere_is_named_by_its_whole_path(written: Any, tmp_path: Pat
     os.chdir(tmp_path / "other")
     with pytest.raises(TemplateError, match=f"^{re.escape(str((tmp_path / 'ops.py').resolve()))}:"):
         pb.create_task(ref, args=(8,))
+
+
+def test_code_that_was_typed_in_has_no_line() -> None:
+    scope: dict[str, Any] = {"__name__": "__main__", "te": te}
+    exec("C = te.compute((8,), lambda i: i, name='C')\ns = te.create_schedule(C.op)", scope)
+    exec("X = te.compute((8,), lambda i: C[i], name='X')\ns = te.create_schedule(X.op)\ns[C].double_buffer()", scope)
+    with pytest.raises(ScheduleError, match=r"^double_buffer: C is made once"):
+        pb.lower(scope["s"], [scope["X"]])
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_lines_are_kept_at_other_sizes_and_in_other_processes(written: Any, moved: bool) -> None:
+    text = "from pegbox import te\n\ndef ops():\n    n = te.var('n')" + scheduled(
+        "s[B].compute_at(s[C], i)", "s[C].vectorize(i)"
+    )
+    made = runpy.run_path(written(text).removesuffix(":ops"))["ops"]()
+    if moved:
+        made = pickle.loads(pickle.dumps(made))
+    with pytest.raises(ScheduleError, match=f"^ops.py:{line_of('s[B].compute_at')}: "):
+        pb.lower(*made, sizes={"n": 8})

@@ -46,7 +46,7 @@ def test_what_is_no_cpu_is_refused_with_the_remedy(text: str) -> None:
 
 
 def test_malformed_targets_are_refused() -> None:
-    with pytest.raises(TargetError, match="near names: haswell"):
+    with pytest.raises(TargetError, match=r"did you mean .haswell."):
         Target("llvm -mcpu=haswel")
     with pytest.raises(TargetError, match="give a string such as"):
         Target("")

@@ -7,6 +7,7 @@ from pegbox.codegen.emitter.frame import Frame
 from pegbox.codegen.emitter.module import ModuleText
 from pegbox.codegen.emitter.parallel import ParallelLoops, bind_pointer
 from pegbox.codegen.emitter.placement import WORKSPACE
+from pegbox.codegen.emitter.scalar_loops import has_scalar_loops
 from pegbox.codegen.emitter.statements import Plan, Writer
 from pegbox.codegen.emitter.text import identifier
 from pegbox.codegen.program import ArgSpec, Program
@@ -41,7 +42,9 @@ def emit(func: Function, target: Target) -> Program:
     args = tuple(ArgSpec(b.name, b.shape, b.dtype, b in func.outputs) for b in func.params)
     workspace = places.shared_bytes + threads * places.thread_bytes
     externs = tuple(module.externs)
-    return Program(name, args, module.text(), workspace, threads, target, externs, code_of(func) if externs else ())
+    foreign = code_of(func) if externs else ()
+    scalar = has_scalar_loops(func, plan.unrolling.explicit)
+    return Program(name, args, module.text(), workspace, threads, target, externs, foreign, scalar_loops=scalar)
 
 
 def _body(func: Function, module: ModuleText, plan: Plan, symbol: str, separate: bool) -> str:

@@ -1,5 +1,8 @@
 """LLVM, on plain text: assembly in, object code or text out, here or in a process of its own.
 
+"all" is LLVM's -O3 without the vectorizer of straight code; "simplification" is its first half, before loops are
+vectorized.
+
 LLVM ends its process where one of its assertions fails. Those of its loop vectorizer do on some programs that are
 right ("VPlan cost model and legacy cost model disagreed"), so what is vectorized by it is compiled in another process,
 which runs this file. That process needs nothing of pegbox, and so starts in half of the time.
@@ -22,7 +25,7 @@ from functools import cache
 from typing import IO, Any, Literal, NamedTuple, TypeAlias, cast
 
 Form: TypeAlias = Literal["object", "assembly", "ir"]
-Passes: TypeAlias = Literal["all", "all but vectorizer", "quick"]
+Passes: TypeAlias = Literal["all", "simplification"]
 
 
 _IDLE = 60.0  # seconds without work after which the other process ends
@@ -184,10 +187,10 @@ def _end() -> None:
 def _optimize(module: Any, machine: Machine, passes: Passes) -> None:
     with ExitStack() as stack:
         options = stack.enter_context(binding().create_pipeline_tuning_options(3))
-        options.loop_vectorization = passes != "all but vectorizer"  # for loops that the schedule left scalar
+        options.loop_vectorization = True  # of loops that the schedule left scalar
         options.slp_vectorization = False
         builder = stack.enter_context(binding().create_pass_builder(target_machine(machine), options))
-        if passes == "quick":
+        if passes == "simplification":
             _simplify(module, builder)
         else:
             manager = builder.getModulePassManager()
@@ -196,11 +199,15 @@ def _optimize(module: Any, machine: Machine, passes: Passes) -> None:
 
 
 def _simplify(module: Any, builder: Any) -> None:
-    """What LLVM's -O3 does to each function before it vectorizes.
+    """What LLVM's -O3 does to each function before it vectorizes, after calls of math functions are inlined.
 
     Not a list of passes of our own: kernels without loop unswitching, jump threading, or the promotion of what a loop
-    adds to in memory, were up to twice as slow as with -O3, so that a search would have ranked them wrongly.
+    adds to in memory, were up to twice as slow as with -O3.
     """
+    inliner = binding().create_new_module_pass_manager()
+    inliner.add_always_inliner_pass()
+    inliner.run(module, builder)
+    _dispose(inliner)
     manager = builder.getFunctionPassManager()
     for function in module.functions:
         if not function.is_declaration:

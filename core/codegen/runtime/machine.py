@@ -33,13 +33,10 @@ def warm_up() -> None:
     llvm.binding()
 
 
-def compile_program(program: Program, *, quick: bool = False, apart: bool = True) -> CompiledProgram:
-    """Object code of a program.
+def compile_program(program: Program, *, apart: bool = True) -> CompiledProgram:
+    """Object code of a program. A search compiles its candidates as it is done here, so what it times is what runs.
 
-    `quick` leaves out the last part of LLVM's optimizer, which takes half of its time: the vectorization of scalar
-    loops, the unrolling of loops with unknown trip counts, what is forwarded from one iteration to the next. It is for
-    candidates of a search, which run once; see `docs/codegen.md`.
-
+    A program with scalar loops gets all of LLVM's optimizer, another one the first half of it (`docs/codegen.md`).
     The vectorization of scalar loops can end LLVM's process, so it happens in one of its own, and where it does, loops
     stay scalar, with a RuntimeWarning. `apart=False` is for processes that may end.
 
@@ -49,18 +46,18 @@ def compile_program(program: Program, *, quick: bool = False, apart: bool = True
     """
     prepare(program.foreign, program.target)
     started = time.perf_counter()
-    code = _here(program, "object", "quick" if quick else "all") if quick or not apart else _apart(program, "object")
+    code = _translated(program, "object", apart=apart)
     return program.compiled(code, time.perf_counter() - started)
 
 
 def assembly(program: Program) -> str:
     """The machine code as assembly text."""
-    return _apart(program, "assembly").decode()
+    return _translated(program, "assembly").decode()
 
 
 def optimized_ir(program: Program) -> str:
     """LLVM assembly after the optimizer, before instruction selection."""
-    return _apart(program, "ir").decode()
+    return _translated(program, "ir").decode()
 
 
 @contextmanager
@@ -74,26 +71,23 @@ def parsed(program: Program) -> Iterator[Any]:
         yield module
 
 
-def _here(program: Program, form: llvm.Form, passes: llvm.Passes) -> bytes:
-    target_machine(program.target)
-    with _rejections(program):
-        return llvm.translate(program.ll, _machine(program.target), form, passes)
-
-
-def _apart(program: Program, form: llvm.Form) -> bytes:
-    """The program after all passes, or after those that LLVM survives."""
+def _translated(program: Program, form: llvm.Form, *, apart: bool = True) -> bytes:
+    """The program after the passes that it needs, or after those that LLVM survives."""
     target_machine(program.target)
     arguments = program.ll, _machine(program.target), form
     with _rejections(program):
-        try:
-            return llvm.translate_apart(*arguments, "all")
-        except llvm.ProcessDied as death:
-            warnings.warn(
-                f"{program.name}: LLVM fails to vectorize its scalar loops, which stay scalar ({death})",
-                RuntimeWarning,
-                stacklevel=4,
-            )
-        return llvm.translate_apart(*arguments, "all but vectorizer")
+        if not apart:
+            return llvm.translate(*arguments, "all" if program.scalar_loops else "simplification")
+        if program.scalar_loops:
+            try:
+                return llvm.translate_apart(*arguments, "all")
+            except llvm.ProcessDied as death:
+                warnings.warn(
+                    f"{program.name}: LLVM fails to vectorize its scalar loops, which stay scalar ({death})",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+        return llvm.translate_apart(*arguments, "simplification")
 
 
 @contextmanager

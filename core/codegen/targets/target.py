@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from contextvars import ContextVar
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from pegbox.checks import check_text
+from pegbox.checks import check_text, did_you_mean
 from pegbox.codegen.targets import host
 from pegbox.codegen.targets.cpus import (
     PLAIN_CACHES,
@@ -172,9 +171,8 @@ def _parse(text: str) -> dict[str, str]:
     for word in rest:
         name, equals, value = word.partition("=")
         if name not in _OPTIONS:
-            near = difflib.get_close_matches(name, _OPTIONS, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]}?" if near else f"use {', '.join(_OPTIONS)}"
-            raise TargetError(f"target {text!r}: unknown option {word!r}; {hint}")
+            hint = did_you_mean(name, _OPTIONS, shown=str) or f"; use {', '.join(_OPTIONS)}"
+            raise TargetError(f"target {text!r}: unknown option {word!r}{hint}")
         if not equals:
             value = next(rest, "")
         if not value or (value.startswith("-") and name != "-mattr"):
@@ -248,6 +246,5 @@ def _check_cpu(cpu: str, triple: str, text: str) -> None:
         return  # no list of names for other architectures; LLVM falls back to their plainest processor
     if cpu in X86_VECTOR_BITS or cpu == host.cpu_name():
         return
-    near = difflib.get_close_matches(cpu, [*X86_VECTOR_BITS, host.cpu_name()], n=3, cutoff=0.4)
-    hint = f"near names: {', '.join(near)}" if near else "see `llc -mcpu=help` for the names"
-    raise TargetError(f"target {text!r}: unknown processor {cpu!r} in -mcpu; {hint}; without -mcpu it is this machine")
+    hint = did_you_mean(cpu, [*X86_VECTOR_BITS, host.cpu_name()]) or "; see `llc -mcpu=help` for the names"
+    raise TargetError(f"target {text!r}: unknown processor {cpu!r} in -mcpu{hint}; without -mcpu it is this machine")

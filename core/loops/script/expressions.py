@@ -20,6 +20,7 @@ from pegbox.loops.nodes import Region
 from pegbox.loops.script.calls import CALLS
 from pegbox.loops.script.scope import MISSING, Scope
 from pegbox.loops.script.source import Source
+from pegbox.loops.script.views import Data, View
 from pegbox.loops.script.words import Word, Words, unknown
 
 _ON_EXPRESSIONS: dict[Any, Callable[..., Expr]] = {
@@ -142,7 +143,7 @@ class Expressions(Reader):
                 return getattr(base, name)
             except AttributeError as error:
                 self.fail(node, str(error), "docs/script.md lists the names that there are")
-        if isinstance(base, Buffer):
+        if isinstance(base, Buffer | View):
             return self.of_buffer(node, base, name)
         if isinstance(base, Expr):
             if name == "astype":
@@ -157,12 +158,16 @@ class Expressions(Reader):
         except AttributeError as error:
             self.fail(node, str(error))
 
-    def of_buffer(self, node: ast.AST, buffer: Buffer, name: str) -> Any:
+    def of_buffer(self, node: ast.AST, buffer: Buffer | View, name: str) -> Any:
         attributes = {"shape": buffer.shape, "dtype": buffer.dtype, "name": buffer.name}
-        if name == "strides":
+        if name == "data":
+            return Data(buffer.buffer if isinstance(buffer, View) else buffer)
+        if name == "strides" and isinstance(buffer, Buffer):
             return tuple(Stride(buffer, dim) for dim in range(len(buffer.shape)))
         if name not in attributes:
-            self.fail(node, f"the buffer {buffer.name} has no attribute {name!r}; it has shape, dtype, strides, name")
+            self.fail(
+                node, f"the buffer {buffer.name} has no attribute {name!r}; it has shape, dtype, strides, data, name"
+            )
         return attributes[name]
 
     def checked(self, node: ast.AST, value: Any) -> Any:
@@ -173,8 +178,11 @@ class Expressions(Reader):
         return value
 
     def no_buffer(self, node: ast.AST, value: Any) -> None:
-        if isinstance(value, Buffer):
+        if isinstance(value, Buffer | View):
             self.fail(node, f"the buffer {value.name} is not a value", f"take an element: {value.name}[...]")
+        if isinstance(value, Data):
+            what = f"the memory of {value.buffer.name} is not a value"
+            self.fail(node, what, f"declare a buffer on it: T.Buffer(shape, data={value.buffer.name}.data)")
 
     def scalar(self, node: ast.expr) -> Any:
         """A number or an expression."""
@@ -185,7 +193,7 @@ class Expressions(Reader):
 
     def subscript(self, node: ast.Subscript) -> Any:
         base = self.value(node.value)
-        if isinstance(base, Buffer):
+        if isinstance(base, Buffer | View):
             return self.load(node, base)
         if isinstance(base, Expr | Word | Words):
             self.fail(node, f"{base} has no elements")
@@ -193,8 +201,8 @@ class Expressions(Reader):
             self.fail(node, "slices are for buffers")
         return self.guarded(node, operator.getitem, base, self.value(node.slice))
 
-    def load(self, node: ast.Subscript, buffer: Buffer) -> Expr:
-        box = self.box(node, buffer)
+    def load(self, node: ast.Subscript, base: Buffer | View) -> Expr:
+        buffer, box = self.box(node, base)
         indices, extents = tuple(lo for lo, _ in box), tuple(n for _, n in box)
         if not any(isinstance(part, ast.Slice) for part in parts_of(node)):
             return Load(buffer, indices)
@@ -204,17 +212,27 @@ class Expressions(Reader):
             )
         return VectorLoad(buffer, indices, math.prod(extents), extents)
 
-    def box(self, node: ast.Subscript, buffer: Buffer) -> tuple[tuple[Expr, int], ...]:
-        """The indices of a buffer, lowest index and number of elements along each dimension."""
+    def box(self, node: ast.Subscript, base: Buffer | View) -> tuple[Buffer, tuple[tuple[Expr, int], ...]]:
+        """The buffer that is meant; its indices: lowest index and number of elements along each dimension."""
         parts = parts_of(node)
-        if len(parts) != len(buffer.shape):
+        if len(parts) != len(base.shape):
             self.fail(
                 node,
-                f"{buffer.name} has {len(buffer.shape)} dimension(s), {list(buffer.shape)}, and is given "
+                f"{base.name} has {len(base.shape)} dimension(s), {list(base.shape)}, and is given "
                 f"{len(parts)} index(es)",
                 "give one index for each dimension",
             )
-        return tuple(self.span(part, extent) for part, extent in zip(parts, buffer.shape, strict=True))
+        box = tuple(self.span(part, extent) for part, extent in zip(parts, base.shape, strict=True))
+        if isinstance(base, Buffer):
+            return base, box
+        below = base.below(box, self.scope.ranges())
+        if below is None:
+            self.fail(
+                node,
+                f"these elements of {base.name} are no box of {base.buffer.name}, on whose memory it is declared",
+                f"use {base.buffer.name}{list(base.buffer.shape)} itself",
+            )
+        return base.buffer, below
 
     def span(self, node: ast.expr, extent: int) -> tuple[Expr, int]:
         if not isinstance(node, ast.Slice):
@@ -244,8 +262,8 @@ class Expressions(Reader):
         """`A[vi, 0:16]`, or `A` for all of it."""
         if isinstance(node, ast.Subscript):
             base = self.value(node.value)
-            if isinstance(base, Buffer):
-                return Region(base, self.box(node, base))
+            if isinstance(base, Buffer | View):
+                return Region(*self.box(node, base))
         else:
             base = self.value(node)
             if isinstance(base, Buffer):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from pegbox.expr import build, dtypes
@@ -17,6 +18,7 @@ from pegbox.loops.script.calls import arguments, dtype_of
 from pegbox.loops.script.domains import Domains
 from pegbox.loops.script.scope import Scope
 from pegbox.loops.script.source import Source
+from pegbox.loops.script.views import Data, View
 from pegbox.loops.script.words import Word
 
 _AUGMENTED = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
@@ -27,7 +29,7 @@ _PROMISES = ("align", "offset_factor")
 
 
 # Words that stand right of a name, but give no value.
-_MAKERS = ("alloc_buffer", "decl_buffer", "match_buffer")
+_MAKERS = ("alloc_buffer", "decl_buffer", "match_buffer", "allocate", "Buffer")
 
 
 class Statements(Domains):
@@ -46,8 +48,8 @@ class Statements(Domains):
         found: list[Stmt] = []
         for number, node in enumerate(stmts):
             call = self.word_call(node.value) if isinstance(node, ast.Assign) else None
-            if isinstance(node, ast.Assign) and call is not None and call[0] == "decl_buffer":
-                buffer = self.new_buffer(node, node.targets[0], call[1])
+            if isinstance(node, ast.Assign) and call is not None and self.is_declaration(*call):
+                buffer = self.declared(node, node.targets[0], *call)
                 found.append(Alloc(buffer, seq(*self.suite(stmts[number + 1 :]))))
                 return found
             snapshot = self.snapshot(node)
@@ -56,6 +58,70 @@ class Statements(Domains):
                 return found
             found += self.stmt(node)
         return found
+
+    def is_declaration(self, word: str, call: ast.Call) -> bool:
+        """Does the call make a buffer that lives to the end of the suite, and no view of another one?"""
+        return word == "allocate" or (word == "decl_buffer" and _keyword(call, "data") is None)
+
+    def declared(self, node: ast.AST, target: ast.expr, word: str, call: ast.Call) -> Buffer:
+        if word == "decl_buffer":
+            return self.new_buffer(node, target, call)
+        given = arguments(self, call, "extents", "dtype", "scope", "condition", "annotations", optional=3)
+        condition = given[3]
+        if condition is not None and not self.literal(condition):
+            self.fail(condition, "memory that is allocated under a condition", "leave the condition out")
+        name = self.fresh_name(target)
+        named = zip(("shape", "dtype", "scope"), given, strict=False)
+        parts = {key: value for key, value in named if value is not None}
+        buffer = self.described(call, parts, name)
+        self.scope.bind(name, buffer)
+        return buffer
+
+    def view(self, target: ast.expr, call: ast.Call) -> None:
+        """`A_1 = T.Buffer((16384,), "float32", data=A.data)`: another name, or another shape, of a buffer."""
+        given = _keyword(call, "data")
+        if given is None:
+            self.fail(
+                call,
+                "T.Buffer(...) here has no memory",
+                'give it some, data=A.data, or allocate it: A = T.alloc_buffer((128, 128), "float32")',
+            )
+        data = self.value(given)
+        below = data.buffer if isinstance(data, Data | View) else data
+        if not isinstance(below, Buffer):
+            self.fail(given, f"{ast.unparse(given)} is no memory", "write A.data, or a name that T.allocate gave")
+        name = self.fresh_name(target)
+        parts = {key: value for key, value in self.parts(call.args, call).items() if key != "data"}
+        for key, plain in (("strides", ()), ("elem_offset", 0), ("axis_separators", ())):
+            if key in parts:
+                self.of_whole_memory(key, parts.pop(key), plain)
+        parts.setdefault("dtype", ast.copy_location(ast.Constant(below.dtype), call))
+        shown = self.described(call, parts, name)
+        self.check_same_memory(call, shown, below)
+        self.scope.bind(name, below if shown.shape == below.shape else View(name, shown.shape, below))
+
+    def of_whole_memory(self, key: str, node: ast.expr, plain: Any) -> None:
+        value = self.literal(node)
+        if value != plain and value != (1,):
+            self.fail(node, f"{key}={ast.unparse(node)}: views begin where the memory does, and are dense")
+
+    def check_same_memory(self, call: ast.Call, view: Buffer, below: Buffer) -> None:
+        if view.dtype != below.dtype:
+            self.fail(
+                call, f"a view of {below.dtype} as {view.dtype}", "take elements and convert them: T.reinterpret(...)"
+            )
+        if prod(view.shape) > prod(below.shape):
+            self.fail(
+                call, f"{view.name} has {prod(view.shape)} elements, of which {below.name} holds {prod(below.shape)}"
+            )
+
+    def fresh_name(self, target: ast.expr) -> str:
+        """The name that a buffer is bound to."""
+        if not isinstance(target, ast.Name):
+            self.fail(target, "a buffer is bound to a plain name")
+        if target.id in self.scope.frames[-1].names:
+            self.fail(target, f"{target.id} is bound already; names do not change here", "use another name")
+        return target.id
 
     def snapshot(self, node: ast.stmt) -> Store | None:
         """In a block, a name for what memory holds now: a buffer of one element keeps it."""
@@ -181,6 +247,9 @@ class Statements(Domains):
             self.allocs.append(self.new_buffer(node, target, call[1]))
             self.places[self.allocs[-1]] = node
             return []
+        if call is not None and call[0] in ("Buffer", "decl_buffer"):
+            self.view(target, call[1])
+            return []
         if call is not None and call[0] == "match_buffer":
             self.fail(value, "T.match_buffer of something that is not a handle among the parameters")
         if isinstance(target, ast.Subscript):
@@ -204,17 +273,17 @@ class Statements(Domains):
                 f"{target.id} would stand for what memory holds now, and is put in where memory may have changed",
                 f'keep it in a buffer: {target.id} = T.alloc_buffer((1,), "{value.dtype}", scope="local")',
             )
-        if isinstance(value, Buffer):
+        if isinstance(value, Buffer | View):
             self.fail(node, f"{target.id} would be a second name for the buffer {value.name}", "use the first one")
         if self.scope.is_local(target.id):
             self.fail(target, f"{target.id} is bound already; names do not change here", "use another name")
         self.scope.bind(target.id, value)
 
     def place(self, target: ast.Subscript) -> tuple[Buffer, tuple[Expr, ...], tuple[int, ...]]:
-        buffer = self.value(target.value)
-        if not isinstance(buffer, Buffer):
+        base = self.value(target.value)
+        if not isinstance(base, Buffer | View):
             self.fail(target.value, f"{ast.unparse(target.value)} is not a buffer", "store into a buffer's element")
-        box = self.box(target, buffer)
+        buffer, box = self.box(target, base)
         return buffer, tuple(lo for lo, _ in box), tuple(count for _, count in box)
 
     def store(self, target: ast.Subscript, node: ast.expr) -> Stmt:
@@ -257,8 +326,8 @@ class Statements(Domains):
             self.fail(node, "one `with` opens one thing here", "nest them")
         item = node.items[0]
         found = self.word_call(item.context_expr)
-        if found is None or found[0] not in ("block", "init", "decl_buffer"):
-            self.fail(item.context_expr, "`with` opens T.block(...), T.init() or T.decl_buffer(...)")
+        if found is None or found[0] not in ("block", "init", "decl_buffer", "allocate"):
+            self.fail(item.context_expr, "`with` opens T.block(...), T.init(), T.decl_buffer(...) or T.allocate(...)")
         word, call = found
         if word == "init":
             self.init(node, call)
@@ -267,8 +336,11 @@ class Statements(Domains):
             return [self.block(node, call)]
         with self.scope.frame():
             if item.optional_vars is None:
-                self.fail(call, "the buffer has no name", "write `with T.decl_buffer(...) as A:`")
-            buffer = self.new_buffer(node, item.optional_vars, call)
+                self.fail(call, "the buffer has no name", f"write `with T.{word}(...) as A:`")
+            if not self.is_declaration(word, call):
+                self.view(item.optional_vars, call)
+                return self.suite(node.body)
+            buffer = self.declared(node, item.optional_vars, word, call)
             return [Alloc(buffer, seq(*self.suite(node.body)))]
 
     def effect(self, node: ast.stmt, value: ast.expr) -> list[Stmt]:
@@ -305,12 +377,9 @@ class Statements(Domains):
         return [Evaluate(value)]
 
     def new_buffer(self, node: ast.AST, target: ast.expr, call: ast.Call) -> Buffer:
-        if not isinstance(target, ast.Name):
-            self.fail(target, "a buffer is bound to a plain name")
-        if target.id in self.scope.frames[-1].names:
-            self.fail(target, f"{target.id} is bound already; names do not change here", "use another name")
-        buffer = self.buffer(call, target.id)
-        self.scope.bind(target.id, buffer)
+        name = self.fresh_name(target)
+        buffer = self.buffer(call, name)
+        self.scope.bind(name, buffer)
         return buffer
 
     def buffer(self, call: ast.Call, name: str) -> Buffer:
@@ -350,3 +419,7 @@ class Statements(Domains):
             if extent is None or extent < 1:
                 self.fail(each, f"{ast.unparse(each)}: extents are whole numbers, one or more")
         return tuple(extent for _, extent in extents)
+
+
+def _keyword(call: ast.Call, name: str) -> ast.expr | None:
+    return next((k.value for k in call.keywords if k.arg == name), None)

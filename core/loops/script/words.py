@@ -6,20 +6,38 @@ outside of a script is told so. `T.Buffer(...)` and `T.handle` stand in annotati
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Any
 
+from pegbox.checks import did_you_mean
 from pegbox.errors import ScriptError
 from pegbox.loops.script.calls import CALLS
 
 _STATEMENTS = (
     "grid", "serial", "parallel", "vectorized", "unroll", "thread_binding",
     "block", "init", "where", "reads", "writes", "block_attr",
-    "alloc_buffer", "decl_buffer", "match_buffer", "func_attr", "evaluate", "guard", "prim_func",
+    "alloc_buffer", "allocate", "decl_buffer", "match_buffer", "func_attr", "evaluate", "guard", "prim_func",
 )  # fmt: skip
 _AXES = ("spatial", "reduce", "remap", "S", "R")
 _TYPES = ("Buffer", "handle")
+
+
+# What TVM's lowered programs have, and why it is not read.
+_UNREAD = {
+    "allocate_const": "give the constants to the function as a parameter",
+    "attr": "leave out the attribute, or give a loop annotations={...}",
+    "launch_thread": 'write for i in T.thread_binding(16, thread="blockIdx.x")',
+    "env_thread": 'write for i in T.thread_binding(16, thread="blockIdx.x")',
+    "tvm_storage_sync": "leave it out: threads wait for each other where a loop over threads ends",
+    "LetStmt": "write x = value",
+    "Let": "write x = value",
+    "Assert": "leave it out: shapes and types are checked at the call",
+    "assume": "leave it out",
+    "Ramp": "write a slice: A[i * 4:i * 4 + 4]",
+    "tvm_access_ptr": 'write T.address(A[i, 0:16], "r")',
+    "address_of": 'write T.address(A[i, 0:16], "r")',
+    "Shuffle": "write the elements one by one",
+}
 
 
 class Word:
@@ -59,6 +77,8 @@ class Words:
         try:
             return self._words[name]
         except KeyError:
+            if self._words is WORDS and name in _UNREAD:
+                raise AttributeError(f"T.{name} is not read: {_UNREAD[name]}") from None
             raise AttributeError(unknown(f"{self._label}.{name}", name, self._words, self._label)) from None
 
     def __dir__(self) -> list[str]:
@@ -70,9 +90,8 @@ class Words:
 
 def unknown(what: str, name: str, names: Iterable[str], label: str = "") -> str:
     """The message for a name that there is not."""
-    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
     prefix = f"{label}." if label else ""
-    return f"unknown name {what}; did you mean {prefix}{near[0]}?" if near else f"unknown name {what}"
+    return f"unknown name {what}{did_you_mean(name, names, shown=lambda near: prefix + near)}"
 
 
 def _words() -> dict[str, Any]:

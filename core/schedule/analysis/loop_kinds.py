@@ -18,6 +18,7 @@ from pegbox.schedule.analysis import (
     spatial_values,
     written_buffers,
 )
+from pegbox.schedule.analysis.shared_writes import common_writes
 from pegbox.schedule.analysis.threads import check_axes, check_reduction, recomputes
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree, blocks_below, loops_below
@@ -45,6 +46,8 @@ def check_kinds(tree: Tree, loops: Iterable[Var], shown: Tree) -> None:
                 if loop.kind is ForKind.VECTORIZED:
                     _check_scalar(loop, realize, shown)
                 _check_iterations(tree, loop, realize, outside, shown)
+            if loop.kind is ForKind.PARALLEL:
+                _check_writes(tree, loop, shown)
 
 
 def _check_nesting(tree: Tree, loop: For, shown: Tree) -> None:
@@ -94,6 +97,21 @@ def _check_iterations(tree: Tree, loop: For, realize: BlockRealize, outside: set
             f"use a loop that selects what {realize.block.name} writes, or compute {realize.block.name} elsewhere",
             loop.var,
             realize.block.name,
+        )
+
+
+def _check_writes(tree: Tree, loop: For, shown: Tree) -> None:
+    found = common_writes(tree, loop)
+    if found is not None:
+        first, second, buffer = (found[0].block.name, found[1].block.name, found[2].name)
+        raise refuse(
+            shown,
+            f"{loop.var.name} cannot be {how_it_runs(loop)}: {first} and {second} may write the same elements of "
+            f"{buffer} in different iterations",
+            f"let nobody outside of {loop.var.name} use {buffer}, or leave the loop serial",
+            loop.var,
+            first,
+            second,
         )
 
 

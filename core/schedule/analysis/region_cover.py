@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from pegbox.expr.affine import Linear, constant, linear
+from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import conjuncts
 from pegbox.expr.equal import same
 from pegbox.expr.injectivity import determined
@@ -16,6 +17,7 @@ from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.interval import Relaxation, SymbolicInterval, index_interval, relaxation
 from pegbox.loops.nodes import BlockRealize, Region
 from pegbox.schedule.analysis import reduce_values, variables
+from pegbox.schedule.analysis.digit_loops import apart
 from pegbox.schedule.tree import Tree
 
 
@@ -33,7 +35,13 @@ class Box:
 def written_box(tree: Tree, producer: BlockRealize, buffer: Buffer, standing: Set[Var]) -> Box | None:
     """What `producer` writes of `buffer` while the `standing` loops stand still; None where that is not a box."""
     running = {x.var for x in tree.ancestors(producer)} - standing
-    relax = relaxation(running, tree.ranges, producer.predicate)
+    found = _written_box(producer, buffer, running, tree.ranges)
+    digits = apart(producer, running, tree.ranges) if found is None else None
+    return found if digits is None else _written_box(digits[0], buffer, *digits[1:])
+
+
+def _written_box(producer: BlockRealize, buffer: Buffer, running: Set[Var], ranges: Ranges) -> Box | None:
+    relax = relaxation(running, ranges, producer.predicate)
     region = next(w for w in producer.block.writes if w.buffer is buffer)
     intervals = _apart(producer, region, relax) or _filled(producer, region, relax)
     if intervals is None:
@@ -41,7 +49,7 @@ def written_box(tree: Tree, producer: BlockRealize, buffer: Buffer, standing: Se
     moved = [var for i in intervals for var in i.moved_by]
     values = dict(zip((it.var for it in producer.block.iters), producer.values, strict=True))
     whole = [
-        (simplified_linear(values[lo], tree.ranges), extent)
+        (simplified_linear(values[lo], ranges), extent)
         for (lo, _), extent in zip(region.box, buffer.shape, strict=True)
         if isinstance(lo, Var)
     ]

@@ -68,8 +68,8 @@ def cache_read(
     source = choose_read(realize, read_buffer_index)
     check_scope(storage_scope)
     chosen = _readers(sch, realize.block.name, source, consumer_blocks)
-    _check_whole(tree, source, realize.block.name)
-    copy = _copy_buffer(tree, source, storage_scope)
+    check_whole(tree, source, realize.block.name)
+    copy = copy_buffer(tree, source, storage_scope)
     made = copy_block(copy.name, source.shape, source, copy)
     sch.update(before_readers(redirect(tree, chosen, source, copy), made, source, copy, chosen))
     return BlockRef(copy.name)
@@ -120,8 +120,8 @@ def cache_write(
     check_scope(storage_scope)
     served = [] if consumer_blocks is None else _readers(sch, None, target, consumer_blocks)
     _check_seen(tree, target, realize)
-    _check_whole(tree, target, name)
-    copy = _copy_buffer(tree, target, storage_scope)
+    check_whole(tree, target, name)
+    copy = copy_buffer(tree, target, storage_scope)
     writers = [w.block.name for w in tree.writers(target)]
     rest = [r.block.name for r in tree.readers(target) if r.block.name not in {*served, *writers}]
     made = copy_block(copy.name, target.shape, copy, target)
@@ -155,7 +155,7 @@ def _check_seen(tree: Tree, buffer: Buffer, realize: BlockRealize) -> None:
         )
 
 
-def _check_whole(tree: Tree, buffer: Buffer, name: str) -> None:
+def check_whole(tree: Tree, buffer: Buffer, name: str) -> None:
     """Raises ScheduleError: a part of the buffer, the padding of its layout, is never written: it cannot be copied."""
     if has_gaps(tree, buffer):
         raise refuse(
@@ -166,6 +166,7 @@ def _check_whole(tree: Tree, buffer: Buffer, name: str) -> None:
         )
 
 
-def _copy_buffer(tree: Tree, original: Buffer, scope: str) -> Buffer:
+def copy_buffer(tree: Tree, original: Buffer, scope: str) -> Buffer:
+    """A buffer like another one, in a scope, with a name of its own."""
     name = fresh_buffer_name(tree, f"{original.name}_{scope.replace('.', '_')}")
     return Buffer(name, original.shape, original.dtype, scope)

@@ -1,7 +1,8 @@
-"""Primitives for layouts: reindex, transform_layout, transform_block_layout, pad_einsum."""
+"""Primitives for layouts: reindex, transform_layout, transform_block_layout, pad_einsum, decompose_padding."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -10,15 +11,17 @@ from pegbox.errors import ExprError, ScheduleError
 from pegbox.expr.index_layout import Layout
 from pegbox.expr.index_map import IndexMap
 from pegbox.expr.nodes import Buffer
+from pegbox.expr.printer import unused_name
 from pegbox.loops.nodes import BlockRealize
 from pegbox.loops.passes.notes import has_alignment
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.copy import insert_at_top
 from pegbox.schedule.rewrites.einsum import padded_einsum
 from pegbox.schedule.rewrites.layout import fills_whole, obstacle, pad_producer, padding_block, with_layout
-from pegbox.schedule.rewrites.reindex import reindex_read, reindex_write, with_block_layout
+from pegbox.schedule.rewrites.padding import decomposed_padding
+from pegbox.schedule.rewrites.reindex import Copy, reindex_read, reindex_write, with_block_layout
 from pegbox.schedule.state.buffers import check_intermediate, choose_read, choose_written, fresh_buffer_name, has_gaps
-from pegbox.schedule.state.handles import BlockRef
+from pegbox.schedule.state.handles import BlockRef, LoopRef
 from pegbox.schedule.state.recording import primitive
 from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.state.trace import trace_value
@@ -60,7 +63,7 @@ def reindex(sch: ScheduleState, block: BlockRef | str, buffer: Which) -> BlockRe
     kind, chosen = _buffer(sch, realize, buffer)
     name = fresh_buffer_name(sch.tree, f"{chosen.name}_reindex")
     move = reindex_read if kind == "read" else reindex_write
-    sch.update(move(sch.tree, realize, chosen, name))
+    sch.update(move(sch.tree, realize, chosen, Copy(name)))
     return BlockRef(name)
 
 
@@ -149,6 +152,18 @@ def transform_block_layout(sch: ScheduleState, block: BlockRef | str, index_map:
     sch.update(with_block_layout(sch.tree, realize, layout))
 
 
+def set_axis_separator(
+    sch: ScheduleState, block: BlockRef | str, buffer: Which, axis_separators: Sequence[int] | None = None
+) -> None:
+    """Nothing but a warning: memory has one dimension here, so that there is nothing to separate.
+
+    Raises:
+        ScheduleError: no such block or buffer.
+    """
+    _buffer(sch, sch.find_block(block), buffer)
+    warnings.warn("set_axis_separator changes nothing: memory has one dimension here", UserWarning, stacklevel=2)
+
+
 @primitive
 def pad_einsum(sch: ScheduleState, block: BlockRef | str, padding: Sequence[int]) -> None:
     """Let a sum of products run over a domain of whole tiles: extents become multiples of `padding`.
@@ -183,6 +198,46 @@ def pad_einsum(sch: ScheduleState, block: BlockRef | str, padding: Sequence[int]
     sch.update(padded_einsum(sch.tree, realize, padding))
 
 
+@primitive(moves=False)
+def decompose_padding(sch: ScheduleState, block: BlockRef | str, loop: LoopRef) -> BlockRef:
+    """Write the constant of a padding before a loop, and then what is inside of it, without tests.
+
+    Gives the block of the constant, `NAME_pad_const`.
+
+    Before `decompose_padding("P", i)`::
+
+        for i in range(10):
+            block P:
+                P[vi] = A[vi - 1] if 1 <= vi < 9 else 0.0
+
+    After::
+
+        for i_1 in range(10):
+            block P_pad_const:
+                P[vi] = 0.0
+        for i in range(8):
+            block P:
+                P[vi + 1] = A[vi]
+
+    Raises:
+        ScheduleError: the block does not choose between a value and a constant, by bounds of its variables; the loop
+            is not around it, or around other blocks too; a loop from there on is not serial, or annotated.
+    """
+    realize, target = sch.find_block(block), sch.find_loop(loop)
+    name = unused_name(f"{realize.block.name}_pad_const", sch.tree.names)
+    sch.update(decomposed_padding(sch.tree, realize, target, name))
+    return BlockRef(name)
+
+
+def can_decompose_padding(sch: ScheduleState, block: BlockRef | str, loop: LoopRef) -> bool:
+    """Would `decompose_padding` take it?"""
+    try:
+        decompose_padding(sch.copy(), block, loop)
+    except ScheduleError:
+        return False
+    return True
+
+
 def _buffer(sch: ScheduleState, realize: BlockRealize, which: Which) -> tuple[str, Buffer]:
     """("read" or "write", the buffer)."""
     name = realize.block.name
@@ -200,13 +255,29 @@ def _layout(sch: ScheduleState, realize: BlockRealize, buffer: Buffer, index_map
     return _map(sch, realize, index_map, buffer.shape, f"dimensions of {buffer.name}")
 
 
-def _map(sch: ScheduleState, realize: BlockRealize, index_map: Layouter, shape: Sequence[int], kind: str) -> Layout:
+def map_of(sch: ScheduleState, realize: BlockRealize, index_map: Layouter, rank: int, kind: str) -> IndexMap:
+    """The map that is given as such, or as a function.
+
+    Raises:
+        ScheduleError: the function gives no map of `rank` indices.
+    """
     try:
-        found = index_map if isinstance(index_map, IndexMap) else IndexMap.from_func(index_map, len(shape))
+        return index_map if isinstance(index_map, IndexMap) else IndexMap.from_func(index_map, rank)
+    except ExprError as error:
+        raise _no_map(sch, realize, error, rank, kind) from error
+
+
+def _no_map(sch: ScheduleState, realize: BlockRealize, error: ExprError, rank: int, kind: str) -> ScheduleError:
+    remedy = f"give a map of the {rank} {kind} such as lambda i, j: (i // 16, j, i % 16)"
+    return refuse(sch.tree, str(error), remedy, realize.block.name)
+
+
+def _map(sch: ScheduleState, realize: BlockRealize, index_map: Layouter, shape: Sequence[int], kind: str) -> Layout:
+    found = map_of(sch, realize, index_map, len(shape), kind)
+    try:
         return found.layout(tuple(shape))
     except ExprError as error:
-        remedy = f"give a map of the {len(shape)} {kind} such as lambda i, j: (i // 16, j, i % 16)"
-        raise refuse(sch.tree, str(error), remedy, realize.block.name) from error
+        raise _no_map(sch, realize, error, len(shape), kind) from error
 
 
 def _padding(sch: ScheduleState, realize: BlockRealize, pad_value: float | Layouter, rank: int) -> float | IndexMap:

@@ -65,6 +65,47 @@ def sample_perfect_tile(
 
 
 @primitive(any_block=True)
+def sample_partitioned_tile(
+    sch: ScheduleState,
+    loop: LoopRef,
+    n: int,
+    partition_pos: int = 0,
+    innerpart_factor: int = 1,
+    decision: Sequence[int] | None = None,
+) -> list[SampledInt]:
+    """Draw factors for `split` that divide the loop's extent, the inner ones a multiple of a number together.
+
+    Args:
+        n: how many factors.
+        partition_pos: the number of outer factors; the others are inner ones.
+        innerpart_factor: the product of the inner factors is a multiple of it.
+        decision: the factors, instead of drawing them.
+
+    On a loop of 16 iterations, `sample_partitioned_tile(i, 2, 1, 4)` gives `[4, 4]`, `[2, 8]` or `[1, 16]`, each as
+    likely as the others.
+
+    Raises:
+        ScheduleError: there is no such list, or the decision is none.
+    """
+    old = sch.find_loop(loop)
+    if not 1 <= n <= MOST_FACTORS or not 0 <= partition_pos < n:
+        problem = f"n = {n} with partition_pos = {partition_pos} are not numbers of factors"
+        raise ScheduleError(problem, f"give n from 1 to {MOST_FACTORS}, and partition_pos from 0 to n - 1")
+    if innerpart_factor < 1 or old.extent % innerpart_factor:
+        raise _no_tile(sch, old, f"innerpart_factor = {innerpart_factor} does not divide the extent {old.extent}")
+    if decision is None:
+        factors = _partitioned(sch.rng, old.extent, n, partition_pos, innerpart_factor)
+    else:
+        factors = [int(f) for f in decision]
+        inner = math.prod(factors[partition_pos:])
+        if len(factors) != n or min(factors) < 1 or math.prod(factors) != old.extent or inner % innerpart_factor:
+            raise _no_tile(sch, old, f"the decision {factors} is none of the lists it may draw")
+    sch.amended["decision"] = tuple(factors)
+    draw = _drawing(sch)
+    return [SampledInt(f, draw, place) for place, f in enumerate(factors)]
+
+
+@primitive(any_block=True)
 def sample_categorical(
     sch: ScheduleState, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
 ) -> SampledInt:
@@ -125,6 +166,14 @@ def sample_compute_location(
     return SampledInt(decision, _drawing(sch)) if loop is None else SampledLoop(loop.var, _drawing(sch))
 
 
+@primitive(any_block=True)
+def enter_postproc(sch: ScheduleState) -> None:
+    """Mark in the trace that the steps from here on are postprocessing; the program stays as it is.
+
+    `trace.simplified(remove_postproc=True)` and `apply_to_schedule(sch, remove_postproc=True)` leave them out.
+    """
+
+
 def _places(sch: ScheduleState, name: str) -> dict[int, LoopRef | None]:
     """The legal decisions for a block, with their loops."""
     found: dict[int, LoopRef | None] = {ROOT: None}
@@ -180,6 +229,16 @@ def _factors(rng: Random, extent: int, n: int, limit: int) -> list[int]:
         for place in range(n - 1):
             factors[place] *= prime ** (ends[place + 1] - ends[place] - 1)
     return [*factors, last]
+
+
+def _partitioned(rng: Random, extent: int, n: int, outer: int, factor: int) -> list[int]:
+    """One of the factorizations whose factors from `outer` on make a multiple of `factor`, all equally likely."""
+    if not outer:
+        return _factors(rng, extent, n, extent)
+    inner = [d for d in range(factor, extent + 1, factor) if extent % d == 0]
+    weights = [_count(extent // d, outer) * _count(d, n - outer) for d in inner]
+    chosen = rng.choices(inner, weights)[0]
+    return [*_factors(rng, extent // chosen, outer, extent), *_factors(rng, chosen, n - outer, extent)]
 
 
 def _count(extent: int, n: int) -> int:

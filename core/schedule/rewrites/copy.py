@@ -15,7 +15,7 @@ from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, IterKind, Se
 from pegbox.loops.visit import common_path
 from pegbox.schedule.analysis.required_region import common_conditions, needed_spans
 from pegbox.schedule.errors import refuse
-from pegbox.schedule.rewrites.placement import check_parallel, check_ready, check_target, insert, nest
+from pegbox.schedule.rewrites.placement import check_parallel, check_ready, check_target, first_position, insert, nest
 from pegbox.schedule.rewrites.reverse_compute_at import Move
 from pegbox.schedule.tree import Tree, children, with_allocs
 
@@ -40,15 +40,18 @@ def whole_nest(block: Block) -> Stmt:
     return nest(block, {})
 
 
-def before_readers(tree: Tree, block: Block, source: Buffer, target: Buffer, readers: Sequence[str]) -> Tree:
+def before_readers(
+    tree: Tree, block: Block, source: Buffer, target: Buffer, readers: Sequence[str], *, at: For | None = None
+) -> Tree:
     """The program with a block that fills `target` from `source` before the readers, which read `target` already.
 
     Args:
         tree: the program in which the readers read `target`.
+        at: a loop around all of the readers in which it is to stand.
     """
     nodes = [tree.blocks[name] for name in readers]
     writers = tree.writers(source)
-    loop = _shared_loop(tree, source, nodes, writers)
+    loop = _shared_loop(tree, source, nodes, writers) if at is None else at
     added = Tree(with_allocs(tree.func, add=(target,)))
     if loop is None:
         top = tree.top_of(nodes[0])
@@ -62,6 +65,14 @@ def before_readers(tree: Tree, block: Block, source: Buffer, target: Buffer, rea
     first = added.child_of(place, nodes[0])
     position = next(n for n, child in enumerate(children(place)) if child is first)
     _check_sequence(tree, source, writers, nodes[0])
+    if position < first_position(added, place, block):
+        raise refuse(
+            tree,
+            f"{writers[0].block.name} makes {source.name} in loops inside of {loop.var.name}, in which it is read too",
+            "give a loop further inside",
+            loop.var,
+            writers[0].block.name,
+        )
     standing = {x.var for x in (*tree.ancestors(loop), loop)}
     made = nest(block, needed_spans(added, block, nodes, standing), common_conditions(nodes, standing))
     after = insert(added, place, made, position)
@@ -77,12 +88,15 @@ def after_writers(
     original: Buffer,
     writers: Sequence[str],
     readers: Sequence[str],
+    *,
+    at: For | None = None,
 ) -> Tree:
     """The program with a block that copies `cached` to `original`, once the writers (of `cached` already) are done.
 
     Args:
         tree: the program in which the writers write `cached`.
         readers: the blocks that go on reading `original`.
+        at: a loop around all of the writers in which it is to stand.
     """
     producers = [tree.blocks[name] for name in writers]
     users = [tree.blocks[name] for name in readers]
@@ -96,7 +110,7 @@ def after_writers(
             early[0],
             writers[-1],
         )
-    loop = _shared_loop(tree, original, producers, users)
+    loop = _shared_loop(tree, original, producers, users) if at is None else at
     added = Tree(with_allocs(tree.func, add=(cached,)))
     placed = insert_at_top(added, tree.top_of(producers[-1]), whole_nest(block), after=True)
     if loop is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from pegbox.expr.bounds import Interval
+from pegbox.expr.bounds import Interval, bounds
 from pegbox.expr.build import as_expr, cast, conjuncts, logical_not, select
 from pegbox.expr.index_layout import Layout
 from pegbox.expr.index_map import IndexMap
@@ -59,6 +59,8 @@ def obstacle(realize: BlockRealize, buffer: Buffer) -> str | None:
             regions = (*stmt.block.reads, *stmt.block.writes)
             if any(r.buffer is buffer and any(n > 1 for _, n in r.box) for r in regions):
                 return f"block {stmt.block.name} uses a whole box of {buffer.name}"
+            if any(r.buffer is buffer and _leaves(stmt.block, r) for r in regions):
+                return f"block {stmt.block.name} uses {buffer.name} up to its ends by conditions inside of it"
         for expr in expressions(stmt):
             for e in walk(expr):
                 special = (isinstance(e, Load) and type(e) is not Load) or isinstance(e, Stride)
@@ -67,6 +69,15 @@ def obstacle(realize: BlockRealize, buffer: Buffer) -> str | None:
         if isinstance(stmt, Store) and stmt.buffer is buffer and stmt.value.dtype != buffer.dtype:
             return f"block {realize.block.name} writes neighbours of {buffer.name} at once"
     return None
+
+
+def _leaves(block: Block, region: Region) -> bool:
+    """May a block of blocks state places outside of the buffer? Other conditions hold for the blocks inside."""
+    if not any(isinstance(s, BlockRealize) for s in walk_stmts(block.body)):
+        return False
+    ranges = iter_ranges(block.iters)
+    reached = (bounds(simplify(lo, ranges), ranges) for lo, _ in region.box)
+    return any(b is None or b[0] < 0 or b[1] >= n for b, n in zip(reached, region.buffer.shape, strict=True))
 
 
 def ranges_in(realize: BlockRealize) -> dict[Var, Interval]:

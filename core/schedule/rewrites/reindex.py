@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from pegbox.errors import ExprError, ScheduleError
 from pegbox.expr.bounds import bounds
@@ -12,7 +13,7 @@ from pegbox.expr.index_map import IndexMap
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, loads, substitute
-from pegbox.loops.nodes import BlockIter, BlockRealize, For, IterKind, Region, Stmt
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, IterKind, Region, Stmt
 from pegbox.loops.passes.notes import has_alignment
 from pegbox.loops.visit import iter_ranges, map_exprs
 from pegbox.schedule.errors import refuse
@@ -21,30 +22,47 @@ from pegbox.schedule.rewrites.layout import Indices, fresh_iters, is_plain_nest,
 from pegbox.schedule.tree import Tree
 
 
-def reindex_read(tree: Tree, realize: BlockRealize, source: Buffer, name: str) -> Tree:
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The buffer to be made: with a dimension for each variable that is used, or where a map of all variables says.
+
+    Without a scope it is in that of the buffer that it stands for.
+    """
+
+    name: str
+    scope: str | None = None
+    index_map: IndexMap | None = None
+
+    def laid_out(self, buffer: Buffer, block: Block, used: Sequence[BlockIter]) -> tuple[Buffer, Indices]:
+        """The buffer, and the place in it for the variables.
+
+        Raises:
+            ExprError: the map takes several of the values to one place, or speaks of variables that are not used.
+        """
+        shape, where = tuple(it.extent for it in used), tuple[Expr, ...](it.var for it in used)
+        if self.index_map is not None:
+            where = tuple(self.index_map.map_indices([it.var for it in block.iters], iter_ranges(block.iters)))
+            other = set().union(*map(free_vars, where)) - {it.var for it in used}
+            if other:
+                raise ExprError(f"{self.index_map} depends on {other.pop().name}, on which {buffer.name} does not")
+            shape = IndexMap([it.var for it in used], where).layout(shape).shape
+        return Buffer(self.name, shape, buffer.dtype, self.scope or buffer.scope), where
+
+
+def reindex_read(tree: Tree, realize: BlockRealize, source: Buffer, copy: Copy) -> Tree:
     """The program in which a block reads `source` through a copy with a dimension for each variable."""
     indices = _indices(tree, realize, source)
-    ranges = iter_ranges(realize.block.iters)
-    for index, extent in zip(indices, source.shape, strict=True):
-        between = bounds(simplify(index, ranges), ranges)
-        if between is None or between[0] < 0 or between[1] >= extent:
-            raise refuse(
-                tree,
-                f"the index {index} may lie outside of {source.name}{list(source.shape)}, where a condition "
-                f"in {realize.block.name} keeps it from being read",
-                "compute the padding in a block of its own",
-                realize.block.name,
-            )
-    used, target, where = _own_dimensions(realize, indices, source, name)
+    _check_inside(tree, realize, indices, source)
+    used, target, where = _own_dimensions(tree, realize, indices, source, copy)
     fresh = fresh_iters([it.extent for it in used])
     moved: dict[Var, Expr] = {old.var: new.var for old, new in zip(used, fresh, strict=True)}
     value = Load(source, tuple(substitute(i, moved) for i in indices))
-    block = assign_block(name, fresh, target, tuple(it.var for it in fresh), value)
+    block = assign_block(copy.name, fresh, target, tuple(substitute(i, moved) for i in where), value)
     changed = Tree(tree.replace(realize, with_indices(realize, source, target, lambda _: where)))
     return before_readers(changed, block, source, target, [realize.block.name])
 
 
-def reindex_write(tree: Tree, realize: BlockRealize, original: Buffer, name: str) -> Tree:
+def reindex_write(tree: Tree, realize: BlockRealize, original: Buffer, copy: Copy) -> Tree:
     """The program in which a block writes a buffer with a dimension for each variable, which is copied afterwards."""
     own = realize.block.name
     others = [w.block.name for w in tree.writers(original) if w is not realize]
@@ -54,7 +72,8 @@ def reindex_write(tree: Tree, realize: BlockRealize, original: Buffer, name: str
         problem = f"storage_align has spoken of the dimensions of {original.name} as they are"
         raise refuse(tree, problem, "reindex first, storage_align after", own)
     indices = _indices(tree, realize, original)
-    used, target, where = _own_dimensions(realize, indices, original, name)
+    _check_inside(tree, realize, indices, original)
+    used, target, where = _own_dimensions(tree, realize, indices, original, copy)
     spatial = [it for it in realize.block.iters if not it.is_reduce and it.extent > 1]
     missing = [it.var.name for it in spatial if not any(it is u for u in used)]
     problem = f"{original.name} is not written at another place for each {missing[0]}" if missing else ""
@@ -69,7 +88,7 @@ def reindex_write(tree: Tree, realize: BlockRealize, original: Buffer, name: str
     fresh = fresh_iters([it.extent for it in used])
     moved: dict[Var, Expr] = {old.var: new.var for old, new in zip(used, fresh, strict=True)}
     places = tuple(substitute(i, moved) for i in indices)
-    block = assign_block(name, fresh, original, places, Load(target, tuple(it.var for it in fresh)))
+    block = assign_block(copy.name, fresh, original, places, Load(target, tuple(substitute(i, moved) for i in where)))
     readers = [r.block.name for r in tree.readers(original) if r is not realize]
     changed = Tree(tree.replace(realize, with_indices(realize, original, target, lambda _: where)))
     return after_writers(changed, block, target, original, [own], readers)
@@ -98,20 +117,35 @@ def _indices(tree: Tree, realize: BlockRealize, buffer: Buffer) -> Indices:
     return places[0]
 
 
+def _check_inside(tree: Tree, realize: BlockRealize, indices: Indices, buffer: Buffer) -> None:
+    """Raises ScheduleError: only a condition keeps the block inside of the buffer; the copy would not know of it."""
+    ranges = iter_ranges(realize.block.iters)
+    for index, extent in zip(indices, buffer.shape, strict=True):
+        between = bounds(simplify(index, ranges), ranges)
+        if between is None or between[0] < 0 or between[1] >= extent:
+            raise refuse(
+                tree,
+                f"the index {index} may lie outside of {buffer.name}{list(buffer.shape)}, where a condition "
+                f"in {realize.block.name} keeps it from being used",
+                "compute the padding in a block of its own",
+                realize.block.name,
+            )
+
+
 def _own_dimensions(
-    realize: BlockRealize, indices: Indices, buffer: Buffer, name: str
+    tree: Tree, realize: BlockRealize, indices: Indices, buffer: Buffer, copy: Copy
 ) -> tuple[list[BlockIter], Buffer, Indices]:
-    """The variables that the indices depend on, the buffer with a dimension for each, and the place in it."""
+    """The variables that the indices depend on, the buffer for them, and the place in it."""
     free = set().union(*map(free_vars, indices)) if indices else set()
     used = [it for it in realize.block.iters if it.var in free]
     if not used:
         # A constant place: one dimension is the least that a buffer has. A sum's init knows the spatial ones alone.
         used = sorted(realize.block.iters, key=lambda it: it.is_reduce)[:1]
-    return (
-        used,
-        Buffer(name, tuple(it.extent for it in used), buffer.dtype, buffer.scope),
-        tuple(it.var for it in used),
-    )
+    try:
+        return used, *copy.laid_out(buffer, realize.block, used)
+    except ExprError as error:
+        remedy = "give a map of the block's variables such as lambda i, j: (j, i)"
+        raise refuse(tree, str(error), remedy, realize.block.name) from error
 
 
 def with_block_layout(tree: Tree, realize: BlockRealize, layout: Layout) -> Tree:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pegbox.errors import ScheduleError
 from pegbox.expr.affine import Linear, constant, linear
+from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.nodes import BlockIter, BlockRealize, For
@@ -122,8 +123,9 @@ class Move:
         moving: list[set[Var]] = []
         for region in self.realize.block.reads:
             producers = [p for p in self.producers if any(w.buffer is region.buffer for w in p.block.writes)]
-            for producer in producers:
-                made = self._written_box(producer, region.buffer)
+            boxes = [self._written_box(producer, region.buffer) for producer in producers]
+            self.conditions += self._weakest(producers, boxes, region.buffer)
+            for made in boxes:
                 for dim, (lo, count) in enumerate(region.box):
                     if count != 1:
                         raise self._other_iterations(region.buffer)
@@ -194,8 +196,16 @@ class Move:
         made = written_box(self.tree, producer, buffer, self.standing)
         if made is None:
             raise self._no_box(producer, buffer)
-        self.conditions += made.conditions
         return made
+
+    def _weakest(self, producers: list[BlockRealize], boxes: list[Box], buffer: Buffer) -> list[Expr]:
+        """The conditions under which one of the producers makes something: those of one imply those of all others."""
+        for made in boxes:
+            if all(any(same(c, other) for other in box.conditions) for box in boxes for c in made.conditions):
+                return list(made.conditions)
+        if producers:
+            raise self._no_box(producers[0], buffer)
+        return []
 
     def _no_box(self, producer: BlockRealize, buffer: Buffer) -> ScheduleError:
         return self._refuse(

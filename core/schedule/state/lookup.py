@@ -32,6 +32,10 @@ def extent(sch: ScheduleState, loop: LoopRef) -> int:
     return sch.find_loop(loop).extent
 
 
+def remove_rv(_sch: ScheduleState, _ref: BlockRef | LoopRef | int) -> None:
+    """Nothing: references and drawn numbers are plain values, of which a schedule keeps no table."""
+
+
 def get_block(sch: ScheduleState, name: str, func_name: str | None = None) -> BlockRef:
     """The block of that name. "root" stands for the whole function, where no block is called so.
 

@@ -87,6 +87,11 @@ class ScheduleState:
         return self._module if self._func is None else self._module.with_function(self._func)
 
     @property
+    def func_working_on(self) -> str | None:
+        """The name of the function that is scheduled; None while none was chosen of several."""
+        return self.func_name
+
+    @property
     def trace(self) -> Trace:
         """What was done so far."""
         return Trace(tuple(self.steps))
@@ -102,6 +107,10 @@ class ScheduleState:
         """Let the random decisions from here on follow from a seed."""
         self._seed = seed
         self._random: Random | None = None
+
+    def fork_seed(self) -> int:
+        """A seed for another schedule, drawn like a random decision: it follows from the seed of this one."""
+        return self.rng.randint(1, 2**31 - 1)
 
     @property
     def rng(self) -> Random:

@@ -108,7 +108,7 @@ class Trace:
                 fresh = {p: f"v{len(names) + n}" for n, p in enumerate(_results(number, step))}
                 names |= fresh
                 call = (
-                    f"{', '.join(fresh.values())}{',' if step.primitive == _TILE and len(fresh) == 1 else ''} = {call}"
+                    f"{', '.join(fresh.values())}{',' if step.primitive in _TILES and len(fresh) == 1 else ''} = {call}"
                 )
             lines.append(call)
         return lines
@@ -132,10 +132,14 @@ class Trace:
         return Trace((*self.steps[:step], self.steps[step].with_decision(decision), *self.steps[step + 1 :]))
 
     def simplified(self, remove_postproc: bool = False) -> Trace:
-        """The trace without the sampling steps whose results no later step uses."""
+        """The trace without the sampling steps whose results no later step uses.
+
+        Args:
+            remove_postproc: leave out `enter_postproc` and what follows it, too.
+        """
         used: set[int] = set()
         keep: list[int] = []
-        for number in reversed(range(len(self.steps))):
+        for number in reversed(range(self._count(remove_postproc))):
             step = self.steps[number]
             if number in used or not step.primitive.startswith("sample_"):
                 keep.append(number)
@@ -157,7 +161,7 @@ class Trace:
         """Do every step on `sch`, which starts from the same program (its shapes may differ), and return it.
 
         Args:
-            remove_postproc: as in TVM; there are no postprocessing steps, so that it changes nothing.
+            remove_postproc: leave out `enter_postproc` and what follows it.
             decisions: {index of a sampling step in `steps`: what it shall decide}; None lets it draw anew. The steps
                 that use what it draws get the new values.
 
@@ -169,7 +173,7 @@ class Trace:
         changed = decisions or {}
         self._check_sampling(changed)
         results: list[tuple[Any, ...]] = []
-        for number, step in enumerate(self.steps):
+        for number, step in enumerate(self.steps[: self._count(remove_postproc)]):
             todo = step.with_decision(changed[number]) if number in changed else step
             try:
                 results.append(_do(sch, todo, results))
@@ -177,6 +181,11 @@ class Trace:
                 error.step = f"step {number + 1} of {len(self.steps)} of the trace, {step}"
                 raise
         return sch
+
+    def _count(self, remove_postproc: bool) -> int:
+        """The number of steps, or of those before postprocessing."""
+        names = [step.primitive for step in self.steps]
+        return names.index(_POSTPROC) if remove_postproc and _POSTPROC in names else len(names)
 
     def _check_sampling(self, steps: Iterable[object]) -> None:
         """Raises ScheduleError: one of the steps is none that samples."""
@@ -216,11 +225,12 @@ class Trace:
         return Trace.from_json(json_obj).apply_to_schedule(sch)
 
 
-_TILE = "sample_perfect_tile"
+_TILES = ("sample_perfect_tile", "sample_partitioned_tile")
+_POSTPROC = "enter_postproc"
 
 
 def _results(number: int, step: Step) -> list[Drawn]:
-    count = len(step.decision) if step.primitive == _TILE else 1
+    count = len(step.decision) if step.primitive in _TILES else 1
     return [Drawn(number, n) for n in range(count)]
 
 

@@ -9,13 +9,13 @@ from pegbox.compute.tensor import Tensor
 from pegbox.errors import ScheduleError
 from pegbox.schedule.te.base import TEScheduleBase
 from pegbox.schedule.te.stage import At, Root, Stage
-from pegbox.schedule.te.stage_base import GroupBase, StageBase, te_method
+from pegbox.schedule.te.stage_base import GroupBase, StageBase, recorded, te_method
 
 
 class Group(GroupBase):
     """Stages that go together: each that is not attached anywhere by itself is computed where its group is."""
 
-    @te_method
+    @recorded
     def compute_at(self, parent: StageBase, loop: IterVar) -> None:
         """Compute the stages of the group inside a loop of a consumer.
 

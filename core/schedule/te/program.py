@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pegbox.compute.axis import SizeVar
-from pegbox.compute.sizes import check_sizes, stand_ins
+from pegbox.compute.sizes import GivenSizes, check_sizes, stand_ins
 from pegbox.compute.tensor import Tensor
 from pegbox.loops.nodes import Function
 from pegbox.origin import users_level
@@ -21,7 +21,7 @@ def program_of(
     args: Sequence[Tensor],
     name: str = "main",
     *,
-    sizes: Mapping[str | SizeVar, int] | None = None,
+    sizes: GivenSizes | None = None,
     shown: bool = False,
 ) -> Function:
     """The scheduled program (with blocks) that a TE schedule stands for.

@@ -19,6 +19,7 @@ from pegbox.loops.from_compute import block_names, function_from_ops
 from pegbox.loops.nodes import ForKind, Function
 from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
+from pegbox.schedule.te.call import Step
 from pegbox.schedule.te.draft import Draft
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import At, FuseRelation, Inline, SplitRelation, Stage, UnitRelation
@@ -35,10 +36,20 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main", dra
         draft: for a program that is only shown; it gets what would be refused otherwise, as far as it can be shown.
 
     Raises:
-        ScheduleError: an output or input is missing from `args`, or a relation is not legal.
+        ScheduleError: an output or input is missing from `args`, or a relation is not legal. It names the line of the
+            user's code that asked for what is refused.
     """
+    step = Step(draft)
+    try:
+        return _replay(schedule, args, name, step)
+    except ScheduleError as error:
+        step.locate(error)
+        raise
+
+
+def _replay(schedule: TESchedule, args: Sequence[Tensor], name: str, step: Step) -> Schedule:
     ops = [stage.op for stage in schedule.stages]
-    outputs = check_arguments(schedule, args, draft)
+    outputs = check_arguments(schedule, args, step.draft)
     inlined = {t.buffer for stage in schedule.stages if isinstance(stage.attach, Inline) for t in stage.op.outputs}
     params = tuple(t.buffer for t in args)
     written = [b for b in outputs if b not in inlined]
@@ -48,29 +59,32 @@ def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main", dra
     blocks = {id(stage): sch.get_block(names[id(stage.op)]) for stage in schedule.stages}
     for stage in schedule.stages:
         if isinstance(stage.attach, Inline):
+            step.asked = stage, ("compute_inline",), None
             sch.compute_inline(blocks[id(stage)])
     loops: dict[int, dict[IterVar, LoopRef]] = {}
     for stage in reversed(schedule.stages):
         if not isinstance(stage.attach, Inline):
-            loops[id(stage)] = _stage(sch, stage, blocks[id(stage)], loops, schedule.stages, draft)
+            loops[id(stage)] = _stage(sch, stage, blocks[id(stage)], loops, schedule.stages, step)
     for stage in schedule.stages:
         if id(stage) in loops:
-            _prefetch(sch, stage, blocks[id(stage)], loops[id(stage)])
+            _prefetch(sch, stage, blocks[id(stage)], loops[id(stage)], step)
     for stage in schedule.stages:
         if stage.tensorized is not None and id(stage) in loops:
             axis, intrin = stage.tensorized
+            step.asked = stage, ("tensorize",), axis
             sch.tensorize(loops[id(stage)][axis], intrin)
     sch.update(with_code(sch.func, [code for stage in schedule.stages for code in stage.code]))
     if inlined & set(params):
         sch.update(replace(sch.func, params=params))
-    if draft is not None:
-        draft.finish(sch)
+    if step.draft is not None:
+        step.draft.finish(sch)
     return sch
 
 
-def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVar, LoopRef]) -> None:
+def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVar, LoopRef], step: Step) -> None:
     """Last of all: only when every stage has its place, it is known what is made where."""
     for hint in stage.prefetches:
+        step.asked = stage, ("prefetch", "pragma"), hint.loop
         reads = read_buffers(sch.tree.blocks[block.name].block)
         # A stage whose scope was set has another buffer, of the same tensor.
         own = [n for n, b in enumerate(reads) if isinstance(b, TensorBuffer) and b.tensor is hint.tensor]
@@ -125,10 +139,11 @@ def _stage(
     block: BlockRef,
     placed: Mapping[int, Mapping[IterVar, LoopRef]],
     stages: Sequence[Stage],
-    draft: Draft | None,
+    step: Step,
 ) -> dict[IterVar, LoopRef]:
     """Place one stage and give it its loops; returns the loops by iteration variable."""
     place = stage.place
+    step.asked = stage, ("compute_at", "set_scope"), None
     if isinstance(place, At):
         other, loop = place.stage, place.loop
         around = placed.get(id(other), {})
@@ -145,6 +160,7 @@ def _stage(
     for relation in stage.relations:
         match relation:
             case SplitRelation(parent, outer, inner, factor, nparts):
+                step.asked = stage, ("split",), parent
                 whole = live.pop(parent)
                 extent = sch.extent(whole)
                 # A region may be smaller than the axis: a factor beyond it would only make empty iterations. But of
@@ -153,6 +169,7 @@ def _stage(
                 factors = [None, min(factor, most)] if factor is not None else [min(nparts or 1, most), None]
                 live[outer], live[inner] = sch.split(whole, factors=factors, names=(outer.name, inner.name))
             case FuseRelation(outer, inner, fused, order):
+                step.asked = stage, ("fuse",), inner
                 # The loops that become one may have been brought together by a reorder.
                 _reorder(sch, block, [live[iv] for iv in order if iv in live])
                 live[fused] = sch.fuse(live.pop(outer), live.pop(inner), name=fused.name)
@@ -161,10 +178,12 @@ def _stage(
                 live[made] = sch.add_unit_loop(inside[0] if inside else block)
             case _:
                 raise TypeError(f"unknown relation {relation!r}")
+    step.asked = stage, ("reorder",), None
     _reorder(sch, block, [live[iv] for iv in stage.leaf_iter_vars])
-    _annotate(sch, stage, live, draft)
-    start_threads(sch, stage, block, draft)
-    _store(sch, stage, block)
+    _annotate(sch, stage, live, step)
+    step.asked = stage, ("env_threads", "set_store_predicate"), None
+    start_threads(sch, stage, block, step)
+    _store(sch, stage, block, step)
     return live
 
 
@@ -173,15 +192,15 @@ def _reorder(sch: Schedule, block: BlockRef, order: list[LoopRef]) -> None:
         sch.reorder(*order)
 
 
-def _annotate(sch: Schedule, stage: Stage, live: Mapping[IterVar, LoopRef], draft: Draft | None) -> None:
+def _annotate(sch: Schedule, stage: Stage, live: Mapping[IterVar, LoopRef], step: Step) -> None:
     for iv, kind in stage.kinds.items():
+        step.asked = stage, ("vectorize", "unroll", "parallel", "bind", "pragma"), iv
         try:
             _set_kind(sch, live[iv], kind, stage.threads.get(iv))
         except ScheduleError as error:
-            if draft is None:
-                raise
-            draft.add(error, live[iv], kind, stage.threads.get(iv))
+            step.refuse(error, live[iv], kind, stage.threads.get(iv))
     for iv, pragmas in stage.pragmas.items():
+        step.asked = stage, ("pragma",), iv
         for name, value in pragmas.items():
             sch.annotate(live[iv], f"pragma_{name}", value)
 
@@ -200,10 +219,12 @@ def _set_kind(sch: Schedule, loop: LoopRef, kind: ForKind, axis: ThreadAxis | No
             raise TypeError(f"unknown loop kind {kind!r}")
 
 
-def _store(sch: Schedule, stage: Stage, block: BlockRef) -> None:
+def _store(sch: Schedule, stage: Stage, block: BlockRef, step: Step) -> None:
     for number in range(len(stage.op.outputs)):
         for axis, (factor, offset) in stage.alignments.items():
+            step.asked = stage, ("storage_align",), axis
             sch.storage_align(block, number, stage.op.axis.index(axis), factor, offset)
+    step.asked = stage, ("double_buffer",), None
     if stage.doubled and not isinstance(stage.attach, At):
         raise ScheduleError(f"double_buffer: {stage.op.name} is made once, whole", "compute_at a loop of its consumer")
     if stage.doubled:

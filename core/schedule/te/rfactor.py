@@ -14,6 +14,7 @@ from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr, Load, Var
 from pegbox.expr.visit import substitute
 from pegbox.schedule.te.base import TEScheduleBase
+from pegbox.schedule.te.call import moved_calls
 from pegbox.schedule.te.relations import axes_of_loops, touched_by
 from pegbox.schedule.te.stage import FuseRelation, Relation, Stage
 from pegbox.schedule.te.stage_base import parents_of, results_of, te_method
@@ -91,6 +92,7 @@ class RfactorRewrites(TEScheduleBase):
                 new.pragmas[new_loop] = old.pragmas.pop(loop)
             new.prefetches += [replace(hint, loop=new_loop) for hint in old.prefetches if hint.loop is loop]
         old.prefetches = [hint for hint in old.prefetches if hint.loop not in moved]
+        new.calls += moved_calls(old.calls, moved)
         self._attached_to(new, old, moved)
 
 

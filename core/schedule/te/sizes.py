@@ -9,6 +9,7 @@ from typing import TypeVar
 from pegbox.compute.axis import IterVar, SizeVar
 from pegbox.compute.sizes import Sizes, size_variables
 from pegbox.compute.tensor import Tensor
+from pegbox.schedule.te.call import Call
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import At, Relation, Stage
 from pegbox.schedule.te.stage_base import GroupBase, Prefetch
@@ -41,7 +42,7 @@ def at_sizes(
     for stage in other.stages:
         _move(stage, copied)
     for group in _groups(other):
-        group.attach = _place(group.attach, copied)
+        group.attach, group.calls = _place(group.attach, copied), _calls(group.calls, copied)
     return other, [copied.argument(tensor) for tensor in args]
 
 
@@ -52,7 +53,7 @@ def _move(stage: Stage, copied: Sizes) -> None:
     stage.kinds, stage.pragmas = _keys(stage.kinds, copied), _keys(stage.pragmas, copied)
     stage.threads, stage.alignments = _keys(stage.threads, copied), _keys(stage.alignments, copied)
     stage.prefetches = [Prefetch(copied.tensor(p.tensor), copied.axis(p.loop), p.offset) for p in stage.prefetches]
-    stage.attach = _place(stage.attach, copied)
+    stage.attach, stage.calls = _place(stage.attach, copied), _calls(stage.calls, copied)
     if stage.tensorized is not None:
         loop, intrin = stage.tensorized
         stage.tensorized = copied.axis(loop), intrin
@@ -71,6 +72,10 @@ def _relation(relation: Relation, copied: Sizes) -> Relation:
 
 def _place(place: _Place, copied: Sizes) -> _Place:
     return replace(place, loop=copied.axis(place.loop)) if isinstance(place, At) else place
+
+
+def _calls(calls: list[Call], copied: Sizes) -> list[Call]:
+    return [tuple(copied.axis(each) if isinstance(each, IterVar) else each for each in call) for call in calls]
 
 
 def _keys(said: Mapping[IterVar, _Value], copied: Sizes) -> dict[IterVar, _Value]:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pegbox.compute.axis import IterVar
 from pegbox.compute.tensor import ExternOp
 from pegbox.errors import ScheduleError
-from pegbox.schedule.te.stage_base import At, Inline, Root, StageBase, parents_of, results_of, te_method
+from pegbox.schedule.te.stage_base import At, Inline, Root, StageBase, parents_of, recorded, results_of
 
 
-@te_method
+@recorded
 def compute_at(stage: StageBase, parent: StageBase, loop: IterVar) -> None:
     """Compute this stage inside a loop of a consumer, as much as one iteration of the loop needs.
 
@@ -32,8 +32,8 @@ def compute_at(stage: StageBase, parent: StageBase, loop: IterVar) -> None:
                 C[i, j] = B[0, j] * 2.0
 
     It does not matter whether the loops of the two stages are split, fused and ordered before or afterwards. Where
-    `loop` itself is split afterwards, the stage is computed in the innermost loop that it becomes; it may be fused
-    into the loop around it, but not with one inside.
+    `loop` itself is split afterwards, the stage is computed in its inner part; it may be fused into the loop around
+    it, but not with one inside.
 
     Raises:
         ScheduleError: this stage is an output, or `loop` is not a loop of `parent`; when lowered: another consumer
@@ -49,7 +49,7 @@ def compute_at(stage: StageBase, parent: StageBase, loop: IterVar) -> None:
     stage.attach = At(parent, loop)
 
 
-@te_method
+@recorded
 def compute_inline(stage: StageBase) -> None:
     """Compute this stage's elements where they are used; its loops and its buffer are gone.
 
@@ -79,7 +79,7 @@ def compute_inline(stage: StageBase) -> None:
     stage.attach = Inline()
 
 
-@te_method
+@recorded
 def compute_root(stage: StageBase) -> None:
     """Compute this stage in a nest of its own (as at the start)."""
     stage.attach = Root()

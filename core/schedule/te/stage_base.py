@@ -6,6 +6,7 @@ Nothing happens to a program here. Relations are recorded and replayed on the lo
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -19,7 +20,9 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr
 from pegbox.loops.foreign import ForeignCode
 from pegbox.loops.nodes import ForKind
+from pegbox.origin import users_frame
 from pegbox.schedule.errors import add_call
+from pegbox.schedule.te.call import Call, settled
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _Stage = TypeVar("_Stage", bound="StageBase")
@@ -84,21 +87,46 @@ class Prefetch:
 
 
 def te_method(method: _Method) -> _Method:
-    """For a method of a TE schedule, a stage or a group: its refusals say which call they are of."""
+    """For a method of a TE schedule: its refusals say which call they are of."""
 
     @wraps(method)
     def called(self: Any, *args: Any, **options: Any) -> Any:
         try:
             return method(self, *args, **options)
-        except ScheduleError as error:
-            if add_call(error, method.__name__, args, options):
-                error.stage = getattr(self, "name", "")
-            raise
-        except TypeError:
-            check_keywords(method.__get__(self), options)
+        except (ScheduleError, TypeError) as error:
+            _explain(error, method, self, args, options)
             raise
 
     return cast("_Method", called)
+
+
+def recorded(method: _Method) -> _Method:
+    """For a method of a stage or a group: as `te_method`, and a refusal of the replay can name the line of the call."""
+
+    @wraps(method)
+    def called(self: Any, *args: Any, **options: Any) -> Any:
+        try:
+            made = method(self, *args, **options)
+        except (ScheduleError, TypeError) as error:
+            _explain(error, method, self, args, options)
+            raise
+        frame = users_frame(sys._getframe(1))
+        place = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+        self.calls.append((name, *place, *args, *options.values()))  # one object: most schedules are never refused
+        return made
+
+    name = method.__name__
+    return cast("_Method", called)
+
+
+def _explain(
+    error: Exception, method: Callable[..., Any], owner: Any, args: tuple[Any, ...], options: dict[str, Any]
+) -> None:
+    """Say in a refusal which call it is of. Raises `UnknownArgument` where an argument is misspelt."""
+    if not isinstance(error, ScheduleError):
+        check_keywords(method.__get__(owner), options)
+    elif add_call(error, method.__name__, args, options):
+        error.stage = getattr(owner, "name", "")
 
 
 @dataclass(eq=False)
@@ -108,10 +136,14 @@ class GroupBase:
     stages: list[StageBase]
     group: GroupBase | None = None
     attach: Root | At = field(default_factory=Root)
+    calls: list[Call] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         return repr(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "calls": settled(self.calls)}
 
     def __repr__(self) -> str:
         return f"Group({', '.join(stage.op.name for stage in self.stages)})"
@@ -138,6 +170,7 @@ class StageBase:
     tensorized: tuple[IterVar, str] | None = None  # the loop and the name of the intrinsic
     code: list[ForeignCode] = field(default_factory=list)
     group: GroupBase | None = None
+    calls: list[Call] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -148,12 +181,15 @@ class StageBase:
     def place(self) -> Root | Inline | At:
         """Where the stage is computed: where it is attached itself, or else where its group is.
 
-        A loop that was split after that stands for the innermost one that it became.
+        A loop that was split after that stands for its inner part.
         """
         place, group = self.attach, self.group
         while isinstance(place, Root) and group is not None:
             place, group = group.attach, group.group
         return replace(place, loop=place.stage.leaf_of(place.loop)) if isinstance(place, At) else place
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "calls": settled(self.calls)}
 
     def __post_init__(self) -> None:
         if not self.leaf_iter_vars:
@@ -238,20 +274,16 @@ class StageBase:
         raise ScheduleError(f"{name} {why}", f"the loops of {self.op.name} are {self.loop_names()}")
 
     def leaf_of(self, loop: IterVar) -> IterVar:
-        """The loop whose iterations are inside of those of `loop`, and no others of the loops that it became.
+        """The loop that stands for one of all loops there ever were, as in TVM.
 
-        That is `loop` itself unless it was split (then the innermost one), or fused into the loop around it; a loop
-        that is gone in another way stays what it is.
+        Of a loop that was split it is the inner part, of one that was fused into the loop around it the fused one; a
+        loop that is gone in another way stays what it is.
         """
-        if any(iv is loop for iv in self.leaf_iter_vars):
-            return loop
         for relation in self.relations:
+            if isinstance(relation, SplitRelation) and relation.parent is loop:
+                return self.leaf_of(relation.inner)
             if isinstance(relation, FuseRelation) and relation.inner is loop:
                 return self.leaf_of(relation.fused)
-            if isinstance(relation, SplitRelation) and relation.parent is loop:
-                became = [self.leaf_of(iv) for iv in (relation.outer, relation.inner)]
-                places = [n for n, leaf in enumerate(self.leaf_iter_vars) if any(leaf is iv for iv in became)]
-                return self.leaf_iter_vars[places[-1]] if len(places) == len(became) else loop
         return loop
 
     def loop_names(self) -> str:

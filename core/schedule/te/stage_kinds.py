@@ -13,7 +13,7 @@ from pegbox.expr.dtypes import integer
 from pegbox.loops.foreign import CLibrary, CSource, c_source
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule.primitives.kinds import pragma_value
-from pegbox.schedule.te.stage_base import Prefetch, StageBase, te_method
+from pegbox.schedule.te.stage_base import Prefetch, StageBase, recorded
 
 # Pragmas that are primitives under another name.
 _KINDS = {"unroll": ForKind.UNROLLED, "vectorize": ForKind.VECTORIZED, "parallel": ForKind.PARALLEL}
@@ -26,7 +26,7 @@ _REFUSED = {
 }
 
 
-@te_method
+@recorded
 def vectorize(stage: StageBase, loop: IterVar) -> None:
     """Run the iterations of a loop as the lanes of vectors.
 
@@ -46,7 +46,7 @@ def vectorize(stage: StageBase, loop: IterVar) -> None:
     _annotate(stage, loop, ForKind.VECTORIZED)
 
 
-@te_method
+@recorded
 def unroll(stage: StageBase, loop: IterVar) -> None:
     """Write the iterations of a loop out.
 
@@ -56,7 +56,7 @@ def unroll(stage: StageBase, loop: IterVar) -> None:
     _annotate(stage, loop, ForKind.UNROLLED)
 
 
-@te_method
+@recorded
 def parallel(stage: StageBase, loop: IterVar) -> None:
     """Share the iterations of a loop among threads.
 
@@ -80,7 +80,7 @@ def _check_free(stage: StageBase, loop: IterVar) -> None:
         )
 
 
-@te_method
+@recorded
 def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> None:
     """Attach a hint to a loop, for everything below it.
 
@@ -120,7 +120,7 @@ def pragma(stage: StageBase, loop: IterVar, name: str, value: Any = True) -> Non
         )
 
 
-@te_method
+@recorded
 def prefetch(stage: StageBase, tensor: Tensor, loop: IterVar, offset: int = 1) -> None:
     """In each iteration of a loop, ask for what the stage will read of a tensor `offset` iterations further on.
 

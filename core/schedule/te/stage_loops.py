@@ -10,10 +10,10 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.build import minimum
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr
-from pegbox.schedule.te.stage_base import FuseRelation, SplitRelation, StageBase, UnitRelation, te_method
+from pegbox.schedule.te.stage_base import FuseRelation, SplitRelation, StageBase, UnitRelation, recorded
 
 
-@te_method
+@recorded
 def split(
     stage: StageBase,
     parent: IterVar,
@@ -71,7 +71,7 @@ def split(
     return outer, inner
 
 
-@te_method
+@recorded
 def fuse(stage: StageBase, *loops: IterVar | Sequence[IterVar]) -> IterVar:
     """Make one loop of several adjacent ones: `i`, `j` become `i.j.fused`; they may be given as one list.
 
@@ -131,7 +131,7 @@ def _fuse_two(stage: StageBase, outer: IterVar, inner: IterVar) -> IterVar:
     return fused
 
 
-@te_method
+@recorded
 def reorder(stage: StageBase, *loops: IterVar) -> None:
     """Put the loops in this order, in the places that they hold now; those that are not given keep theirs.
 
@@ -147,7 +147,7 @@ def reorder(stage: StageBase, *loops: IterVar) -> None:
         stage.leaf_iter_vars[place] = iv
 
 
-@te_method
+@recorded
 def tile(
     stage: StageBase, x: IterVar, y: IterVar, x_factor: int, y_factor: int
 ) -> tuple[IterVar, IterVar, IterVar, IterVar]:

@@ -8,10 +8,10 @@ from pegbox.compute.axis import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.schedule.state.buffers import check_scope
-from pegbox.schedule.te.stage_base import StageBase, te_method
+from pegbox.schedule.te.stage_base import StageBase, recorded, te_method
 
 
-@te_method
+@recorded
 def set_scope(stage: StageBase, scope: str) -> None:
     """Keep the stage's values in another kind of memory: "global", "local", "shared", "shared.dyn" or "warp".
 
@@ -23,7 +23,7 @@ def set_scope(stage: StageBase, scope: str) -> None:
     stage.scope = scope
 
 
-@te_method
+@recorded
 def storage_align(stage: StageBase, axis: IterVar, factor: int, offset: int) -> None:
     """Pad the stage's buffer, so that neighbours along an axis stand `factor * n + offset` elements apart.
 
@@ -45,7 +45,7 @@ def storage_align(stage: StageBase, axis: IterVar, factor: int, offset: int) -> 
     stage.alignments[axis] = (size, rest)
 
 
-@te_method
+@recorded
 def double_buffer(stage: StageBase) -> None:
     """Make the values of the next iteration, of the loop where the stage is attached, while these are used.
 

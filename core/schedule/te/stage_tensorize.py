@@ -5,10 +5,10 @@ from __future__ import annotations
 from pegbox.compute.axis import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
-from pegbox.schedule.te.stage_base import StageBase, te_method
+from pegbox.schedule.te.stage_base import StageBase, recorded
 
 
-@te_method
+@recorded
 def tensorize(stage: StageBase, var: IterVar, tensor_intrin: TensorIntrin | str) -> None:
     """Let a tensor intrinsic compute what a loop and all loops inside of it compute.
 

@@ -10,10 +10,10 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.nodes import Expr
 from pegbox.expr.visit import free_vars
 from pegbox.loops.nodes import ForKind
-from pegbox.schedule.te.stage_base import StageBase, te_method
+from pegbox.schedule.te.stage_base import StageBase, recorded
 
 
-@te_method
+@recorded
 def bind(stage: StageBase, loop: IterVar, thread: ThreadAxis) -> None:
     """Let each iteration of a loop be a thread, a block of threads, or a virtual thread (see `te.thread_axis`).
 
@@ -44,7 +44,7 @@ def bind(stage: StageBase, loop: IterVar, thread: ThreadAxis) -> None:
     stage.threads[loop] = thread
 
 
-@te_method
+@recorded
 def env_threads(stage: StageBase, threads: ThreadAxis | Sequence[ThreadAxis]) -> None:
     """Start threads around all loops of the stage, outermost first; loops bound to the same axes join them.
 
@@ -59,7 +59,7 @@ def env_threads(stage: StageBase, threads: ThreadAxis | Sequence[ThreadAxis]) ->
     stage.env = given
 
 
-@te_method
+@recorded
 def set_store_predicate(stage: StageBase, predicate: Expr) -> None:
     """Store only in those threads where the predicate, a condition on thread axes, holds.
 

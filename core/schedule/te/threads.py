@@ -10,11 +10,11 @@ from pegbox.loops.nodes import For, ForKind, thread_tag
 from pegbox.loops.threads.axes import in_block
 from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
-from pegbox.schedule.te.draft import Draft
+from pegbox.schedule.te.call import Step
 from pegbox.schedule.te.stage import Stage
 
 
-def start_threads(sch: Schedule, stage: Stage, block: BlockRef, draft: Draft | None) -> None:
+def start_threads(sch: Schedule, stage: Stage, block: BlockRef, step: Step) -> None:
     """The threads around a stage whose loops are what they shall be, and the predicate of its stores."""
     if stage.env:
         own = _own_loops(sch, stage, block)
@@ -24,9 +24,7 @@ def start_threads(sch: Schedule, stage: Stage, block: BlockRef, draft: Draft | N
         try:
             sch.set_store_predicate(block, stage.store_predicate)
         except ScheduleError as error:
-            if draft is None:
-                raise
-            draft.add(error, next(reversed(_own_loops(sch, stage, block)), None))
+            step.refuse(error, next(reversed(_own_loops(sch, stage, block)), None))
 
 
 def _own_loops(sch: Schedule, stage: Stage, block: BlockRef) -> Sequence[LoopRef]:

@@ -11,7 +11,7 @@ from pegbox.report.figure import missing_curves
 from pegbox.report.page import definitions, document, figure, table
 from pegbox.search.charts.influence import Influence, influences
 from pegbox.search.charts.picture import search_svg, title_of
-from pegbox.task.work import format_cost
+from pegbox.task.work import format_cost, format_phases
 
 if TYPE_CHECKING:
     from pegbox.search.loop.outcome import BestTrial, TuneResult
@@ -44,9 +44,8 @@ def _facts(result: TuneResult, best: BestTrial) -> dict[str, str]:
         facts["task"] = repr(result.task)
     if result.failures:
         facts["failed"] = ", ".join(f"{count} {kind}" for kind, count in result.failures.items())
-    spent = sorted(result.phases.items(), key=lambda item: -item[1])
-    if result.trials and spent:
-        facts["time"] = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in spent)
+    if result.trials and result.phases:
+        facts["time"] = format_phases(result.phases)
     return facts
 
 

@@ -22,6 +22,7 @@ _CAPTIONS = {
     "failed": "failed trials at the bottom",
     "best, measured again": "the best as measured at the end",
     "NumPy": "NumPy's time for the same",
+    "NumPy, too noisy to compare": "NumPy's time for the same (dotted: timings are too noisy to compare)",
 }
 """What the lines of the legend mean, for the caption."""
 
@@ -81,7 +82,11 @@ def draw_search(axes: Any, result: TuneResult) -> None:
         )  # fmt: skip
     yardstick = best.yardstick if best is not None else None
     if yardstick is not None and yardstick.numpy is not None:
-        axes.axhline(yardstick.numpy, color=COLOURS[2], linestyle="--", linewidth=1.2, label="NumPy")
+        steady = yardstick.is_comparable(best.result.costs)
+        axes.axhline(
+            yardstick.numpy, color=COLOURS[2], linestyle="--" if steady else ":", linewidth=1.2,
+            label="NumPy" if steady else "NumPy, too noisy to compare",
+        )  # fmt: skip
     _finish(axes, len(trials), result.unit)
 
 
@@ -106,7 +111,7 @@ def _finish(axes: Any, trials: int, unit: str) -> None:
     axes.set_ylabel("time of a call" if unit == "s" else f"cost in {unit}" if unit else "cost")
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(framealpha=0.85, edgecolor="none", loc="best", fontsize=9)
+    axes.legend(framealpha=0.6, edgecolor="none", loc="best", fontsize=9)
 
 
 def _number(value: float) -> str:

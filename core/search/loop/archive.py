@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from pegbox.checks import check_list, check_path
-from pegbox.errors import ArgumentError, RecordError
+from pegbox.errors import ArgumentError, RecordError, SpaceError
 from pegbox.records.history import best, latest_yardstick, trials_of
 from pegbox.records.journal import Journal
-from pegbox.records.library import read_rows
-from pegbox.records.record import Record
+from pegbox.records.library import choose_records, rows_of
+from pegbox.records.record import FUNCTION, Record
 from pegbox.search.loop.outcome import BestTrial, Gain, Trial, TuneResult, gflops_of
 from pegbox.search.objective import Objective
 from pegbox.space import Config
+from pegbox.space.seen_space import SeenSpace
 from pegbox.task.task import Task
 
 
@@ -34,7 +35,8 @@ def load_result(
     Args:
         file: records of one task (.jsonl, also packed as .gz or .xz).
         task: what they are of; by default the registered template that they name, at their arguments. A template in a
-            file of your own, and an `Objective`, are to be given.
+            file of your own is to be given. An `Objective` may be: without one its configurations are those of a space
+            that has the recorded values alone.
         args, host, target: the template's arguments, the machine and the target, to choose from a file that holds
             several.
 
@@ -48,23 +50,36 @@ def load_result(
     if args is not None:
         args = check_list("args", args, "the template's arguments as a list or tuple", error=RecordError)
     journal = file if isinstance(file, Journal) else Journal(check_path("file", file, error=RecordError))
-    records, found, rows = read_rows(journal.path, task, args=args, host=host, target=target)
-    configs = [Config(found.space, tuple(row.tolist())) for row in rows]
-    return _result(records, found, dict(zip(map(id, records), configs, strict=True)))
+    source = str(journal.path)
+    records = choose_records(journal.read(), source, task=task, args=args, host=host, target=target)
+    if task is None and records[0].target == FUNCTION:
+        return _result(records, None, _seen(records, source))
+    found, rows = rows_of(records, source, task)
+    return _result(records, found, [Config(found.space, tuple(row.tolist())) for row in rows])
 
 
-def _result(records: Sequence[Record], task: Task | Objective, configs: dict[int, Config]) -> TuneResult:
+def _seen(records: Sequence[Record], source: str) -> list[Config]:
+    try:
+        return SeenSpace([record.config for record in records]).configs
+    except (SpaceError, TypeError) as error:
+        raise RecordError(f"{source!r}: a config cannot be read: {error}") from error
+
+
+def _result(records: Sequence[Record], task: Task | Objective | None, each_config: Sequence[Config]) -> TuneResult:
+    """`task` is None for a function of which there are only records."""
+    configs = dict(zip(map(id, records), each_config, strict=True))
+    flop = 0.0 if task is None else task.flop
     began = min(record.result.timestamp - record.result.total_seconds for record in records)
 
     def trial(number: int, record: Record) -> Trial:
         result = record.result
-        speed, elapsed = gflops_of(result, task.flop), result.timestamp - began
+        speed, elapsed = gflops_of(result, flop), result.timestamp - began
         return Trial(number, configs[id(record)], result, speed, elapsed, remeasured=record.remeasured)
 
     trials = [trial(number, record) for number, record in enumerate(trials_of(records))]
     numbers = {each.config: each.number for each in trials}
     again = {id(r): trial(numbers[configs[id(r)]], r) for r in records if r.remeasured}
-    winner, unit = best(records), task.unit if isinstance(task, Objective) else "s"
+    winner, unit = best(records), "s" if isinstance(task, Task) else (task or records[0]).unit
     bytes_moved = float(getattr(task, "bytes_moved", 0.0))
     found = None
     if winner is not None:
@@ -82,10 +97,10 @@ def _result(records: Sequence[Record], task: Task | Objective, configs: dict[int
         phases={},
         stopped_because="recorded",
         tuner=" and ".join(dict.fromkeys(record.tuner for record in records if record.tuner)) or "an unknown tuner",
-        flop=task.flop,
+        flop=flop,
         finalists=tuple(again.values()),
         bytes_moved=bytes_moved,
         unit=unit,
         task=task if isinstance(task, Task) else None,
-        subject=task.name,
+        subject=records[0].name,
     )

@@ -19,7 +19,6 @@ a machine that is not at rest. A neighbour on the core, or on its other thread, 
 runs, one configuration in a hundred differs so much."""
 _FEWEST = 3
 _SHARE = 0.25
-_RESTLESS = 0.05
 
 
 class NoiseWatch(Callback):
@@ -28,8 +27,7 @@ class NoiseWatch(Callback):
     - timings differ `MANY` times in a quarter of the configurations, and in three;
     - of those measured again at the end, turns differ `UNSTEADY` times in half;
     - of those measured again, the winner, or half of them, took `UNSTEADY` times as long as in the search, or the
-      search that much longer, and one in twenty configurations differed `MANY` times. On a machine at rest LLVM's whole
-      optimizer, which a search does without, makes some kernels faster or slower by as much.
+      search that much longer.
 
     A few such configurations in a long search are interruptions, which the search gets over.
 
@@ -65,8 +63,6 @@ class NoiseWatch(Callback):
             )
             return
         before = {trial.number: trial.cost for trial in result.trials}
-        if len(self._noisy) < max(1, _RESTLESS * self._timed):
-            return
         moved = [t for t in again if t.number in before and _ratio(before[t.number], t.cost) >= UNSTEADY]
         won = [t for t in moved if result.best is not None and t.number == result.best.number]
         if won or (moved and 2 * len(moved) >= len(again)):

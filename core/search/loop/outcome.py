@@ -19,8 +19,8 @@ from pegbox.search.charts.page import page
 from pegbox.search.charts.picture import save_plot
 from pegbox.search.models.report import ModelReport
 from pegbox.task.work import format_cost as format_cost
+from pegbox.task.work import format_phases, format_speed
 from pegbox.task.work import format_seconds as format_seconds
-from pegbox.task.work import format_speed
 
 if TYPE_CHECKING:
     from pegbox.records.record import Record
@@ -343,10 +343,3 @@ def gflops_of(result: Result, flop: float) -> float:
 
 def format_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items())
-
-
-def format_phases(phases: Mapping[str, float]) -> str:
-    """The phases, the longest first; those that come to less than 1% of all are left out."""
-    least = sum(phases.values()) / 100
-    shown = sorted((item for item in phases.items() if item[1] >= least), key=lambda item: -item[1])
-    return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in shown)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pegbox.codegen.targets.host import describe_host
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
 from pegbox.measure.yardstick import Yardstick
-from pegbox.records.history import latest_by_config, latest_yardstick, own_records
+from pegbox.records.history import latest_by_config, latest_yardstick, own_records, trials_of
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record
 from pegbox.search.loop.callbacks import Callback
@@ -62,9 +62,13 @@ class Recorder(Callback):
 
 @dataclass(frozen=True)
 class Recording:
-    """The records of one run: its `history` with its `yardstick`, and the callbacks that write what it measures."""
+    """The records of one run: its `history` with its `yardstick`, and the callbacks that write what it measures.
+
+    The history has the latest result of each configuration; `trials` has those of its trials, where they are others.
+    """
 
     history: Sequence[tuple[Config, Result]] = ()
+    trials: Mapping[Config, Result] = field(default_factory=dict)
     yardstick: Yardstick | None = None
     callbacks: Sequence[Recorder] = ()
 
@@ -104,6 +108,7 @@ def open_recording(
     edited = resume == "edited"
     held = own_records(journal, task, edited=edited, remedy=_REMEDY) if resume else []
     history = list(latest_by_config(held, task, source=str(journal.path)).items())
+    trials = latest_by_config(trials_of(held), task, source=str(journal.path))
     journal.check_writable()
     yardstick = latest_yardstick(held, describe_host())
-    return Recording(history, yardstick, [Recorder(journal, task, tuner, seed)])
+    return Recording(history, trials, yardstick, [Recorder(journal, task, tuner, seed)])

@@ -48,6 +48,7 @@ def run(
     batch_size: int | None = None,
     callbacks: Iterable[CallbackLike] = (),
     history: Iterable[tuple[Config, Result]] = (),
+    history_trials: Mapping[Config, Result] | None = None,
     space: ConfigSpace | None = None,
     searched: ConfigSpace | None = None,
     flop: float = 0.0,
@@ -63,14 +64,16 @@ def run(
     """Search until a limit is reached, the space is exhausted, a callback says stop, or Ctrl-C.
 
     `trials` counts new measurements, `history` is told to the tuner first, may win, and is never measured again by the
-    search. `early_stopping` is a number of trials without improvement. `batch_size` defaults to the tuner's own
-    `batch_size`, else 16. Given `space`, a configuration from elsewhere is an error; `searched` is the part of it that
-    the tuner was given, where that is less. `flop` (per call) turns seconds into GFLOP/s, `bytes_moved` into GB/s where
-    there is no arithmetic; `unit` is that of the costs, for people. `name` stands for the tuner in messages. The
-    `finalists` fastest within noise are measured again at the end and the winner is picked from them; 0 leaves that
-    out. With `yardstick` the measurer is asked at the end what costs are compared with, if it can say; where nothing
-    was, `recorded_yardstick` is that of the history. `task` and its name, `subject`, are for the result, which shows
-    the task's programs. Time is that of the measurer's `clock` if it has one, as a simulation has.
+    search. Where it holds what was measured again, `history_trials` are the results of the trials themselves, for the
+    result: they compare with those of new trials. `early_stopping` is a number of trials without improvement.
+    `batch_size` defaults to the tuner's own `batch_size`, else 16. Given `space`, a configuration from elsewhere is an
+    error; `searched` is the part of it that the tuner was given, where that is less. `flop` (per call) turns seconds
+    into GFLOP/s, `bytes_moved` into GB/s where there is no arithmetic; `unit` is that of the costs, for people. `name`
+    stands for the tuner in messages. The `finalists` fastest within noise are measured again at the end and the winner
+    is picked from them; 0 leaves that out. With `yardstick` the measurer is asked at the end what costs are compared
+    with, if it can say; where nothing was, `recorded_yardstick` is that of the history. `task` and its name, `subject`,
+    are for the result, which shows the task's programs. Time is that of the measurer's `clock` if it has one, as a
+    simulation has.
 
     Raises `ArgumentError` for limits that make no sense and `TuningError`, with everything measured in its `result`,
     when the tuner, an essential callback or the measurer breaks.
@@ -91,6 +94,7 @@ def run(
         recorded_yardstick=recorded_yardstick,
         task=task,
         subject=subject,
+        history_trials=history_trials or {},
     )
     return loop.run(list(history))
 
@@ -112,6 +116,7 @@ class _Loop:
     recorded_yardstick: Yardstick | None = None
     task: Task | None = None
     subject: str = ""
+    history_trials: Mapping[Config, Result] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.clock = PhaseClock(self.state.clock)
@@ -140,7 +145,8 @@ class _Loop:
 
     def _begin(self, history: Sequence[tuple[Config, Result]]) -> None:
         for number, (config, result) in enumerate(history, start=-len(history)):
-            trial = Trial(number, config, result, gflops_of(result, self.state.flop))
+            again = self.history_trials.get(config, result) != result
+            trial = Trial(number, config, result, gflops_of(result, self.state.flop), remeasured=again)
             self.history.append(trial)
             self.state.consider(trial)
         with self.clock.phase("callbacks"):
@@ -332,9 +338,14 @@ class _Loop:
             bytes_moved=state.bytes_moved,
             unit=state.unit,
             task=self.task,
-            history=tuple(self.history),
+            history=tuple(self._recorded_trials()),
             subject=self.subject,
         )
+
+    def _recorded_trials(self) -> Iterator[Trial]:
+        for trial in self.history:
+            result = self.history_trials.get(trial.config, trial.result)
+            yield Trial(trial.number, trial.config, result, gflops_of(result, self.state.flop))
 
     def _best(self, phases: dict[str, float]) -> BestTrial | None:
         winner = winner_of(self.remeasured)
@@ -343,10 +354,10 @@ class _Loop:
             told = f"none of the best ran when measured again: {messages}"
             warnings.warn(told, RuntimeWarning, stacklevel=users_level())
         state, found = self.state, winner or self.state.best
-        gain = Gain.of([*self.history, *state.trials]) if state.unit == "s" else None
+        gain = Gain.of([*self._recorded_trials(), *state.trials]) if state.unit == "s" else None
         return BestTrial.of(
             found,
-            phases=phases,
+            phases=phases if state.trials else None,  # else they took no time
             bytes_moved=state.bytes_moved,
             unit=state.unit,
             yardstick=state.yardstick or self.recorded_yardstick,

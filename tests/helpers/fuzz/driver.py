@@ -155,7 +155,7 @@ def tir_step(sch: Schedule, rng: random.Random, tally: Tally) -> None:
 def _te(case: Case, graph: Graph, tally: Tally) -> Schedule:
     """Calls that make the schedule illegal are taken back; a part of the cases tries all of them at once."""
     if case.seed % 3 == 0:
-        s, calls = _called(graph, case.steps, tally)
+        s, calls = called(graph, case.steps, tally)
         try:
             sch = replayed(s, graph.tensors)
         except ScheduleError:
@@ -166,7 +166,7 @@ def _te(case: Case, graph: Graph, tally: Tally) -> Schedule:
     kept: list[int] = []
     sch = Schedule(graph.tensors)
     for seed in case.steps:
-        s, calls = _called(graph, [*kept, seed], tally)
+        s, calls = called(graph, [*kept, seed], tally)
         if len(calls) <= len(kept):
             continue  # refused at once
         try:
@@ -179,7 +179,7 @@ def _te(case: Case, graph: Graph, tally: Tally) -> Schedule:
     return sch
 
 
-def _called(graph: Graph, seeds: Sequence[int], tally: Tally) -> tuple[TESchedule, list[str]]:
+def called(graph: Graph, seeds: Sequence[int], tally: Tally) -> tuple[TESchedule, list[str]]:
     """A TE schedule after these calls, and the names of those that were not refused at once."""
     s, calls = te.create_schedule([t.op for t in graph.outputs]), []
     for number, seed in enumerate(seeds):

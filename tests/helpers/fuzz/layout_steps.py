@@ -7,8 +7,9 @@ from typing import Any
 
 from pegbox.errors import LoweringError, ScheduleError
 from pegbox.expr.index_map import IndexMap
-from pegbox.expr.nodes import Buffer, Expr, Var
-from pegbox.loops.nodes import Block
+from pegbox.expr.nodes import Buffer, Const, Expr, Select, Var
+from pegbox.expr.visit import free_vars
+from pegbox.loops.nodes import Block, Store
 from pegbox.loops.passes import lower_function
 from pegbox.loops.passes.notes import DOUBLE
 from pegbox.loops.visit import realizes
@@ -138,6 +139,54 @@ def pad_einsum(sch: Schedule, choose: Choose) -> None:
     sch.pad_einsum(block, [(1, 2, 4, 8, 3)[choose(5)] for _ in sch.tree.blocks[block].block.iters])
 
 
+def reindex_cache(sch: Schedule, choose: Choose) -> None:
+    """A copy in the order of some of the block's variables, mostly of those that the place depends on."""
+    block = _block(sch, choose)
+    realize = sch.tree.blocks[block]
+    reads = bool(choose(2))
+    region = _pick(realize.block.reads if reads else realize.block.writes, choose)
+    used = set().union(*(free_vars(lo) for lo, _ in region.box))
+    variables = [Var(it.var.name) for it in realize.block.iters]
+    pairs = zip(variables, realize.block.iters, strict=True)
+    chosen = [v for v, it in pairs if (it.var in used) == bool(choose(20))] or variables[:1]
+    if not chosen:
+        raise ScheduleError("one element has no layout")
+    order: list[Expr] = [chosen.pop(choose(len(chosen))) for _ in range(len(chosen))]
+    if not choose(3):
+        order[:1] = [order[0] // 2, order[0] % 2]
+    step = sch.reindex_cache_read if reads else sch.reindex_cache_write
+    step(block, region.buffer.name, _pick(SCOPES[:5], choose), IndexMap(variables, order))
+
+
+def copy_at(sch: Schedule, choose: Choose) -> None:
+    """`read_at` or `write_at`, mostly in a loop around the block."""
+    block = _block(sch, choose)
+    loop = _pick(sch.get_loops(block if choose(8) else _block(sch, choose)), choose)
+    regions = sch.tree.blocks[block].block
+    if choose(2):
+        sch.read_at(loop, block, _pick(regions.reads, choose).buffer.name, _pick(SCOPES[:5], choose))
+    else:
+        sch.write_at(loop, block, _pick(regions.writes, choose).buffer.name, _pick(SCOPES[:5], choose))
+
+
+def decompose_padding(sch: Schedule, choose: Choose) -> None:
+    """Mostly of a block that chooses between a value and a constant, in loops that nothing else is in."""
+    found = [
+        name
+        for name, realize in sch.tree.blocks.items()
+        if isinstance(realize.block.body, Store)
+        and isinstance(realize.block.body.value, Select)
+        and isinstance(realize.block.body.value.b, Const)
+    ]
+    if not found and choose(2):
+        pad_einsum(sch, choose)
+        found = [name for name in sch.tree.blocks if "_pad" in name]
+    block = _pick(found, choose) if found and choose(8) else _block(sch, choose)
+    loops = sch.get_loops(block)
+    alone = [loop for loop in loops if len(sch.get_child_blocks(loop)) == 1]
+    sch.decompose_padding(block, _pick(alone or loops, choose))
+
+
 def set_scope(sch: Schedule, choose: Choose) -> None:
     block, number, _ = _own(sch, choose) if choose(8) else (_block(sch, choose), 0, None)
     sch.set_scope(block, number, _pick(SCOPES, choose))
@@ -165,6 +214,8 @@ def double_buffer(sch: Schedule, choose: Choose) -> None:
 LAYOUT_STEPS: list[Callable[[Schedule, Choose], object]] = [
     cache_read, cache_read, cache_write, cache_write, reindex, reindex, transform_layout, transform_layout,
     transform_layout, transform_block_layout, pad_einsum, pad_einsum, set_scope, storage_align, double_buffer,
+    reindex_cache, reindex_cache, copy_at, copy_at, decompose_padding, decompose_padding, decompose_padding,
+    decompose_padding,
 ]  # fmt: skip
 
 

@@ -140,7 +140,7 @@ STEPS: list[Callable[[Schedule, Choose], object]] = [
     lambda s, c: s.compute_at(_block(s, c), _loop(s, c)),
     lambda s, c: s.reverse_compute_at(_block(s, c), _loop(s, c)),
     _rfactor, _blockize, _blockize, tensorize, tensorize,
-    bind, bind, share, env_threads, store_predicate,
+    bind, bind, share, env_threads, store_predicate, store_predicate, store_predicate,
     _compute_inline, lambda s, c: s.compute_inline(_block(s, c)), _reverse_compute_inline,
     lambda s, c: s.cache_read(_block(s, c), c(2), "local"),
     lambda s, c: s.cache_write(_block(s, c), 0, "local"),

@@ -30,6 +30,26 @@ def loop_partition(sch: Schedule, choose: Choose) -> None:
     sch.loop_partition(loop, sizes, preserve_unit_iters=bool(choose(2)))
 
 
+def merge(sch: Schedule, choose: Choose) -> None:
+    """Loops at the same depth of two nests, mostly with as many iterations all the way down."""
+    one = _block(sch, choose)
+    mine = sch.get_loops(one)
+    pairs = []
+    for other in sch.get_blocks():
+        for depth, (a, b) in enumerate(zip(mine, sch.get_loops(other), strict=False)):
+            alike = all(
+                x == y or sch.extent(x) == sch.extent(y)
+                for x, y in zip(mine[: depth + 1], sch.get_loops(other), strict=False)
+            )
+            if a != b and alike:
+                pairs.append((a, b))
+    sch.merge(*pairs[choose(len(pairs))])
+
+
+def enter_postproc(sch: Schedule, _choose: Choose) -> None:
+    sch.enter_postproc()
+
+
 def add_unit_loop(sch: Schedule, choose: Choose) -> None:
     sch.add_unit_loop(_loop(sch, choose) if choose(2) else _block(sch, choose))
 
@@ -51,8 +71,11 @@ def notes(sch: Schedule, choose: Choose) -> None:
 def sampled_tile(sch: Schedule, choose: Choose) -> None:
     """The schedule's own decisions follow from a choice, or a case could not be repeated."""
     sch.seed(choose(1000))
-    loop = _loop(sch, choose)
-    sch.split(loop, sch.sample_perfect_tile(loop, 1 + choose(3), max_innermost_factor=None))
+    loop, n = _loop(sch, choose), 1 + choose(3)
+    if choose(2):
+        sch.split(loop, sch.sample_partitioned_tile(loop, n, choose(n), 1 + choose(2)))
+    else:
+        sch.split(loop, sch.sample_perfect_tile(loop, n, max_innermost_factor=None))
 
 
 def sampled_note(sch: Schedule, choose: Choose) -> None:
@@ -81,6 +104,7 @@ def reverse_compute_at_place(sch: Schedule, choose: Choose) -> None:
 
 
 STEPS: list[Callable[[Schedule, Choose], object]] = [
-    loop_partition, add_unit_loop, reorder_block_iter_var, notes, sampled_tile, sampled_note, sampled_location,
-    compute_at_place, compute_at_place, reverse_compute_at_place, reverse_compute_at_place,
+    loop_partition, merge, merge, enter_postproc, add_unit_loop, reorder_block_iter_var, notes, sampled_tile,
+    sampled_note, sampled_location, compute_at_place, compute_at_place, reverse_compute_at_place,
+    reverse_compute_at_place,
 ]  # fmt: skip

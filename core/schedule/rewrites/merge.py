@@ -1,0 +1,147 @@
+"""Rewrite of merge: nests that stand after each other become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+
+from pegbox.errors import ScheduleError
+from pegbox.expr.nodes import Buffer, Expr, Var
+from pegbox.loops.nodes import BlockRealize, For, ForKind, Seq, Stmt, how_it_runs, seq
+from pegbox.loops.visit import common_path, substitute_vars
+from pegbox.schedule.analysis import read_buffers, written_buffers
+from pegbox.schedule.analysis.loop_kinds import check_kinds
+from pegbox.schedule.analysis.region_cover import covers_reads
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.tree import Tree, blocks_below, loops_below
+
+Nest = Sequence[For]  # from a statement that stands beside the other nests, down to the loop that is merged
+
+
+def merged(tree: Tree, loops: Sequence[For]) -> tuple[Tree, Var]:
+    """The program with one nest for those that end at `loops`, and the variable of its innermost loop."""
+    nests = _nests(tree, loops)
+    _check_alike(tree, nests)
+    above = tree.parents.get(id(nests[0][0]))
+    if not isinstance(above, Seq) or any(tree.parents.get(id(nest[0])) is not above for nest in nests):
+        raise _refuse(tree, loops, "the nests are not statements of the same suite", "give loops of neighbouring nests")
+    ranks = {id(stmt): n for n, stmt in enumerate(above.stmts)}
+    nests = sorted(nests, key=lambda nest: ranks[id(nest[0])])
+    fresh = [Var(f"{x.var.name.removesuffix('_m')}_m") for x in nests[0]]
+    whole = seq(*(_renamed(nest, fresh) for nest in nests))
+    for var, old in reversed(list(zip(fresh, nests[0], strict=True))):
+        whole = For(var, old.extent, whole)
+    tops = [nest[0] for nest in nests]
+    place = _place(tree, above, tops)
+    stmts = [whole if s is place else s for s in above.stmts if s is place or not any(s is top for top in tops)]
+    after = Tree(tree.replace(above, seq(*stmts)))
+    _check_order(tree, after, nests)
+    made = after.loops[fresh[-1]]
+    kinds = (ForKind.PARALLEL, ForKind.THREAD)
+    check_kinds(after, [x.var for x in (*after.ancestors(made), *loops_below(made)) if x.kind in kinds], tree)
+    return after, made.var
+
+
+def _refuse(tree: Tree, loops: Iterable[For], problem: str, remedy: str) -> ScheduleError:
+    return refuse(tree, problem, remedy, *(loop.var for loop in loops))
+
+
+def _nests(tree: Tree, loops: Sequence[For]) -> list[Nest]:
+    if len(loops) < 2:
+        raise _refuse(tree, loops, f"{len(loops)} loop(s) given", "give two or more, of nests after each other")
+    around = [(*tree.ancestors(loop), loop) for loop in loops]
+    depth = len(common_path(around))
+    for loop, path in zip(loops, around, strict=True):
+        if len(path) == depth:
+            raise _refuse(tree, loops, f"{loop.var.name} stands around the others", "give loops of separate nests")
+    return [path[depth:] for path in around]
+
+
+def _check_alike(tree: Tree, nests: Sequence[Nest]) -> None:
+    """Raises ScheduleError: the nests have other loops than each other, or some that say how they run."""
+    loops = [nest[-1] for nest in nests]
+    if len({tuple(x.extent for x in nest) for nest in nests}) > 1:
+        shapes = ", ".join(f"{nest[-1].var.name} in {[x.extent for x in nest]}" for nest in nests)
+        raise _refuse(
+            tree, loops, f"the nests differ: {shapes}", "give loops of the same depth, with the same iterations"
+        )
+    for nest in nests:
+        for loop, inner in zip(nest, (*nest[1:], None), strict=True):
+            if loop.kind is not ForKind.SERIAL or loop.annotations:
+                why = "has annotations" if loop.annotations else f"is {how_it_runs(loop)}"
+                raise _refuse(tree, [loop], f"the loop {why}", "merge first, then say how the loop runs")
+            if inner is not None and loop.body is not inner:
+                why = f"{inner.var.name} is not all that is in {loop.var.name}"
+                raise _refuse(tree, [loop, inner], why, f"merge {loop.var.name} itself")
+
+
+def _renamed(nest: Nest, fresh: Sequence[Var]) -> Stmt:
+    values: dict[Var, Expr] = {old.var: var for old, var in zip(nest, fresh, strict=True)}
+    return substitute_vars(nest[-1].body, values)
+
+
+def _place(tree: Tree, above: Seq, tops: Sequence[Stmt]) -> Stmt:
+    """The nest at whose place the others join it: the last, or the first where something between does not allow that.
+
+    Raises:
+        ScheduleError: something between needs a nest before it, or is needed by one after it.
+    """
+    first, last = (next(n for n, s in enumerate(above.stmts) if s is tops[place]) for place in (0, -1))
+    between = above.stmts[first + 1 : last]
+    others = [stmt for stmt in between if not any(stmt is top for top in tops)]
+    for place, moved in ((tops[-1], tops[:-1]), (tops[0], tops[1:])):
+        if not any(_conflict(stmt, top) for stmt in others for top in moved):
+            return place
+    name = next(blocks_below(others[0])).block.name
+    raise refuse(
+        tree,
+        f"{name} stands between the nests, and neither can pass it",
+        "move what is between with compute_at, or inline it",
+        name,
+        *(top.var for top in tops if isinstance(top, For)),
+    )
+
+
+def _conflict(one: Stmt, other: Stmt) -> bool:
+    """Does one of the statements write what the other one uses?"""
+    (reads_1, writes_1), (reads_2, writes_2) = _uses(one), _uses(other)
+    return bool(writes_1 & (reads_2 | writes_2) or writes_2 & reads_1)
+
+
+def _uses(stmt: Stmt) -> tuple[set[Buffer], set[Buffer]]:
+    blocks = [r.block for r in blocks_below(stmt)]
+    return {b for x in blocks for b in read_buffers(x)}, {b for x in blocks for b in written_buffers(x)}
+
+
+def _check_order(before: Tree, after: Tree, nests: Sequence[Nest]) -> None:
+    """Each iteration does a part of all nests now: what a later one reads there must have been made there.
+
+    Raises:
+        ScheduleError: that cannot be shown.
+    """
+    for one, two in combinations(nests, 2):
+        for first, second, buffer in _shared(one, two):
+            a, b = first.block.name, second.block.name
+            writes = any(buffer is w for w in written_buffers(second.block))
+            if writes or not covers_reads(after, after.blocks[a], buffer, after.blocks[b]):
+                why = f"needs elements of {buffer.name} that other iterations of {a} make"
+                raise refuse(
+                    before,
+                    f"{b} {f'writes {buffer.name}, as {a} uses it' if writes else why}",
+                    "merge loops whose iterations use what the same iteration has made",
+                    one[-1].var,
+                    two[-1].var,
+                    a,
+                    b,
+                )
+
+
+def _shared(one: Nest, two: Nest) -> Iterator[tuple[BlockRealize, BlockRealize, Buffer]]:
+    """Pairs of blocks, and the buffers that both use and one of them writes."""
+    for first in blocks_below(one[-1]):
+        for second in blocks_below(two[-1]):
+            for buffer in dict.fromkeys((*written_buffers(first.block), *written_buffers(second.block))):
+                users = (*read_buffers(first.block), *written_buffers(first.block))
+                others = (*read_buffers(second.block), *written_buffers(second.block))
+                if any(buffer is b for b in users) and any(buffer is b for b in others):
+                    yield first, second, buffer

@@ -1,0 +1,167 @@
+"""Rewrite of decompose_padding: the constant of a padding, and what is inside of it, written by blocks of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pegbox.errors import ScheduleError
+from pegbox.expr.affine import linear
+from pegbox.expr.bounds import Interval
+from pegbox.expr.build import TRUE, add, conjuncts, index
+from pegbox.expr.equal import same
+from pegbox.expr.nodes import Compare, Const, Expr, Select, Var
+from pegbox.expr.simplify import simplify
+from pegbox.expr.visit import substitute
+from pegbox.loops.access.interval import SymbolicInterval
+from pegbox.loops.access.region import point, reads_and_writes
+from pegbox.loops.nodes import Block, BlockIter, BlockRealize, For, ForKind, Stmt, Store, how_it_runs, seq
+from pegbox.loops.visit import iter_ranges, map_blocks, straight_nest, substitute_vars
+from pegbox.schedule.analysis.region_cover import written_box
+from pegbox.schedule.analysis.required_region import Span, span
+from pegbox.schedule.errors import refuse
+from pegbox.schedule.rewrites.inline import plain_store
+from pegbox.schedule.rewrites.placement import nest
+from pegbox.schedule.tree import Tree
+
+_SHAPE = "give a block that stores T.if_then_else(0 <= i - 1 and i - 1 < n, value, constant) at its own variables"
+
+
+@dataclass(frozen=True, slots=True)
+class _Padding:
+    """`store` puts `value` where each variable is inside of its interval, and `constant` elsewhere."""
+
+    store: Store
+    inside: Mapping[Var, Interval]
+    value: Expr
+    constant: Const
+
+
+def decomposed_padding(tree: Tree, realize: BlockRealize, loop: For, name: str) -> Tree:
+    """The program in which a block `name` writes the constant before `loop`, and the block writes the rest."""
+    padding = _padding(tree, realize)
+    chain = _chain(tree, realize, loop)
+    update = _update(tree, realize, loop, padding)
+    fresh: dict[Var, Expr] = {x.var: x.var.copy() for x in chain}
+    constant = map_blocks(loop, lambda _: _constant_block(realize, padding, name))
+    return Tree(tree.replace(loop, seq(_with_loops(constant, fresh), _with_own_loops(update, chain, realize))))
+
+
+def _refuse(tree: Tree, realize: BlockRealize, problem: str, remedy: str = _SHAPE) -> ScheduleError:
+    return refuse(tree, problem, remedy, realize.block.name)
+
+
+def _padding(tree: Tree, realize: BlockRealize) -> _Padding:
+    block = realize.block
+    store = plain_store(block)
+    if isinstance(store, str):
+        raise _refuse(tree, realize, store)
+    if not isinstance(store.value, Select) or not isinstance(store.value.b, Const):
+        raise _refuse(tree, realize, f"{block.name} does not choose between a value and a constant")
+    domains = {it.var: it.extent for it in block.iters}
+    places = [i for i in store.indices if isinstance(i, Var)]
+    if len(set(places)) < len(store.indices) or any(n > 1 and v not in places for v, n in domains.items()):
+        raise _refuse(tree, realize, f"{block.name} does not write an element for each of its variables")
+    inside = {it.var: (0, it.extent - 1) for it in block.iters}
+    for part in conjuncts(store.value.cond):
+        simple = simplify(part, iter_ranges(block.iters))
+        if same(simple, TRUE):
+            continue
+        found = _bound(simple)
+        if found is None:
+            raise _refuse(tree, realize, f"the condition {part} is not a bound of one variable")
+        var, (first, last) = found
+        inside[var] = (max(first, inside[var][0]), min(last, inside[var][1]))
+    empty = next((var.name for var, (first, last) in inside.items() if first > last), None)
+    if empty is not None:
+        raise _refuse(tree, realize, f"no {empty} is inside: all of {block.name} is padding")
+    return _Padding(store, inside, store.value.a, store.value.b)
+
+
+def _bound(condition: Expr) -> tuple[Var, Interval] | None:
+    """A variable, and between what a condition keeps it; None for conditions of other kinds."""
+    most = 2**62
+    if not isinstance(condition, Compare) or not isinstance(condition.b, Const):
+        return None
+    form, limit = linear(condition.a), condition.b.whole
+    if len(form.terms) != 1 or condition.op not in ("lt", "le", "gt", "ge"):
+        return None
+    ((term, factor),) = form.terms.items()
+    if not isinstance(term, Var) or abs(factor) != 1:
+        return None
+    limit -= form.const
+    below = condition.op in ("lt", "le")
+    edge = limit - (condition.op == "lt") + (condition.op == "gt")
+    if factor == 1:
+        return term, (-most, edge) if below else (edge, most)
+    return term, (-edge, most) if below else (-most, -edge)
+
+
+def _chain(tree: Tree, realize: BlockRealize, loop: For) -> list[For]:
+    """The loops from `loop` down to the block."""
+    loops, body = straight_nest(loop)
+    if body is not realize:
+        problem = f"{loop.var.name} does not stand around {realize.block.name} alone"
+        raise refuse(tree, problem, "give a loop in which nothing else is", loop.var, realize.block.name)
+    for each in loops:
+        if each.kind is not ForKind.SERIAL or each.annotations:
+            why = "has annotations" if each.annotations else f"is {how_it_runs(each)}"
+            raise refuse(tree, f"the loop {why}", "decompose first, then say how the loops run", each.var)
+    return loops
+
+
+def _constant_block(realize: BlockRealize, padding: _Padding, name: str) -> BlockRealize:
+    block = realize.block
+    iters = tuple(BlockIter(it.var.copy(), it.extent, it.kind) for it in block.iters)
+    renamed: dict[Var, Expr] = {old.var: new.var for old, new in zip(block.iters, iters, strict=True)}
+    where = tuple(substitute(i, renamed) for i in padding.store.indices)
+    body = Store(padding.store.buffer, where, padding.constant)
+    made = Block(name, iters, (), (point(padding.store.buffer, where),), body)
+    return BlockRealize(realize.values, made, realize.predicate)
+
+
+def _update(tree: Tree, realize: BlockRealize, loop: For, padding: _Padding) -> Stmt:
+    """The nest of what is not padding, over as much of it as the loop's nest writes."""
+    block, store = realize.block, padding.store
+    made = written_box(tree, realize, store.buffer, {x.var for x in tree.ancestors(loop)})
+    if made is None:
+        problem = f"what {block.name} makes in one run of {loop.var.name} is not a box"
+        raise _refuse(tree, realize, problem, "give a loop further out, or split by factors that divide")
+    iters: dict[Var, BlockIter] = {}
+    spans: dict[Var, Span] = {}
+    for it in block.iters:
+        first, last = padding.inside[it.var]
+        own = BlockIter(it.var.copy(), last - first + 1, it.kind)
+        iters[it.var] = own
+        place = next((n for n, i in enumerate(store.indices) if i is it.var), None)
+        if place is not None:
+            found = made.intervals[place]
+            lo = found.lo.add(linear(index(-first)))
+            if lo.is_const and not 0 <= lo.const + found.width < own.extent + found.width:
+                raise _refuse(tree, realize, f"all that {loop.var.name} writes is padding")
+            spans[own.var] = span(SymbolicInterval(lo, found.width), own.extent, tree.ranges, most=True)
+    shifted: dict[Var, Expr] = {old: add(it.var, index(padding.inside[old][0])) for old, it in iters.items()}
+    ranges = iter_ranges(iters.values())
+    where = tuple(simplify(substitute(i, shifted), ranges) for i in store.indices)
+    body = Store(store.buffer, where, simplify(substitute(padding.value, shifted), ranges))
+    reads, writes = reads_and_writes(body)
+    changed = replace(block, iters=tuple(iters.values()), reads=reads, writes=writes, body=body)
+    return nest(changed, spans, made.conditions)
+
+
+def _with_loops(stmt: Stmt, fresh: Mapping[Var, Expr]) -> Stmt:
+    """The nest with other variables."""
+    if isinstance(stmt, For):
+        var = fresh.get(stmt.var)
+        assert isinstance(var, Var)
+        return For(var, stmt.extent, _with_loops(stmt.body, fresh), stmt.kind, stmt.annotations)
+    return substitute_vars(stmt, fresh)
+
+
+def _with_own_loops(stmt: Stmt, chain: list[For], realize: BlockRealize) -> Stmt:
+    """The nest with the loops of old that run over a variable each, so that references to them stay good."""
+    own = {x.var for x in chain}
+    loops, _ = straight_nest(stmt)
+    pairs = zip(loops, realize.values, strict=True)
+    kept: dict[Var, Expr] = {x.var: v for x, v in pairs if isinstance(v, Var) and v in own}
+    return _with_loops(stmt, {x.var: kept.get(x.var, x.var) for x in loops})
