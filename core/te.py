@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NoReturn
 
 from pegbox.checks import check_text
+from pegbox.compute import elementwise as _elementwise  # noqa: F401  (gives whole tensors their operators)
 from pegbox.compute.axis import IterVar as IterVar
 from pegbox.compute.axis import SizeVar
+from pegbox.compute.division import ceildiv as ceildiv
+from pegbox.compute.division import div as div
+from pegbox.compute.division import truncdiv as truncdiv
+from pegbox.compute.division import truncmod as truncmod
 from pegbox.compute.ops import compute as compute
 from pegbox.compute.ops import max as max
 from pegbox.compute.ops import min as min
@@ -17,7 +21,9 @@ from pegbox.compute.ops import prod as prod
 from pegbox.compute.ops import reduce_axis as reduce_axis
 from pegbox.compute.ops import sum as sum
 from pegbox.compute.reducer import comm_reducer as comm_reducer
+from pegbox.compute.tag import tag_scope as tag_scope
 from pegbox.compute.tensor import Tensor as Tensor
+from pegbox.compute.tensor import TensorSlice as TensorSlice
 from pegbox.compute.thread_axis import thread_axis as thread_axis
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes, intrinsics, low_level
@@ -29,14 +35,57 @@ from pegbox.expr.build import floormod as floormod
 from pegbox.expr.build import logical_not as logical_not
 from pegbox.expr.build import maximum as maximum
 from pegbox.expr.build import minimum as minimum
+from pegbox.expr.math import abs as abs
+from pegbox.expr.math import acos as acos
+from pegbox.expr.math import acosh as acosh
+from pegbox.expr.math import asin as asin
+from pegbox.expr.math import asinh as asinh
+from pegbox.expr.math import atan as atan
+from pegbox.expr.math import atan2 as atan2
+from pegbox.expr.math import atanh as atanh
+from pegbox.expr.math import ceil as ceil
+from pegbox.expr.math import clz as clz
+from pegbox.expr.math import copysign as copysign
+from pegbox.expr.math import cos as cos
+from pegbox.expr.math import cosh as cosh
+from pegbox.expr.math import erf as erf
+from pegbox.expr.math import exp as exp
+from pegbox.expr.math import exp2 as exp2
+from pegbox.expr.math import exp10 as exp10
+from pegbox.expr.math import floor as floor
+from pegbox.expr.math import fmod as fmod
+from pegbox.expr.math import hypot as hypot
+from pegbox.expr.math import isfinite as isfinite
+from pegbox.expr.math import isinf as isinf
+from pegbox.expr.math import isnan as isnan
+from pegbox.expr.math import ldexp as ldexp
+from pegbox.expr.math import log as log
+from pegbox.expr.math import log1p as log1p
+from pegbox.expr.math import log2 as log2
+from pegbox.expr.math import log10 as log10
+from pegbox.expr.math import nearbyint as nearbyint
+from pegbox.expr.math import popcount as popcount
+from pegbox.expr.math import pow as pow
+from pegbox.expr.math import round as round
+from pegbox.expr.math import rsqrt as rsqrt
+from pegbox.expr.math import sigmoid as sigmoid
+from pegbox.expr.math import sin as sin
+from pegbox.expr.math import sinh as sinh
+from pegbox.expr.math import sqrt as sqrt
+from pegbox.expr.math import tan as tan
+from pegbox.expr.math import tanh as tanh
+from pegbox.expr.math import trunc as trunc
 from pegbox.expr.nodes import Expr as Expr
+from pegbox.loops import python_function
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.nodes import Function
+from pegbox.schedule.te.intrinsic import IntrinBuffer
 from pegbox.schedule.te.intrinsic import decl_buffer as decl_buffer
 from pegbox.schedule.te.intrinsic import decl_tensor_intrin as decl_tensor_intrin
 from pegbox.schedule.te.schedule import TESchedule as TESchedule
 from pegbox.schedule.te.schedule import create_schedule as create_schedule
 from pegbox.schedule.te.stage import Stage as Stage
+from pegbox.task.extern import extern as extern
 
 if_then_else = select
 indexdiv = floordiv
@@ -64,24 +113,38 @@ def var(name: str = "n", dtype: str = dtypes.INDEX) -> SizeVar:
 size_var = var
 
 
-def extern(*_args: object, name: str = "extern", **_options: object) -> NoReturn:
-    """Refused: pegbox has no operations whose loops it does not know.
-
-    Raises:
-        ComputeError: always; it names the ways that there are.
-    """
-    raise ComputeError(
-        f"te.extern({name!r}): operations whose insides are unknown cannot be scheduled or checked; write what it "
-        "computes with te.compute, and call C code in place of its inner loops with te.decl_tensor_intrin and tensorize"
-    )
-
-
 def call_extern(dtype: str, func_name: str, *args: object) -> Expr:
-    """A call of a C function, for the body of a tensor intrinsic. Pointers are `operand.access_ptr("r")`.
+    """A call of a C function, for tensor intrinsics and `te.extern`. Pointers are `operand.access_ptr("r")` or `.data`.
 
     Whole numbers are passed as 64 bits; functions that take `int` read them too.
     """
-    return low_level.call_extern(dtype, func_name, *map(as_expr, args))
+    return low_level.call_extern(
+        dtype, func_name, *(arg.data if isinstance(arg, IntrinBuffer) else as_expr(arg) for arg in args)
+    )
+
+
+def call_python(function: Callable[..., object], *buffers: IntrinBuffer) -> Expr:
+    """A call of a Python function, for `te.extern`: it takes the buffers as NumPy arrays, and writes its outputs.
+
+    `te.call_python(numpy.cumsum, ...)` does not write; `te.call_python(lambda a, b: numpy.cumsum(a, out=b), ins[0],
+    outs[0])` does. What the function raises, the call of the kernel raises. Such a kernel runs in this process only:
+    it is neither searched nor saved.
+
+    Raises:
+        ArgumentError: it is no function.
+    """
+    return python_function.call_python(function, [buffer.data for buffer in buffers])
+
+
+def call_pure_extern(dtype: str, func_name: str, *args: object) -> Expr:
+    """A call of a C function without effects, on numbers: those of the mathematical library are the functions of `te`.
+
+    `call_pure_extern("float32", "expf", x)` is `te.exp(x)`.
+    """
+    name = func_name.removeprefix("__").removesuffix("f")
+    if intrinsics.ARITY.get(name) != len(args) or not dtypes.is_float(dtypes.check(dtype)):
+        return call_extern(dtype, func_name, *args)
+    return intrinsics.call(name, *(cast(dtype, arg) for arg in args))
 
 
 def call_llvm_pure_intrin(dtype: str, name: str, *args: object) -> Expr:
@@ -110,59 +173,7 @@ def any(*conditions: object) -> Expr:
     return any_of(conditions)
 
 
-def exp(x: object) -> Expr:
-    return intrinsics.call("exp", x)
-
-
-def log(x: object) -> Expr:
-    """Natural logarithm."""
-    return intrinsics.call("log", x)
-
-
-def sqrt(x: object) -> Expr:
-    return intrinsics.call("sqrt", x)
-
-
-def rsqrt(x: object) -> Expr:
-    """`1 / sqrt(x)`."""
-    return intrinsics.call("rsqrt", x)
-
-
-def tanh(x: object) -> Expr:
-    return intrinsics.call("tanh", x)
-
-
-def sigmoid(x: object) -> Expr:
-    """`1 / (1 + exp(-x))`."""
-    return intrinsics.call("sigmoid", x)
-
-
-def erf(x: object) -> Expr:
-    return intrinsics.call("erf", x)
-
-
-def pow(x: object, y: object) -> Expr:
-    return intrinsics.call("pow", x, y)
-
-
 power = pow
-
-
-def abs(x: object) -> Expr:
-    return intrinsics.call("abs", x)
-
-
-def floor(x: object) -> Expr:
-    return intrinsics.call("floor", x)
-
-
-def ceil(x: object) -> Expr:
-    return intrinsics.call("ceil", x)
-
-
-def round(x: object) -> Expr:
-    """To the nearest integer, halves to the even one, as NumPy rounds."""
-    return intrinsics.call("round", x)
 
 
 def min_value(dtype: str) -> Expr:
@@ -181,7 +192,7 @@ def relu(x: object) -> Expr:
     return maximum(expr, const(0, expr.dtype))
 
 
-def create_prim_func(args: Sequence[Tensor], name: str = "main") -> Function:
+def create_prim_func(args: Tensor | Sequence[Tensor], name: str = "main") -> Function:
     """The program that computes every tensor of `args` that is not a placeholder, one plain nest for each operation.
 
     Args:
@@ -191,4 +202,4 @@ def create_prim_func(args: Sequence[Tensor], name: str = "main") -> Function:
         LoweringError: an input is missing from `args`, or nothing is computed.
     """
     attrs = {"global_symbol": name, "tir.noalias": True}
-    return replace(function_from_tensors(args, name), attrs=attrs)
+    return replace(function_from_tensors([args] if isinstance(args, Tensor) else args, name), attrs=attrs)

@@ -26,6 +26,7 @@ from pegbox.compute.reference_reduce import Combiner
 from pegbox.compute.tensor import AHEAD, ComputeOp, PlaceholderOp, Tensor
 from pegbox.expr.affine import linear
 from pegbox.expr.build import TRUE
+from pegbox.expr.intrinsics import NUMPY
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 from pegbox.expr.visit import loads, rewrite, walk
 
@@ -39,11 +40,14 @@ _UFUNCS = {
     "add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "min": "minimum", "max": "maximum",
     "floordiv": "floor_divide", "floormod": "remainder", "lt": "less", "le": "less_equal", "gt": "greater",
     "ge": "greater_equal", "eq": "equal", "ne": "not_equal", "and": "logical_and", "or": "logical_or",
-    "exp": "exp", "log": "log", "sqrt": "sqrt", "tanh": "tanh", "pow": "power", "abs": "abs", "floor": "floor",
-    "ceil": "ceil", "round": "rint",
+    **NUMPY,
 }  # fmt: skip
 _SYMBOL = re.compile(r"\{(\d+)\}")
-_FORMULAS = {"rsqrt": "np.reciprocal(np.sqrt({}))", "sigmoid": "np.reciprocal(1 + np.exp(-({})))"}
+_FORMULAS = {
+    "rsqrt": "np.reciprocal(np.sqrt({}))",
+    "sigmoid": "np.reciprocal(1 + np.exp(-({})))",
+    "exp10": "np.power(10, {})",
+}
 
 
 class _Unspoken(Exception):

@@ -10,7 +10,8 @@ from pegbox.checks import check_callable, check_float, check_list, check_mapping
 from pegbox.compute import reducer
 from pegbox.compute.axis import IterVar, Range, SizeVar
 from pegbox.compute.reducer import Reduce
-from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
+from pegbox.compute.tag import tag_of
+from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, TensorSlice
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes
 from pegbox.expr.build import as_expr, maximum, minimum
@@ -21,7 +22,12 @@ FLOP = "FLOP"
 """The attribute of an operation that says how much arithmetic it counts for; the name is TVM's."""
 
 
-def _shape(shape: object, name: str) -> tuple[int, ...]:
+def shape_of(shape: object, name: str) -> tuple[int, ...]:
+    """The extents of the shape of something called `name`.
+
+    Raises:
+        ComputeError: an extent is not a positive integer.
+    """
     dims = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     result = []
     for dim in dims:
@@ -57,7 +63,7 @@ def placeholder(shape: Sequence[int], dtype: str = "float32", name: str = "place
         ExprError: unknown dtype.
     """
     check_text("placeholder: name", name, error=ComputeError)
-    return PlaceholderOp(name, _shape(shape, name), dtypes.check(dtype)).outputs[0]
+    return PlaceholderOp(name, shape_of(shape, name), dtypes.check(dtype)).outputs[0]
 
 
 def reduce_axis(dom: Sequence[int], name: str = "rv") -> IterVar:
@@ -102,6 +108,7 @@ def compute(
     name: str = "compute",
     tag: str = "",
     attrs: Mapping[str, Any] | None = None,
+    varargs_names: Sequence[str] | None = None,
 ) -> Tensor: ...
 @overload
 def compute(
@@ -110,6 +117,7 @@ def compute(
     name: str = "compute",
     tag: str = "",
     attrs: Mapping[str, Any] | None = None,
+    varargs_names: Sequence[str] | None = None,
 ) -> tuple[Tensor, ...]: ...
 def compute(
     shape: Sequence[int],
@@ -117,27 +125,30 @@ def compute(
     name: str = "compute",
     tag: str = "",
     attrs: Mapping[str, Any] | None = None,
+    varargs_names: Sequence[str] | None = None,
 ) -> Tensor | tuple[Tensor, ...]:
     """A tensor whose element at (i, j, ...) is `fcompute(i, j, ...)`; a tuple of expressions gives a tuple of tensors.
 
     `tag` and `attrs` are kept for those who look for operations (`tensor.op.tag`, `tensor.op.attrs`). Of `attrs`,
     "FLOP" has a meaning: how much arithmetic the whole operation counts for, where that is not what its expression has.
+    `varargs_names` are the names of the axes that a function takes as `*indices`.
 
     Raises:
         ComputeError: a reduction is not at the top of the expression, variables are unbound, outputs disagree, or an
             argument is not of its kind.
     """
     check_text("compute: name", name, error=ComputeError)
-    check_text(f"compute {name!r}: tag", tag, error=ComputeError)
+    tag = tag_of(f"compute {name!r}", tag)
     check_callable(
         f"compute {name!r}: fcompute",
         fcompute,
         "a function of the indices, such as lambda i, j: A[i, j]",
         error=ComputeError,
     )
-    extents = _shape(shape, name)
+    extents = shape_of(shape, name)
     axis = tuple(
-        IterVar(n, Range(0, e), "spatial") for n, e in zip(_axis_names(fcompute, extents), extents, strict=True)
+        IterVar(n, Range(0, e), "spatial")
+        for n, e in zip(_axis_names(fcompute, extents, varargs_names), extents, strict=True)
     )
     raw = fcompute(*axis)
     several = isinstance(raw, tuple | list)
@@ -160,10 +171,12 @@ def _attributes(name: str, attrs: Mapping[str, Any] | None) -> dict[str, Any]:
 def _element(value: object, name: str) -> Expr:
     if isinstance(value, Tensor):
         raise ComputeError(f"{name}: the function gave the tensor {value.name} instead of an element; index it")
+    if isinstance(value, TensorSlice):
+        raise ComputeError(f"{name}: {value.reading}")
     return as_expr(value)
 
 
-def _axis_names(fcompute: Callable[..., object], extents: tuple[int, ...]) -> list[str]:
+def _axis_names(fcompute: Callable[..., object], extents: tuple[int, ...], varargs: Sequence[str] | None) -> list[str]:
     names: list[str] = []
     try:
         parameters = list(inspect.signature(fcompute).parameters.values())
@@ -171,7 +184,7 @@ def _axis_names(fcompute: Callable[..., object], extents: tuple[int, ...]) -> li
         parameters = []
     for parameter in parameters:
         if parameter.kind is parameter.VAR_POSITIONAL:
-            names += [f"i{k}" for k in range(len(names), len(extents))]
+            names += [f"i{k}" for k in range(len(names), len(extents))] if varargs is None else varargs
         elif parameter.default is parameter.empty and parameter.kind is not parameter.KEYWORD_ONLY:
             names.append(parameter.name)
     if parameters and len(names) != len(extents):

@@ -11,7 +11,7 @@ from typing import Any
 
 from pegbox.compute.axis import IterVar
 from pegbox.compute.reducer import MAX, MIN, PROD, SUM, Reduce, Reducer
-from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
+from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor
 from pegbox.expr import dtypes
 from pegbox.expr.build import TRUE
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Logic, Not, Var
@@ -79,7 +79,9 @@ def te_lines(ops: Sequence[Operation], names: Mapping[Buffer, str]) -> Iterator[
     """The statements that make operations, producers first, in the names that tensors are given (`tensor_names`)."""
     written = _Written(names)
     for op in ops:
-        if isinstance(op, ComputeOp):
+        if isinstance(op, ExternOp):
+            yield _extern(op, names)
+        elif isinstance(op, ComputeOp):
             yield from _compute(op, written)
         elif isinstance(op, PlaceholderOp):
             tensor = op.outputs[0]
@@ -109,6 +111,13 @@ def _compute(op: ComputeOp, written: _Written) -> Iterator[str]:
     arguments = f" {', '.join(spatial.values())}" if spatial else ""
     shape, name = op.outputs[0].shape, quoted(op.name)
     yield f"{outputs} = te.compute({shape!r}, lambda{arguments}: {body}, name={name}{options})"
+
+
+def _extern(op: ExternOp, names: Mapping[Buffer, str]) -> str:
+    """Without its statement, which only shows in programs."""
+    outputs, inputs = (", ".join(names[t.buffer] for t in tensors) for tensors in (op.outputs, op.inputs))
+    shapes, kinds = [t.shape for t in op.outputs], [t.dtype for t in op.outputs]
+    return f"{outputs} = te.extern({shapes!r}, [{inputs}], ..., name={quoted(op.name)}, dtype={kinds!r})"
 
 
 def _value(value: Any, names: Mapping[Buffer, str]) -> str:

@@ -27,7 +27,7 @@ from pegbox.compute.reference_contract import contract_grid, factors
 from pegbox.compute.reference_grid import Evaluator, Grid
 from pegbox.compute.reference_reduce import CHUNK, reduce_grid
 from pegbox.compute.sizes import check_static
-from pegbox.compute.tensor import ComputeOp, Operation, Tensor
+from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, Tensor
 from pegbox.errors import ArgumentError, ComputeError
 from pegbox.expr.nodes import Buffer
 
@@ -74,6 +74,8 @@ def _checked(tensor: Tensor, array: Array) -> Array:
 
 
 def _run(op: ComputeOp, arrays: Mapping[Buffer, Array]) -> list[Array]:
+    if isinstance(op, ExternOp):
+        return _extern(op, arrays)
     out = [np.empty(t.shape, t.dtype) for t in op.outputs]
     spatial = _grid(op.axis)
     reduce = op.reduce
@@ -85,6 +87,18 @@ def _run(op: ComputeOp, arrays: Mapping[Buffer, Array]) -> list[Array]:
     if pair is None or not contract_grid(pair, reduced, spatial, arrays, out[0]):
         reduce_grid(reduce, spatial, arrays, out)
     return out
+
+
+def _extern(op: ExternOp, arrays: Mapping[Buffer, Array]) -> list[Array]:
+    if op.evaluate is None:
+        raise ComputeError(f"{op.name}: nobody said what its statement computes; give te.extern reference=")
+    made = op.evaluate(*(np.ascontiguousarray(arrays[t.buffer]) for t in op.inputs))
+    results = [np.asarray(each) for each in (made if isinstance(made, tuple | list) else [made])]
+    wanted = [(t.shape, t.dtype) for t in op.outputs]
+    if [(each.shape, str(each.dtype)) for each in results] != wanted:
+        got = ", ".join(f"{each.dtype}{list(each.shape)}" for each in results)
+        raise ComputeError(f"{op.name}: its reference gave {got}; expected {', '.join(map(repr, op.outputs))}")
+    return results
 
 
 def _grid(axes: Sequence[IterVar]) -> Grid:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from pegbox.compute.axis import IterVar
@@ -47,9 +47,10 @@ class Tensor:
         # Without this, Python would try t[0], t[1], ... for ever.
         raise ComputeError(f"{self.name} is one tensor, not a list of them, and its elements have no order; write [T]")
 
-    def __getitem__(self, indices: object) -> Expr:
+    def __getitem__(self, indices: object) -> Any:
+        """The element at some indices; with too few of them a `TensorSlice`, which takes the others: `A[i][j]`."""
         parts = indices if isinstance(indices, tuple) else (indices,)
-        return self(*parts)
+        return TensorSlice(self, parts) if 0 < len(parts) < self.ndim else self(*parts)
 
     def __call__(self, *indices: object) -> Expr:
         if len(indices) != self.ndim:
@@ -65,8 +66,87 @@ class Tensor:
                 )
         return Load(self.buffer, tuple(cast(dtypes.INDEX, e) for e in exprs))
 
+    def same_as(self, other: object) -> bool:
+        """Is it this very tensor?"""
+        return self is other
+
+    def __add__(self, other: object) -> Tensor:
+        return OPERATORS["add"](self, other)
+
+    def __radd__(self, other: object) -> Tensor:
+        return OPERATORS["add"](other, self)
+
+    def __sub__(self, other: object) -> Tensor:
+        return OPERATORS["sub"](self, other)
+
+    def __rsub__(self, other: object) -> Tensor:
+        return OPERATORS["sub"](other, self)
+
+    def __mul__(self, other: object) -> Tensor:
+        return OPERATORS["mul"](self, other)
+
+    def __rmul__(self, other: object) -> Tensor:
+        return OPERATORS["mul"](other, self)
+
+    def __truediv__(self, other: object) -> Tensor:
+        return OPERATORS["div"](self, other)
+
+    def __rtruediv__(self, other: object) -> Tensor:
+        return OPERATORS["div"](other, self)
+
+    def __neg__(self) -> Tensor:
+        return OPERATORS["mul"](self, -1)
+
+    def astype(self, dtype: str) -> Tensor:
+        """Every element converted to another type."""
+        return OPERATORS["cast"](self, dtype)
+
     def __repr__(self) -> str:
         return f"Tensor({self.name}: {self.dtype}{list(self.shape)})"
+
+
+OPERATORS: dict[str, Callable[..., Tensor]] = {}
+"""Operators on whole tensors, which make new ones; filled in by `pegbox.compute.elementwise`, which imports this."""
+
+
+class TensorSlice:
+    """A tensor with its first indices; the others may follow in brackets of their own, as TVM's users write it."""
+
+    __slots__ = ("indices", "tensor")
+
+    def __init__(self, tensor: Tensor, indices: tuple[object, ...]) -> None:
+        self.tensor = tensor
+        self.indices = indices
+
+    def __getitem__(self, indices: object) -> Any:
+        more = indices if isinstance(indices, tuple) else (indices,)
+        known = (*self.indices, *more)
+        return self.tensor[known]
+
+    def __iter__(self) -> NoReturn:
+        raise ComputeError(self.reading)
+
+    @property
+    def dtype(self) -> str:
+        return self.tensor.dtype
+
+    @property
+    def reading(self) -> str:
+        """Why it is no number."""
+        return (
+            f"{self.tensor.name} has {self.tensor.ndim} dimension(s) {list(self.tensor.shape)}, but was indexed with "
+            f"{len(self.indices)}"
+        )
+
+    def _refuse(self, *_others: object) -> NoReturn:
+        raise ComputeError(self.reading)
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
+    def __repr__(self) -> str:
+        return f"TensorSlice({self.tensor.name}{list(self.indices)})"
 
 
 class TensorBuffer(Buffer):
@@ -101,8 +181,21 @@ class Operation:
     def inputs(self) -> tuple[Tensor, ...]:
         return ()
 
+    @property
+    def input_tensors(self) -> tuple[Tensor, ...]:
+        """The tensors that it reads, by TVM's name."""
+        return self.inputs
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.outputs)
+
     def output(self, index: int) -> Tensor:
         return self.outputs[index]
+
+    def same_as(self, other: object) -> bool:
+        """Is it this very operation?"""
+        return self is other
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"
@@ -111,10 +204,12 @@ class Operation:
 class PlaceholderOp(Operation):
     """An input of the computation."""
 
-    __slots__ = ()
+    __slots__ = ("attrs", "tag")
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: str) -> None:
         self.name = name
+        self.tag = ""
+        self.attrs: dict[str, Any] = {}
         self.outputs = (Tensor(self, 0, name, shape, dtype),)
 
 
@@ -173,6 +268,43 @@ class ComputeOp(Operation):
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         return self._inputs
+
+
+class ExternOp(ComputeOp):
+    """A computation whose inside is a statement that nobody looks into: mostly the call of a C function.
+
+    It has no axes and no expressions. `statement` (of the loop IR) speaks of the buffers of `inputs` and `outputs`, any
+    of which it may touch as a whole. `evaluate` gives the outputs' arrays for those of the inputs, and `code` is the C
+    code that the statement calls.
+    """
+
+    __slots__ = ("code", "evaluate", "statement")
+
+    def __init__(
+        self,
+        name: str,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[tuple[tuple[int, ...], str]],
+        attrs: Mapping[str, Any] | None = None,
+        tag: str = "",
+    ) -> None:
+        super().__init__(name, (), (), attrs, tag)
+        self._inputs = tuple(inputs)
+        names = [name] if len(outputs) == 1 else [f"{name}_{i}" for i in range(len(outputs))]
+        self.outputs = tuple(
+            Tensor(self, i, label, shape, dtype)
+            for i, (label, (shape, dtype)) in enumerate(zip(names, outputs, strict=True))
+        )
+        self.statement: Any = None
+        self.evaluate: Callable[..., Any] | None = None
+        self.code: tuple[Any, ...] = ()
+
+    def rebuilt(self, body: tuple[Expr, ...]) -> ComputeOp:
+        raise ComputeError(f"{self.name} is a statement of te.extern, which cannot be rewritten")
+
+    @property
+    def reduce(self) -> Reduce | None:
+        return None
 
 
 def owner(buffer: Buffer) -> Tensor:

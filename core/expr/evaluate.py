@@ -7,7 +7,7 @@ after every operation, `//` and `%` round towards minus infinity and give 0 by z
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from pegbox.errors import ExprError
 from pegbox.expr import dtypes
+from pegbox.expr.intrinsics import ON_INTEGERS
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
+from pegbox.expr.numpy_operators import FUNCTIONS
 from pegbox.expr.operators import BINARY, COMPARE
 
 Number = int | float | bool
@@ -57,7 +59,7 @@ def _value(expr: Expr, values: Mapping[Var, Number], buffers: Arrays) -> Number:
         case Cast(dtype, a):
             return to_dtype(_value(a, values, buffers), dtype)
         case Call(name, args):
-            return to_dtype(_CALLS[name](*(_value(a, values, buffers) for a in args)), expr.dtype)
+            return to_dtype(_call(name, expr.dtype, [_value(a, values, buffers) for a in args]), expr.dtype)
         case Load(buffer, indices):
             return _element(buffer, tuple(int(_value(i, values, buffers)) for i in indices), buffers)
         case _:
@@ -84,22 +86,11 @@ def _element(buffer: Buffer, indices: tuple[int, ...], buffers: Arrays) -> Numbe
     return value
 
 
-def _numpy(function: Callable[..., Any]) -> Callable[..., float]:
-    # np.float64 instead of the math module: infinities and NaN instead of exceptions.
-    return lambda *args: float(function(*(np.float64(a) for a in args)))
-
-
-_CALLS: dict[str, Callable[..., Number]] = {
-    "exp": _numpy(np.exp),
-    "log": _numpy(np.log),
-    "sqrt": _numpy(np.sqrt),
-    "rsqrt": _numpy(lambda x: 1 / np.sqrt(x)),
-    "tanh": _numpy(np.tanh),
-    "sigmoid": _numpy(lambda x: 1 / (1 + np.exp(-x)) if x >= 0 else np.exp(x) / (1 + np.exp(x))),
-    "erf": math.erf,
-    "pow": _numpy(np.power),
-    "abs": abs,
-    "floor": _numpy(np.floor),
-    "ceil": _numpy(np.ceil),
-    "round": _numpy(np.rint),
-}
+def _call(name: str, dtype: str, args: list[Number]) -> Number:
+    """An intrinsic: of floats in float64, of integers in their own type."""
+    if name == "abs":
+        return abs(args[0])
+    # NumPy's scalars instead of the math module: infinities and NaN instead of exceptions.
+    kind = np.dtype(dtype) if name in ON_INTEGERS else np.dtype("float64")
+    number: Number = np.asarray(FUNCTIONS[name](*(kind.type(a) for a in args))).item()
+    return number

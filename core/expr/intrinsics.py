@@ -9,18 +9,37 @@ from pegbox.expr import dtypes
 from pegbox.expr.build import as_expr, cast
 from pegbox.expr.nodes import Call, Expr
 
-# name -> number of arguments. All take and give floats; abs takes integers as well.
+# name -> number of arguments. All take and give floats, but for abs, which takes integers as well, and `ON_INTEGERS`.
 ARITY: dict[str, int] = {
     "exp": 1, "log": 1, "sqrt": 1, "rsqrt": 1, "tanh": 1, "sigmoid": 1, "erf": 1, "pow": 2,
-    "abs": 1, "floor": 1, "ceil": 1, "round": 1,
+    "abs": 1, "floor": 1, "ceil": 1, "round": 1, "trunc": 1,
+    "sin": 1, "cos": 1, "tan": 1, "asin": 1, "acos": 1, "atan": 1, "atan2": 2,
+    "sinh": 1, "cosh": 1, "asinh": 1, "acosh": 1, "atanh": 1,
+    "exp2": 1, "exp10": 1, "log2": 1, "log10": 1, "log1p": 1,
+    "fmod": 2, "hypot": 2, "copysign": 2, "popcount": 1, "clz": 1,
 }  # fmt: skip
+
+ON_INTEGERS = frozenset({"popcount", "clz"})
+"""Of the bits of a number: how many are set, how many are zero before the first that is."""
+
+SLOW = frozenset(ARITY) - {"abs", "floor", "ceil", "round", "trunc", "copysign", *ON_INTEGERS}
+"""Those that take many times as long as an addition."""
+
+# NumPy's names of those that it calls otherwise, or has none for.
+_NUMPY = {
+    "pow": "power", "round": "rint", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
+    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
+}  # fmt: skip
+_NOT_OF_NUMPY = frozenset({"rsqrt", "sigmoid", "erf", "exp10", *ON_INTEGERS})
+NUMPY: dict[str, str] = {name: _NUMPY.get(name, name) for name in ARITY if name not in _NOT_OF_NUMPY}
+"""The intrinsics that NumPy has, by its names of them."""
 
 
 def call(name: str, *args: object) -> Expr:
-    """An intrinsic applied to numbers of one float type (integers are refused, except by abs).
+    """An intrinsic applied to numbers of one type: a float type, but for abs and `ON_INTEGERS`.
 
     Raises:
-        ExprError: unknown name, wrong number of arguments, integer arguments.
+        ExprError: unknown name, wrong number of arguments, integer arguments of functions of floats or the other way.
     """
     if name not in ARITY:
         raise ExprError(f"unknown intrinsic {name!r}; use one of {', '.join(ARITY)}")
@@ -29,6 +48,10 @@ def call(name: str, *args: object) -> Expr:
     exprs = [as_expr(a) for a in args]
     # Python's numbers take the type of the expressions beside them.
     dtype = reduce(dtypes.promote, [raw.dtype for raw in args if isinstance(raw, Expr)] or [exprs[0].dtype])
-    if not dtypes.is_float(dtype) and not (name == "abs" and dtypes.is_int(dtype)):
+    if name in ON_INTEGERS and not dtypes.is_int(dtype):
+        raise ExprError(
+            f"{name}({exprs[0]}): needs an integer, got {dtype}; use te.reinterpret for the bits of a float"
+        )
+    if not (dtypes.is_float(dtype) or (name in ("abs", *ON_INTEGERS) and dtypes.is_int(dtype))):
         raise ExprError(f"{name}({exprs[0]}): needs a float, got {dtype}; use te.cast('float32', ...) first")
     return Call(name, tuple(cast(dtype, e) for e in exprs), dtype)

@@ -34,8 +34,15 @@ if TYPE_CHECKING:
 OPERATORS: dict[str, Callable[..., Expr]] = {}
 
 # NumPy's functions that pegbox.te has, by their names there.
-_OF_TE = {name: name for name in ["exp", "log", "sqrt", "tanh", "power", "floor", "ceil", "maximum", "minimum"]}
-_OF_TE.update(absolute="abs", rint="round")
+_OF_TE = {
+    name: name
+    for name in [
+        "exp", "exp2", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "power",
+        "floor", "ceil", "trunc", "fmod", "hypot", "copysign", "maximum", "minimum", "isnan", "isinf", "isfinite",
+    ]
+}  # fmt: skip
+_OF_TE.update(absolute="abs", rint="round", arcsin="asin", arccos="acos", arctan="atan", arctan2="atan2")
+_OF_TE.update(arcsinh="asinh", arccosh="acosh", arctanh="atanh")
 
 
 class Buffer:

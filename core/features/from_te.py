@@ -23,7 +23,7 @@ from pegbox.features.traced import quantity
 from pegbox.loops.from_compute import block_of
 from pegbox.loops.nodes import ForKind
 from pegbox.schedule.te.schedule import TESchedule
-from pegbox.schedule.te.stage import At, FuseRelation, Inline, SplitRelation, Stage
+from pegbox.schedule.te.stage import At, FuseRelation, Inline, SplitRelation, Stage, UnitRelation
 
 
 @dataclass(frozen=True)
@@ -135,6 +135,8 @@ def _loops(stage: Stage, extents: Mapping[IterVar, Quantity]) -> tuple[dict[Iter
                 extent[outer], extent[inner] = (large, small) if factor is not None else (small, large)
             case FuseRelation(outer, inner, fused):
                 extent[fused] = extent[outer] * extent[inner]
+            case UnitRelation(made):
+                extent[made] = 1
     by_var = {iv: _loop(stage, iv, extent[iv]) for iv in stage.leaf_iter_vars}
     values = {iv: Sum(((loop, 1),)) for iv, loop in by_var.items()}
     for relation in reversed(stage.relations):

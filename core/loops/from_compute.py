@@ -8,13 +8,14 @@ from pegbox.checks import check_list
 from pegbox.compute.graph import post_order
 from pegbox.compute.reducer import Reduce
 from pegbox.compute.sizes import check_static
-from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
+from pegbox.compute.tensor import ComputeOp, ExternOp, PlaceholderOp, Tensor
 from pegbox.errors import LoweringError
 from pegbox.expr.build import TRUE, add, index
 from pegbox.expr.nodes import Buffer, Const, Expr, Load, Var
 from pegbox.expr.printer import unused_name
 from pegbox.expr.visit import substitute
-from pegbox.loops.access.region import reads_and_writes
+from pegbox.loops.access.region import reads_and_writes, whole
+from pegbox.loops.foreign import with_code
 from pegbox.loops.nodes import (
     Block,
     BlockIter,
@@ -71,7 +72,8 @@ def function_from_ops(
     allocs = tuple(t.buffer for op in ops for t in op.outputs if t.buffer not in params)
     names = block_names(ops)
     body = seq(*(_nest(op, names[op]) for op in ops))
-    return Function(name, tuple(params), tuple(outputs), body, allocs)
+    code = [each for op in ops if isinstance(op, ExternOp) for each in op.code]
+    return with_code(Function(name, tuple(params), tuple(outputs), body, allocs), code)
 
 
 def block_names(ops: Sequence[ComputeOp]) -> dict[ComputeOp, str]:
@@ -94,7 +96,10 @@ def _nest(op: ComputeOp, name: str) -> Stmt:
 
 
 def block_of(op: ComputeOp, name: str) -> Block:
-    """The block that computes one point of the operation."""
+    """The block that computes one point of the operation; of a statement, all of them."""
+    if isinstance(op, ExternOp):
+        reads, writes = (tuple(whole(t.buffer) for t in tensors) for tensors in (op.inputs, op.outputs))
+        return Block(name, (), reads, writes, op.statement)
     axes = (*op.axis, *op.reduce_axis)
     iters = tuple(BlockIter(Var(f"v{iv.name}"), iv.extent, IterKind(iv.kind)) for iv in axes)
     # Block variables count from zero; a reduce axis may not.

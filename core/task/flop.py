@@ -11,6 +11,7 @@ from pegbox.compute.ops import FLOP
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.expr.build import ZERO
 from pegbox.expr.dtypes import INDEX
+from pegbox.expr.intrinsics import SLOW
 from pegbox.expr.nodes import Binary, Buffer, Call, Compare, Expr, Load
 from pegbox.expr.visit import children, loads
 
@@ -31,15 +32,12 @@ def count_flop(outputs: Sequence[Tensor]) -> float:
     return total
 
 
-SLOW = frozenset({"exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "pow"})
-"""Intrinsics that take many times as long as an addition, for which `count_flop` counts them."""
-
 FEWEST = 0.01
 """The share of all operations from which on slow ones tell."""
 
 
 def slow_operations(outputs: Sequence[Tensor]) -> tuple[str, ...]:
-    """Division and the `SLOW` intrinsics of the whole graph, the most frequent first; none where they are few."""
+    """Division and the slow intrinsics of the whole graph, the most frequent first; none where they are few."""
     slow: Counter[str] = Counter()
     total = 0
     for op in post_order([t.op for t in outputs]):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from pegbox.compute.graph import post_order
-from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor
+from pegbox.compute.tensor import ComputeOp, ExternOp, PlaceholderOp, Tensor
 from pegbox.expr.affine import linear
 from pegbox.expr.nodes import Buffer, Expr
 from pegbox.expr.visit import loads
@@ -28,7 +28,9 @@ def bytes_read(arguments: Sequence[Tensor]) -> float:
     """Of the inputs: the boxes around what is read of each, where a gather reads one place for certain."""
     boxes: dict[Buffer, list[_Range]] = {}
     for op in post_order([t.op for t in arguments]):
-        if isinstance(op, ComputeOp):
+        if isinstance(op, ExternOp):
+            boxes |= {t.buffer: [(0, extent) for extent in t.shape] for t in op.inputs}
+        elif isinstance(op, ComputeOp):
             extents: dict[Expr, int] = {axis.var: axis.dom.extent for axis in (*op.axis, *op.reduce_axis)}
             for load in (load for value in elements(op) for load in loads(value)):
                 ranges = [_range(i, n, extents) for i, n in zip(load.indices, load.buffer.shape, strict=True)]

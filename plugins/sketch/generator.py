@@ -11,7 +11,7 @@ from pegbox.codegen.targets.target import Target, target_of
 from pegbox.compute.graph import placeholders, post_order
 from pegbox.compute.printer import tensor_names
 from pegbox.compute.sizes import check_static
-from pegbox.compute.tensor import ComputeOp, Operation, Tensor, read_buffers
+from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, Tensor, read_buffers
 from pegbox.errors import ArgumentError, TemplateError
 from pegbox.expr.nodes import Buffer
 from pegbox.expr.printer import unused_name
@@ -72,8 +72,8 @@ class SketchGenerator:
                 in the order of their use.
 
         Raises:
-            TemplateError: nothing is computed, two stages have one name, an input whose layout is free is none or is
-                not read by one tiled stage alone, or a rule does what is not legal.
+            TemplateError: nothing is computed, a stage is a statement, two stages have one name, an input whose layout
+                is free is none or is not read by one tiled stage alone, or a rule does what is not legal.
             ComputeError: sizes are variables.
         """
         given = arguments_of(tensors)
@@ -128,7 +128,7 @@ def arguments_of(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The arguments of a kernel, checked; of outputs alone, the inputs come first in the order of their use.
 
     Raises:
-        TemplateError: nothing is computed, an input is missing, or two stages have one name.
+        TemplateError: nothing is computed, a stage is a statement, an input is missing, or two stages have one name.
         ComputeError: sizes are variables.
     """
     listed = check_list("tensors", tensors, "the arguments of a kernel, inputs and outputs", of=Tensor)
@@ -136,7 +136,12 @@ def arguments_of(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     if not outputs:
         raise TemplateError(f"there is nothing to schedule: {[t.name for t in listed]} are inputs; add outputs")
     given = tuple(listed) if len(outputs) < len(listed) else (*placeholders(outputs), *outputs)
-    check_static(post_order([tensor.op for tensor in given]))
+    check_static(order := post_order([tensor.op for tensor in given]))
+    if statements := [op.name for op in order if isinstance(op, ExternOp)]:
+        raise TemplateError(
+            f"{', '.join(statements)}: statements of te.extern have no loops of which sketches could be made; "
+            "write a template, or leave them out of the task"
+        )
     _check_complete(given)
     _check_names(given)
     return given

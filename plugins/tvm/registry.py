@@ -15,7 +15,8 @@ _functions: dict[str, Callable[..., Any]] = {}
 def register_func(func_name: Any, f: Callable[..., Any] | None = None, override: bool = False) -> Any:
     """Register a function under a name; a decorator where no function is given.
 
-    Kernels do not call functions of Python: what scripts fetch with `get_global_func` they call themselves.
+    `tir.call_packed` calls it in `te.extern`, in this process; what scripts fetch with `get_global_func` they call
+    themselves.
 
     Raises:
         ArgumentError: the name is taken.

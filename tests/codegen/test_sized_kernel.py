@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 import pegbox as pb
 from pegbox import te
-from pegbox.codegen import SizedKernel
+from pegbox.codegen import SizedKernel, load_library, write_object, write_shared_library
+from pegbox.codegen.runtime.export import link_shared_library
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError, ScheduleError
 
@@ -127,3 +129,30 @@ def test_the_source_is_that_of_sizes_that_a_warning_names() -> None:
     kernel(*arrays(3, 4))
     with pytest.warns(UserWarning, match="sizes n=3, m=4"):
         assert kernel.source() == kernel.at(n=3, m=4).source()
+
+
+@pytest.mark.parametrize("suffix", [".so", ".o"])
+def test_a_library_holds_the_sizes_that_were_compiled(tmp_path: Path, suffix: str) -> None:
+    kernel = built()
+    for shape in ((3, 4), (5, 2)):
+        kernel(*arrays(*shape))
+    write = write_object if suffix == ".o" else write_shared_library
+    write(kernel.programs, tmp_path / f"kernel{suffix}")
+    if suffix == ".o":
+        link_shared_library(tmp_path / "kernel.so", [str(tmp_path / "kernel.o")])
+    loaded = load_library(tmp_path / "kernel.so")["scaled"]
+    a, b = arrays(5, 2)
+    loaded(a, b)
+    np.testing.assert_array_equal(b, a * 5)
+    assert loaded.time_evaluator("scaled", number=2)(a, b).mean > 0
+    with pytest.raises(
+        ArgumentError, match=r"no kernel for arrays of the shapes \(2, 2\), \(2, 2\); it has them for \(3"
+    ):
+        loaded(*arrays(2, 2))
+    with pytest.raises(ArgumentError, match="loaded from object code alone"):
+        loaded.programs  # noqa: B018
+
+
+def test_a_kernel_that_was_not_called_has_nothing_to_write() -> None:
+    with pytest.raises(ArgumentError, match="scaled: its sizes are variables, and it was not called yet"):
+        built().programs  # noqa: B018

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes  # noqa: F401  (gives NumPy the name bfloat16)
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from lowered_programs import ONE_CORE, SERIAL, VECTORIZED, elementwise, function
 from pegbox.codegen import build, emit
 from pegbox.errors import CompileError
 from pegbox.expr.build import cast, compare, const, logical_and, logical_not, logical_or, maximum, minimum, select
-from pegbox.expr.intrinsics import call
+from pegbox.expr.intrinsics import ARITY, call
 from pegbox.expr.nodes import Binary, Buffer, Call, Const
 from pegbox.loops.nodes import Function
 
@@ -207,6 +209,48 @@ def test_intrinsics(name: str, dtype: str, kind: object) -> None:
     tolerance = {"float64": 1e-14, "float32": 1e-6, "float16": 2e-3, "bfloat16": 1.6e-2}[dtype]
     rounded = expected.astype(dtype).astype("float64")
     np.testing.assert_allclose(outputs(func, a=a, b=b).astype("float64"), rounded, rtol=tolerance, atol=tolerance / 10)
+
+
+_UNIT = np.linspace(-0.95, 0.95, 37)
+_LIBRARY: dict[str, tuple[Any, Any]] = {
+    "sin": (np.sin, 9 * _UNIT), "cos": (np.cos, 9 * _UNIT), "tan": (np.tan, _UNIT), "asin": (np.arcsin, _UNIT),
+    "acos": (np.arccos, _UNIT), "atan": (np.arctan, 5 * _UNIT), "sinh": (np.sinh, 3 * _UNIT),
+    "cosh": (np.cosh, 3 * _UNIT), "asinh": (np.arcsinh, 5 * _UNIT), "acosh": (np.arccosh, 2 + _UNIT),
+    "atanh": (np.arctanh, _UNIT), "exp2": (np.exp2, 5 * _UNIT), "exp10": (lambda x: 10**x, 2 * _UNIT),
+    "log2": (np.log2, 1 + _UNIT), "log10": (np.log10, 1 + _UNIT), "log1p": (np.log1p, _UNIT / 100),
+    "trunc": (np.trunc, 5 * _UNIT), "fmod": (lambda x: np.fmod(x, 1.25), 5 * _UNIT),
+    "hypot": (lambda x: np.hypot(x, 1.25), 5 * _UNIT), "atan2": (lambda x: np.arctan2(x, 1.25), 5 * _UNIT),
+    "copysign": (lambda x: np.copysign(x, 1.25), 5 * _UNIT),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _LIBRARY)
+@pytest.mark.parametrize(("dtype", "kind"), [("float32", VECTORIZED), ("float64", None), ("float16", None)])
+def test_functions_of_the_mathematical_library(name: str, dtype: str, kind: Any) -> None:
+    function, values = _LIBRARY[name]
+    a, b = values.astype(dtype), np.full(37, 1.25, dtype)
+    func = elementwise(
+        dtype,
+        lambda x, y: call(name, x, y) if ARITY[name] == 2 else call(name, x),
+        kind=kind or SERIAL,
+    )
+    expected = function(a.astype("float64")).astype(dtype).astype("float64")
+    tolerance = {"float64": 1e-14, "float32": 1e-6, "float16": 2e-3}[dtype]
+    np.testing.assert_allclose(outputs(func, a=a, b=b).astype("float64"), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", INTS)
+@pytest.mark.parametrize("name", ["popcount", "clz"])
+def test_bits_of_integers_are_counted(name: str, dtype: str) -> None:
+    a, b = samples(dtype)
+    bits = a.dtype.itemsize * 8
+    texts = [f"{int(value) % 2**bits:0{bits}b}" for value in a.ravel()]
+    wanted = [text.count("1") if name == "popcount" else (text + "1").index("1") for text in texts]
+    func = elementwise(dtype, lambda x, y: call(name, x))
+    np.testing.assert_array_equal(outputs(func, a=a, b=b).ravel(), wanted)
+    from pegbox.expr.numpy_operators import FUNCTIONS
+
+    np.testing.assert_array_equal(FUNCTIONS[name](a).ravel(), wanted)
 
 
 @pytest.mark.parametrize("dtype", INTS)

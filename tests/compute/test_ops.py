@@ -447,11 +447,6 @@ def test_variables_are_sizes_of_integer_types() -> None:
         te.var("x", dtype="float32")
 
 
-def test_operations_with_unknown_insides_are_refused_with_the_ways_that_there_are() -> None:
-    with pytest.raises(ComputeError, match=r"te.extern\('dot'\): .* with te.decl_tensor_intrin and tensorize"):
-        te.extern((4,), [], lambda ins, outs: None, name="dot")
-
-
 def test_operations_keep_their_tag_and_attributes() -> None:
     a = te.placeholder((4,), name="A")
     b = te.compute((4,), lambda i: te.indexdiv(i, 2) + te.indexmod(i, 2) + a[i], "B", "injective", {"layout": "N"})
@@ -472,3 +467,65 @@ def test_tir_has_the_functions_of_expressions_too() -> None:
     n = te.placeholder((3,), "int64", name="n")[0]
     assert str(tir.indexmod(n, 4)) == "n[0] % 4"
     assert tir.if_then_else is te.if_then_else
+
+
+def test_a_tag_scope_tags_what_is_computed_in_it() -> None:
+    a = te.placeholder((4,), name="A")
+    with te.tag_scope(tag="relu"):
+        inside = te.compute((4,), lambda i: te.max(a[i], 0.0), "B")
+
+    @te.tag_scope("copy")
+    def copied() -> Tensor:
+        return te.compute((4,), lambda i: a[i], "C")
+
+    outside = te.compute((4,), lambda i: a[i], "D", tag="own")
+    assert [t.op.tag for t in (inside, copied(), outside, a)] == ["relu", "copy", "own", ""]
+    with te.tag_scope("x"), pytest.raises(ComputeError, match="tags are not nested"):
+        te.compute((4,), lambda i: a[i], "E", tag="y")
+    with te.tag_scope("x"), pytest.raises(ComputeError, match="tags are not nested"), te.tag_scope("y"):
+        pass
+    with pytest.raises(ComputeError, match="is not text"):
+        te.tag_scope(3)
+
+
+def test_names_of_axes_that_a_function_takes_together() -> None:
+    a = te.placeholder((4, 5, 6), name="A")
+    b = te.compute((4, 5, 6), lambda i, *rest: a(i, *rest), "B", varargs_names=["y", "x"])
+    assert [axis.name for axis in b.op.axis] == ["i", "y", "x"]
+    with pytest.raises(ComputeError, match=r"3 dimension\(s\), but the function takes 2"):
+        te.compute((4, 5, 6), lambda i, *rest: a(i, *rest), "B", varargs_names=["y"])
+
+
+def test_indices_may_stand_in_brackets_of_their_own() -> None:
+    a = te.placeholder((4, 5, 6), name="A")
+    assert str(a[1][2][3]) == str(a[1, 2][3]) == str(a[1, 2, 3])
+    for use in (lambda: a[1] + 1, lambda: -a[1], lambda: te.exp(a[1]), lambda: te.compute((4,), lambda i: a[i]), list):
+        with pytest.raises((ComputeError, ExprError), match=r"3 dimension\(s\) \[4, 5, 6\], but was indexed with 1"):
+            use(a[1]) if use is list else use()
+
+
+def test_operators_on_whole_tensors_broadcast() -> None:
+    x, y = np.arange(12, dtype="float32").reshape(3, 4), np.arange(1, 4, dtype="float32").reshape(3, 1)
+    a, b = te.placeholder((3, 4), name="A"), te.placeholder((3, 1), name="B")
+    pairs = [
+        (a + b, x + y), (a - b, x - y), (b * a, y * x), (a / b, x / y), (2 - a, 2 - x), (a * 3, x * 3), (-a, -x),
+        (1 + b, 1 + y), (6 / b, 6 / y), (a.astype("int32"), x.astype("int32")),
+    ]  # fmt: skip
+    for tensor, wanted in pairs:
+        assert tensor.dtype == str(wanted.dtype)
+        np.testing.assert_array_equal(evaluate([tensor], {a: x, b: y})[0], wanted)
+    with pytest.raises(ComputeError, match=r"\(3, 4\) and \(3, 5\) do not broadcast"):
+        a + te.placeholder((3, 5))
+
+
+def test_operations_say_what_they_are_by_tvms_names() -> None:
+    a = te.placeholder((4,), name="A")
+    b = te.compute((4,), lambda i: a[i] + 1, "B")
+    assert b.op.input_tensors == (a,)
+    assert (b.op.num_outputs, b.op.output(0)) == (1, b)
+    assert b.same_as(b)
+    assert b.op.same_as(b.op)
+    assert not b.same_as(a)
+    s = te.create_schedule(b.op)
+    assert s.stage_map == {b.op: s[b]}
+    assert s.outputs == [b.op]

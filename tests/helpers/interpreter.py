@@ -22,6 +22,7 @@ from pegbox.expr.dtypes import lanes as lanes_of
 from pegbox.expr.low_level import PREFETCH, Broadcast, Reinterpret, Stride, is_machine_call, stored_box
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
 from pegbox.expr.numpy_operators import BINARY
+from pegbox.expr.numpy_operators import FUNCTIONS as _CALLS
 from pegbox.expr.operators import COMPARE
 from pegbox.expr.visit import free_vars, loads
 from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store
@@ -31,11 +32,6 @@ _Env: TypeAlias = dict[Var, Any]
 _Code: TypeAlias = Callable[[_Env], Any]
 _Run: TypeAlias = Callable[[_Env], None]
 _DTYPES = {"bool": np.bool_}
-_CALLS: dict[str, Callable[..., Any]] = {
-    "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "tanh": np.tanh,
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "erf": lambda x: math.erf(x), "pow": np.power, "abs": np.abs,
-    "floor": np.floor, "ceil": np.ceil, "round": np.rint,
-}  # fmt: skip
 
 
 def _dot4(total: Any, a: Any, b: Any) -> Any:

@@ -334,3 +334,57 @@ def test_te_unknown_pragmas_and_values_are_refused() -> None:
         s[b].pragma(i, "auto_unroll_max_step", "many")
     with pytest.raises(ScheduleError, match="pragma auto_unroll_max_step: -1 is not an int; give int >= 0"):
         s[b].pragma(i, "auto_unroll_max_step", -1)
+
+
+def whole_sum(n: int = 9) -> list[Any]:
+    a = te.placeholder((n,), name="A")
+    k = te.reduce_axis((0, n), "k")
+    return [a, te.compute((), lambda: te.sum(a[k], axis=k), "B")]
+
+
+def test_te_fuse_of_nothing_gives_a_stage_without_axes_a_loop() -> None:
+    a, b = whole_sum()
+    s = te.create_schedule(b.op)
+    one = s[b].fuse()
+    assert s[b].leaf_iter_vars == [one, *b.op.reduce_axis]
+    s[b].parallel(one)
+    check_values(s, [a, b])
+    outer, _ = s[b].split(b.op.reduce_axis[0], factor=4)
+    s[b].reorder(outer, one)
+    copy = s.cache_read(a, "local", [b])
+    s[copy].compute_at(s[b], outer)
+    check_values(s, [a, b])
+    with pytest.raises(ScheduleError, match="no loops given"):
+        s[copy].fuse()
+
+
+def test_te_a_loop_of_one_iteration_goes_through_cache_write_and_rfactor() -> None:
+    a, b = whole_sum()
+    s = te.create_schedule(b.op)
+    one = s[b].fuse()
+    cached = s.cache_write(b, "local")
+    assert cached.shape == (1,)
+    s[cached].parallel(s[cached].op.axis[0])
+    check_values(s, [a, b])
+    s = te.create_schedule(b.op)
+    one = s[b].fuse()
+    s.rfactor(b, s[b].split(b.op.reduce_axis[0], factor=4)[1])
+    assert one in s[b].leaf_iter_vars
+    check_values(s, [a, b])
+
+
+def test_te_split_without_a_test_divides() -> None:
+    a, b = grid()
+    s = te.create_schedule(b.op)
+    s[b].split(b.op.axis[1], factor=5, disable_predication=True)
+    with pytest.raises(ScheduleError, match="4 does not divide 6"):
+        s[b].split(b.op.axis[0], 4, disable_predication=True)
+    check_values(s, [a, b])
+
+
+@pytest.mark.parametrize("step", ["rolling_buffer", "transform_layout"])
+def test_te_what_only_tir_has_is_refused_with_the_way(step: str) -> None:
+    _, b = grid()
+    s = te.create_schedule(b.op)
+    with pytest.raises(ScheduleError, match=rf"{step}.*tir.Schedule\(te.create_prim_func\(...\)\).{step}"):
+        getattr(s[b], step)(*[lambda i, j: [j, i]] * (step == "transform_layout"))

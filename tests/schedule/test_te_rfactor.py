@@ -107,6 +107,26 @@ def test_te_rfactor_of_all_rows_at_once() -> None:
         check_values(s, [a, b])
 
 
+def test_te_the_other_reduce_axes_come_first_and_keep_their_loops() -> None:
+    """As in TVM: those that have nothing to do with the factored loop, then the rest of its own axis."""
+    a = te.placeholder((9, 7), name="A")
+    k, q = te.reduce_axis((0, 9), "k"), te.reduce_axis((0, 7), "q")
+    b = te.compute((2,), lambda i: te.sum(a[k, q] + i, axis=[k, q]), "B")
+    s = te.create_schedule(b.op)
+    ko, ki = s[b].split(k, factor=4)
+    qo, qi = s[b].split(q, factor=3)
+    s[b].reorder(ko, qi, ki, qo)
+    s[b].unroll(qi)
+    partial = s.rfactor(b, ki)
+    assert s[partial].op.reduce_axis == (q, ko)
+    assert s[partial].leaf_iter_vars[2:] == [qi, qo, ko]
+    check_values(s, [a, b])
+    s = te.create_schedule(b.op)
+    partial = s.rfactor(b, k)
+    assert s[partial].op.reduce_axis == (q,)
+    check_values(s, [a, b])
+
+
 @pytest.mark.parametrize("which", [0, 1])
 def test_te_argmax(which: int) -> None:
     x, where, value = argmax()

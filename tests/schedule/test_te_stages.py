@@ -13,6 +13,7 @@ from pegbox import te
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ScheduleError
 from pegbox.schedule.te.replay import lower_te, replay
+from pegbox.schedule.te.stage import At
 
 # create_schedule
 
@@ -216,13 +217,55 @@ def test_te_caches_refuse_what_is_no_order(order: Any) -> None:
     assert len(s.stages) == 1
 
 
-def test_te_cache_write_keeps_what_was_said_of_the_spatial_loops() -> None:
+@pytest.mark.parametrize("factor", [2, 3, 4])
+def test_te_cache_write_stores_in_the_order_of_the_loops(factor: int) -> None:
     a, b, c = matmul()
     s = te.create_schedule(c)
-    yo, _ = s[c].split(s[c].op.axis[0], factor=2)
-    fused = s[c].fuse(*s[c].leaf_iter_vars[1:3])
-    s[c].vectorize(fused)
-    s[s.cache_write(c, "local")].compute_at(s[c], yo)
+    i, j = s[c].op.axis
+    outer, inner = s[c].split(i, factor=factor)
+    s[c].reorder(outer, j, inner)
+    s[c].parallel(outer)
+    cached = s.cache_write(c, "global")
+    assert cached.shape == (-(-c.shape[0] // factor), c.shape[1], factor)
+    assert [iv.name for iv in s[cached].op.axis] == ["i.outer.c", "j.c", "i.inner.c"]
+    assert s[c].leaf_iter_vars == [i, j]
+    check_values(s, [a, b, c])
+    s[cached].compute_at(s[c], s[c].split(i, factor=factor)[0])
+    check_values(s, [a, b, c])
+
+
+def test_te_cache_write_of_fused_and_of_ordered_loops() -> None:
+    a, d = grid()
+    s = te.create_schedule(d)
+    i, j = s[d].op.axis
+    s[d].split(s[d].fuse(i, j), factor=7)
+    cached = s.cache_write(d, "local")
+    assert cached.shape == (9, 7)
+    check_values(s, [a, d])
+    s = te.create_schedule(d)
+    s[d].reorder(j, i)
+    cached = s.cache_write(d, "local")
+    assert cached.shape == d.shape[::-1]
+    check_values(s, [a, d])
+
+
+def test_te_what_is_computed_in_the_loops_goes_along_with_them() -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule(d)
+    outer, _ = s[d].split(s[d].op.axis[0], factor=4)
+    s[c].compute_at(s[d], outer)
+    cached = s.cache_write(d, "global")
+    assert s[c].attach == At(s[cached], s[cached].op.axis[0])
+    s[b].compute_inline()
+    check_values(s, [a, d])
+
+
+def test_te_cache_write_of_plain_loops_keeps_what_was_said_of_them() -> None:
+    a, b, c = matmul()
+    s = te.create_schedule(c)
+    i, j = s[c].op.axis
+    s[c].vectorize(j)
+    s[s.cache_write(c, "local")].compute_at(s[c], i)
     check_values(s, [a, b, c])
 
 

@@ -44,7 +44,7 @@ def emit(func: Function, target: Target) -> Program:
     externs = tuple(module.externs)
     foreign = code_of(func) if externs else ()
     scalar = has_scalar_loops(func, plan.unrolling.explicit)
-    return Program(name, args, module.text(), workspace, threads, target, externs, foreign, scalar)
+    return Program(name, args, module.text(), workspace, threads, target, externs, foreign, scalar_loops=scalar)
 
 
 def _body(func: Function, module: ModuleText, plan: Plan, symbol: str, separate: bool) -> str:

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from pegbox.codegen.emitter.intrinsics import LIBRARY_SYMBOLS
 from pegbox.codegen.emitter.text import identifier
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.runtime.foreign import compile_options, run_compiler
 from pegbox.codegen.runtime.machine import compile_program
 from pegbox.codegen.runtime.signature import with_signature
+from pegbox.codegen.runtime.symbols import undefined
 from pegbox.codegen.targets.compiler import find
 from pegbox.errors import CompileError
 from pegbox.loops.foreign import CSource
@@ -41,7 +43,9 @@ Link: TypeAlias = Callable[[str, list[str]], object]
 
 
 def write_object(programs: Program | Sequence[Program], path: str | os.PathLike[str]) -> None:
-    """Write position-independent object code. Linking it needs -lgomp when a program has parallel loops.
+    """Write position-independent object code.
+
+    Linking it needs -lgomp when a program has parallel loops, and -lm when one calls functions such as `te.sin`.
 
     Raises:
         CompileError: there are several programs, and no linker that makes one file of them.
@@ -82,6 +86,8 @@ def write_shared_library(
             parts += [f"{own}.o", *_foreign_parts(program, f"{own}_foreign")]
         if any(program.num_threads > 1 for program in several):
             parts.append("-lgomp")
+        if any(LIBRARY_SYMBOLS.intersection(undefined(part.read_bytes())) for part in Path(folder).glob("*.o")):
+            parts.append("-lm")
         (link or link_shared_library)(os.fspath(path), list(dict.fromkeys(parts)))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
+from pegbox.codegen.runtime import python_functions
 from pegbox.codegen.targets.compiler import c_compiler
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError
@@ -37,6 +38,9 @@ def addresses(name: str, wanted: Sequence[str], code: Sequence[ForeignCode], tar
     libraries = [_loaded(str(path)) for path in prepare(code, target)]
     found: dict[str, int] = {}
     for symbol in wanted:
+        if (python := python_functions.address(symbol)) is not None:
+            found[symbol] = python
+            continue
         for library in (*libraries, *_system()):
             function = getattr(library, symbol, None)
             if function is not None:

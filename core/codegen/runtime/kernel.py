@@ -12,6 +12,7 @@ from pegbox.codegen.program import ArgSpec, CompiledProgram, Program
 from pegbox.codegen.runtime import machine
 from pegbox.codegen.runtime.arguments import Checker
 from pegbox.codegen.runtime.loader import LoadedCode
+from pegbox.codegen.runtime.python_functions import with_errors
 from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
 from pegbox.errors import ArgumentError
 
@@ -35,7 +36,7 @@ class Kernel:
         self._code = code or LoadedCode(compiled)
         self._checker = Checker(compiled.name, compiled.args)
         pointers = [ctypes.c_void_p] * (len(compiled.args) + 1)
-        self._entry = ctypes.CFUNCTYPE(None, *pointers)(self._code.entry)
+        self._entry = with_errors(ctypes.CFUNCTYPE(None, *pointers)(self._code.entry), compiled.externs)
         self._timed = ctypes.CFUNCTYPE(ctypes.c_int64, *pointers, ctypes.c_int64)(self._code.timed)
         self._spare: list[_Workspace] = []
 

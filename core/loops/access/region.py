@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pegbox.expr.build import ZERO
 from pegbox.expr.equal import same
 from pegbox.expr.low_level import Address, stored_box
 from pegbox.expr.nodes import Buffer, Expr, Load
@@ -18,6 +19,11 @@ def point(buffer: Buffer, indices: tuple[Expr, ...]) -> Region:
 def box(buffer: Buffer, indices: tuple[Expr, ...], extents: tuple[int, ...]) -> Region:
     """The region of some elements from `indices` on."""
     return Region(buffer, tuple(zip(indices, extents, strict=True)))
+
+
+def whole(buffer: Buffer) -> Region:
+    """The region of all elements."""
+    return Region(buffer, tuple((ZERO, extent) for extent in buffer.shape))
 
 
 def written(stmt: Stmt) -> list[Region]:

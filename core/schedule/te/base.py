@@ -36,6 +36,11 @@ class TEScheduleBase:
         """The operations that the schedule was made for."""
         return [stage.op for stage in self.stages if stage.is_output]
 
+    @property
+    def stage_map(self) -> dict[Operation, Stage]:
+        """The stages by their operations."""
+        return {stage.op: stage for stage in self.stages}
+
     def copy(self: _Schedule) -> _Schedule:
         """A schedule of the same operations that says the same, to be continued on its own. Loops are the same too."""
         other = copy(self)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import overload
 
 from pegbox.checks import check_list
 from pegbox.compute.axis import IterVar, Range
-from pegbox.compute.reducer import map_body
-from pegbox.compute.tensor import ComputeOp, Operation, Tensor, read_buffers
+from pegbox.compute.reducer import Reduce, map_body
+from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, Tensor, read_buffers
 from pegbox.errors import ScheduleError
+from pegbox.expr.build import all_of, cast, select
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr, Load, Var
 from pegbox.expr.visit import rewrite, substitute
 from pegbox.schedule.state.buffers import check_scope
 from pegbox.schedule.te.base import TEScheduleBase
-from pegbox.schedule.te.stage_base import te_method
+from pegbox.schedule.te.relations import axes_of_loops, loops_of_axes
+from pegbox.schedule.te.stage import Stage
+from pegbox.schedule.te.stage_base import parents_of, te_method
 
 
 class CacheRewrites(TEScheduleBase):
@@ -37,9 +41,14 @@ class CacheRewrites(TEScheduleBase):
 
         The new stage has fresh spatial axes and the original's reduce axes. Returns the new tensor.
 
+        If the spatial loops of `tensor` were split, fused or ordered before, the new buffer has one dimension for each
+        of them, in their order, as in TVM; the copy begins with plain axes again. With padding where a split does not
+        divide.
+
         Args:
             tensor: one tensor, or all outputs of one operation (of argmax, say), for which a list is returned.
             order: the axes of `tensor` in the order in which the new buffer has them: [1, 0] for a transposed one.
+                The copy keeps its loops then.
 
         Raises:
             ScheduleError: an unknown scope, an order that is not of the axes, not all outputs of one operation are
@@ -50,20 +59,27 @@ class CacheRewrites(TEScheduleBase):
             raise ScheduleError("no tensor given", "give one, or all outputs of one operation")
         stage = self[given[0]]
         op = stage.op
+        if isinstance(op, ExternOp):
+            raise ScheduleError(f"{op.name} is a statement of te.extern", "copy what it makes with a te.compute")
         check_scope(scope)
         _check_outputs(op, given)
         if any(map(stage.is_scheduled, op.reduce_axis)):
             raise ScheduleError(f"the reduce axes of {op.name} are scheduled already", "call cache_write first")
-        ordered = [op.axis[place] for place in _order(order, len(op.axis))]
-        fresh = tuple(IterVar(f"{iv.name}.c", iv.dom, iv.kind) for iv in ordered)
-        mapping: dict[Var, Expr] = dict(zip(ordered, fresh, strict=True))
-        bodies = tuple(map_body(e, lambda x: substitute(x, mapping)) for e in op.body)
-        cached = ComputeOp(self._name(f"{op.name}.{scope}"), fresh, bodies)
+        layout = _Layout.of_order(op, _order(order, len(op.axis)))
+        if order is None and layout.loops != (loops := _spatial_loops(stage)):
+            layout = _Layout.of_loops(stage, loops)
+        cached = ComputeOp(self._name(f"{op.name}.{scope}"), layout.axes, tuple(map(layout.body, op.body)))
         for made in cached.outputs:
             made.buffer.scope = scope
-        stage.op = op.rebuilt(tuple(Load(made.buffer, tuple(ordered)) for made in cached.outputs))
+        stage.op = op.rebuilt(tuple(Load(made.buffer, layout.places) for made in cached.outputs))
         stage.leaf_iter_vars = [iv for iv in stage.leaf_iter_vars if iv not in op.reduce_axis]
-        self._attached_to(self._insert_before(stage, cached), stage, {iv: iv for iv in op.reduce_axis})
+        moved = {iv: iv for iv in op.reduce_axis}
+        if layout.relaid:
+            moved |= dict(zip(layout.loops, layout.axes, strict=True))
+            gone = {iv: stage.leaf_of(iv) for relation in stage.relations for iv in parents_of(relation)}
+            moved |= {iv: moved[leaf] for iv, leaf in gone.items() if leaf in moved}
+            stage.restart()
+        self._attached_to(self._insert_before(stage, cached), stage, moved)
         if isinstance(tensor, Tensor):
             return cached.outputs[0]
         return [cached.outputs[each.value_index] for each in given]
@@ -94,6 +110,8 @@ class CacheRewrites(TEScheduleBase):
         stages = [self[reader] for reader in given]
         known = [stage.op.name for stage in self.stages if tensor.buffer in read_buffers(stage.op.body)]
         for stage in stages:
+            if isinstance(stage.op, ExternOp):
+                raise ScheduleError(f"{stage.op.name} is a statement of te.extern", "give it a copy as its input")
             if stage.op.name not in known:
                 raise ScheduleError(
                     f"{stage.op.name} does not read {tensor.name}",
@@ -120,6 +138,50 @@ class CacheRewrites(TEScheduleBase):
             stage.op = stage.op.rebuilt(tuple(map_body(e, lambda x: rewrite(x, moved)) for e in stage.op.body))
         self._insert_before(min(stages, key=self.stages.index), cached)
         return cached.outputs[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How a cached operation stores what it computes: an axis for each of `loops`.
+
+    `places` are the indices of an element in terms of the operation's own axes, `values` these axes in terms of the
+    new ones, where the conditions hold; beyond is padding.
+    """
+
+    loops: tuple[IterVar, ...]
+    axes: tuple[IterVar, ...]
+    places: tuple[Expr, ...]
+    values: Mapping[Var, Expr]
+    conditions: Sequence[Expr] = ()
+    relaid: bool = False
+
+    @staticmethod
+    def of_order(op: ComputeOp, places: Sequence[int]) -> _Layout:
+        """One that has the axes of the operation in some order."""
+        ordered = tuple(op.axis[place] for place in places)
+        axes = tuple(IterVar(f"{iv.name}.c", iv.dom, iv.kind) for iv in ordered)
+        return _Layout(ordered, axes, ordered, dict(zip(ordered, axes, strict=True)))
+
+    @staticmethod
+    def of_loops(stage: Stage, loops: tuple[IterVar, ...]) -> _Layout:
+        """One that has the stage's spatial loops."""
+        axes = tuple(IterVar(f"{iv.name}.c", Range(0, iv.extent), "spatial") for iv in loops)
+        known, conditions = axes_of_loops(stage.relations, dict(zip(loops, axes, strict=True)))
+        there = loops_of_axes(stage.relations, {iv: iv for iv in stage.op.axis})
+        values: dict[Var, Expr] = {iv: known[iv] for iv in stage.op.axis}
+        return _Layout(loops, axes, tuple(there[iv] for iv in loops), values, conditions, relaid=True)
+
+    def body(self, expr: Expr) -> Expr:
+        """What the new operation computes in place of `expr`."""
+        inside = all_of(self.conditions)
+        new = map_body(expr, lambda x: substitute(x, self.values))
+        if isinstance(new, Reduce):
+            return Reduce(new.reducer, new.sources, new.axes, all_of([inside, new.condition]), new.value_index)
+        return select(inside, new, cast(new.dtype, 0))
+
+
+def _spatial_loops(stage: Stage) -> tuple[IterVar, ...]:
+    return tuple(iv for iv in stage.leaf_iter_vars if iv.kind != "reduce")
 
 
 def _order(order: object, ndim: int) -> list[int]:

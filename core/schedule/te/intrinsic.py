@@ -25,8 +25,9 @@ _ACCESS = {"r": "r", "w": "w", "rw": "rw", 1: "r", 2: "w", 3: "rw"}
 class IntrinBuffer:
     """An operand as the function of an intrinsic sees it: elements, vectors of neighbours, a pointer, strides."""
 
-    def __init__(self, buffer: Buffer, strides: Sequence[object] | None) -> None:
+    def __init__(self, buffer: Buffer, strides: Sequence[object] | None, access: str = "rw") -> None:
         self.buffer = buffer
+        self._access = access
         given = [None] * len(buffer.shape) if not strides else list(strides)
         if len(given) != len(buffer.shape):
             raise ScheduleError(
@@ -50,6 +51,15 @@ class IntrinBuffer:
     @property
     def name(self) -> str:
         return self.buffer.name
+
+    def as_accessed(self, access: str) -> IntrinBuffer:
+        """The same, with `data` a pointer through which it is accessed so."""
+        return IntrinBuffer(self.buffer, self._fixed, access)
+
+    @property
+    def data(self) -> Address:
+        """A pointer to the operand: of `te.extern`, an input is read through it and an output written."""
+        return self.access_ptr(self._access)
 
     @property
     def elem_offset(self) -> Expr:
@@ -184,7 +194,7 @@ def decl_tensor_intrin(
     made = fcompute([operands[t] for t in op.inputs], [operands[t] for t in op.outputs])
     body, reset, update = [*made, None, None][:3] if isinstance(made, tuple | list) else (made, None, None)
     swap = {operands[t].buffer: t.buffer for t in tensors}
-    parts = [None if part is None else replace_buffer(_stmt(part, name), swap) for part in (body, reset, update)]
+    parts = [None if part is None else replace_buffer(statement_of(part, name), swap) for part in (body, reset, update)]
     sources = (code,) if isinstance(code, CSource | CLibrary) else tuple(code)
     # Many intrinsics are called as the default is.
     label = unused_name(name, TensorIntrin.registered_names())
@@ -203,13 +213,16 @@ def _operand(tensor: Tensor, binds: Mapping[Tensor, IntrinBuffer], options: dict
     return bound
 
 
-def _stmt(part: object, name: str) -> Stmt:
+def statement_of(part: object, name: str) -> Stmt:
+    """What the function of an intrinsic or of `te.extern` gave, as a statement.
+
+    Raises:
+        ScheduleError: it is none.
+    """
     if isinstance(part, Expr):
         return Evaluate(part)
     if isinstance(part, list | tuple):
-        return seq(*(_stmt(each, name) for each in part))
+        return seq(*(statement_of(each, name) for each in part))
     if not isinstance(part, Stmt):
-        raise ScheduleError(
-            f"decl_tensor_intrin({name}): {part!r} is not a statement", "give what ir_builder's get() or a vstore gives"
-        )
+        raise ScheduleError(f"{name}: {part!r} is not a statement", "give a call, or what ir_builder's get() gives")
     return part

@@ -22,7 +22,7 @@ from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
 from pegbox.schedule.te.call import Step
 from pegbox.schedule.te.draft import Draft
 from pegbox.schedule.te.schedule import TESchedule
-from pegbox.schedule.te.stage import At, FuseRelation, Inline, SplitRelation, Stage
+from pegbox.schedule.te.stage import At, FuseRelation, Inline, SplitRelation, Stage, UnitRelation
 from pegbox.schedule.te.stage_attach import attach_error
 from pegbox.schedule.te.threads import infer_scope, start_threads
 
@@ -173,6 +173,9 @@ def _stage(
                 # The loops that become one may have been brought together by a reorder.
                 _reorder(sch, block, [live[iv] for iv in order if iv in live])
                 live[fused] = sch.fuse(live.pop(outer), live.pop(inner), name=fused.name)
+            case UnitRelation(made):
+                inside = [x for x in sch.get_loops(block) if x in live.values()]
+                live[made] = sch.add_unit_loop(inside[0] if inside else block)
             case _:
                 raise TypeError(f"unknown relation {relation!r}")
     step.asked = stage, ("reorder",), None

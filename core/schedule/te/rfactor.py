@@ -9,14 +9,15 @@ from pegbox.compute.axis import IterVar, Range
 from pegbox.compute.reducer import Reduce
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.errors import ScheduleError
-from pegbox.expr.build import TRUE, all_of, compare, floordiv, floormod, index, select
+from pegbox.expr.build import TRUE, all_of, index, select
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr, Load, Var
 from pegbox.expr.visit import substitute
 from pegbox.schedule.te.base import TEScheduleBase
 from pegbox.schedule.te.call import moved_calls
-from pegbox.schedule.te.stage import FuseRelation, SplitRelation, Stage
-from pegbox.schedule.te.stage_base import te_method
+from pegbox.schedule.te.relations import axes_of_loops, touched_by
+from pegbox.schedule.te.stage import FuseRelation, Relation, Stage
+from pegbox.schedule.te.stage_base import parents_of, results_of, te_method
 
 
 class RfactorRewrites(TEScheduleBase):
@@ -26,8 +27,9 @@ class RfactorRewrites(TEScheduleBase):
     def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Tensor | tuple[Tensor, ...]:
         """Let each iteration of a reduce axis reduce into an element of its own; `tensor` then combines those.
 
-        The new stage `B.rf` has the axes `axis` and those of `tensor`, and reduces over all other reduce loops as
-        they are now. The stage of `tensor` keeps its spatial loops and reduces over `AXIS.v`.
+        The new stage `B.rf` has the axes `axis` and those of `tensor`. It reduces over the reduce axes that `axis` has
+        nothing to do with, as they are scheduled now, then over the other loops that were made of the same axis. The
+        stage of `tensor` keeps its spatial loops and reduces over `AXIS.v`.
 
         Args:
             axis: a reduce loop of the stage, as it is after splits and fusions.
@@ -71,9 +73,9 @@ class RfactorRewrites(TEScheduleBase):
         for made, old in zip(partial.outputs, stage.op.outputs, strict=True):
             made.buffer.scope = old.buffer.scope
         stage.op = stage.op.rebuilt(tuple(Reduce(reduce.reducer, values, (over,), TRUE, n) for n in range(len(values))))
-        self._hand_over(
-            stage, self._insert_before(stage, partial), {axis: split.factor} | {iv: iv for iv in split.rest}
-        )
+        new = self._insert_before(stage, partial)
+        new.relations, new.leaf_iter_vars = [*split.relations], [*partial.axis, *split.loops]
+        self._hand_over(stage, new, {axis: split.factor} | {iv: iv for iv in split.loops})
         stage.leaf_iter_vars.append(over)
         return partial.outputs if len(partial.outputs) > 1 else partial.outputs[0]
 
@@ -96,41 +98,40 @@ class RfactorRewrites(TEScheduleBase):
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """A stage's reduce loops: `factor` stands for one of them, `rest` are the others.
+    """A stage's reduce loops: `factor` stands for one of them, `loops` are the others.
 
-    `values` are the operation's reduce axes in terms of those, `conditions` keep them in their domains.
+    `axes` are those of the partial results' reduction: first the operation's own that have nothing to do with the
+    factored loop, whose splits and fusions (`relations`) they keep, then the other loops of its axis. `values` are the
+    operation's other reduce axes in terms of those, `conditions` keep them in their domains.
     """
 
     factor: IterVar
-    rest: tuple[IterVar, ...]
+    axes: tuple[IterVar, ...]
+    loops: tuple[IterVar, ...]
+    relations: tuple[Relation, ...]
     values: Mapping[Var, Expr]
     conditions: Sequence[Expr]
 
     @staticmethod
     def of(stage: Stage, axis: IterVar) -> _Split:
         factor = IterVar(axis.name, Range(0, axis.extent), "spatial")
-        rest = tuple(iv for iv in stage.leaf_iter_vars if iv.kind == "reduce" and iv is not axis)
+        relations = [r for r in stage.relations if _kind(r) == "reduce"]
+        touched = touched_by(relations, axis)
+        own = tuple(iv for iv in stage.op.reduce_axis if iv not in touched)
+        leaves = [iv for iv in stage.leaf_iter_vars if iv.kind == "reduce" and iv is not axis]
+        rest = tuple(iv for iv in leaves if iv in touched)
         # Loops count from zero; an axis of the operation may not.
         known: dict[IterVar, Expr] = {iv: iv - index(iv.dom.min) if iv.dom.min else iv for iv in rest}
-        known[axis] = factor
-        conditions: list[Expr] = []
-        for relation in reversed([r for r in stage.relations if _kind(r) == "reduce"]):
-            match relation:
-                case SplitRelation(parent, outer, inner):
-                    known[parent] = known[outer] * inner.size + known[inner]
-                    covered = outer.extent * inner.extent
-                    # Whether a tail is left over may depend on size variables.
-                    if isinstance(covered, Expr) or covered > parent.extent:
-                        conditions.append(compare("lt", known[parent], parent.size))
-                case FuseRelation(outer, inner, fused):
-                    known[outer] = floordiv(known[fused], inner.size)
-                    known[inner] = floormod(known[fused], inner.size)
-        values: dict[Var, Expr] = {iv: known[iv] + index(iv.dom.min) for iv in stage.op.reduce_axis if iv not in rest}
-        return _Split(factor, rest, values, conditions)
+        of_axis = [r for r in relations if touched.issuperset(parents_of(r))]
+        known, conditions = axes_of_loops(of_axis, {**known, axis: factor})
+        inside = (*own, *rest)
+        values: dict[Var, Expr] = {iv: known[iv] + index(iv.dom.min) for iv in stage.op.reduce_axis if iv not in inside}
+        loops = (*(iv for iv in leaves if iv not in touched), *rest)
+        return _Split(factor, inside, loops, tuple(r for r in relations if r not in of_axis), values, conditions)
 
 
-def _kind(relation: SplitRelation | FuseRelation) -> str:
-    return (relation.parent if isinstance(relation, SplitRelation) else relation.fused).kind
+def _kind(relation: Relation) -> str:
+    return "reduce" if any(loop.kind == "reduce" for loop in results_of(relation)) else "spatial"
 
 
 def _partial(op: ComputeOp, reduce: Reduce, split: _Split, place: int) -> tuple[tuple[IterVar, ...], tuple[Expr, ...]]:
@@ -140,8 +141,8 @@ def _partial(op: ComputeOp, reduce: Reduce, split: _Split, place: int) -> tuple[
     sources = tuple(substitute(source, mapping) for source in reduce.sources)
     condition = all_of([*split.conditions, substitute(reduce.condition, mapping)])
     axes = (*own[:place], split.factor, *own[place:])
-    if split.rest:
-        return axes, tuple(Reduce(reduce.reducer, sources, split.rest, condition, n) for n in range(len(sources)))
+    if split.axes:
+        return axes, tuple(Reduce(reduce.reducer, sources, split.axes, condition, n) for n in range(len(sources)))
     identity = reduce.reducer.identity(tuple(s.dtype for s in sources))
     return axes, tuple(select(condition, s, e) for s, e in zip(sources, identity, strict=True))
 

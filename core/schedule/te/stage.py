@@ -13,6 +13,7 @@ from pegbox.schedule.te.stage_base import Relation as Relation
 from pegbox.schedule.te.stage_base import Root as Root
 from pegbox.schedule.te.stage_base import SplitRelation as SplitRelation
 from pegbox.schedule.te.stage_base import StageBase
+from pegbox.schedule.te.stage_base import UnitRelation as UnitRelation
 
 
 class Stage(StageBase):
@@ -47,3 +48,5 @@ class Stage(StageBase):
     set_scope = stage_storage.set_scope
     storage_align = stage_storage.storage_align
     double_buffer = stage_storage.double_buffer
+    rolling_buffer = stage_storage.rolling_buffer
+    transform_layout = stage_storage.transform_layout

@@ -49,7 +49,14 @@ class FuseRelation:
     order: tuple[IterVar, ...]
 
 
-Relation: TypeAlias = SplitRelation | FuseRelation
+@dataclass(frozen=True)
+class UnitRelation:
+    """`made` is a loop of one iteration around all others."""
+
+    made: IterVar
+
+
+Relation: TypeAlias = SplitRelation | FuseRelation | UnitRelation
 
 
 @dataclass(frozen=True)
@@ -200,6 +207,17 @@ class StageBase:
         other.pragmas = {loop: dict(said) for loop, said in self.pragmas.items()}
         return other
 
+    def restart(self) -> None:
+        """Plain loops again, one for each axis of the operation; nothing is said of any other loop."""
+        self.leaf_iter_vars = [*self.op.axis, *self.op.reduce_axis]
+        self.relations = []
+        for said in (self.kinds, self.pragmas, self.threads):
+            for loop in [loop for loop in said if loop not in self.leaf_iter_vars]:
+                del said[loop]
+        self.prefetches = [hint for hint in self.prefetches if hint.loop in self.leaf_iter_vars]
+        if self.tensorized is not None and self.tensorized[0] not in self.leaf_iter_vars:
+            self.tensorized = None
+
     @property
     def all_iter_vars(self) -> list[IterVar]:
         """The axes, and every loop that was ever made of them."""
@@ -274,9 +292,21 @@ class StageBase:
 
 def parents_of(relation: Relation) -> Sequence[IterVar]:
     """The loops that a relation replaces."""
-    return (relation.parent,) if isinstance(relation, SplitRelation) else (relation.outer, relation.inner)
+    match relation:
+        case SplitRelation():
+            return (relation.parent,)
+        case FuseRelation():
+            return (relation.outer, relation.inner)
+        case UnitRelation():
+            return ()
 
 
 def results_of(relation: Relation) -> Sequence[IterVar]:
     """The loops that a relation makes."""
-    return (relation.outer, relation.inner) if isinstance(relation, SplitRelation) else (relation.fused,)
+    match relation:
+        case SplitRelation():
+            return (relation.outer, relation.inner)
+        case FuseRelation():
+            return (relation.fused,)
+        case UnitRelation():
+            return (relation.made,)

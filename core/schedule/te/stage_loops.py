@@ -10,18 +10,23 @@ from pegbox.errors import ScheduleError
 from pegbox.expr.build import minimum
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Expr
-from pegbox.schedule.te.stage_base import FuseRelation, SplitRelation, StageBase, recorded
+from pegbox.schedule.te.stage_base import FuseRelation, SplitRelation, StageBase, UnitRelation, recorded
 
 
 @recorded
 def split(
-    stage: StageBase, parent: IterVar, factor: int | None = None, nparts: int | None = None
+    stage: StageBase,
+    parent: IterVar,
+    factor: int | None = None,
+    nparts: int | None = None,
+    disable_predication: bool = False,
 ) -> tuple[IterVar, IterVar]:
     """Split a loop in two, `i` into `i.outer` and `i.inner`; gives both.
 
     Args:
         factor: extent of the inner loop; it need not divide.
         nparts: extent of the outer loop; it need not divide either.
+        disable_predication: no test may be needed: the number divides.
 
     Before `split(i, factor=4)`::
 
@@ -36,7 +41,8 @@ def split(
                     B[i.outer * 4 + i.inner] = A[i.outer * 4 + i.inner] + 1.0
 
     Raises:
-        ScheduleError: not a loop of this stage, or not exactly one positive number given.
+        ScheduleError: not a loop of this stage, not exactly one positive number given, or a tail although there shall
+            be no test.
     """
     position = stage.position(parent)
     stage.check_serial(parent)
@@ -49,6 +55,11 @@ def split(
         )
     small = least(number, parent.extent)
     large = -(-parent.extent // small)
+    if disable_predication and small * large != parent.extent:
+        raise ScheduleError(
+            f"{number} does not divide {parent.extent}, and without a test the tail would leave the tensor",
+            "leave disable_predication out: full tiles run without a test anyway",
+        )
     outer_extent, inner_extent = (large, small) if factor is not None else (small, large)
     outer = IterVar(f"{parent.name}.outer", Range(0, outer_extent), parent.kind)
     inner = IterVar(f"{parent.name}.inner", Range(0, inner_extent), parent.kind)
@@ -63,6 +74,8 @@ def split(
 @recorded
 def fuse(stage: StageBase, *loops: IterVar | Sequence[IterVar]) -> IterVar:
     """Make one loop of several adjacent ones: `i`, `j` become `i.j.fused`; they may be given as one list.
+
+    Of none, in a stage without axes of its own (a sum of everything, say), it is a loop of one iteration around all.
 
     Before `fuse(i, j)`::
 
@@ -84,12 +97,21 @@ def fuse(stage: StageBase, *loops: IterVar | Sequence[IterVar]) -> IterVar:
             raise ScheduleError(f"{each!r} is not a loop", "give loops, or one list of them")
         given.extend([each] if isinstance(each, IterVar) else each)
     if not given:
-        raise ScheduleError("no loops given", f"give at least one of {stage.loop_names()}")
+        return _unit_loop(stage)
     fused = given[0]
     stage.position(fused)
     for inner in given[1:]:
         fused = _fuse_two(stage, fused, inner)
     return fused
+
+
+def _unit_loop(stage: StageBase) -> IterVar:
+    if stage.op.axis:
+        raise ScheduleError("no loops given", f"give at least one of {stage.loop_names()}")
+    made = IterVar("singleton", Range(0, 1), "spatial")
+    stage.relations.append(UnitRelation(made))
+    stage.leaf_iter_vars.insert(0, made)
+    return made
 
 
 def _fuse_two(stage: StageBase, outer: IterVar, inner: IterVar) -> IterVar:

@@ -1,12 +1,14 @@
-"""Stage methods for storage: set_scope, storage_align, double_buffer."""
+"""Stage methods for storage: set_scope, storage_align, double_buffer, and two that are refused."""
 
 from __future__ import annotations
+
+from typing import NoReturn
 
 from pegbox.compute.axis import IterVar
 from pegbox.errors import ScheduleError
 from pegbox.expr.dtypes import integer
 from pegbox.schedule.state.buffers import check_scope
-from pegbox.schedule.te.stage_base import StageBase, recorded
+from pegbox.schedule.te.stage_base import StageBase, recorded, te_method
 
 
 @recorded
@@ -52,6 +54,34 @@ def double_buffer(stage: StageBase) -> None:
     """
     _check_own(stage, "cache_write or cache_read makes a stage of its own")
     stage.doubled = True
+
+
+@te_method
+def rolling_buffer(stage: StageBase) -> NoReturn:
+    """Refused: `tir.Schedule` has it.
+
+    Raises:
+        ScheduleError: always; it names the ways that there are.
+    """
+    raise ScheduleError(
+        f"TE stages of pegbox have no rolling buffers ({stage.op.name})",
+        "compute_at the consumer's loop computes rows anew; tir.Schedule(te.create_prim_func(...)).rolling_buffer "
+        "keeps them",
+    )
+
+
+@te_method
+def transform_layout(stage: StageBase, mapping_function: object) -> NoReturn:
+    """Refused: `tir.Schedule` has it.
+
+    Raises:
+        ScheduleError: always; it names the ways that there are.
+    """
+    raise ScheduleError(
+        f"TE stages of pegbox store {stage.op.name} in the order of its axes",
+        "cache_write after splits and reorders stores tiles, order= of cache_read and cache_write another order of the "
+        "axes; tir.Schedule(te.create_prim_func(...)).transform_layout does any mapping",
+    )
 
 
 def _check_own(stage: StageBase, remedy: str) -> None:

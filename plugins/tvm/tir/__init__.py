@@ -1,6 +1,8 @@
 """`tvm.tir`: schedules, programs and functions of expressions, by TVM's names."""
 
 from pegbox.expr.nodes import Buffer as Buffer
+from pegbox.plugins.tvm.packed import call_cpacked as call_cpacked
+from pegbox.plugins.tvm.packed import call_packed as call_packed
 from pegbox.plugins.tvm.tir import analysis as analysis
 from pegbox.plugins.tvm.tir import expr as expr
 from pegbox.plugins.tvm.tir import schedule as schedule

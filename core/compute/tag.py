@@ -1,0 +1,44 @@
+"""Tags of operations that a `with` block gives, for those who look for operations by them."""
+
+from __future__ import annotations
+
+from contextlib import ContextDecorator
+from contextvars import ContextVar
+
+from pegbox.checks import check_text
+from pegbox.errors import ComputeError
+
+_current: ContextVar[str] = ContextVar("tag", default="")
+
+
+class TagScope(ContextDecorator):
+    """`with te.tag_scope("relu"):` gives what is computed inside the tag; so does the decorator of a function."""
+
+    def __init__(self, tag: str) -> None:
+        self.tag = check_text("tag_scope: tag", tag, error=ComputeError)
+        if not tag:
+            raise ComputeError("tag_scope(''): give a word")
+
+    def __enter__(self) -> TagScope:
+        if _current.get():
+            raise ComputeError(f"tag_scope({self.tag!r}) inside of tag_scope({_current.get()!r}): tags are not nested")
+        _current.set(self.tag)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _current.set("")
+
+
+tag_scope = TagScope
+
+
+def tag_of(name: str, tag: object) -> str:
+    """The tag of an operation: its own, or that of the block around.
+
+    Raises:
+        ComputeError: it is no text, or there are both.
+    """
+    own = check_text(f"{name}: tag", tag, error=ComputeError)
+    if own and _current.get():
+        raise ComputeError(f"{name}: tag={own!r} inside of tag_scope({_current.get()!r}): tags are not nested")
+    return own or _current.get()

@@ -1,0 +1,113 @@
+"""`te.extern`: operations whose inside is a statement, mostly the call of a C function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
+from operator import mul
+from typing import Any
+
+from pegbox.checks import check_callable, check_list, check_text
+from pegbox.compute.ops import shape_of
+from pegbox.compute.sizes import check_static
+from pegbox.compute.tag import tag_of
+from pegbox.compute.tensor import ExternOp, Tensor
+from pegbox.errors import ComputeError
+from pegbox.expr import dtypes
+from pegbox.expr.nodes import Buffer, Expr
+from pegbox.loops.access.region import read_below, written_below
+from pegbox.loops.foreign import CLibrary, CSource, ForeignCode
+from pegbox.loops.nodes import Alloc, Stmt
+from pegbox.loops.visit import replace_buffer, walk
+from pegbox.schedule.te.intrinsic import IntrinBuffer, statement_of
+
+
+def extern_op(
+    shape: Any,
+    inputs: Sequence[Tensor],
+    fcompute: Callable[..., Any],
+    name: str = "extern",
+    dtype: str | Sequence[str] | None = None,
+    in_buffers: IntrinBuffer | Sequence[IntrinBuffer] | None = None,
+    out_buffers: IntrinBuffer | Sequence[IntrinBuffer] | None = None,
+    tag: str = "",
+    attrs: Mapping[str, Any] | None = None,
+    code: CSource | CLibrary | Iterable[ForeignCode] = (),
+) -> ExternOp:
+    """The operation of `te.extern`, which see.
+
+    Raises:
+        ComputeError: malformed arguments, or a statement that leaves its buffers, or writes not all outputs.
+        ScheduleError: `fcompute` gave no statement.
+    """
+    what = f"extern {check_text('extern: name', name, error=ComputeError)!r}"
+    given = check_list(f"{what}: inputs", inputs, "the tensors that are read", error=ComputeError, of=Tensor)
+    check_callable(f"{what}: fcompute", fcompute, "a function of (ins, outs)", error=ComputeError)
+    shapes = [shape_of(each, name) for each in _shapes(shape)]
+    check_static([tensor.op for tensor in given])
+    kinds = _dtypes(what, dtype, given, len(shapes))
+    op = ExternOp(name, given, list(zip(shapes, kinds, strict=True)), attrs, tag_of(what, tag))
+    ins = _operands(what, op.inputs, in_buffers, "r")
+    outs = _operands(what, op.outputs, out_buffers, "w")
+    swap = {
+        operand.buffer: tensor.buffer
+        for operand, tensor in zip([*ins, *outs], [*op.inputs, *op.outputs], strict=True)
+        if operand.buffer is not tensor.buffer
+    }
+    op.statement = replace_buffer(statement_of(fcompute(ins, outs), what), swap)
+    op.code = (code,) if isinstance(code, CSource | CLibrary) else tuple(code)
+    _check(what, op)
+    return op
+
+
+def _shapes(shape: Any) -> list[Any]:
+    """One shape for each output, as TVM reads them: a shape, or a list of shapes."""
+    if isinstance(shape, Expr) or dtypes.integer(shape) is not None:
+        return [(shape,)]
+    listed = list(shape)
+    several = bool(listed) and all(isinstance(each, list | tuple) for each in listed)
+    return listed if several else [tuple(listed)]
+
+
+def _dtypes(what: str, dtype: str | Sequence[str] | None, inputs: Sequence[Tensor], count: int) -> list[str]:
+    if dtype is None:
+        kinds = list(dict.fromkeys(t.dtype for t in inputs))
+        if len(kinds) != 1:
+            raise ComputeError(f"{what}: its inputs are {', '.join(kinds) or 'none'}; give dtype= of the outputs")
+        return kinds * count
+    listed = [dtype] * count if isinstance(dtype, str) else list(dtype)
+    if len(listed) != count:
+        raise ComputeError(f"{what}: dtype={dtype!r} for {count} output(s); give one for each")
+    return [dtypes.check(each) for each in listed]
+
+
+def _operands(
+    what: str, tensors: Sequence[Tensor], declared: IntrinBuffer | Sequence[IntrinBuffer] | None, access: str
+) -> list[IntrinBuffer]:
+    """The buffers as the function sees them: dense, row after row, where nothing else is declared."""
+    if declared is None:
+        return [IntrinBuffer(t.buffer, _row_major(t.buffer), access) for t in tensors]
+    given = [declared] if isinstance(declared, IntrinBuffer) else list(declared)
+    if [(b.shape, b.dtype) for b in given] != [(t.shape, t.dtype) for t in tensors]:
+        raise ComputeError(f"{what}: the buffers {given!r} are declared for {list(tensors)!r}; give one like each")
+    return [b.as_accessed(access) for b in given]
+
+
+def _row_major(buffer: Buffer) -> list[int]:
+    return [*accumulate(buffer.shape[:0:-1], mul, initial=1)][::-1] if buffer.shape else []
+
+
+def _check(what: str, op: ExternOp) -> None:
+    """Raises ComputeError: the statement writes what is not an output, or leaves one out, or reads what is no input."""
+    stmt: Stmt = op.statement
+    own = {s.buffer for s in walk(stmt) if isinstance(s, Alloc)}
+    ins, outs = ({t.buffer for t in tensors} for tensors in (op.inputs, op.outputs))
+    writes, reads = written_below(stmt), read_below(stmt)
+    for buffer in writes:
+        if buffer not in outs | own:
+            raise ComputeError(f"{what}: its statement writes {buffer.name}, which is not one of its outputs")
+    for buffer in reads:
+        if buffer not in ins | outs | own:
+            raise ComputeError(f"{what}: its statement reads {buffer.name}, which is not one of its inputs")
+    for buffer in outs - set(writes):
+        raise ComputeError(f"{what}: its statement never writes the output {buffer.name}; pass it outs[...].data")

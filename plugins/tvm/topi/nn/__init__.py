@@ -1,0 +1,29 @@
+"""`topi.nn`: operators of neural networks."""
+
+from pegbox.plugins.tvm.topi.nn.activation import leaky_relu as leaky_relu
+from pegbox.plugins.tvm.topi.nn.activation import log_softmax as log_softmax
+from pegbox.plugins.tvm.topi.nn.activation import prelu as prelu
+from pegbox.plugins.tvm.topi.nn.activation import relu as relu
+from pegbox.plugins.tvm.topi.nn.activation import softmax as softmax
+from pegbox.plugins.tvm.topi.nn.border import dilate as dilate
+from pegbox.plugins.tvm.topi.nn.border import get_pad_tuple as get_pad_tuple
+from pegbox.plugins.tvm.topi.nn.border import pad as pad
+from pegbox.plugins.tvm.topi.nn.conv2d import conv2d as conv2d
+from pegbox.plugins.tvm.topi.nn.conv2d import conv2d_hwcn as conv2d_hwcn
+from pegbox.plugins.tvm.topi.nn.conv2d import conv2d_nchw as conv2d_nchw
+from pegbox.plugins.tvm.topi.nn.conv2d import conv2d_nhwc as conv2d_nhwc
+from pegbox.plugins.tvm.topi.nn.conv2d import conv2d_transpose_nchw as conv2d_transpose_nchw
+from pegbox.plugins.tvm.topi.nn.conv2d import depthwise_conv2d_nchw as depthwise_conv2d_nchw
+from pegbox.plugins.tvm.topi.nn.conv2d import depthwise_conv2d_nhwc as depthwise_conv2d_nhwc
+from pegbox.plugins.tvm.topi.nn.conv2d import group_conv2d_nchw as group_conv2d_nchw
+from pegbox.plugins.tvm.topi.nn.dense import batch_matmul as batch_matmul
+from pegbox.plugins.tvm.topi.nn.dense import bias_add as bias_add
+from pegbox.plugins.tvm.topi.nn.dense import dense as dense
+from pegbox.plugins.tvm.topi.nn.dense import flatten as flatten
+from pegbox.plugins.tvm.topi.nn.dense import matmul as matmul
+from pegbox.plugins.tvm.topi.nn.norm import batch_norm as batch_norm
+from pegbox.plugins.tvm.topi.nn.norm import layer_norm as layer_norm
+from pegbox.plugins.tvm.topi.nn.norm import scale_shift_nchw as scale_shift_nchw
+from pegbox.plugins.tvm.topi.nn.norm import scale_shift_nhwc as scale_shift_nhwc
+from pegbox.plugins.tvm.topi.nn.pooling import global_pool as global_pool
+from pegbox.plugins.tvm.topi.nn.pooling import pool2d as pool2d

@@ -1,0 +1,71 @@
+"""Functions of `te` that are made of others: classes of floats, divisions that do not round down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pegbox as pb
+from pegbox import te
+from pegbox.compute.reference import evaluate
+from pegbox.errors import ExprError
+
+
+def both(dtype: str, function: Any, *arrays: np.ndarray) -> np.ndarray:
+    """The values of a function of elements, which a kernel and the reference agree on."""
+    inputs = [te.placeholder(a.shape, str(a.dtype), f"X{n}") for n, a in enumerate(arrays)]
+    out = te.compute(arrays[0].shape, lambda i: te.cast(dtype, function(*(x[i] for x in inputs))), "Y")
+    got = np.empty(out.shape, dtype)
+    pb.build(te.create_schedule(out.op), [*inputs, out])(*arrays, got)
+    np.testing.assert_array_equal(got, evaluate([out], dict(zip(inputs, arrays, strict=True)))[0])
+    return got
+
+
+@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_classes_of_floats(name: str, dtype: str) -> None:
+    x = np.array([0, -1.5, np.inf, -np.inf, np.nan, 6e4], dtype)
+    np.testing.assert_array_equal(both("bool", getattr(te, name), x), getattr(np, name)(x))
+
+
+def test_integers_are_always_numbers() -> None:
+    x = te.placeholder((4,), "int32", "X")
+    assert [str(function(x[0])) for function in (te.isnan, te.isinf, te.isfinite)] == ["False", "False", "True"]
+
+
+@pytest.mark.parametrize("divisor", [3, -3, None])
+def test_division_as_in_c(divisor: int | None) -> None:
+    a, b = (each.ravel().astype("int32") for each in np.meshgrid(np.arange(-7, 8), [1, 2, 3, -1, -4, 5]))
+    for function, exact in (
+        (te.truncdiv, lambda p, q: np.trunc(p / q)), (te.truncmod, np.fmod), (te.ceildiv, lambda p, q: np.ceil(p / q)),
+    ):  # fmt: skip
+        wanted = exact(a, b if divisor is None else divisor).astype("int32")
+        got = both("int32", lambda p, q, f=function: f(p, q if divisor is None else divisor), a, b)
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_divisions_of_axes_are_the_plain_ones() -> None:
+    k = te.reduce_axis((2, 9), "k")
+    assert str(te.truncdiv(k, 4)) == str(te.floordiv(k, 4)) == str(te.div(k, 4)) == str(te.indexdiv(k, 4))
+    assert str(te.truncmod(k, 4)) == str(te.floormod(k, 4))
+    assert str(te.ceildiv(k, 4)) == str(te.floordiv(k + 3, 4))
+
+
+def test_div_of_floats_is_true_division() -> None:
+    x = np.linspace(-3, 3, 8, dtype="float32")
+    np.testing.assert_array_equal(both("float32", lambda v: te.div(v, 2.5), x), x / np.float32(2.5))
+    with pytest.raises(ExprError, match="division by zero"):
+        te.truncdiv(te.const(3), 0)
+
+
+def test_ldexp_is_a_product_with_a_power_of_two() -> None:
+    x, n = np.linspace(-3, 3, 8, dtype="float32"), np.arange(-4, 4, dtype="int32")
+    np.testing.assert_array_equal(both("float32", te.ldexp, x, n), np.ldexp(x, n))
+
+
+@pytest.mark.parametrize(("name", "value"), [("popcount", 1.5), ("clz", 2.0), ("sin", 3), ("fmod", 3)])
+def test_functions_of_other_types_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(ExprError, match=rf"{name}\(.*needs"):
+        getattr(te, name)(*[te.const(value)] * (2 if name == "fmod" else 1))
