@@ -186,6 +186,15 @@ def test_the_experience_with_a_recorded_space_is_without_it(name: str) -> None:
     assert shipped_experience(recorded.task) is known
 
 
+def test_workloads_that_are_not_shipped_share_what_is_learned() -> None:
+    """It takes half a second to learn: a search of several tasks need not do it for each."""
+    one, other = (pb.create_task("matmul", args=(n, 67, 71), target="llvm -mcpu=znver4") for n in (61, 62))
+    fewer_cores = pb.create_task("matmul", args=(61, 67, 71), target="llvm -mcpu=znver4 -num-cores 1")
+    assert shipped_experience(one) is shipped_experience(other) is shipped_experience(fewer_cores)
+    shipped = pb.create_task("matmul", args=(512, 512, 512), target="llvm -mcpu=znver4")
+    assert shipped_experience(shipped) is not shipped_experience(one)
+
+
 def test_recorded_spaces_are_among_what_is_learned_from() -> None:
     task = pb.recorded_space("matmul-512x512x512").task
     assert task is not None

@@ -156,7 +156,11 @@ def shipped_experience(task: SearchTask) -> Experience | None:
     was measured for targets like the task's counts more (`affinity`).
     """
     own = template_task(task)
-    return None if own is None else _without(shape_key(own.workload), own.target)
+    if own is None:
+        return None
+    shape, sources = shape_key(own.workload), shipped_sources()
+    counts = {target: affinity(own.target, Target(target)) for target in {one.target for one in sources}}
+    return _weighted(tuple(0.0 if one.shape == shape else counts[one.target] for one in sources))
 
 
 def template_task(task: SearchTask) -> Task | None:
@@ -204,9 +208,14 @@ def learned_for(target: Target, sources: Sequence[ShippedSource]) -> Experience:
 
 
 @functools.lru_cache(maxsize=16)
-def _without(shape: str, target: Target) -> Experience:
-    """One for all searches of a workload: it takes half a second to learn."""
-    return learned_for(target, [one for one in shipped_sources() if one.shape != shape])
+def _weighted(weights: tuple[float, ...]) -> Experience:
+    """What the shipped sources teach, without those of weight 0.
+
+    One for all searches that learn from the same, which is all of a target but those of shipped workloads: it takes half
+    a second to learn.
+    """
+    pairs = zip(shipped_sources(), weights, strict=True)
+    return Experience([replace(one.measured, weight=weight) for one, weight in pairs if weight])
 
 
 @functools.lru_cache(maxsize=1)
