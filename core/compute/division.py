@@ -1,4 +1,4 @@
-"""Divisions that do not round down. Axes count from their least value, and sizes are positive: there roundings agree."""
+"""Divisions that do not round down. Where axes and sizes are known to be positive, the roundings agree."""
 
 from __future__ import annotations
 

@@ -68,7 +68,8 @@ def test_divisions_of_sizes_are_the_plain_ones_and_can_be_extents() -> None:
     a = te.placeholder((te.div(n + 5, 2), te.truncmod(n, m) + 1, te.ceildiv(n, m)), name="A")
     assert list(map(str, a.shape)) == ["(n + 5) // 2", "n % m + 1", "(n + (m - 1)) // m"]
     b = te.compute((n,), lambda i: te.truncdiv(i + 1, m), name="B")
-    assert isinstance(b.op, ComputeOp) and str(b.op.body[0]) == "(i + 1) // m"
+    assert isinstance(b.op, ComputeOp)
+    assert str(b.op.body[0]) == "(i + 1) // m"
 
 
 def test_div_of_floats_is_true_division() -> None:
