@@ -57,15 +57,30 @@ def rejoined(form: Linear, ranges: Ranges) -> Linear:
     if len(form.terms) < 2:
         return form
     for rest, scale in form.terms.items():
-        if not (isinstance(rest, Binary) and rest.op == "floormod" and isinstance(rest.b, Const)):
+        digit = _digit(rest, ranges)
+        if digit is None:
             continue
-        divisor = rest.b.whole
-        whole = _divide("floordiv", linear(rest.a), rest.b, ranges)
+        number, divisor = digit
+        whole = _divide("floordiv", number, build.index(divisor), ranges)
         if whole.terms and all(form.coefficient(t) == c * divisor * scale for t, c in whole.terms.items()):
             without = Linear({t: c for t, c in form.terms.items() if t is not rest}, form.const)
-            joined = without.add(whole.times(divisor * scale), -1).add(_linear(rest.a, ranges).times(scale))
+            joined = without.add(whole.times(divisor * scale), -1).add(_linear(number.to_expr(), ranges).times(scale))
             return rejoined(joined, ranges)
     return form
+
+
+def _digit(term: Expr, ranges: Ranges) -> tuple[Linear, int] | None:
+    """x and d of a term x % d; also of (y % (c·d)) // c, which is (y // c) % d."""
+    match term:
+        case Binary("floormod", a, Const() as b):
+            return linear(a), b.whole
+        case Binary("floordiv", Binary("floormod", a, Const() as b), Const() as c) if _divides(c, b):
+            return _divide("floordiv", linear(a), c, ranges), b.whole // c.whole
+    return None
+
+
+def _divides(divisor: Const, number: Const) -> bool:
+    return divisor.whole > 0 and number.whole % divisor.whole == 0
 
 
 def _collect(expr: Expr, scale: int, terms: dict[Expr, int], ranges: Ranges) -> int:

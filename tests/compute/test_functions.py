@@ -10,6 +10,7 @@ import pytest
 import pegbox as pb
 from pegbox import te
 from pegbox.compute.reference import evaluate
+from pegbox.compute.tensor import ComputeOp
 from pegbox.errors import ExprError
 
 
@@ -46,11 +47,29 @@ def test_division_as_in_c(divisor: int | None) -> None:
         np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.parametrize("divisor", [3, None])
+def test_divisions_of_the_lowest_and_highest_numbers_do_not_wrap_around(divisor: int | None) -> None:
+    a, b = (each.ravel().astype("int8") for each in np.meshgrid(np.arange(-128, 128), [1, 2, 100, 127, -3, -128]))
+    exact = a.astype("float64") / (b if divisor is None else divisor)
+    for function, wanted in ((te.truncdiv, np.trunc(exact)), (te.ceildiv, np.ceil(exact))):
+        got = both("int8", lambda p, q, f=function: f(p, q if divisor is None else te.const(divisor, "int8")), a, b)
+        np.testing.assert_array_equal(got, wanted.astype("int8"))
+
+
 def test_divisions_of_axes_are_the_plain_ones() -> None:
     k = te.reduce_axis((2, 9), "k")
     assert str(te.truncdiv(k, 4)) == str(te.floordiv(k, 4)) == str(te.div(k, 4)) == str(te.indexdiv(k, 4))
     assert str(te.truncmod(k, 4)) == str(te.floormod(k, 4))
     assert str(te.ceildiv(k, 4)) == str(te.floordiv(k + 3, 4))
+
+
+def test_divisions_of_sizes_are_the_plain_ones_and_can_be_extents() -> None:
+    n, m = te.var("n"), te.var("m")
+    a = te.placeholder((te.div(n + 5, 2), te.truncmod(n, m) + 1, te.ceildiv(n, m)), name="A")
+    assert list(map(str, a.shape)) == ["(n + 5) // 2", "n % m + 1", "(n + (m - 1)) // m"]
+    b = te.compute((n,), lambda i: te.truncdiv(i + 1, m), name="B")
+    assert isinstance(b.op, ComputeOp)
+    assert str(b.op.body[0]) == "(i + 1) // m"
 
 
 def test_div_of_floats_is_true_division() -> None:

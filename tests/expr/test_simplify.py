@@ -255,3 +255,24 @@ def test_constants_that_wrap_around_on_the_way_are_those_that_int64_has() -> Non
     assert str(simplify(build.maximum(beyond, 12), {X: (0, 16)})) == "12"
     assert str(simplify(beyond < 0, {X: (0, 16)})) == "True"
     assert str(simplify(beyond, {X: (0, 16)})) == "x - 9223372036854775807"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(2, 4), st.booleans()), min_size=1, max_size=3),
+    st.integers(1, 4),
+    st.sampled_from(["x", "x + y"]),
+    st.randoms(use_true_random=False),
+)
+def test_digits_of_a_number_join_again_without_the_lowest_ones(radices, lowest, number, order):
+    """x // 8 * 4 + x % 8 // 2 is x // 2, whichever way the digits are taken: x % 8 // 2 or x // 2 % 4."""
+    whole, unit = {"x": X, "x + y": build.add(X, Y)}[number], lowest
+    parts: list[Expr] = []
+    for radix, remainder_first in radices:
+        digit = whole % (unit * radix) // unit if remainder_first else whole // unit % radix
+        parts.append(build.mul(digit, unit // lowest))
+        unit *= radix
+    parts.append(build.mul(whole // unit, unit // lowest))
+    order.shuffle(parts)
+    scope = {X: (0, 200), Y: (-3, 100)}
+    assert simplify(sum(parts[1:], parts[0]), scope) == simplify(whole // lowest, scope)
