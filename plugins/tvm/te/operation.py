@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
+from pegbox import te
 from pegbox.errors import ComputeError
+from pegbox.expr import dtypes
 from pegbox.loops.nodes import Function
 from pegbox.plugins.tvm.absence import names
+from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.te import Tensor
 from pegbox.te import compute as compute
 from pegbox.te import const as const
-from pegbox.te import create_prim_func as create_prim_func
 from pegbox.te import extern as extern
 from pegbox.te import placeholder as placeholder
 from pegbox.te import reduce_axis as reduce_axis
@@ -20,6 +22,13 @@ from pegbox.te import thread_axis as thread_axis
 from pegbox.te import var as var
 
 __getattr__ = names(__name__)
+
+
+def create_prim_func(ops: Tensor | Sequence[Tensor], index_dtype_override: str | None = None) -> Function:
+    """The program that computes the tensors, one plain nest for each operation; see `pegbox.te.create_prim_func`."""
+    if index_dtype_override not in (None, dtypes.INDEX):
+        means_nothing("create_prim_func(index_dtype_override=...)", "indices are int64")
+    return te.create_prim_func(ops)
 
 
 def scan(*_arguments: object, name: str = "scan", **_options: object) -> NoReturn:
