@@ -135,8 +135,8 @@ def test_a_kernel_that_calls_a_python_function_is_not_saved(suffix: str, tmp_pat
     a = te.placeholder((4,), name="A")
     b = te.extern((4,), [a], lambda ins, outs: te.call_python(np.copyto, outs[0], ins[0]), name="B")
     kernel = pb.build(te.create_schedule(b.op), [a, b])  # type: ignore[union-attr, list-item]
+    write = write_shared_library if suffix == "so" else write_object
     with pytest.raises(CompileError, match=r"calls a Python function of this process.*tir.c_source"):
-        write = write_shared_library if suffix == "so" else write_object
         write(kernel.programs, tmp_path / f"kernel.{suffix}")
 
 
