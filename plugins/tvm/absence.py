@@ -70,7 +70,11 @@ _ABSENT: Mapping[str, Mapping[str, str]] = {
     "auto_scheduler.workload_registry": {
         "import the module that registers the workloads": "save_workload_func_registry load_workload_func_registry",
     },
-    "tir": {"tvm.lower and tvm.build run pegbox's own passes": "transform"},
+    "ir": {"pickle keeps schedules, and func.script() programs as text": "save_json load_json"},
+    "tir": {
+        "tvm.lower and tvm.build run pegbox's own passes": "transform",
+        "vectors have the lanes that a loop has; a target says how many there are: target.vector_bits": "vscale",
+    },
     "tir.analysis": {"a task counts its operations: task.flop": "estimate_tir_flops"},
     "tir.schedule": {
         _TRACE: "Instruction InstructionKind",
@@ -92,11 +96,13 @@ def absences(home: str) -> dict[str, str]:
 def names(package: str, homes: Mapping[str, str] | None = None) -> Callable[[str], Any]:
     """The `__getattr__` of a module of `pegbox.plugins.tvm`: names that are at home elsewhere, and what is not here."""
     home = package.removeprefix("pegbox.plugins.tvm").removeprefix(".")
-    remedies, found = absences(home), on_demand(package, homes or {})
+    remedies, found = absences(home), None if homes is None else on_demand(package, homes)
 
     def get(name: str) -> Any:
         if name in remedies:
             raise NotHere(f"{'.'.join(filter(None, ['tvm', home, name]))} is not here: {remedies[name]}")
+        if found is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return found(name)
 
     return get

@@ -10,7 +10,7 @@ from pegbox.plugins.tvm.te import tag as tag
 from pegbox.plugins.tvm.te import tensor as tensor
 from pegbox.plugins.tvm.te import tensor_intrin as tensor_intrin
 from pegbox.plugins.tvm.te.autodiff import gradient as gradient
-from pegbox.plugins.tvm.te.operation import create_prim_func as create_prim_func
+from pegbox.plugins.tvm.te.operation import create_prim_func as create_prim_func  # type: ignore[assignment]
 from pegbox.plugins.tvm.te.operation import extern_primfunc as extern_primfunc
 from pegbox.plugins.tvm.te.operation import scan as scan
 from pegbox.plugins.tvm.te.operation import trace as trace
