@@ -18,7 +18,7 @@ PROGRAMS = [
     pytest.param(block, id=f"{page.name}-{number}")
     for page in PAGES
     for number, block in enumerate(re.findall(r"^```python\n(.+?)^```$", page.read_text(), flags=re.M | re.S))
-    if re.match(r"import pegbox|from pegbox import te", block)
+    if re.match(r"import pegbox|from pegbox import te|from pegbox.plugins import tvm", block)
 ]
 
 

@@ -11,7 +11,8 @@ from pegbox.compute.axis import IterVar
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes
 from pegbox.expr.build import TRUE, add, as_expr, const, maximum, minimum, mul
-from pegbox.expr.nodes import Expr
+from pegbox.expr.nodes import Expr, Var
+from pegbox.expr.visit import free_vars, loads
 
 Values = tuple[Expr, ...]
 
@@ -122,8 +123,9 @@ def apply(
     if condition.dtype != "bool":
         raise ComputeError(f"{reducer.name}: where={condition} is of dtype {condition.dtype}; give a comparison")
     types = tuple(v.dtype for v in values)
+    operands = [tuple(Var(f"{side}{number}", dtype) for number, dtype in enumerate(types)) for side in "ab"]
     try:
-        made = {"combine": reducer.combine(values, values), "identity": reducer.identity(types)}
+        made = {"combine": reducer.combine(*operands), "identity": reducer.identity(types)}
     except (TypeError, IndexError, ValueError) as error:
         raise ComputeError(
             f"{reducer.name}: does not take {len(values)} value(s) of {', '.join(types)}: {error}"
@@ -136,8 +138,20 @@ def apply(
                 f"{reducer.name}: {what} gives {', '.join(dtypes_given)} where {', '.join(types)} is reduced; "
                 "use te.const(value, dtype) and te.cast"
             )
+        _check_closed(reducer.name, what, given, {*operands[0], *operands[1]})
     nodes = tuple(Reduce(reducer, values, axes, condition, i) for i in range(len(values)))
     return nodes if isinstance(sources, tuple) else nodes[0]
+
+
+def _check_closed(name: str, what: str, values: Values, operands: set[Var]) -> None:
+    """Raises `ComputeError` where a reducer depends on more than its operands."""
+    for value in values:
+        outside = [*map(str, free_vars(value) - operands), *(load.buffer.name for load in loads(value))]
+        if outside:
+            raise ComputeError(
+                f"{name}: {what} depends on {', '.join(sorted(outside))}, so that partial results could not be "
+                "combined in another order; reduce first, and add the rest in a second te.compute"
+            )
 
 
 def comm_reducer(
@@ -149,8 +163,8 @@ def comm_reducer(
     ...     lambda a, b: (te.select(a[1] >= b[1], a[0], b[0]), te.maximum(a[1], b[1])),
     ...     lambda i, v: (te.const(-1, i), te.min_value(v)), name="argmax")
 
-    The result is called as `argmax((index, value), axis=k)`. The combination must be commutative and associative:
-    schedules reorder and split it.
+    The result is called as `argmax((index, value), axis=k)`, or `add(x, y)` for the combination of two values. The
+    combination must be commutative and associative, as schedules reorder and split it.
     """
 
     check_text("comm_reducer: name", name, error=ComputeError)
@@ -165,9 +179,9 @@ def comm_reducer(
 
     reducer = Reducer(name, combine, lambda types: tuples(fidentity(*types)))
 
-    def reduce(
-        expr: object, axis: IterVar | Sequence[IterVar] | None = None, where: object = None
-    ) -> Reduce | tuple[Reduce, ...]:
+    def reduce(expr: object, axis: Any = None, where: object = None) -> Any:
+        if where is None and isinstance(axis, Expr) and not isinstance(axis, IterVar):
+            return combine((as_expr(expr),), (axis,))[0]
         return apply(reducer, expr, axis, where)
 
     reduce.__name__ = name

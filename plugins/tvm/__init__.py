@@ -6,11 +6,8 @@ names, with the differences that remain, is docs/from-tvm.md.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pegbox
-from pegbox.errors import PegboxError
-from pegbox.exports import on_demand
+from pegbox.plugins.tvm.absence import names
 
 __version__ = f"0.18.0+pegbox.{pegbox.__version__}"  # whose names these are, for scripts that ask
 
@@ -50,29 +47,7 @@ _HOME = {
     "vulkan": "pegbox.plugins.tvm.runtime.device",
 }
 
-# What TVM has and pegbox has not, and what to use.
-_ELSEWHERE = {
-    "arith": "simplification is a part of building expressions; bounds come from the loops",
-    "dlight": "it schedules for GPUs; search with auto_scheduler",
-    "meta_schedule": "search with auto_scheduler, over the same kind of sketches, or with autotvm",
-    "micro": "write the kernels as object files, mod.save('kernel.o'), and link them",
-    "relax": "pegbox takes operators, one by one; make tasks of them with autotvm or auto_scheduler",
-    "relay": "pegbox takes operators, one by one; make tasks of them with autotvm or auto_scheduler",
-    "rpc": "kernels run on this machine; mod.export_library('kernel.so') makes a file that can be copied",
-}
-
-
-class NotHere(PegboxError, ImportError):
-    """A part of TVM that pegbox has not; an ImportError, so that `from ... import` shows what it says."""
-
-
-_get = on_demand(__name__, _HOME)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _ELSEWHERE:
-        raise NotHere(f"tvm.{name} is not here: {_ELSEWHERE[name]}")
-    return _get(name)
+__getattr__ = names(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

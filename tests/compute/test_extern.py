@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from te_values import check_values
 
 import pegbox as pb
 from pegbox import te, tir
+from pegbox.codegen import write_object, write_shared_library
 from pegbox.compute.numpy_program import numpy_program
 from pegbox.compute.reference import evaluate
 from pegbox.compute.tensor import Tensor
@@ -126,6 +128,16 @@ def test_a_python_function_among_other_stages() -> None:
         with pytest.raises(ValueError, match="negative"):
             kernel(x - 1, out)
     kernel(x, out)
+
+
+@pytest.mark.parametrize("suffix", ["so", "o"])
+def test_a_kernel_that_calls_a_python_function_is_not_saved(suffix: str, tmp_path: Path) -> None:
+    a = te.placeholder((4,), name="A")
+    b = te.extern((4,), [a], lambda ins, outs: te.call_python(np.copyto, outs[0], ins[0]), name="B")
+    kernel = pb.build(te.create_schedule(b.op), [a, b])  # type: ignore[union-attr, list-item]
+    write = write_shared_library if suffix == "so" else write_object
+    with pytest.raises(CompileError, match=r"calls a Python function of this process.*tir.c_source"):
+        write(kernel.programs, tmp_path / f"kernel.{suffix}")
 
 
 def test_a_python_function_of_another_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

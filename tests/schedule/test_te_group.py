@@ -131,10 +131,25 @@ def test_te_group_refuses_an_empty_way() -> None:
 def test_te_group_refuses_stages_of_another_group() -> None:
     a, b, c, d = stages()
     s = te.create_schedule(d.op)
-    s.create_group(b, a)
-    with pytest.raises(ScheduleError, match=r"B belong\(s\) to another group, the rest does not"):
-        s.create_group(c, a)
-    assert s[c].group is None
+    group = s.create_group(c, a)
+    with pytest.raises(ScheduleError, match=r"C belong\(s\) to another group, the rest does not"):
+        s.create_group(d, b)
+    assert s[d].group is None
+    assert s[c].group is s[b].group is group
+
+
+def test_te_a_group_comes_into_a_later_one_around_it() -> None:
+    a, b, c, d = stages()
+    s = te.create_schedule(d.op)
+    inner = s.create_group(b, a)
+    outer = s.create_group(c, a)
+    assert s[b].group is inner
+    assert s[c].group is inner.group is outer
+    outer.compute_at(s[d], s[d].op.axis[0])
+    inner.compute_at(s[c], s[c].op.axis[1])
+    program = pb.lower(s, [a, d], simple_mode=True)
+    assert program.loops("B")[:1] == program.loops("C")[:1] == program.loops("D")[:1]
+    check_values(s, [a, d])
 
 
 def test_te_group_refuses_places_that_are_none() -> None:

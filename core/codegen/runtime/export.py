@@ -19,6 +19,7 @@ from pegbox.codegen.runtime.symbols import undefined
 from pegbox.codegen.targets.compiler import find
 from pegbox.errors import CompileError
 from pegbox.loops.foreign import CSource
+from pegbox.loops.python_function import PREFIX
 
 _C_TYPES = {
     "float64": "double", "float32": "float", "float16": "uint16_t", "bfloat16": "uint16_t",
@@ -66,6 +67,11 @@ def _several(programs: Program | Sequence[Program]) -> Sequence[Program]:
 
 
 def _write_part(program: Program, path: str | os.PathLike[str]) -> None:
+    if any(symbol.startswith(PREFIX) for symbol in program.externs):
+        raise CompileError(
+            f"{program.name} calls a Python function of this process, which a file cannot hold; call a C function "
+            "(tir.c_source) instead"
+        )
     Path(path).write_bytes(compile_program(with_signature(program)).object_code)
 
 

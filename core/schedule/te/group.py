@@ -86,12 +86,24 @@ def _listed(tensors: Tensor | Sequence[Tensor]) -> list[Tensor]:
 
 
 def _grouped(members: list[Stage]) -> Group:
-    """A group inside of the one that all members share, if any."""
-    around = {id(s.group): s.group for s in members}
+    """A group inside of the one that all members share, if any; groups of some of the members come into it."""
+    if len({id(s.group) for s in members}) == 1:
+        parts: list[Stage | GroupBase] = [*members]
+    else:
+        parts = [_outermost(s, members) for s in members]
+    around = {id(part.group): part.group for part in parts}
     if len(around) > 1:
         inside = ", ".join(s.op.name for s in members if s.group is not None)
         raise ScheduleError(f"{inside} belong(s) to another group, the rest does not")
     group = Group(list(members), next(iter(around.values())))
-    for stage in members:
-        stage.group = group
+    for part in parts:
+        part.group = group
     return group
+
+
+def _outermost(stage: Stage, members: list[Stage]) -> Stage | GroupBase:
+    """The stage, or the largest group around it that has no other stages than these."""
+    part: Stage | GroupBase = stage
+    while part.group is not None and all(each in members for each in part.group.stages):
+        part = part.group
+    return part

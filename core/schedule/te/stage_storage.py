@@ -58,15 +58,14 @@ def double_buffer(stage: StageBase) -> None:
 
 @te_method
 def rolling_buffer(stage: StageBase) -> NoReturn:
-    """Refused: `tir.Schedule` has it.
+    """Refused: a buffer keeps no values from one iteration to the next.
 
     Raises:
         ScheduleError: always; it names the ways that there are.
     """
     raise ScheduleError(
         f"TE stages of pegbox have no rolling buffers ({stage.op.name})",
-        "compute_at the consumer's loop computes rows anew; tir.Schedule(te.create_prim_func(...)).rolling_buffer "
-        "keeps them",
+        "compute_at the consumer's loop computes rows anew, which costs little where few are needed twice",
     )
 
 

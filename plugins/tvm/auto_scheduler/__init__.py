@@ -7,12 +7,12 @@
     task.tune(auto_scheduler.TuningOptions(64, measure_callbacks=[auto_scheduler.RecordToFile("matmul.json")]))
     schedule, args = task.apply_best("matmul.json")
 
-Records are those of pegbox (docs/records.md): what reads them reads these.
+Records are those of pegbox (docs/measuring.md): what reads them reads these.
 """
 
 from __future__ import annotations
 
-from pegbox.exports import on_demand
+from pegbox.plugins.tvm.absence import names
 
 _PACKAGE = "pegbox.plugins.tvm.auto_scheduler"
 
@@ -48,7 +48,7 @@ _NAMES = {
 
 _HOME = {name: f"{_PACKAGE}.{module}" for module, names in _NAMES.items() for name in (module, *names)}
 
-__getattr__ = on_demand(__name__, _HOME)
+__getattr__ = names(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

@@ -30,6 +30,11 @@ class LayoutRewriteOption:
     REWRITE_FOR_PRE_TRANSFORMED = 2
     """The kernel takes them packed, by `pegbox.templates.pack_weights`."""
 
+    @staticmethod
+    def get_target_default(target: object, in_relay_integration: bool = False) -> int:
+        """What a task has that says nothing."""
+        return LayoutRewriteOption.INSERT_TRANSFORM_STAGE
+
 
 class ComputeDAG:
     """The operations that the arguments of a kernel need, producers first.

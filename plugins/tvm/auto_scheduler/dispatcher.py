@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pegbox.errors import ArgumentError
+from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureResult
 from pegbox.plugins.tvm.auto_scheduler.measure_record import RecordedInput, RecordReader, load_best_record
 from pegbox.plugins.tvm.notice import means_nothing
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pegbox.plugins.tvm.auto_scheduler.loop_state import StateObject
+
+__getattr__ = names(__name__)
 
 
 class DispatchContext:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 from pegbox.compute.tensor import ComputeOp, Operation, Tensor, read_buffers
-from pegbox.errors import ArgumentError
+from pegbox.errors import ArgumentError, ScheduleError
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import For, ForKind
 from pegbox.plugins.sketch.code import schedule_lines
@@ -282,6 +282,17 @@ class State:
             raise ArgumentError(f"follow_split: step {src_step_id} is no split; give len(state.transform_steps) - 1")
         name = self._name(stage)
         return self._did(name, self._split(name, iterator.name, known[:n_split], "factor"), known[:n_split])
+
+    def follow_fused_split(self, stage: StageLike, *_: Any, **__: Any) -> NoReturn:
+        """Refused: it is for loops that threads of a GPU share.
+
+        Raises:
+            ScheduleError: always.
+        """
+        raise ScheduleError(
+            f"follow_fused_split({stage}): it makes loops for the threads of a GPU",
+            "follow_split takes the factors of another split; for loops of a CPU that is enough",
+        )
 
     def fuse(self, stage: StageLike, iters: Sequence[Iterator]) -> Iterator:
         """One loop for several that stand directly inside of each other."""

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pegbox.errors import ArgumentError
 from pegbox.measure.local import LocalMeasurer
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.auto_scheduler.loop_state import State, StateObject
 from pegbox.plugins.tvm.notice import means_nothing
 
 if TYPE_CHECKING:
     from pegbox.plugins.tvm.auto_scheduler.base_task import BaseTask
     from pegbox.plugins.tvm.auto_scheduler.search_policy import SearchPolicy
+
+__getattr__ = names(__name__)
 
 
 class MeasureErrorNo:
@@ -58,8 +61,13 @@ class MeasureInput:
         self.state: StateObject = state.state_object if isinstance(state, State) else state
 
     def serialize(self) -> tuple[BaseTask, StateObject]:
-        """Its parts."""
+        """Its parts, which can be pickled."""
         return self.task, self.state
+
+    @staticmethod
+    def deserialize(data: tuple[BaseTask, StateObject]) -> MeasureInput:
+        """The input of such parts."""
+        return MeasureInput(*data)
 
 
 class MeasureResult:

@@ -1,8 +1,9 @@
-"""Records of searches: written, read, and the best of them. The files are pegbox's own (docs/records.md)."""
+"""Records of searches: written, read, and the best of them. The files are pegbox's own (docs/measuring.md)."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from pegbox.plugins.tvm.auto_scheduler.base_task import BaseTask
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureCallback, MeasureInput, MeasureResult
 from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.plugins.tvm.target import Target, TargetLike
-from pegbox.records.history import best
+from pegbox.records.history import best, best_of_each
 from pegbox.records.journal import Journal, read_bytes
 from pegbox.records.record import Record
 
@@ -141,6 +142,18 @@ def load_record_from_string(record: str) -> tuple[MeasureInput, MeasureResult]:
     _refuse_ansor("this line", record)
     found = Record.from_line(record)
     return RecordedInput(found), MeasureResult.of(found.result)
+
+
+def distill_record_file(in_file: str, out_file: str) -> None:
+    """Write the best record of each workload to another file, with those that are there already.
+
+    Raises:
+        RecordError: a file cannot be read.
+    """
+    there = read_records(out_file) if os.path.exists(out_file) else []
+    lines = [record.to_line() + "\n" for record in best_of_each([*there, *read_records(in_file)])]
+    with open(out_file, "w", encoding="utf-8") as opened:
+        opened.writelines(lines)
 
 
 def load_best_record(

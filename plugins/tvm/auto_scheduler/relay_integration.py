@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from pegbox.errors import ArgumentError
+from pegbox.plugins.tvm.absence import names
+
+__getattr__ = names(__name__)
 
 
 def extract_tasks(*args: Any, **options: Any) -> NoReturn:

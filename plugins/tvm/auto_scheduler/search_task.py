@@ -20,6 +20,7 @@ from pegbox.plugins.tvm.auto_scheduler.measure import (
 )
 from pegbox.plugins.tvm.auto_scheduler.measure_record import load_best_record
 from pegbox.plugins.tvm.auto_scheduler.search_policy import SearchPolicy, SketchPolicy
+from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.schedule.te.schedule import TESchedule
 
 __all__ = [
@@ -139,6 +140,35 @@ class SearchTask(BaseTask):
                 "task.tune(TuningOptions(..., measure_callbacks=[RecordToFile(...)]))"
             )
         return self.state_of(found.space, found.config)
+
+
+def register_task_input_buffer(
+    workload_key: str, input_name: str, input_data: Any, overwrite: bool = False, save_to_file: bool = False
+) -> Any:
+    """Let an array stand for an input when the workload is measured: SearchTask(..., task_inputs=[input_name]).
+
+    Raises:
+        ArgumentError: there is one already, and `overwrite` is not set.
+    """
+    table = TASK_INPUT_BUFFER_TABLE.setdefault(workload_key, {})
+    if input_name in table and not overwrite:
+        raise ArgumentError(f"the input {input_name!r} has an array already; overwrite=True takes another one")
+    if save_to_file:
+        means_nothing("register_task_input_buffer(save_to_file=...)", "arrays stay in memory; numpy.save keeps them")
+    table[input_name] = input_data.numpy() if hasattr(input_data, "numpy") else input_data
+    return input_data
+
+
+def get_task_input_buffer(workload_key: str, input_name: str) -> Any:
+    """The array that stands for an input.
+
+    Raises:
+        ArgumentError: there is none.
+    """
+    table = TASK_INPUT_BUFFER_TABLE.get(workload_key, {})
+    if input_name not in table:
+        raise ArgumentError(f"the input {input_name!r} has no array; give SearchTask(..., task_inputs={{name: array}})")
+    return table[input_name]
 
 
 def create_task(*args: Any, **options: Any) -> NoReturn:

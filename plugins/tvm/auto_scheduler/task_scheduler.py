@@ -13,12 +13,15 @@ import numpy as np
 from pegbox.checks import check_choice, check_list
 from pegbox.compute.tensor import ComputeOp
 from pegbox.errors import ArgumentError
+from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.auto_scheduler.compute_dag import ComputeDAG
 from pegbox.plugins.tvm.auto_scheduler.cost_model import RandomModel, XGBModel
 from pegbox.plugins.tvm.auto_scheduler.measure_record import RecordReader
 from pegbox.plugins.tvm.auto_scheduler.search_policy import PreloadMeasuredStates, SearchPolicy, SketchPolicy
 from pegbox.plugins.tvm.auto_scheduler.search_task import SearchTask, TuningOptions
 from pegbox.search.allocation import UNKNOWN, GradientAllocation, Progress, RoundRobin
+
+__getattr__ = names(__name__)
 
 _TAG = "auto_scheduler_task_scheduler_tag"
 

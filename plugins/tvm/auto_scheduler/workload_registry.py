@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError, UnknownName
+from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.auto_scheduler.utils import (
     decode_workload_key,
     deserialize_args,
@@ -16,6 +17,8 @@ from pegbox.plugins.tvm.auto_scheduler.utils import (
     serialize_args,
 )
 from pegbox.task.workload import Workload
+
+__getattr__ = names(__name__)
 
 Function = Callable[..., Sequence[Tensor]]
 

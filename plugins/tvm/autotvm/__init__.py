@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pegbox.exports import on_demand
+from pegbox.plugins.tvm.absence import names
 
 _HERE = "pegbox.plugins.tvm.autotvm"
 _HOME = {
@@ -35,20 +33,4 @@ _HOME = {
     "utils": f"{_HERE}.utils",
 }
 
-_RELAY = "belongs to Relay, which is not here: tune each operator's template as a task of its own"
-_ABSENT = {
-    "apply_fixed_config": _RELAY,
-    "apply_graph_best": _RELAY,
-    "database": "is not here: logs are files of records (autotvm.callback.log_to_file)",
-    "feature": "is not here: features of programs are in pegbox.features",
-    "graph_tuner": _RELAY,
-    "tophub": "was a server of logs of Relay's templates; pegbox's tuners have experience of their own",
-}
-
-_get = on_demand(__name__, _HOME)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _ABSENT:
-        raise AttributeError(f"autotvm.{name} {_ABSENT[name]}")
-    return _get(name)
+__getattr__ = names(__name__, _HOME)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from pegbox.plugins.tvm.absence import names
+
+__getattr__ = names(__name__)
+
 logger = logging.getLogger("autotvm")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_choice
 from pegbox.codegen.targets.target import Target as PegboxTarget
 from pegbox.errors import RecordError, TargetError
-from pegbox.exports import on_demand
+from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.autotvm.measure.measure import MeasureInput, MeasureResult
 from pegbox.plugins.tvm.autotvm.task.config import ConfigEntity
 from pegbox.plugins.tvm.autotvm.task.task import TASK_TABLE, Task
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pegbox.task.task as pegbox_task
     from pegbox.space import Config
 
-__getattr__ = on_demand(__name__, {"ApplyHistoryBest": "pegbox.plugins.tvm.autotvm.history"})
+__getattr__ = names(__name__, {"ApplyHistoryBest": "pegbox.plugins.tvm.autotvm.history"})
 
 
 class LoggedTask(Task):

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pegbox.errors import ArgumentError
+from pegbox.plugins.tvm.absence import names
+
+__getattr__ = names(__name__)
 
 SI_PREFIXES = "yzafpn\xb5m kMGTPEZY"
 _PLAIN = SI_PREFIXES.index(" ")

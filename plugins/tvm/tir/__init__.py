@@ -1,6 +1,7 @@
 """`tvm.tir`: schedules, programs and functions of expressions, by TVM's names."""
 
 from pegbox.expr.nodes import Buffer as Buffer
+from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.packed import call_cpacked as call_cpacked
 from pegbox.plugins.tvm.packed import call_packed as call_packed
 from pegbox.plugins.tvm.tir import analysis as analysis
@@ -12,3 +13,5 @@ from pegbox.plugins.tvm.tir.expr import *  # noqa: F403
 from pegbox.plugins.tvm.tir.intrin import *  # noqa: F403
 from pegbox.plugins.tvm.tir.stmt import *  # noqa: F403
 from pegbox.tir import *  # noqa: F403  (TVM's names are pegbox's)
+
+__getattr__ = names(__name__)

@@ -10,6 +10,9 @@ from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Block, BlockRealize, For, Function, Region, Stmt
 from pegbox.loops.verify import verify
 from pegbox.loops.visit import expressions, walk
+from pegbox.plugins.tvm.absence import names
+
+__getattr__ = names(__name__)
 
 
 def verify_well_formed(obj: Function | IRModule, assert_mode: bool = True) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pegbox import te
-from pegbox.compute.tensor import ComputeOp, ExternOp
+from pegbox.compute.tensor import ExternOp
 from pegbox.errors import ScheduleError
+from pegbox.plugins.tvm.te.schedule import is_injective
 
 
 class Schedules:
@@ -35,10 +36,6 @@ def default_schedule(outs: te.Tensor | Sequence[te.Tensor]) -> te.TESchedule:
         if stage.is_output:
             if op.axis and not isinstance(op, ExternOp):
                 stage.parallel(op.axis[0])
-        elif _is_plain(op):
+        elif is_injective(op):
             stage.compute_inline()
     return s
-
-
-def _is_plain(op: ComputeOp) -> bool:
-    return op.reduce is None and len(op.outputs) == 1 and not isinstance(op, ExternOp)

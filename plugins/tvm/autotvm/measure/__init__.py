@@ -1,5 +1,6 @@
 """`tvm.autotvm.measure`: how candidates are built and run."""
 
+from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.autotvm.measure.measure import Builder as Builder
 from pegbox.plugins.tvm.autotvm.measure.measure import MeasureErrorNo as MeasureErrorNo
 from pegbox.plugins.tvm.autotvm.measure.measure import MeasureInput as MeasureInput
@@ -11,3 +12,5 @@ from pegbox.plugins.tvm.autotvm.measure.measure_methods import LocalRunner as Lo
 from pegbox.plugins.tvm.autotvm.measure.measure_methods import RPCRunner as RPCRunner
 from pegbox.plugins.tvm.autotvm.measure.measure_methods import create_measure_batch as create_measure_batch
 from pegbox.plugins.tvm.autotvm.measure.measure_methods import measure_option as measure_option
+
+__getattr__ = names(__name__)

@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pegbox.measure.result import Failed, Result
+from pegbox.plugins.tvm.absence import names
 from pegbox.records.autotvm import number_of, result_of
 
 if TYPE_CHECKING:
     from pegbox.codegen.targets.target import Target
     from pegbox.plugins.tvm.autotvm.task.config import ConfigEntity
     from pegbox.plugins.tvm.autotvm.task.task import Task
+
+_METHODS = "pegbox.plugins.tvm.autotvm.measure.measure_methods"
+__getattr__ = names(__name__, {"create_measure_batch": _METHODS, "measure_option": _METHODS})
 
 
 class MeasureErrorNo:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_choice, check_mapping
 from pegbox.errors import ArgumentError, MeasureError, PegboxError
 from pegbox.measure.result import Failed, FailureKind, Result
+from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.autotvm.measure.measure import Builder, MeasureInput, MeasureResult, Runner
 from pegbox.plugins.tvm.autotvm.task.config import ConfigEntity
 from pegbox.plugins.tvm.notice import means_nothing
@@ -21,6 +22,8 @@ from pegbox.search.problem import MeasurerFactory, local_measurer
 if TYPE_CHECKING:
     from pegbox.plugins.tvm.autotvm.task.task import Task
     from pegbox.space import Config
+
+__getattr__ = names(__name__)
 
 
 class BuildResult:

@@ -1,6 +1,6 @@
 """`tvm.autotvm.task`: templates, tasks, their spaces, and the contexts that choose configurations."""
 
-from pegbox.exports import on_demand
+from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.autotvm.task import dispatcher as dispatcher
 from pegbox.plugins.tvm.autotvm.task import space as space
 from pegbox.plugins.tvm.autotvm.task import task as task
@@ -22,4 +22,4 @@ from pegbox.plugins.tvm.autotvm.task.task import serialize_args as serialize_arg
 from pegbox.plugins.tvm.autotvm.task.task import template as template
 
 _HISTORY = "pegbox.plugins.tvm.autotvm.history"
-__getattr__ = on_demand(__name__, {"ApplyHistoryBest": _HISTORY, "apply_history_best": _HISTORY})
+__getattr__ = names(__name__, {"ApplyHistoryBest": _HISTORY, "apply_history_best": _HISTORY})

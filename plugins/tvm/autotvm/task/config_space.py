@@ -99,6 +99,9 @@ class ConfigSpace(Configurable):
         self._filter = filter
         self._view.space.constraints[:] = [c for c in self._view.space.constraints if c.message != _MULTI_FILTER]
 
+    def clear_cache(self) -> None:
+        """Nothing: it is asked anew which indices `multi_filter` leaves."""
+
     def add_flop(self, flop: float) -> None:
         super().add_flop(flop)
         self._view.add_flop(float(getattr(flop, "value", flop)))

@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pegbox.codegen.targets.target import Target, target_of
+from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.autotvm.env import GLOBAL_SCOPE, logger
 from pegbox.plugins.tvm.autotvm.task.fallback import FallbackConfigEntity
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self
+
+__getattr__ = names(__name__, {"ApplyHistoryBest": "pegbox.plugins.tvm.autotvm.history"})
 
 Workload: TypeAlias = "tuple[Any, ...] | None"
 """The name of a template and its arguments; None where the template itself asks."""

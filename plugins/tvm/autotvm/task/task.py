@@ -14,6 +14,7 @@ from pegbox.codegen.targets.target import Target as PegboxTarget
 from pegbox.compute.ops import placeholder
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import InvalidConfig, PluginError, TemplateError, UnknownName
+from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.autotvm.task.config import ConfigEntity
 from pegbox.plugins.tvm.autotvm.task.config_space import ConfigSpace
 from pegbox.plugins.tvm.autotvm.task.dispatcher import ApplyConfig, DispatchContext
@@ -23,6 +24,8 @@ from pegbox.task.config_view import DeclaringConfig, TemplateConfig
 from pegbox.task.flop import count_flop
 from pegbox.task.function import NamedFunction
 from pegbox.task.template import Template
+
+__getattr__ = names(__name__)
 
 TASK_TABLE: dict[str, AutotvmTemplate] = {}
 """The templates of scripts by name. They are apart from pegbox's own, so that a name may be there, too."""

@@ -16,6 +16,7 @@ from pegbox.plugins.tvm.autotvm.task.config import ConfigEntity
 from pegbox.plugins.tvm.autotvm.task.config_space import ConfigSpace
 from pegbox.plugins.tvm.autotvm.task.task import Task
 from pegbox.plugins.tvm.autotvm.utils import format_si_prefix
+from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.search.loop.callbacks import Callback
 from pegbox.search.loop.noise import NoiseWatch
 from pegbox.search.loop.outcome import BestTrial, Trial, TuneResult
@@ -69,6 +70,10 @@ class Tuner:
 
     def load_history(self, data_set: Any, min_seed_records: int = 500) -> None:
         """Learn from an earlier search: only the tuners with a model do."""
+
+    def set_error_threshold(self, threshold: int) -> None:
+        """Says that it changes nothing."""
+        means_nothing("set_error_threshold", "a search says itself when all trials fail")
 
     def tune(
         self,

@@ -1,0 +1,108 @@
+"""Names of TVM's that are not here, and what there is instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pegbox.errors import PegboxError
+from pegbox.exports import on_demand
+
+_RELAY = "it belongs to Relay; tune each operator as a task of its own"
+_RPC = "kernels are measured on this machine; a runner of your own may measure elsewhere (docs/write-a-runner.md)"
+_OPERATIONS = "operations here are PlaceholderOp, ComputeOp and ExternOp"
+_BOUNDS = "lower the schedule and read the extents of its loops: tvm.lower(s, args, simple_mode=True)"
+_KNOBS = "cfg.space_map holds the knobs of pegbox, which have len() and entities"
+_LEARNED = "the model is a plugin of pegbox; write one of your own (docs/write-a-cost-model.md)"
+_FEATURES = "pegbox.features computes the features of programs (docs/features.md)"
+_TRACE = "schedule.trace holds the steps of a tir.Schedule, which can be printed, saved and replayed"
+_PROGRAM = "a schedule checks each step itself; schedule.mod is the program"
+_HELPER = "a helper of AutoTVM's own code, without a counterpart"
+
+_ABSENT: Mapping[str, Mapping[str, str]] = {
+    "": {
+        "simplification is a part of building expressions; bounds come from the loops": "arith",
+        "it schedules for GPUs; search with auto_scheduler": "dlight",
+        "search with auto_scheduler, over the same kind of sketches, or with autotvm": "meta_schedule",
+        "write the kernels as object files, mod.save('kernel.o'), and link them": "micro",
+        "pegbox takes operators, one by one; make tasks of them with autotvm or auto_scheduler": "relax relay",
+        "kernels run on this machine; mod.export_library('kernel.so') makes a file that can be copied": "rpc",
+    },
+    "te": {_OPERATIONS: "TensorComputeOp ScanOp HybridOp"},
+    "te.operation": {_OPERATIONS: "TensorComputeOp ScanOp HybridOp"},
+    "te.tensor": {_OPERATIONS: "TensorComputeOp ScanOp HybridOp"},
+    "te.schedule": {_BOUNDS: "InferBound ScheduleOps"},
+    "autotvm": {
+        _RELAY: "graph_tuner apply_graph_best",
+        "logs are files of records, which autotvm.callback.log_to_file writes": "database",
+        _FEATURES: "feature",
+        "pegbox has experience of its own; apply_history_best reads your logs": "tophub",
+    },
+    "autotvm.task": {
+        _RELAY: (
+            "ApplyGraphBest TaskExtractEnv get_workload extract_from_program extract_from_multiple_program "
+            "topi_integration relay_integration"
+        ),
+        "records hold a fingerprint of the task instead": "attach_code_hash attach_code_hash_to_arg code_hash",
+    },
+    "autotvm.task.task": {"@autotvm.template makes templates of functions": "TaskTemplate MissingTask"},
+    "autotvm.task.space": {
+        _KNOBS: "TransformSpace SplitSpace ReorderSpace AnnotateSpace OtherOptionSpace",
+        "cfg.axis(extent) makes the axes of a space": "Axis",
+    },
+    "autotvm.task.dispatcher": {_RELAY: "ApplyGraphBest"},
+    "autotvm.measure": {_RPC: "default_module_loader request_remote", _HELPER: "executor"},
+    "autotvm.measure.measure_methods": {"code is made for CPUs only": "set_cuda_target_arch"},
+    "autotvm.tuner": {_LEARNED: "model_based_tuner sa_model_optimizer xgboost_cost_model", _HELPER: "metric"},
+    "autotvm.record": {"lines are records of pegbox (docs/measuring.md); AutoTVM's 0.2 is read": "AUTOTVM_LOG_VERSION"},
+    "autotvm.utils": {_HELPER: "EmptyContext get_rank sample_ints pool_map get_func_name"},
+    "autotvm.env": {_HELPER: "reset_global_scope"},
+    "auto_scheduler": {_FEATURES: "feature"},
+    "auto_scheduler.dispatcher": {"a query without a record gives None": "FallbackContext"},
+    "auto_scheduler.measure": {
+        "files of kernels are made by export_library": "BuildFunc",
+        "pegbox draws the inputs of a kernel (docs/measuring.md); SearchTask(task_inputs=...) gives others": (
+            "prepare_input_map prepare_runner_args"
+        ),
+    },
+    "auto_scheduler.relay_integration": {_RELAY: "TracingMode TracingEnvironment auto_schedule_topi"},
+    "auto_scheduler.task_scheduler": {"TaskScheduler.tune makes them": "make_search_policies"},
+    "auto_scheduler.workload_registry": {
+        "import the module that registers the workloads": "save_workload_func_registry load_workload_func_registry",
+    },
+    "ir": {"pickle keeps schedules, and func.script() programs as text": "save_json load_json"},
+    "tir": {
+        "tvm.lower and tvm.build run pegbox's own passes": "transform",
+        "vectors have the lanes that a loop has; a target says how many there are: target.vector_bits": "vscale",
+    },
+    "tir.analysis": {"a task counts its operations: task.flop": "estimate_tir_flops"},
+    "tir.schedule": {
+        _TRACE: "Instruction InstructionKind",
+        "the values that a schedule draws are plain numbers": "ExprRV RAND_VAR_TYPE",
+        _PROGRAM: "BlockScope DepKind Dependency StmtSRef ScheduleState ScheduleDebugMask analysis",
+    },
+}
+
+
+class NotHere(PegboxError, ImportError):
+    """A name of TVM's that pegbox has not; an ImportError, so that `from ... import` shows what it says."""
+
+
+def absences(home: str) -> dict[str, str]:
+    """The names of a module of TVM, such as "autotvm.task", that are not here, with their remedies."""
+    return {name: remedy for remedy, names in _ABSENT.get(home, {}).items() for name in names.split()}
+
+
+def names(package: str, homes: Mapping[str, str] | None = None) -> Callable[[str], Any]:
+    """The `__getattr__` of a module of `pegbox.plugins.tvm`: names that are at home elsewhere, and what is not here."""
+    home = package.removeprefix("pegbox.plugins.tvm").removeprefix(".")
+    remedies, found = absences(home), None if homes is None else on_demand(package, homes)
+
+    def get(name: str) -> Any:
+        if name in remedies:
+            raise NotHere(f"{'.'.join(filter(None, ['tvm', home, name]))} is not here: {remedies[name]}")
+        if found is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return found(name)
+
+    return get
