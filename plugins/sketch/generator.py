@@ -72,8 +72,8 @@ class SketchGenerator:
                 in the order of their use.
 
         Raises:
-            TemplateError: nothing is computed, a stage is a statement, two stages have one name, an input whose layout
-                is free is none or is not read by one tiled stage alone, or a rule does what is not legal.
+            TemplateError: nothing is computed, a stage is a statement, an input whose layout is free is none or is not
+                read by one tiled stage alone, or a rule does what is not legal.
             ComputeError: sizes are variables.
         """
         given = arguments_of(tensors)
@@ -128,7 +128,7 @@ def arguments_of(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The arguments of a kernel, checked; of outputs alone, the inputs come first in the order of their use.
 
     Raises:
-        TemplateError: nothing is computed, a stage is a statement, an input is missing, or two stages have one name.
+        TemplateError: nothing is computed, a stage is a statement, an input is missing, or two stages need each other.
         ComputeError: sizes are variables.
     """
     listed = check_list("tensors", tensors, "the arguments of a kernel, inputs and outputs", of=Tensor)
@@ -143,7 +143,7 @@ def arguments_of(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
             "write a template, or leave them out of the task"
         )
     _check_complete(given)
-    _check_names(given)
+    _check_order(_ops(given))
     return given
 
 
@@ -167,16 +167,6 @@ def _check_order(ops: Sequence[Operation]) -> None:
                 cycle = f"{op.name} reads {buffer.name}, which needs {op.name} itself"
                 raise TemplateError(f"{cycle}: a cycle; compute one without the other")
         made.update(t.buffer for t in op.outputs)
-
-
-def _check_names(arguments: Sequence[Tensor]) -> None:
-    """Raises TemplateError: two stages have one name, or need each other."""
-    stages: set[str] = set()
-    for op in _ops(arguments):
-        if op.name in stages:
-            raise TemplateError(f"two stages are called {op.name!r}; give each its own name=")
-        stages.add(op.name)
-    _check_order(_ops(arguments))
 
 
 def _ops(arguments: Sequence[Tensor]) -> list[Operation]:

@@ -243,13 +243,6 @@ def test_inputs_alone_are_nothing_to_schedule() -> None:
         generate_sketches([te.placeholder((4,), name="A")])
 
 
-def test_two_stages_of_one_name_are_refused() -> None:
-    A = te.placeholder((4,), name="A")
-    B = te.compute((4,), lambda i: te.exp(A[i]), name="B")
-    with pytest.raises(TemplateError, match="two stages are called 'B'"):
-        generate_sketches([A, te.compute((4,), lambda i: B[i] + 1.0, name="B")])
-
-
 def test_the_default_rules_are_those_that_a_generator_has_by_itself() -> None:
     tensors = find_workload("conv2d_bn_relu").tensors(1, 32, 14, 14, 64, 3, 1, 1)
     by_name, by_list = (

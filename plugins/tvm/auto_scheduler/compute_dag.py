@@ -48,7 +48,7 @@ class ComputeDAG:
 
     Raises:
         ArgumentError: something else.
-        TemplateError: nothing is computed, an input is missing, or two operations have one name.
+        TemplateError: nothing is computed, or an input is missing.
     """
 
     def __init__(self, compute: Sequence[Tensor] | str | TESchedule) -> None:

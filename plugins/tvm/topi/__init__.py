@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pegbox.plugins.tvm.topi import generic as generic
 from pegbox.plugins.tvm.topi import nn as nn
+from pegbox.plugins.tvm.topi import testing as testing
 from pegbox.plugins.tvm.topi import utils as utils
 from pegbox.plugins.tvm.topi.broadcast import *  # noqa: F403  (names only)
 from pegbox.plugins.tvm.topi.math import *  # noqa: F403
