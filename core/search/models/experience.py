@@ -211,8 +211,8 @@ def learned_for(target: Target, sources: Sequence[ShippedSource]) -> Experience:
 def _weighted(weights: tuple[float, ...]) -> Experience:
     """What the shipped sources teach, without those of weight 0.
 
-    One for all searches that learn from the same, which is all of a target but those of shipped workloads: it takes half
-    a second to learn.
+    One for all searches that learn from the same, which is all of a target but those of shipped workloads: learning
+    takes half a second.
     """
     pairs = zip(shipped_sources(), weights, strict=True)
     return Experience([replace(one.measured, weight=weight) for one, weight in pairs if weight])
