@@ -23,6 +23,7 @@ TVM_NAMES: dict[str, str] = {
     """,
     "te.Schedule": """
         stages outputs groups stage_map normalize create_group cache_read cache_write rfactor
+        schedule_record primitive_record
     """,
     "te.Stage": """
         split fuse set_scope bind env_threads set_store_predicate compute_at compute_inline compute_root reorder tile

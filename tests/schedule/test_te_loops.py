@@ -382,9 +382,15 @@ def test_te_split_without_a_test_divides() -> None:
     check_values(s, [a, b])
 
 
-@pytest.mark.parametrize("step", ["rolling_buffer", "transform_layout"])
-def test_te_what_only_tir_has_is_refused_with_the_way(step: str) -> None:
+@pytest.mark.parametrize(
+    ("step", "arguments", "way"),
+    [
+        ("rolling_buffer", [], "compute_at the consumer's loop"),
+        ("transform_layout", [lambda i, j: [j, i]], r"tir.Schedule\(te.create_prim_func\(...\)\).transform_layout"),
+    ],
+)
+def test_te_what_stages_have_not_is_refused_with_the_way(step: str, arguments: list[Any], way: str) -> None:
     _, b = grid()
     s = te.create_schedule(b.op)
-    with pytest.raises(ScheduleError, match=rf"{step}.*tir.Schedule\(te.create_prim_func\(...\)\).{step}"):
-        getattr(s[b], step)(*[lambda i, j: [j, i]] * (step == "transform_layout"))
+    with pytest.raises(ScheduleError, match=f"{step}.*{way}"):
+        getattr(s[b], step)(*arguments)

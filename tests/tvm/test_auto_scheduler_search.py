@@ -323,6 +323,27 @@ def test_records_are_saved_and_read_again(log: str) -> None:
     assert len(Journal(log).read()) == 2
 
 
+def test_the_best_records_are_distilled_into_a_file(log: str, tmp_path: Path) -> None:
+    distilled = str(tmp_path / "best.json")
+    for n in (16, 32):
+        task = task_of(n, n, n)
+        other = task.compute_dag.get_init_state()
+        other.split(2, other[2].iters[0], [4])
+        inputs = [MeasureInput(task, task.compute_dag.init_state), MeasureInput(task, other)]
+        results = [MeasureResult([cost], 0, "", 0.2, 1) for cost in (0.3, 0.1)]
+        auto_scheduler.save_records(log, inputs, results)
+    for _ in range(2):  # the second time into what is there
+        auto_scheduler.measure_record.distill_record_file(log, distilled)
+        assert [float(result.costs[0]) for _, result in load_records(distilled)] == [0.1, 0.1]
+
+
+def test_an_input_is_taken_to_another_process_and_back() -> None:
+    task = task_of()
+    inp = MeasureInput(task, task.compute_dag.init_state)
+    back = MeasureInput.deserialize(inp.serialize())
+    assert (back.task.workload_key, back.state) == (task.workload_key, inp.state)
+
+
 ANSOR = {"i": [['["matmul", 16]', "llvm", [6, 64], "", 1], [[], [["SP", 2, 0, 16, [4], 1]]]], "r": [[0.1], 0, 0.2, 1]}
 
 

@@ -114,6 +114,8 @@ def test_a_split_follows_an_earlier_one() -> None:
         assert extents(follower[cache].iters[levels : levels + 1]) == [512 // np.prod([2, 4, 2, 8, 4][:levels])]
     with pytest.raises(ArgumentError, match="step 0 is no split"):
         s.follow_split(cache, s[cache].iters[0], 0, 1)
+    with pytest.raises(ScheduleError, match="threads of a GPU"):
+        s.follow_fused_split(cache, s[cache].iters[0], [step], 1, True)
 
 
 def test_steps_make_a_kernel_and_code_that_makes_the_same() -> None:

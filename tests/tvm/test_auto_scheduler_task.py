@@ -120,6 +120,12 @@ def test_arrays_for_inputs_are_kept_by_name() -> None:
     assert task_of().given_inputs == {}
     with pytest.raises(ArgumentError, match="arrays by the names of inputs"):
         task_of(task_inputs=3)
+    given = auto_scheduler.search_task.register_task_input_buffer(task.workload_key, "A", arrays["B"] + 1)
+    assert auto_scheduler.search_task.get_task_input_buffer(task.workload_key, "A") is given
+    with pytest.raises(ArgumentError, match="has an array already; overwrite=True"):
+        auto_scheduler.search_task.register_task_input_buffer(task.workload_key, "A", arrays["B"])
+    with pytest.raises(ArgumentError, match="the input 'C' has no array"):
+        auto_scheduler.search_task.get_task_input_buffer(task.workload_key, "C")
     auto_scheduler.search_task.TASK_INPUT_BUFFER_TABLE.clear()
 
 

@@ -18,6 +18,8 @@ from pegbox.plugins.tvm.autotvm.task.space import (
     OtherOptionEntity,
     ReorderEntity,
     SplitEntity,
+    get_factors,
+    get_pow2s,
 )
 from pegbox.schedule.te.replay import replay
 
@@ -66,8 +68,14 @@ def test_the_outermost_extent_of_a_candidate_need_not_fit() -> None:
     assert [entity.size for entity in cfg.space_map["fits"].entities] == [[1, 4, 4], [4, 1, 4]]
 
 
+def test_factors_of_an_extent() -> None:
+    assert get_factors(12) == [1, 2, 3, 4, 6, 12]
+    assert get_pow2s(12) == [1, 2, 4, 8]
+
+
 def test_an_axis_of_a_tensor_gives_its_extent() -> None:
     cfg = gemm_space()
+    cfg.clear_cache()
     assert cfg.range_length == len(cfg) == 64
     assert cfg.dims == [8, 8]
     assert [*cfg] == ["tile_y", "tile_x"]

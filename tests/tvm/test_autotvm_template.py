@@ -100,6 +100,36 @@ class TestTask:
         with pytest.raises(RuntimeError, match=r"say what it asks for with cfg\.add_flop"):
             compute_flop(te.create_schedule(te.compute((8,), lambda i: a[i], name="B").op))
 
+    @pytest.mark.parametrize(
+        ("input_type", "sum_type"), [("float32", "float32"), ("float16", "float32"), ("int8", "int32")]
+    )
+    def test_flop_of_computations_is_autotvms(self, input_type: str, sum_type: str) -> None:
+        def flop(tensor: te.Tensor) -> float:
+            return compute_flop(te.create_schedule(tensor.op))
+
+        D, v = te.placeholder((2, 3, 9, 8), input_type, "D"), te.placeholder((6,), input_type, "v")
+        c, h, w = (te.reduce_axis((0, extent)) for extent in (3, 2, 3))
+        K = te.placeholder((5, 3, 2, 3), input_type, "K")
+        convolved = te.compute(
+            (2, 5, 8, 6),
+            lambda n, o, y, x: te.sum(
+                D[n, c, y + h, x + w].astype(sum_type) * K[o, c, h, w].astype(sum_type), axis=[c, h, w]
+            ),
+        )
+        assert flop(convolved) == 2 * (2 * 5 * 8 * 6) * (3 * 2 * 3)
+        pooled = te.compute((2, 3, 8, 6), lambda n, o, y, x: te.max(D[n, o, y + h, x + w], axis=[h, w]))
+        assert flop(pooled) == (2 * 3 * 8 * 6) * (2 * 3)
+        scaled = te.compute(
+            (2, 3, 8, 6), lambda n, o, y, x: te.sum(D[n, o, y + h, x + w].astype(sum_type) * 6, axis=[h, w])
+        )
+        assert flop(scaled) == 2 * (2 * 3 * 8 * 6) * (2 * 3)
+        outer = te.compute((6, 6), lambda i, j: v[i].astype(sum_type) * v[j].astype(sum_type))
+        assert flop(outer) == 6 * 6
+        packed = te.compute((3, 2), lambda i, j: v[i * 2 + j])
+        total = te.reduce_axis((0, 3))
+        folded = te.compute((2,), lambda j: te.sum(packed[total, j].astype(sum_type) * 2, axis=total))
+        assert flop(te.compute((1, 2), lambda i, j: folded[i * 2 + j])) == 2 * 2 * 3
+
     def test_what_the_template_says_of_its_flop_counts(self) -> None:
         assert autotvm.task.create("template/scale", args=(64,), target="llvm").flop == 1000
 

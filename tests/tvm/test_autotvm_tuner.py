@@ -85,6 +85,9 @@ class TestModels:
             _ = [XGBTuner(sample_task(16), num_threads=count) for count in (1, 2)]
         assert len(told) == 1
 
+        with pytest.warns(UserWarning, match="set_error_threshold changes nothing"):
+            XGBTuner(sample_task(16)).set_error_threshold(10)
+
     def test_history_is_learned_where_it_is_long_enough(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         write = autotvm.callback.log_to_file(str(tmp_path / "a.log"))
         for pair in [*sample_records(6, n=16), *sample_records(5, n=8)]:

@@ -14,7 +14,7 @@ from pegbox.plugins.tvm.auto_scheduler.base_task import BaseTask
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureCallback, MeasureInput, MeasureResult
 from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.plugins.tvm.target import Target, TargetLike
-from pegbox.records.history import best, best_of_each
+from pegbox.records.history import best
 from pegbox.records.journal import Journal, read_bytes
 from pegbox.records.record import Record
 
@@ -150,8 +150,10 @@ def distill_record_file(in_file: str, out_file: str) -> None:
     Raises:
         RecordError: a file cannot be read.
     """
-    there = read_records(out_file) if os.path.exists(out_file) else []
-    lines = [record.to_line() + "\n" for record in best_of_each([*there, *read_records(in_file)])]
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in [*(read_records(out_file) if os.path.exists(out_file) else []), *read_records(in_file)]:
+        groups.setdefault((workload_key_of(record), record.target), []).append(record)
+    lines = [found.to_line() + "\n" for group in groups.values() if (found := best(group)) is not None]
     with open(out_file, "w", encoding="utf-8") as opened:
         opened.writelines(lines)
 
