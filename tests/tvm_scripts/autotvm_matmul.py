@@ -58,7 +58,8 @@ print(task.config_space)
 logging.getLogger("autotvm").setLevel(logging.DEBUG)
 logging.getLogger("autotvm").addHandler(logging.StreamHandler(sys.stdout))
 
-measure_option = autotvm.measure_option(builder="local", runner=autotvm.LocalRunner(number=5, repeat=1, min_repeat_ms=1))
+runner = autotvm.LocalRunner(number=5, repeat=1, min_repeat_ms=1)
+measure_option = autotvm.measure_option(builder="local", runner=runner)
 tuner = autotvm.tuner.RandomTuner(task)
 tuner.tune(n_trial=3, measure_option=measure_option, callbacks=[autotvm.callback.log_to_file("matmul.log")])
 
