@@ -180,7 +180,7 @@ WORDS = st.from_regex(r"[a-z][a-z_0-9]{0,5}", fullmatch=True)
 OPTIONS = st.dictionaries(WORDS, st.from_regex(r"[a-z0-9.]{1,5}", fullmatch=True), max_size=3)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.lists(st.tuples(WORDS, OPTIONS), min_size=1, max_size=5))
 def test_any_list_of_specs_is_split_as_it_was_joined(given_specs: list[tuple[str, dict[str, str]]]) -> None:
     from pegbox.search import Spec

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from lowered_programs import PARALLEL, SERIAL, VECTORIZED, alloc, elementwise, every_access, function, get, loop, put
 from processors import for_target, missing_functions
+from stage import SECOND
 
 import pegbox as pb
 from pegbox.codegen import emit
@@ -97,8 +98,11 @@ TEMPLATES = [
 ]
 
 
-@ARCHITECTURES
-@pytest.mark.parametrize(("template", "args"), TEMPLATES, ids=str)
+ON_EACH = [(processor, template, args) for template, args in TEMPLATES for processor in WITH_VECTORS]
+ON_ONE = [(WITH_VECTORS[n % 2], template, args) for n, (template, args) in enumerate(TEMPLATES)]
+
+
+@pytest.mark.parametrize(("processor", "template", "args"), ON_EACH if SECOND else ON_ONE, ids=str)
 def test_built_in_templates(template: str, args: tuple[object, ...], processor: str) -> None:
     task = pb.create_task(template, args=args, target=for_target(processor, cores=2))
     programs = []

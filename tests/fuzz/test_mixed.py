@@ -21,7 +21,7 @@ from pegbox.schedule import Schedule
 FUZZ = int(os.environ.get("PEGBOX_FUZZ", "0"))
 CHUNKS = 20
 CASES = FUZZ or 760  # and those of `test_what_people_tune_...`: a thousand together
-OPTIMIZED = range(10, CHUNKS)  # the chunks for `.ci/run` alone
+OPTIMIZED = range(8, CHUNKS)  # the chunks for `.ci/run` alone
 HERE = range(CHUNKS) if FUZZ else OPTIMIZED if SECOND else range(OPTIMIZED.start)
 EACH_KIND = max(20, FUZZ // 100)
 FIRST = int(time.time()) // 86400 * 1_000_000 if FUZZ else 0

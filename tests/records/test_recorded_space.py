@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shipped_spaces import shipped_space
 
 import pegbox as pb
 from pegbox.errors import RecordError
@@ -240,7 +241,7 @@ def test_shipped_ones_are_opened_by_name(file: Path, tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize("name", pb.recorded_spaces())
 def test_every_shipped_space_is_of_the_template_as_it_is_now(name: str) -> None:
-    recorded = pb.recorded_space(name)
+    recorded = shipped_space(name)
     assert recorded.task is not None
     assert recorded.num_ok
 

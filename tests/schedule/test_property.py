@@ -20,7 +20,7 @@ from pegbox.schedule import Schedule, Trace
 def test_any_sequence_of_primitives_keeps_the_values_and_lowers_to_them(
     which: int, programs: Any, check_values: Any
 ) -> None:
-    for seed in range(36):
+    for seed in range(24):
         args, reference = programs.all[which]()
         sch = scheduled(args, random.Random(seed).randrange, 14)
         if seed % 2:  # the scheduled program itself
@@ -32,7 +32,7 @@ def test_any_sequence_of_primitives_keeps_the_values_and_lowers_to_them(
             np.testing.assert_array_equal(got, want, err_msg=f"{sch.trace}\n{func}")
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), which=st.integers(0, 6))
 def test_a_trace_that_went_through_json_makes_the_same_program(data: Any, which: int, programs: Any) -> None:
     args, _ = programs.all[which]()
@@ -42,7 +42,7 @@ def test_a_trace_that_went_through_json_makes_the_same_program(data: Any, which:
     assert again.trace == sch.trace
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), which=st.integers(0, 6))
 def test_a_trace_that_is_pasted_makes_the_same_program(data: Any, which: int, programs: Any) -> None:
     args, _ = programs.all[which]()

@@ -19,7 +19,7 @@ import pegbox as pb
 from pegbox.errors import ScriptError
 from pegbox.tir import script
 
-ROUNDS = int(os.environ.get("PEGBOX_FUZZ", "0")) or 60
+ROUNDS = int(os.environ.get("PEGBOX_FUZZ", "0")) or 40
 BLOCKS, TY, TX = 2, 2, 4
 PLACES = {
     "shared": ("t", "t", "t", "7 - t", "t + 4", "t + 8", "tx", "tx + 4", "ty", "0", "k", "t * 2 + i", "t * 2", "t + k",

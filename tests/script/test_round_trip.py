@@ -19,7 +19,7 @@ from pegbox.loops.passes import lower_function
 from pegbox.loops.verify import verify
 from pegbox.tir import script
 
-CASES = int(os.environ.get("PEGBOX_FUZZ", "0")) or 48
+CASES = int(os.environ.get("PEGBOX_FUZZ", "0")) or 32
 PARTS = 8
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shipped_spaces import shipped_space
 
 import pegbox as pb
 from pegbox.codegen import Target
@@ -177,7 +178,7 @@ def test_what_ships_is_finite_of_several_templates_and_of_several_kinds_of_machi
 
 @pytest.mark.parametrize("name", pb.recorded_spaces())
 def test_the_experience_with_a_recorded_space_is_without_it(name: str) -> None:
-    recorded = pb.recorded_space(name)
+    recorded = shipped_space(name)
     assert recorded.task is not None
     own = shape_key(recorded.task.workload)
     known = shipped_experience(recorded)
@@ -196,7 +197,7 @@ def test_workloads_that_are_not_shipped_share_what_is_learned() -> None:
 
 
 def test_recorded_spaces_are_among_what_is_learned_from() -> None:
-    task = pb.recorded_space("matmul-512x512x512").task
+    task = shipped_space("matmul-512x512x512").task
     assert task is not None
     assert shape_key(task.workload) in {one.shape for one in shipped_sources()}
 
@@ -212,7 +213,7 @@ def test_another_layout_or_type_is_the_same_shape() -> None:
 
 
 def test_it_orders_programs_that_it_has_not_seen_better_than_chance() -> None:
-    recorded = pb.recorded_space("matmul-512x512x512")
+    recorded = shipped_space("matmul-512x512x512")
     known, program = shipped_experience(recorded), program_features(recorded.task)  # type: ignore[arg-type]
     assert known is not None
     configs = list(recorded.results)[::25]

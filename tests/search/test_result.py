@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shipped_spaces import shipped_space
 
 import pegbox as pb
 from pegbox.errors import ArgumentError
@@ -84,7 +85,7 @@ def test_the_measurer_is_asked_on_both_sides_of_the_finalists_and_a_simulation_n
     measurer = Measuring(cost)
     run(make_tuner("random", task.space, seed=3), measurer, trials=30, space=task.space, yardstick=True)
     assert measurer.asked == [1e-3, 1e-3]
-    space = pb.recorded_space("matmul-512x512x512")
+    space = shipped_space("matmul-512x512x512")
     assert "NumPy" not in str(pb.tune(space, tuner="random", trials=3, progress=False))
 
 

@@ -73,7 +73,7 @@ def check(
     task = pb.create_task(workload, space="sketch", target=TARGET)
     module = written(tmp_path, compute(), name, given or {})
     assert module.space.fingerprint == task.space.fingerprint
-    for row in task.space.sample(3, np.random.default_rng(0)):
+    for row in task.space.sample(2, np.random.default_rng(0)):
         config = task.space.config(row)
         wanted = unnamed(task.schedule(config).func)
         assert unnamed(module.schedule(module.space.from_json(config.to_json())).func) == wanted

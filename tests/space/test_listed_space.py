@@ -52,7 +52,7 @@ def as_set(rows):
     return set(map(tuple, rows.tolist()))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(drawn=lists(), seed=st.integers(0, 2**32 - 1), n=st.integers(0, 70))
 def test_nothing_leads_out_of_the_list(drawn, seed, n):
     space, rows = drawn

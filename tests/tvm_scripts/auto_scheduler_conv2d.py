@@ -27,7 +27,7 @@ options = auto_scheduler.TuningOptions(
     measure_callbacks=[auto_scheduler.RecordToFile(log_file)],
     verbose=0,
 )
-params = {"evolutionary_search_population": 20, "evolutionary_search_num_iters": 1}
+params = {"evolutionary_search_population": 4, "evolutionary_search_num_iters": 1}
 task.tune(options, auto_scheduler.SketchPolicy(task, auto_scheduler.XGBModel(), params=params, seed=3))
 sch, args = task.apply_best(log_file)
 print(tvm.lower(sch, args, simple_mode=True))

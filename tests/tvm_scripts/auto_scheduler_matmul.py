@@ -23,7 +23,7 @@ def matmul_bias(N, L, M, dtype):
 
 
 target = tvm.target.Target("llvm")
-N = L = M = 32
+N = L = M = 16
 task = tvm.auto_scheduler.SearchTask(func=matmul_bias, args=(N, L, M, "float32"), target=target)
 print(task.compute_dag)
 assert task.compute_dag.flop_ct == 2 * N * L * M + N * M

@@ -69,13 +69,13 @@ for number, task in enumerate(tasks):
     tuner = autotvm.tuner.GATuner(task, pop_size=4)
     logs.append(f"conv2d_{number}.log")
     tuner.tune(
-        n_trial=3,
+        n_trial=2,
         early_stopping=10,
         measure_option=autotvm.measure_option(
             builder=autotvm.LocalBuilder(timeout=10), runner=autotvm.LocalRunner(repeat=1, min_repeat_ms=1, timeout=4)
         ),
         callbacks=[
-            autotvm.callback.progress_bar(3, prefix=f"[{number + 1}/2]"),
+            autotvm.callback.progress_bar(2, prefix=f"[{number + 1}/2]"),
             autotvm.callback.log_to_file(logs[-1]),
         ],
     )

@@ -49,7 +49,7 @@ def matmul(N, L, M, dtype):
     return s, [A, B, C]
 
 
-N, L, M = 64, 32, 64
+N, L, M = 32, 16, 32
 listed = autotvm.task.create("scripts/matmul_listed", args=(N, L, M, "float32"), target="llvm")
 assert len(listed.config_space) == 25
 task = autotvm.task.create("matmul", args=(N, L, M, "float32"), target="llvm")
@@ -58,9 +58,10 @@ print(task.config_space)
 logging.getLogger("autotvm").setLevel(logging.DEBUG)
 logging.getLogger("autotvm").addHandler(logging.StreamHandler(sys.stdout))
 
-measure_option = autotvm.measure_option(builder="local", runner=autotvm.LocalRunner(number=5))
+runner = autotvm.LocalRunner(number=5, repeat=1, min_repeat_ms=1)
+measure_option = autotvm.measure_option(builder="local", runner=runner)
 tuner = autotvm.tuner.RandomTuner(task)
-tuner.tune(n_trial=4, measure_option=measure_option, callbacks=[autotvm.callback.log_to_file("matmul.log")])
+tuner.tune(n_trial=3, measure_option=measure_option, callbacks=[autotvm.callback.log_to_file("matmul.log")])
 
 with autotvm.apply_history_best("matmul.log"), tvm.target.Target("llvm"):
     s, arg_bufs = matmul(N, L, M, "float32")

@@ -63,7 +63,7 @@ autotvm.record.pick_best("rowsum.log", "best.log")
 large = autotvm.task.create(rowsum, args=(16, 32), target="llvm")
 tuner = autotvm.tuner.XGBTuner(large, plan_size=4, feature_type="itervar", loss_type="rank")
 tuner.load_history(records, min_seed_records=5)
-tuner.tune(n_trial=3, measure_option=options, callbacks=[autotvm.callback.log_to_file("rowsum.log")])
+tuner.tune(n_trial=2, measure_option=options, callbacks=[autotvm.callback.log_to_file("rowsum.log")])
 
 a = np.random.rand(16, 32).astype("float32")
 for log in ["rowsum.log", None]:
