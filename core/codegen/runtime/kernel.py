@@ -37,7 +37,8 @@ class Kernel:
         self._checker = Checker(compiled.name, compiled.args)
         pointers = [ctypes.c_void_p] * (len(compiled.args) + 1)
         self._entry = with_errors(ctypes.CFUNCTYPE(None, *pointers)(self._code.entry), compiled.externs)
-        self._timed = ctypes.CFUNCTYPE(ctypes.c_int64, *pointers, ctypes.c_int64)(self._code.timed)
+        timed = ctypes.CFUNCTYPE(ctypes.c_int64, *pointers, ctypes.c_int64)(self._code.timed)
+        self._timed = with_errors(timed, compiled.externs)
         self._spare: list[_Workspace] = []
 
     @property
