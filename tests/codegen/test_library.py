@@ -53,8 +53,9 @@ def test_a_library_with_a_damaged_description_is_refused(tmp_path: Path) -> None
     for number, (old, new, why) in enumerate(
         (
             (b'"args"', b'"args,', "damaged"), (b'"float32"', b'"floaf32"', "floaf32"),
-            (b'"shape": [6000]', b'"shape":[-6000]', r"shape \[-6000\]"), (b'"target": "llvm', b'"target": "llqq', "llqq"),
-            (b'"num_threads"', b'"num_threadz"', "num_threads"), (b'{"name": "once"', b'{"name": "onze"', "kernel onze"),
+            (b'"shape": [6000]', b'"shape":[-6000]', r"shape \[-6000\]"),
+            (b'"target": "llvm', b'"target": "llqq', "llqq"), (b'"num_threads"', b'"num_threadz"', "num_threads"),
+            (b'{"name": "once"', b'{"name": "onze"', "kernel onze"),
         )
     ):  # fmt: skip
         (tmp_path / f"{number}.so").write_bytes(whole.replace(old, new))
