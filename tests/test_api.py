@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,16 @@ def test_both_schedule_languages_and_their_programs_are_built(language: str) -> 
         x, y = np.arange(4, dtype="float32"), np.empty(4, "float32")
         kernel(x, y)
         np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_names_of_te_are_those_that_it_gives_users_not_those_that_it_uses() -> None:
+    defined = {name for name, value in vars(te).items() if getattr(value, "__module__", "") == te.__name__}
+    renamed = set(re.findall(r"import \w+ as ([a-zA-Z]\w*)", inspect.getsource(te)))
+    assert {name for name in defined | renamed if name[0] != "_"} <= set(te.__all__) == set(dir(te))
+    assert all(callable(getattr(te, name)) for name in te.__all__)
+    from pegbox.plugins.tvm import te as names
+
+    assert not {"as_expr", "check_text", "dtypes", "replace", "Callable"} & {*dir(te), *dir(names)}
 
 
 @pytest.mark.parametrize("language", ["te", "tir"])

@@ -47,6 +47,24 @@ def test_a_signature_says_what_a_kernel_takes() -> None:
 
 @on_this_machine
 @compiler
+def test_a_library_with_a_damaged_description_is_refused(tmp_path: Path) -> None:
+    write_shared_library(twice("once"), tmp_path / "whole.so")
+    whole = (tmp_path / "whole.so").read_bytes()
+    for number, (old, new, why) in enumerate(
+        (
+            (b'"args"', b'"args,', "damaged"), (b'"float32"', b'"floaf32"', "floaf32"),
+            (b'"shape": [6000]', b'"shape":[-6000]', r"shape \[-6000\]"),
+            (b'"target": "llvm', b'"target": "llqq', "llqq"), (b'"num_threads"', b'"num_threadz"', "num_threads"),
+            (b'{"name": "once"', b'{"name": "onze"', "kernel onze"),
+        )
+    ):  # fmt: skip
+        (tmp_path / f"{number}.so").write_bytes(whole.replace(old, new))
+        with pytest.raises(ArgumentError, match=rf"load_library\(.*{why}.*write it with pegbox again"):
+            load_library(tmp_path / f"{number}.so")
+
+
+@on_this_machine
+@compiler
 @pytest.mark.parametrize("by_object", [False, True])
 def test_several_kernels_share_a_library(tmp_path: Path, by_object: bool) -> None:
     programs, path = [twice("one"), twice("two", TWO_CORES)], tmp_path / "both.so"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +140,46 @@ def test_a_kernel_that_calls_a_python_function_is_not_saved(suffix: str, tmp_pat
     write = write_shared_library if suffix == "so" else write_object
     with pytest.raises(CompileError, match=r"calls a Python function of this process.*tir.c_source"):
         write(kernel.programs, tmp_path / f"kernel.{suffix}")
+
+
+def test_errors_of_python_functions_are_raised_by_the_call_and_the_thread_that_made_them() -> None:
+    a = te.placeholder((1,), name="A")
+    met, entered = threading.Barrier(2, timeout=20), []
+
+    def negative(given: np.ndarray, made: np.ndarray) -> None:
+        entered.append(given[0])
+        if not given[0]:
+            return
+        met.wait()
+        if given[0] < 0:
+            raise ValueError("negative")
+        met.wait()
+
+    def after(given: np.ndarray, made: np.ndarray) -> None:
+        entered.append("after")
+        made[:] = given
+
+    b = te.extern(
+        (1,), [a], lambda ins, outs: [te.call_python(each, ins[0], outs[0]) for each in (negative, after)], name="B"
+    )
+    kernel = pb.build(te.create_schedule(b.op), [a, b])  # type: ignore[union-attr, list-item]
+
+    def call(value: float) -> str:
+        try:
+            kernel(np.full(1, value, "float32"), np.empty(1, "float32"))
+        except ValueError as error:
+            met.wait()
+            return str(error)
+        return "done"
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(call, [-1, 1])) == ["negative", "done"]
+    assert entered.count("after") == 1
+    met.abort()
+    with pytest.raises(threading.BrokenBarrierError):
+        kernel.time_ns([np.ones(1, "float32"), np.empty(1, "float32")], 3)
+    assert entered[2:] == ["after", 1]
+    kernel(np.zeros(1, "float32"), np.empty(1, "float32"))
 
 
 def test_a_python_function_of_another_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,9 @@ from pegbox.codegen.emitter.placement import ALIGNMENT
 from pegbox.codegen.program import ArgSpec, CompiledProgram, Program
 from pegbox.codegen.runtime import machine
 from pegbox.codegen.runtime.arguments import Checker
+from pegbox.codegen.runtime.entry import Entry
 from pegbox.codegen.runtime.loader import LoadedCode
 from pegbox.codegen.runtime.python_functions import with_errors
-from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
 from pegbox.errors import ArgumentError
 
 
@@ -24,7 +24,7 @@ class Code(Protocol):
     timed: int
 
 
-class Kernel:
+class Kernel(Entry):
     """Machine code with its checks. `kernel(a, b, c)` takes arrays in the order of `kernel.args`; outputs are written.
 
     Several threads may call one kernel at once: each call has a workspace to itself.
@@ -37,7 +37,8 @@ class Kernel:
         self._checker = Checker(compiled.name, compiled.args)
         pointers = [ctypes.c_void_p] * (len(compiled.args) + 1)
         self._entry = with_errors(ctypes.CFUNCTYPE(None, *pointers)(self._code.entry), compiled.externs)
-        self._timed = ctypes.CFUNCTYPE(ctypes.c_int64, *pointers, ctypes.c_int64)(self._code.timed)
+        timed = ctypes.CFUNCTYPE(ctypes.c_int64, *pointers, ctypes.c_int64)(self._code.timed)
+        self._timed = with_errors(timed, compiled.externs)
         self._spare: list[_Workspace] = []
 
     @property
@@ -79,45 +80,6 @@ class Kernel:
         elapsed = self._timed(*addresses, workspace.address, number)
         self._spare.append(workspace)
         return int(elapsed)
-
-    @property
-    def entry_name(self) -> str:
-        return self.name
-
-    def __getitem__(self, name: str) -> Kernel:
-        """The kernel itself, for code that takes functions out of modules by name.
-
-        Raises:
-            ArgumentError: it has another name.
-        """
-        if name != self.name:
-            raise ArgumentError(f"this is the kernel {self.name!r}; it has no function {name!r}")
-        return self
-
-    def time_evaluator(
-        self,
-        name: str | None = None,
-        dev: object = None,
-        *,
-        number: int = 10,
-        repeat: int = 1,
-        min_repeat_ms: float = 0.0,
-    ) -> TimeEvaluator:
-        """A function of arrays that gives the seconds of a call: `.mean`, `.median`, `.min`, `.max`, `.std`.
-
-        Args:
-            name: the kernel's own, as TVM asks for it.
-            dev: a device, as TVM asks for it; kernels run on this machine's CPU.
-            number: calls that are timed together, as one repeat.
-            repeat: how many times that is done.
-            min_repeat_ms: raise `number` until a repeat lasts that long.
-
-        Raises:
-            ArgumentError: another name, or a number out of its domain.
-        """
-        if name is not None:
-            self[name]
-        return TimeEvaluator(self.time_ns, number, repeat, min_repeat_ms)
 
     def source(self, form: str = "ll") -> str:
         """The program as text: "ll" (LLVM assembly as emitted), "ir" (after LLVM's optimizer), "asm".

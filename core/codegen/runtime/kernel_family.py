@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 from pegbox.codegen.program import Program
+from pegbox.codegen.runtime.entry import Entry
 from pegbox.codegen.runtime.kernel import Kernel
-from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
-from pegbox.errors import ArgumentError
 
 
-class KernelFamily(ABC):
+class KernelFamily(Entry):
     """Called as a `Kernel` is."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
 
     @abstractmethod
     def of(self, arrays: Sequence[Any]) -> Kernel:
@@ -50,31 +53,3 @@ class KernelFamily(ABC):
     def time_ns(self, arrays: Any, number: int = 1) -> int:
         """Nanoseconds that `number` calls take together (see `Kernel.time_ns`)."""
         return self.of(arrays).time_ns(arrays, number)
-
-    def __getitem__(self, name: str) -> KernelFamily:
-        """Itself, for code that takes functions out of modules by name.
-
-        Raises:
-            ArgumentError: it has another name.
-        """
-        if name != self.name:
-            raise ArgumentError(f"this is the kernel {self.name!r}; it has no function {name!r}")
-        return self
-
-    @property
-    def entry_name(self) -> str:
-        return self.name
-
-    def time_evaluator(
-        self,
-        name: str | None = None,
-        dev: object = None,
-        *,
-        number: int = 10,
-        repeat: int = 1,
-        min_repeat_ms: float = 0.0,
-    ) -> TimeEvaluator:
-        """A function of arrays that gives the seconds of a call (see `Kernel.time_evaluator`)."""
-        if name is not None:
-            self[name]
-        return TimeEvaluator(self.time_ns, number, repeat, min_repeat_ms)

@@ -61,7 +61,10 @@ def load_library(path: str | os.PathLike[str]) -> RuntimeModule:
     file = Path(os.path.abspath(os.fspath(path)))  # a name without a folder would be looked for elsewhere
     if not file.is_file():
         _refuse(path, "there is no such file; write it first")
-    found = list(signatures(file.read_bytes()))
+    try:
+        found = list(signatures(file.read_bytes()))
+    except ArgumentError as error:
+        _refuse(path, f"{error}; write it with pegbox again")
     if not found:
         _refuse(path, "no kernel of pegbox in it; write it with pegbox again")
     try:
@@ -71,7 +74,12 @@ def load_library(path: str | os.PathLike[str]) -> RuntimeModule:
     alone: dict[str, Kernel | KernelFamily] = {}
     families: dict[str, list[Kernel]] = {}
     for said, family in found:
-        kernel = Kernel(said, None, LibraryCode(library, said.name))
+        try:
+            kernel = Kernel(said, None, LibraryCode(library, said.name))
+        except AttributeError as error:
+            _refuse(
+                path, f"it says that it has a kernel {said.name}, and has none: {error}; write it with pegbox again"
+            )
         if family:
             families.setdefault(family, []).append(kernel)
         else:

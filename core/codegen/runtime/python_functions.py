@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable
 from math import prod
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import CompileError
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _made: dict[str, Any] = {}  # ctypes' functions must live as long as their addresses are used
-_raised: list[BaseException] = []
+_calls: dict[int, list[BaseException]] = {}  # by threads: what was raised so far in the call that each makes
 
 
 def address(symbol: str) -> int | None:
@@ -39,13 +40,22 @@ def address(symbol: str) -> int | None:
 
 def _called(known: PythonFunction) -> Callable[..., int]:
     def called(*pointers: int) -> int:
+        raised = _errors_of_call()
+        if raised:  # what this one would read was not made
+            return 0
         try:
             known.function(*(_array(at, *kind) for at, kind in zip(pointers, known.operands, strict=True)))
         except BaseException as error:  # ctypes would print it and go on
-            _raised.append(error)
+            raised.append(error)
         return 0
 
     return called
+
+
+def _errors_of_call() -> list[BaseException]:
+    """Those of this thread's call; in a thread that a kernel started, those of the call that began last."""
+    own = _calls.get(get_ident())
+    return next(reversed(list(_calls.values())), []) if own is None else own
 
 
 def _array(at: int, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
@@ -56,15 +66,23 @@ def _array(at: int, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
     return np.frombuffer((ctypes.c_uint8 * size).from_address(at), kind).reshape(shape)
 
 
-def with_errors(entry: Callable[..., Any], symbols: Iterable[str]) -> Callable[..., Any]:
-    """The entry of a kernel that raises what Python functions raised in it; the entry itself if it calls none."""
+def with_errors(function: Callable[..., Any], symbols: Iterable[str]) -> Callable[..., Any]:
+    """A kernel's function that raises what Python functions raised in it; the function itself if it calls none."""
     if not any(symbol.startswith(PREFIX) for symbol in symbols):
-        return entry
+        return function
 
-    def called(*arguments: Any) -> None:
-        _raised.clear()
-        entry(*arguments)
-        if _raised:
-            raise _raised.pop(0)
+    def called(*arguments: Any) -> Any:
+        thread = get_ident()
+        around = _calls.pop(thread, None)  # a Python function may call a kernel itself
+        raised = _calls[thread] = []
+        try:
+            result = function(*arguments)
+        finally:
+            del _calls[thread]
+            if around is not None:
+                _calls[thread] = around
+        if raised:
+            raise raised[0]
+        return result
 
     return called

@@ -44,7 +44,7 @@ class SizedKernel(KernelFamily):
     def sizes(self) -> list[dict[str, int]]:
         """The sizes that there are kernels for, by the names of the variables."""
         names = [var.name for var in self._variables]
-        return [dict(zip(names, key, strict=True)) for key in self._kernels]
+        return [dict(zip(names, key, strict=True)) for key in list(self._kernels)]  # other threads may add some
 
     def at(self, **sizes: int) -> Kernel:
         """The kernel for some sizes, which are given by the names of the variables.
@@ -67,7 +67,7 @@ class SizedKernel(KernelFamily):
                 f"{self.name}: its sizes are variables, and it was not called yet; call it with arrays of the sizes "
                 "that are wanted, or build it for numbers, sizes={...}"
             )
-        return [self._named(dict(zip(self._variables, key, strict=True))) for key in self._kernels]
+        return [self._named(dict(zip(self._variables, key, strict=True))) for key in list(self._kernels)]
 
     def _named(self, sizes: Mapping[SizeVar, int]) -> Program:
         name = "_".join([self.name, *(f"{var.name}{size}" for var, size in sizes.items())])

@@ -23,32 +23,32 @@ def conv2d_nchw_python(a_np: Array, w_np: Array, stride: _Pair, padding: _Paddin
     n, c, y, x, h, w = tiles.shape
     apart = tiles.reshape(n, groups, c // groups, y, x, h, w)
     filters = w_np.reshape(groups, -1, *w_np.shape[1:])
-    return np.einsum("ngcyxhw,gochw->ngoyx", apart, filters, optimize=True).reshape(n, -1, y, x)
+    return np.asarray(np.einsum("ngcyxhw,gochw->ngoyx", apart, filters, optimize=True).reshape(n, -1, y, x))
 
 
 def conv2d_nhwc_python(a_np: Array, w_np: Array, stride: _Pair, padding: _Padding, groups: int = 1) -> Array:
     """Convolution of images (N, H, W, C) with filters (h, w, C / groups, O)."""
     images, filters = a_np.transpose(0, 3, 1, 2), w_np.transpose(3, 2, 0, 1)
-    return conv2d_nchw_python(images, filters, stride, padding, groups).transpose(0, 2, 3, 1)
+    return np.asarray(conv2d_nchw_python(images, filters, stride, padding, groups).transpose(0, 2, 3, 1))
 
 
 def conv2d_hwcn_python(a_np: Array, w_np: Array, stride: _Pair, padding: _Padding) -> Array:
     """Convolution of images (H, W, C, N) with filters (h, w, C, O)."""
     images, filters = a_np.transpose(3, 2, 0, 1), w_np.transpose(3, 2, 0, 1)
-    return conv2d_nchw_python(images, filters, stride, padding).transpose(2, 3, 1, 0)
+    return np.asarray(conv2d_nchw_python(images, filters, stride, padding).transpose(2, 3, 1, 0))
 
 
 def depthwise_conv2d_python_nchw(input_np: Array, filter_np: Array, stride: _Pair, padding: _Padding) -> Array:
     """Images (N, C, H, W), each channel with the filters (C, M, h, w) of its own."""
     tiles = _windows(input_np, filter_np.shape[2:], stride, padding)
     n, _, y, x = tiles.shape[:4]
-    return np.einsum("ncyxhw,cmhw->ncmyx", tiles, filter_np, optimize=True).reshape(n, -1, y, x)
+    return np.asarray(np.einsum("ncyxhw,cmhw->ncmyx", tiles, filter_np, optimize=True).reshape(n, -1, y, x))
 
 
 def depthwise_conv2d_python_nhwc(input_np: Array, filter_np: Array, stride: _Pair, padding: _Padding) -> Array:
     """Images (N, H, W, C), each channel with the filters (h, w, C, M) of its own."""
     images, filters = input_np.transpose(0, 3, 1, 2), filter_np.transpose(2, 3, 0, 1)
-    return depthwise_conv2d_python_nchw(images, filters, stride, padding).transpose(0, 2, 3, 1)
+    return np.asarray(depthwise_conv2d_python_nchw(images, filters, stride, padding).transpose(0, 2, 3, 1))
 
 
 def dilate_python(input_np: Array, strides: Sequence[int], dilation_value: float = 0.0) -> Array:
@@ -66,7 +66,7 @@ def dense(
     product = x.astype(out_dtype or x.dtype) @ y.astype(out_dtype or y.dtype).T
     if use_bias and bias is not None:
         product = product + bias
-    return np.maximum(product, 0) if use_relu else product
+    return np.asarray(np.maximum(product, 0) if use_relu else product)
 
 
 def matmul(x: Array, y: Array, bias: Array | None = None, out_dtype: Any = None, trans_x: bool = False,
@@ -74,13 +74,13 @@ def matmul(x: Array, y: Array, bias: Array | None = None, out_dtype: Any = None,
     """The product of two matrices, each transposed where that is asked for, with a bias."""
     left, right = (x.T if trans_x else x), (y.T if trans_y else y)
     product = left.astype(out_dtype or x.dtype) @ right.astype(out_dtype or y.dtype)
-    return product if bias is None else product + bias
+    return np.asarray(product if bias is None else product + bias)
 
 
 def batch_matmul(x: Array, y: Array, out_dtype: Any = None, trans_x: bool = False, trans_y: bool = True) -> Array:
     """The products of matrices (B, M, K) and (B, N, K); a batch of one stands for any."""
     left, right = (x.swapaxes(1, 2) if trans_x else x), (y.swapaxes(1, 2) if trans_y else y)
-    return np.matmul(left.astype(out_dtype or x.dtype), right.astype(out_dtype or y.dtype))
+    return np.asarray(np.matmul(left.astype(out_dtype or x.dtype), right.astype(out_dtype or y.dtype)))
 
 
 def softmax_python(a_np: Array, axis: int = 1) -> Array:
