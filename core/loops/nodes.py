@@ -161,6 +161,11 @@ class Block:
     annotations: tuple[Annotation, ...] = ()
 
     @property
+    def name_hint(self) -> str:
+        """The name, as TVM calls it."""
+        return self.name
+
+    @property
     def is_reduction(self) -> bool:
         return any(it.is_reduce for it in self.iters)
 

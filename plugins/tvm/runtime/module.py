@@ -78,7 +78,7 @@ class Module:
     def time_evaluator(
         self,
         func_name: str,
-        dev: object,
+        dev: object = None,
         number: int = 10,
         repeat: int = 1,
         min_repeat_ms: float = 0,
@@ -87,8 +87,10 @@ class Module:
         repeats_to_cooldown: int = 1,
         cache_flush_bytes: int = 0,
         f_preproc: str = "",
+        *,
+        ctx: object = None,
     ) -> TimeEvaluator:
-        """See `Kernel.time_evaluator`. What follows `min_repeat_ms` changes nothing here.
+        """See `Kernel.time_evaluator`. The device, what follows `min_repeat_ms`, and `ctx` change nothing here.
 
         Raises:
             ArgumentError: no such function, or a number out of its domain.

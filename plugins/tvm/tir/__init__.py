@@ -14,4 +14,5 @@ from pegbox.plugins.tvm.tir.intrin import *  # noqa: F403
 from pegbox.plugins.tvm.tir.stmt import *  # noqa: F403
 from pegbox.tir import *  # noqa: F403  (TVM's names are pegbox's)
 
+Schedule = schedule.Schedule
 __getattr__ = names(__name__)
