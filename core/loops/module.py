@@ -9,7 +9,6 @@ from pegbox.errors import LoweringError
 from pegbox.loops.nodes import Function
 from pegbox.loops.verify import verify
 
-
 ENTRY = "main"
 
 

@@ -35,6 +35,33 @@ def test_one_schedule_has_many_names() -> None:
     assert isinstance(te.const(1) + tir.Var("x", "int64"), tir.PrimExpr)
 
 
+def test_moved_blocks_have_no_loops_of_one_iteration_unless_they_are_asked_for() -> None:
+    (A,) = (te.placeholder((4, 8), name="A"),)
+    B = te.compute((4, 8), lambda i, j: A[i, j] * 2, name="B")
+    C = te.compute((4, 8), lambda i, j: B[i, j] + 1, name="C")
+    program = te.create_prim_func([A, C])
+    for move, block, other in (("compute_at", "B", "C"), ("reverse_compute_at", "C", "B")):
+        for keep, count in ((False, 2), (True, 3)):
+            schedule = tir.Schedule(program)
+            getattr(schedule, move)(
+                block, schedule.get_loops(other)[0], **({"preserve_unit_loops": True} if keep else {})
+            )
+            assert len(schedule.get_loops(block)) == count
+            again = tir.Schedule(program)
+            schedule.trace.apply_to_schedule(again, remove_postproc=False)
+            tvm.ir.assert_structural_equal(again.mod["main"], schedule.mod["main"])
+            assert schedule.get(schedule.get_block(block)).name_hint == block
+
+
+def test_names_do_not_count_where_programs_are_compared() -> None:
+    other = tir.Schedule(
+        te.create_prim_func([A := te.placeholder((8,), name="X"), te.compute((8,), lambda i: A[i] * 2.0)])
+    )
+    twin = main.with_attr({"global_symbol": "main", "tir.noalias": True})
+    tvm.ir.assert_structural_equal(other.mod["main"], twin)
+    assert other.mod["main"] != twin
+
+
 def test_programs_are_walked() -> None:
     seen: list[str] = []
     tir.stmt_functor.post_order_visit(main.body, lambda node: seen.append(type(node).__name__))
