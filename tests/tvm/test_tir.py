@@ -53,6 +53,18 @@ def test_moved_blocks_have_no_loops_of_one_iteration_unless_they_are_asked_for()
             assert schedule.get(schedule.get_block(block)).name_hint == block
 
 
+def test_a_decomposed_reduction_is_found_by_the_name_that_tvm_gives_it() -> None:
+    A, k = te.placeholder((4, 8), name="A"), te.reduce_axis((0, 8), name="k")
+    B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    schedule = tir.Schedule(te.create_prim_func([A, B]))
+    with pytest.raises(tir.ScheduleError, match="no block is called 'B_update'"):
+        schedule.get_block("B_update")
+    init = schedule.decompose_reduction("B", schedule.get_loops("B")[1])
+    assert init == schedule.get_block("B_init")
+    update = schedule.get_block("B_update", func_name="main")
+    assert [schedule.get(loop).loop_var.name for loop in schedule.get_loops(update)] == ["i", "k"]
+
+
 def test_names_do_not_count_where_programs_are_compared() -> None:
     other = tir.Schedule(
         te.create_prim_func([A := te.placeholder((8,), name="X"), te.compute((8,), lambda i: A[i] * 2.0)])

@@ -15,6 +15,13 @@ __getattr__ = names(__name__)
 class Schedule(tir.Schedule):
     """pegbox's; blocks that are moved get no loops of a single iteration unless a script asks for them, as in TVM."""
 
+    def get_block(self, name: str, func_name: str | None = None) -> BlockRV:
+        """See `pegbox.tir.Schedule.get_block`. A decomposed reduction "C" keeps its name, and is "C_update" too."""
+        blocks = {block.name for block in self.get_blocks()} if self.func_name is not None else set()
+        base = name.removesuffix("_update")
+        decomposed = name not in blocks and {base, f"{base}_init"} <= blocks
+        return super().get_block(base if decomposed else name, func_name)
+
     def compute_at(
         self, block: BlockRV | str, loop: LoopRV | int, preserve_unit_loops: bool = False, index: int = -1
     ) -> None:
