@@ -82,7 +82,7 @@ def fills(block: Block, region: Region) -> bool:
             if all(free_vars(lo) <= domain.keys() for lo, _ in box):
                 places.append(places_of(Region(region.buffer, tuple(box)), domain))
     try:
-        return covers(places, [count for _, count in region.box])
+        return covers(places, tuple(count for _, count in region.box))
     except ExprError:  # places that are read from memory
         return False
 
