@@ -6,8 +6,8 @@ Messages show the value that caused the failure, where it came from, and the rem
 from typing import Any
 
 
-class PegboxError(Exception):
-    """Root of all errors raised by pegbox.
+class PegboxError(RuntimeError):
+    """Root of all errors raised by pegbox. A RuntimeError, as those of TVM are.
 
     `source` is the line of a user's template or workload that raised it, such as "my_ops.py:14", else empty; `message`
     is the text without it.

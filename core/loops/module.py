@@ -9,6 +9,8 @@ from pegbox.errors import LoweringError
 from pegbox.loops.nodes import Function
 from pegbox.loops.verify import verify
 
+ENTRY = "main"
+
 
 class IRModule:
     """Functions by name. Immutable: `with_function` gives a changed one."""
@@ -30,14 +32,24 @@ class IRModule:
         return cls(func)
 
     def __getitem__(self, name: str) -> Function:
-        """The function of that name.
+        """The function of that name; the only one there is answers to "main" too, as in TVM.
 
         Raises:
             LoweringError: there is none.
         """
+        return self.functions[self.name_of(name)]
+
+    def name_of(self, name: str) -> str:
+        """The name under which a function is in the module.
+
+        Raises:
+            LoweringError: there is none.
+        """
+        if name == ENTRY and len(self.functions) == 1:
+            return next(iter(self.functions))
         if name not in self.functions:
             raise LoweringError(f"the module has no function {name!r}; it has {', '.join(self.functions)}")
-        return self.functions[name]
+        return name
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.functions)

@@ -72,6 +72,11 @@ class For(Stmt):
     kind: ForKind = ForKind.SERIAL
     annotations: tuple[Annotation, ...] = ()
 
+    @property
+    def loop_var(self) -> Var:
+        """The variable, as TVM calls it."""
+        return self.var
+
     def with_body(self, body: Stmt) -> For:
         return self if body is self.body else For(self.var, self.extent, body, self.kind, self.annotations)
 
@@ -159,6 +164,11 @@ class Block:
     body: Stmt
     init: Stmt | None = None
     annotations: tuple[Annotation, ...] = ()
+
+    @property
+    def name_hint(self) -> str:
+        """The name, as TVM calls it."""
+        return self.name
 
     @property
     def is_reduction(self) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from pegbox.compute.ops import compute, placeholder
 from pegbox.errors import ScheduleError
 from pegbox.expr import build
+from pegbox.loops.passes import lower_function
 from pegbox.schedule import BlockRef, Schedule
 
 
@@ -206,3 +207,14 @@ def test_cache_read_inside_of_a_block_copies_what_the_block_needs(
     sch.cache_read("C", "B", "local")
     golden(sch)
     check_values(sch, reference)
+
+
+def test_global_memory_may_have_a_name(programs: Any, check_values: Any) -> None:
+    args, reference = programs.matmul()
+    sch = Schedule(args)
+    sch.cache_write("C", 0, "global.accumulator")
+    assert [b.scope for b in sch.func.allocs] == ["global.accumulator"]
+    check_values(sch, reference)
+    lower_function(sch.func)
+    with pytest.raises(ScheduleError, match=r"unknown scope 'shared\.mine'"):
+        sch.cache_read("C", 0, "shared.mine")

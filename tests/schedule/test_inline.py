@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pegbox.compute.ops import compute, placeholder
 from pegbox.errors import ScheduleError
 from pegbox.schedule import Schedule
+from pegbox.tir.script import tir as T
 
 
 def test_the_value_moves_into_all_consumers(programs: Any, golden: Any, check_values: Any) -> None:
@@ -55,3 +57,28 @@ def test_refuses_unknown_blocks_with_the_names_there_are(programs: Any) -> None:
     sch = Schedule(programs.matmul_relu()[0])
     with pytest.raises(ScheduleError, match=r"no block is called 'F'[\s\S]*remedy: the program has C, D, E"):
         sch.compute_inline("F")
+
+
+def test_a_predicate_takes_the_value_in_too(check_values: Any) -> None:
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+        B = T.alloc_buffer((8,), "float32")
+        for i in range(8):
+            with T.block("zero"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = T.float32(0)
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi] * T.float32(2)
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                T.where(B[i] < T.float32(4))
+                C[vi] = B[vi]
+
+    sch = Schedule(main)
+    sch.compute_inline("B")
+    assert not sch.func.allocs
+    assert "T.where(A[i] * T.float32(2.0) < T.float32(4.0))" in sch.func.script()
+    check_values(sch, lambda a: [np.where(a * 2 < 4, a * 2, 0)])

@@ -425,3 +425,28 @@ def test_questions_about_what_keeps_its_order_are_answered() -> None:
     with pytest.raises(ScheduleError):
         sch.parallel(sch.get_loops("row")[-1])
     assert sch.extent(sch.get_loops("sum")[-1]) == 8
+
+
+def test_the_variables_of_a_block_stand_still_inside_of_it() -> None:
+    sch = Schedule(Tiles)
+    i, j = sch.get_loops("tile")
+    sch.reorder(j, i)
+    assert [x.name for x in sch.get_loops("tile")] == ["j", "i"]
+    overlapping = Schedule(from_source(Tiles.script().replace("vo * 4 + vi", "vo * 4 + vi // 2")))
+    with pytest.raises(ScheduleError, match="in its block one, several iterations of vi may write the same elements"):
+        overlapping.reorder(*reversed(overlapping.get_loops("tile")))
+
+
+@I.ir_module
+class Tiles:
+    @T.prim_func
+    def main(A: T.Buffer((8, 3), "float32"), B: T.Buffer((8, 3), "float32")):
+        for i, j in T.grid(2, 3):
+            with T.block("tile"):
+                vo, vj = T.axis.remap("SS", [i, j])
+                T.reads(A[vo * 4 : vo * 4 + 4, vj])
+                T.writes(B[vo * 4 : vo * 4 + 4, vj])
+                for k in range(4):
+                    with T.block("one"):
+                        vi = T.axis.spatial(4, k)
+                        B[vo * 4 + vi, vj] = A[vo * 4 + vi, vj]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pegbox.errors import ScheduleError
+from pegbox.errors import LoweringError, ScheduleError
 from pegbox.loops.module import IRModule
 from pegbox.loops.nodes import Block, For
 from pegbox.schedule import BlockRef, Schedule, Trace
@@ -112,3 +112,16 @@ def test_blocks_inside_of_blocks(programs: Any) -> None:
     outer = sch.blockize(sch.get_loop("C", 1))
     assert _names(sch.get_child_blocks(outer)) == ["C"]
     assert _names(sch.get_output_blocks(outer)) == ["C"]
+
+
+def test_the_only_function_answers_to_main_too(programs: Any) -> None:
+    func = Schedule(programs.matmul()[0]).mod["main"]
+    module = IRModule({"mm": func})
+    assert module["main"] is module["mm"]
+    sch = Schedule(module)
+    assert sch.get_block("C", func_name="main") == sch.get_block("C", "mm")
+    sch.work_on("main")
+    assert sch.func_working_on == "mm"
+    both = IRModule({"mm": func, "other": func})
+    with pytest.raises(LoweringError, match="the module has no function 'main'; it has mm, other"):
+        both["main"]

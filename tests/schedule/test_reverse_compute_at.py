@@ -11,6 +11,7 @@ from pegbox.compute.ops import sum as sum_over
 from pegbox.errors import ScheduleError
 from pegbox.expr import build
 from pegbox.schedule import Schedule
+from pegbox.tir import script
 
 
 def test_the_write_back_follows_its_tile(programs: Any, golden: Any, check_values: Any) -> None:
@@ -215,3 +216,39 @@ def test_a_fused_loop_gives_what_moving_before_fusing_gives(check_values: Any) -
     assert [after.extent(x) for x in after.get_loops("C")] == [before.extent(x) for x in before.get_loops("C")]
     for sch in (before, after):
         check_values(sch, reference)
+
+
+def _blockized(stored: str) -> Schedule:
+    """B in blocks of four elements, of which each stores `stored` ones of its half of them; then C, of all."""
+    source = f"""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in range(2):
+        with T.block("tile"):
+            vo = T.axis.spatial(2, i)
+            T.reads(A[vo * 4:vo * 4 + 4])
+            T.writes(B[vo * 4:vo * 4 + 4])
+            for j in range({stored}):
+                with T.block("B"):
+                    vi = T.axis.spatial({stored}, j)
+                    B[vo * 4 + vi] = A[vo * 4 + vi] * T.float32(2)
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi] + T.float32(1)
+"""
+    return Schedule(script.from_source(source))
+
+
+def test_a_block_of_blocks_makes_the_box_that_it_fills(check_values: Any) -> None:
+    sch = _blockized("4")
+    sch.reverse_compute_at("C", sch.get_loop("tile", 0))
+    assert [sch.extent(x) for x in sch.get_loops("C")] == [2, 4]
+    check_values(sch, lambda a: [a * 2 + 1])
+
+
+def test_refuses_a_box_that_a_block_of_blocks_states_but_does_not_fill() -> None:
+    sch = _blockized("3")
+    with pytest.raises(ScheduleError, match="what tile makes of B in one iteration of i is not a box"):
+        sch.reverse_compute_at("C", sch.get_loop("tile", 0))

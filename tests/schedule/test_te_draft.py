@@ -126,3 +126,12 @@ def test_te_legal_programs_are_shown_without_a_word(recwarn: pytest.WarningsReco
     s, A, B = rows()
     assert "illegal" not in str(pb.lower(s, [A, B], simple_mode=True))
     assert not recwarn.list
+
+
+def test_te_an_output_that_is_no_argument_is_shown_with_a_warning() -> None:
+    s, A, _ = rows()
+    with pytest.warns(UserWarning, match=r"not built: the output B is missing from the arguments \['A'\]"):
+        program = pb.lower(s, [A], simple_mode=True)
+    assert "B[0] = B[0] + A[i, k]" in str(program)
+    with pytest.raises(ScheduleError, match="the output B is missing"):
+        pb.lower(s, [A])

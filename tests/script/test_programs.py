@@ -12,6 +12,7 @@ from interpreter import interpret
 from numpy.typing import NDArray
 
 import pegbox as pb
+from pegbox.errors import ScriptError
 from pegbox.loops.nodes import Function
 from pegbox.tir import IRModule, PrimFunc, Schedule, script
 from pegbox.tir.script import ir as I
@@ -610,3 +611,19 @@ def test_a_view_of_the_same_shape_is_the_buffer_itself() -> None:
     sch = Schedule(twice)
     sch.reorder(*reversed(sch.get_loops("B")))
     check(sch.func, [a], a * 2)
+
+
+def test_calls_may_say_the_type_of_their_value() -> None:
+    @T.prim_func
+    def typed(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = T.if_then_else(
+                    T.likely(vi < 4, dtype="bool"), T.sqrt(A[vi], dtype="float32"), T.float32(0), dtype="float32"
+                )
+
+    a = np.arange(8, dtype="float32") ** 2
+    check(typed, [a], np.where(np.arange(8) < 4, np.sqrt(a), 0).astype("float32"))
+    with pytest.raises(ScriptError, match=r"T\.sqrt of these arguments is float32, not float64"):
+        script.from_source(typed.script().replace("T.sqrt(A[vi])", 'T.sqrt(A[vi], dtype="float64")'))

@@ -56,6 +56,11 @@ def test_arrays_are_copies_and_copied() -> None:
     assert str(other).startswith("<tvm.nd.NDArray shape=(2, 3), cpu(0)>\narray([[0, 1, 2]")
     assert other.copyfrom(np.ones((2, 3))).numpy().tolist() == [[1, 1, 1], [1, 1, 1]]
     assert tvm.nd.array([1.5]).dtype == "float64"
+    assert (
+        tvm.nd.array([1], ctx=tvm.cpu(0)).device == tvm.nd.empty((1,), ctx=tvm.context("llvm", 0)).device == tvm.cpu(0)
+    )
+    with pytest.raises(ArgumentError, match="there is no such device"):
+        tvm.nd.empty((1,), ctx=tvm.gpu(0))
     shared = tvm.nd.from_dlpack(source)
     shared[0, 1] = 9
     assert source[0, 1] == 9
@@ -121,8 +126,9 @@ def test_a_saved_module_is_loaded_again(module: tvm.runtime.Module, tmp_path: Pa
     cc.create_shared(folder.relpath("linked.so"), [folder.relpath("myadd.o")])
     module.export_library(folder.relpath("exported.so"))
     module.export_library(folder / "by_cc.so", fcompile=cc.create_shared)
-    assert sorted(folder.listdir()) == ["by_cc.so", "exported.so", "linked.so", "myadd.o"]
-    for name in ("myadd.o", "linked.so", "exported.so", "by_cc.so"):
+    module.export_library(folder / "packed.tar")
+    assert sorted(folder.listdir()) == ["by_cc.so", "exported.so", "linked.so", "myadd.o", "packed.tar"]
+    for name in ("myadd.o", "linked.so", "exported.so", "by_cc.so", "packed.tar"):
         a, b, c = arrays()
         loaded = tvm.runtime.load_module(folder.relpath(name))
         loaded(a, b, c)
@@ -140,8 +146,11 @@ def test_a_saved_module_is_loaded_again(module: tvm.runtime.Module, tmp_path: Pa
 def test_files_that_cannot_be_written_or_loaded_are_refused(module: tvm.runtime.Module, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"must end in \.o, \.ll or \.s"):
         module.save(tmp_path / "kernel.bc")
-    with pytest.raises(ArgumentError, match=r"must end in \.so"):
-        module.export_library(tmp_path / "kernel.tar")
+    with pytest.raises(ArgumentError, match=r"must end in \.so or \.tar"):
+        module.export_library(tmp_path / "kernel.dll")
+    (tmp_path / "other.tar").write_text("nothing")
+    with pytest.raises(ArgumentError, match="no archive of pegbox's"):
+        tvm.runtime.load_module(tmp_path / "other.tar")
     with pytest.raises(ArgumentError, match="there is no such file"):
         tvm.runtime.load_module(tmp_path / "none.so")
     (tmp_path / "text.so").write_text("nothing")

@@ -35,6 +35,45 @@ def test_one_schedule_has_many_names() -> None:
     assert isinstance(te.const(1) + tir.Var("x", "int64"), tir.PrimExpr)
 
 
+def test_moved_blocks_have_no_loops_of_one_iteration_unless_they_are_asked_for() -> None:
+    (A,) = (te.placeholder((4, 8), name="A"),)
+    B = te.compute((4, 8), lambda i, j: A[i, j] * 2, name="B")
+    C = te.compute((4, 8), lambda i, j: B[i, j] + 1, name="C")
+    program = te.create_prim_func([A, C])
+    for move, block, other in (("compute_at", "B", "C"), ("reverse_compute_at", "C", "B")):
+        for keep, count in ((False, 2), (True, 3)):
+            schedule = tir.Schedule(program)
+            getattr(schedule, move)(
+                block, schedule.get_loops(other)[0], **({"preserve_unit_loops": True} if keep else {})
+            )
+            assert len(schedule.get_loops(block)) == count
+            again = tir.Schedule(program)
+            schedule.trace.apply_to_schedule(again, remove_postproc=False)
+            tvm.ir.assert_structural_equal(again.mod["main"], schedule.mod["main"])
+            assert schedule.get(schedule.get_block(block)).name_hint == block
+
+
+def test_a_decomposed_reduction_is_found_by_the_name_that_tvm_gives_it() -> None:
+    A, k = te.placeholder((4, 8), name="A"), te.reduce_axis((0, 8), name="k")
+    B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    schedule = tir.Schedule(te.create_prim_func([A, B]))
+    with pytest.raises(tir.ScheduleError, match="no block is called 'B_update'"):
+        schedule.get_block("B_update")
+    init = schedule.decompose_reduction("B", schedule.get_loops("B")[1])
+    assert init == schedule.get_block("B_init")
+    update = schedule.get_block("B_update", func_name="main")
+    assert [schedule.get(loop).loop_var.name for loop in schedule.get_loops(update)] == ["i", "k"]
+
+
+def test_names_do_not_count_where_programs_are_compared() -> None:
+    other = tir.Schedule(
+        te.create_prim_func([A := te.placeholder((8,), name="X"), te.compute((8,), lambda i: A[i] * 2.0)])
+    )
+    twin = main.with_attr({"global_symbol": "main", "tir.noalias": True})
+    tvm.ir.assert_structural_equal(other.mod["main"], twin)
+    assert other.mod["main"] != twin
+
+
 def test_programs_are_walked() -> None:
     seen: list[str] = []
     tir.stmt_functor.post_order_visit(main.body, lambda node: seen.append(type(node).__name__))

@@ -13,7 +13,7 @@ from pegbox.codegen.runtime.kernel_family import KernelFamily
 from pegbox.codegen.runtime.time_evaluator import TimeEvaluator
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import ArgumentError, CompileError
-from pegbox.loops.module import IRModule
+from pegbox.loops.module import ENTRY, IRModule
 
 
 class RuntimeModule:
@@ -23,11 +23,13 @@ class RuntimeModule:
         self.kernels = dict(kernels)
 
     def __getitem__(self, name: str) -> Kernel | KernelFamily:
-        """The kernel of that name.
+        """The kernel of that name; the only one there is answers to "main" too.
 
         Raises:
             ArgumentError: there is none.
         """
+        if name == ENTRY and len(self.kernels) == 1:
+            return next(iter(self.kernels.values()))
         if name not in self.kernels:
             raise ArgumentError(f"the module has no function {name!r}; it has {', '.join(self.kernels)}")
         return self.kernels[name]
@@ -47,8 +49,8 @@ class RuntimeModule:
         """
         if len(self.kernels) == 1:
             return next(iter(self.kernels))
-        if "main" in self.kernels:
-            return "main"
+        if ENTRY in self.kernels:
+            return ENTRY
         raise ArgumentError(f"the module has the functions {', '.join(self.kernels)}; name one: mod[name](...)")
 
     def __call__(self, *arrays: Any) -> None:

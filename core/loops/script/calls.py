@@ -86,6 +86,22 @@ def _plain(function: Callable[..., Any], *names: str) -> Handler:
     return handler
 
 
+def _typed(plain: Handler) -> Handler:
+    """TVM's calls may say the type of their value too, `T.sqrt(x, dtype="float32")`, which has to be that."""
+
+    def handler(e: Expressions, node: ast.Call) -> Any:
+        said = [keyword.value for keyword in node.keywords if keyword.arg == "dtype"]
+        rest = [keyword for keyword in node.keywords if keyword.arg != "dtype"]
+        value = plain(e, ast.copy_location(ast.Call(node.func, node.args, rest), node) if said else node)
+        for dtype in said:
+            name, found = dtype_of(e, dtype, vectors=True), build.as_expr(value).dtype
+            if name != found and not (dtypes.is_int(name) and found == dtypes.INDEX):
+                e.fail(dtype, f"{ast.unparse(node.func)} of these arguments is {found}, not {name}")
+        return value
+
+    return handler
+
+
 def _many(function: Callable[[Any, Any], Any]) -> Handler:
     def handler(e: Expressions, node: ast.Call) -> Any:
         if not node.args or node.keywords:
@@ -142,13 +158,15 @@ def _machine(make: Callable[..., Expr]) -> Handler:
     """`T.call_extern("int32", "name", ...)` and its like."""
 
     def handler(e: Expressions, node: ast.Call) -> Expr:
-        if len(node.args) < 2 or node.keywords:
+        said = [keyword.value for keyword in node.keywords if keyword.arg == "dtype"]  # as TVM printed it before 0.9
+        given = [*said, *node.args]
+        if len(given) < 2 or len(said) != len(node.keywords):
             e.fail(node, f"{ast.unparse(node.func)} takes a dtype, a name, and the arguments of the call")
-        name = e.value(node.args[1])
+        name = e.value(given[1])
         if not isinstance(name, str):
-            e.fail(node.args[1], f"{name!r} is not a name", "write it as text")
-        parts = [build.as_expr(e.scalar(a)) for a in node.args[2:]]
-        result: Expr = e.guarded(node, make, dtype_of(e, node.args[0], vectors=True), name, *parts)
+            e.fail(given[1], f"{name!r} is not a name", "write it as text")
+        parts = [build.as_expr(e.scalar(a)) for a in given[2:]]
+        result: Expr = e.guarded(node, make, dtype_of(e, given[0], vectors=True), name, *parts)
         return result
 
     return handler
@@ -164,7 +182,7 @@ def _likely(e: Expressions, node: ast.Call) -> Any:
 
 def _intrinsic(name: str) -> Handler:
     names = ("x", "y")[: intrinsics.ARITY[name]]
-    return _plain(lambda *args: intrinsics.call(name, *args), *names)
+    return _typed(_plain(lambda *args: intrinsics.call(name, *args), *names))
 
 
 # Of two operands, by all of their names.
@@ -180,14 +198,14 @@ CALLS: dict[str, Handler] = {
     "Cast": _cast("dtype", "value"),
     "cast": _cast("value", "dtype"),
     **{name: _plain(function, "a", "b") for names, function in _BINARY.items() for name in names.split()},
-    "if_then_else": _plain(build.select, "cond", "true_value", "false_value"),
+    "if_then_else": _typed(_plain(build.select, "cond", "true_value", "false_value")),
     "Select": _plain(build.select, "condition", "true_value", "false_value"),
     "min": _many(build.minimum),
     "max": _many(build.maximum),
     **dict.fromkeys(("And", "all"), _many(build.logical_and)),
     **dict.fromkeys(("Or", "any"), _many(build.logical_or)),
     "Not": _plain(build.logical_not, "a"),
-    "likely": _likely,
+    "likely": _typed(_likely),
     "min_value": _limit(0),
     "max_value": _limit(1),
     "infinity": _infinity,

@@ -17,7 +17,7 @@ from pegbox.loops.script.printer import FRESH, written_params
 from pegbox.loops.script.source import Source, source_of, source_of_text
 from pegbox.loops.script.statements import Statements
 from pegbox.loops.script.words import I, T, TypeWord
-from pegbox.loops.threads.axes import in_block, is_block, is_shared
+from pegbox.loops.threads.axes import in_block, is_block, is_global, is_shared
 from pegbox.loops.threads.barrier import cut_at_barriers
 from pegbox.loops.threads.conflict import thread_conflicts
 from pegbox.loops.verify import verify
@@ -204,7 +204,7 @@ def _remedy(buffer: Buffer, loop: For) -> str:
         return _SECOND
     if not in_block(loop):
         return f"let it live longer: {buffer.name} = T.decl_buffer(...) before that loop"
-    if is_shared(buffer.scope, loop) and buffer.scope != "global":
+    if is_shared(buffer.scope, loop) and not is_global(buffer.scope):
         return f"read what threads of the same block have written; blocks do not wait for each other: {_SECOND}"
     return f'let the threads share it, with scope="shared": they wait for each other then; blocks do not: {_SECOND}'
 

@@ -28,6 +28,11 @@ def in_block(loop: For) -> bool:
     return loop.kind is ForKind.THREAD and not is_block(loop)
 
 
+def is_global(scope: str) -> bool:
+    """Is it the memory that all threads share, which may have a name, as in "global.accumulator"?"""
+    return scope.partition(".")[0] == "global"
+
+
 def is_shared(scope: str, loop: For) -> bool:
     """Do the iterations of a thread loop see one buffer of that scope together?
 
@@ -38,4 +43,4 @@ def is_shared(scope: str, loop: For) -> bool:
         return False
     if scope == "warp":
         return thread_tag(loop) == "threadIdx.x"
-    return scope == "global" or in_block(loop)
+    return is_global(scope) or in_block(loop)

@@ -20,7 +20,7 @@ from pegbox.expr.visit import free_vars, loads
 from pegbox.loops.access.access import Access, accesses
 from pegbox.loops.access.interval import SymbolicInterval, interval, relaxation
 from pegbox.loops.nodes import Alloc, BlockRealize, Evaluate, For, Function, If, IterKind, Region, Stmt, Store
-from pegbox.loops.threads.axes import in_block, is_shared
+from pegbox.loops.threads.axes import in_block, is_global, is_shared
 from pegbox.loops.visit import bound_vars, children, expressions, loop_ranges, walk
 
 
@@ -79,7 +79,7 @@ def thread_conflicts(func: Function) -> dict[Buffer, For]:
 def _of_threads(func: Function) -> list[Buffer]:
     """The buffers that only the threads of one block see together."""
     made = (*func.allocs, *(stmt.buffer for stmt in walk(func.body) if isinstance(stmt, Alloc)))
-    return [buffer for buffer in dict.fromkeys(made) if buffer.scope not in ("global", "local")]
+    return [buffer for buffer in dict.fromkeys(made) if not (buffer.scope == "local" or is_global(buffer.scope))]
 
 
 def nests(func: Function) -> list[Nest]:

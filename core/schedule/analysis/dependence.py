@@ -21,10 +21,19 @@ from pegbox.schedule.analysis import combiner, written_buffers
 _COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or"})
 
 
-def carried_dependence(block: Block) -> str | None:
-    """Why the iterations of a block have to keep their order; None if they may run in any order."""
-    ranges = iter_ranges(block.iters)
-    return _outside_regions(block) or _overlapping_writes(block, ranges) or _own_reads(block, ranges) or _inner(block)
+def carried_dependence(block: Block, around: Ranges | None = None) -> str | None:
+    """Why the iterations of a block have to keep their order; None if they may run in any order.
+
+    Args:
+        around: the variables of the blocks around it, which stand still.
+    """
+    ranges = {**(around or {}), **iter_ranges(block.iters)}
+    return (
+        _outside_regions(block)
+        or _overlapping_writes(block, ranges)
+        or _own_reads(block, ranges)
+        or _inner(block, ranges)
+    )
 
 
 def _outside_regions(block: Block) -> str | None:
@@ -49,7 +58,7 @@ def _overlapping_writes(block: Block, ranges: Ranges) -> str | None:
             return f"where it writes {name} is read from memory"
         domain = dict(ranges)
         corners = [_with_digit(lo, count, domain) for lo, count in region.box]
-        missing = spatial - determined(corners, set(), domain)
+        missing = spatial - determined(corners, ranges.keys() - {it.var for it in block.iters}, domain)
         if missing:
             names = ", ".join(sorted(v.name for v in missing))
             return f"several iterations of {names} may write the same elements of {name}"
@@ -103,9 +112,9 @@ def _combines(expr: Expr, buffer: Buffer, op: str | None) -> bool:
     return isinstance(expr, Binary) and expr.op == "sub" and op in (None, "add") and _combines(expr.a, buffer, "add")
 
 
-def _inner(block: Block) -> str | None:
+def _inner(block: Block, ranges: Ranges) -> str | None:
     for realize in blocks_below(block.body):
-        why = carried_dependence(realize.block)
+        why = carried_dependence(realize.block, ranges)
         if why is not None:
             return f"in its block {realize.block.name}, {why}"
     return None

@@ -8,7 +8,7 @@ from math import prod
 
 from pegbox.expr.affine import Linear, constant, linear
 from pegbox.expr.bounds import Ranges
-from pegbox.expr.build import conjuncts
+from pegbox.expr.build import add, conjuncts
 from pegbox.expr.equal import same
 from pegbox.expr.injectivity import determined
 from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
@@ -18,6 +18,7 @@ from pegbox.loops.access.interval import Relaxation, SymbolicInterval, index_int
 from pegbox.loops.nodes import BlockRealize, Region
 from pegbox.schedule.analysis import reduce_values, variables
 from pegbox.schedule.analysis.digit_loops import apart
+from pegbox.schedule.analysis.write_cover import fills
 from pegbox.schedule.tree import Tree
 
 
@@ -41,8 +42,15 @@ def written_box(tree: Tree, producer: BlockRealize, buffer: Buffer, standing: Se
 
 
 def _written_box(producer: BlockRealize, buffer: Buffer, running: Set[Var], ranges: Ranges) -> Box | None:
-    relax = relaxation(running, ranges, producer.predicate)
     region = next(w for w in producer.block.writes if w.buffer is buffer)
+    digits = {dim: Var("element") for dim, (_, count) in enumerate(region.box) if count > 1}
+    if digits and not fills(producer.block, region):
+        return None
+    running = running | set(digits.values())
+    ranges = {**ranges, **{var: (0, region.box[dim][1] - 1) for dim, var in digits.items()}}
+    box = tuple((add(lo, digits[dim]) if dim in digits else lo, 1) for dim, (lo, _) in enumerate(region.box))
+    region = Region(buffer, box)
+    relax = relaxation(running, ranges, producer.predicate)
     intervals = _apart(producer, region, relax) or _filled(producer, region, relax)
     if intervals is None:
         return None
@@ -51,7 +59,7 @@ def _written_box(producer: BlockRealize, buffer: Buffer, running: Set[Var], rang
     whole = [
         (simplified_linear(values[lo], ranges), extent)
         for (lo, _), extent in zip(region.box, buffer.shape, strict=True)
-        if isinstance(lo, Var)
+        if isinstance(lo, Var) and lo in values
     ]
     used = [relax.caps[n][0] for i in intervals for n in i.capped]
     conditions = []
@@ -66,7 +74,7 @@ def _written_box(producer: BlockRealize, buffer: Buffer, running: Set[Var], rang
 
 
 def _intervals(producer: BlockRealize, region: Region, relax: Relaxation) -> list[SymbolicInterval] | None:
-    found = [index_interval(lo, producer, relax) if count == 1 else None for lo, count in region.box]
+    found = [index_interval(lo, producer, relax) for lo, _ in region.box]
     known = [i for i in found if i is not None]
     return known if len(known) == len(found) else None
 

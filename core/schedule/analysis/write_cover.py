@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 
 from pegbox.errors import ExprError
+from pegbox.expr.affine import linear
 from pegbox.expr.build import TRUE, add, logical_not
 from pegbox.expr.equal import same
 from pegbox.expr.index_layout import covers
@@ -12,7 +13,7 @@ from pegbox.expr.index_map import IndexMap
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import free_vars, substitute
 from pegbox.loops.access.region import read, written
-from pegbox.loops.nodes import Alloc, BlockRealize, For, If, Region, Seq, Stmt
+from pegbox.loops.nodes import Alloc, Block, BlockRealize, For, If, Region, Seq, Stmt
 from pegbox.loops.visit import children, walk
 from pegbox.schedule.tree import Tree
 
@@ -66,6 +67,24 @@ def _places(writer: BlockRealize, buffer: Buffer) -> Iterator[tuple[IndexMap, tu
     for region in _stores(writer.block.body, {}, domain):
         if region.buffer is buffer:
             yield places_of(region, domain)
+
+
+def fills(block: Block, region: Region) -> bool:
+    """Does each run of a block store every element of a box that it states, whatever the data is?"""
+    domain: Domain = {}
+    places = []
+    for stored in _stores(block.body, {}, domain):
+        if stored.buffer is region.buffer:
+            from_corner = [
+                linear(at).minus(linear(lo)) for (at, _), (lo, _) in zip(stored.box, region.box, strict=True)
+            ]
+            box = [(form.to_expr(), n) for form, (_, n) in zip(from_corner, stored.box, strict=True)]
+            if all(free_vars(lo) <= domain.keys() for lo, _ in box):
+                places.append(places_of(Region(region.buffer, tuple(box)), domain))
+    try:
+        return covers(places, tuple(count for _, count in region.box))
+    except ExprError:  # places that are read from memory
+        return False
 
 
 def places_of(region: Region, domain: Domain) -> tuple[IndexMap, tuple[int, ...]]:

@@ -107,7 +107,8 @@ def into_consumers(before: Tree, realize: BlockRealize) -> Tree:
     tree = Tree(before.replace(realize, None))
     for reader in readers:
         inlined = _inlined(reader.block, buffer, how)
-        tree = Tree(tree.replace(reader, replace(reader, block=inlined)))
+        predicate = replaced(reader.predicate, buffer, how, before.ranges)
+        tree = Tree(tree.replace(reader, replace(reader, block=inlined, predicate=predicate)))
     check_parallel(before, tree, name)
     return Tree(with_allocs(tree.func, drop=tuple(b for b in func.allocs if b is buffer)))
 

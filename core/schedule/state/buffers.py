@@ -9,6 +9,7 @@ from pegbox.expr.index_layout import covers
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.expr.printer import unused_name
 from pegbox.loops.nodes import BlockRealize
+from pegbox.loops.threads.axes import is_global
 from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.analysis.write_cover import places_of
@@ -19,8 +20,8 @@ SCOPES = ("global", "local", "shared", "shared.dyn", "warp")
 
 
 def check_scope(scope: object) -> None:
-    """Raises ScheduleError: there is no such scope."""
-    if not isinstance(scope, str) or scope not in SCOPES:
+    """Raises ScheduleError: there is no such scope. "global.name" is global memory that a user gave a name."""
+    if not isinstance(scope, str) or (scope not in SCOPES and not is_global(scope)):
         raise ScheduleError(f"unknown scope {scope!r}", f"use one of {', '.join(SCOPES)}")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pegbox.checks import check_text
 from pegbox.errors import ScheduleError
+from pegbox.loops.module import ENTRY
 from pegbox.loops.nodes import Block, BlockRealize, For
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.handles import BlockRef, LoopRef
@@ -40,13 +41,14 @@ def get_block(sch: ScheduleState, name: str, func_name: str | None = None) -> Bl
     """The block of that name. "root" stands for the whole function, where no block is called so.
 
     Args:
-        func_name: the function of the module to look in, which the schedule works on from now on.
+        func_name: the function of the module to look in, which the schedule works on from now on ("main" is also
+            the only one there is).
 
     Raises:
         ScheduleError: the program has none.
     """
     check_text("get_block: name", name, error=ScheduleError)
-    if func_name is not None and func_name != sch.func_name:
+    if func_name is not None and func_name != sch.func_name and not (func_name == ENTRY and len(sch.mod) == 1):
         work_on(sch, func_name)
     if name != ROOT:
         get(sch, BlockRef(name))

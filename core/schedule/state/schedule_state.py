@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from pegbox.compute.tensor import Tensor
-from pegbox.errors import ScheduleError
+from pegbox.errors import LoweringError, ScheduleError
 from pegbox.expr.nodes import Var
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.module import IRModule
@@ -193,10 +193,14 @@ class ScheduleState:
         Raises:
             ScheduleError: the module has no function of that name.
         """
-        if func_name not in self._module.functions:
-            raise ScheduleError(f"the module has no function {func_name!r}", f"it has {', '.join(self._module)}")
-        self._module, self.func_name = self.mod, func_name
-        self.update(self._module[func_name])
+        try:
+            found = self._module.name_of(func_name)
+        except LoweringError as error:
+            raise ScheduleError(
+                f"the module has no function {func_name!r}", f"it has {', '.join(self._module)}"
+            ) from error
+        self._module, self.func_name = self.mod, found
+        self.update(self._module[found])
 
     def snapshot(self) -> tuple[Any, ...]:
         """What `restore` brings back: the program, and how many steps led to it."""

@@ -19,7 +19,7 @@ from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.intrinsics.intrinsic import TensorIntrin
 
 Body: TypeAlias = "Stmt | Expr"
-_ACCESS = {"r": "r", "w": "w", "rw": "rw", 1: "r", 2: "w", 3: "rw"}
+_ACCESS = {"r": "r", "w": "w", "rw": "rw", "wr": "rw", 1: "r", 2: "w", 3: "rw"}
 
 
 class IntrinBuffer:

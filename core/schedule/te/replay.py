@@ -117,10 +117,13 @@ def check_arguments(schedule: TESchedule, args: Sequence[Tensor], draft: Draft |
     for stage in schedule.stages:
         for tensor in stage.op.outputs:
             if stage.is_output and tensor.buffer not in given:
-                raise ScheduleError(
+                error = ScheduleError(
                     f"the output {tensor.name} is missing from the arguments {[t.name for t in args]}",
                     "add it to the list",
                 )
+                if draft is None:
+                    raise error
+                draft.add(error, None)
     for tensor in args:
         if isinstance(tensor.op, ComputeOp) and tensor.buffer not in made:
             error = ScheduleError(

@@ -13,8 +13,8 @@ __getattr__ = names(__name__)
 
 
 def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> bool:
-    """Whether two modules, functions or statements are the same program, whatever their variables are called."""
-    return loops.structural_equal(lhs, rhs)
+    """Whether two modules, functions or statements are the same program, whatever things are called in them."""
+    return loops.structural_equal(lhs, rhs, labels=False)
 
 
 def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_path
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     AnyKernel: TypeAlias = Kernel | KernelFamily
 
 _ENTRY = "__tvm_main__"
+_PACKED = "lib.so"  # in an archive
 _FORMS = {"": "ll", "ll": "ll", "s": "asm", "asm": "asm"}
 
 
@@ -78,7 +81,7 @@ class Module:
     def time_evaluator(
         self,
         func_name: str,
-        dev: object,
+        dev: object = None,
         number: int = 10,
         repeat: int = 1,
         min_repeat_ms: float = 0,
@@ -87,8 +90,10 @@ class Module:
         repeats_to_cooldown: int = 1,
         cache_flush_bytes: int = 0,
         f_preproc: str = "",
+        *,
+        ctx: object = None,
     ) -> TimeEvaluator:
-        """See `Kernel.time_evaluator`. What follows `min_repeat_ms` changes nothing here.
+        """See `Kernel.time_evaluator`. The device, what follows `min_repeat_ms`, and `ctx` change nothing here.
 
         Raises:
             ArgumentError: no such function, or a number out of its domain.
@@ -140,7 +145,7 @@ class Module:
         workspace_dir: str | None = None,
         **options: Any,
     ) -> str:
-        """Write a shared library (.so), which `load_module` loads; returns its name.
+        """Write a shared library (.so), or an archive that holds it (.tar); `load_module` loads both. Returns its name.
 
         `fcompile(file_name, [object files], **options)` links it, where given.
 
@@ -151,12 +156,19 @@ class Module:
         from pegbox.codegen import write_shared_library
 
         path = check_path("export_library: file_name", file_name)
-        if path.suffix != ".so":
-            raise ArgumentError(f"export_library({os.fspath(path)!r}): a shared library; its name must end in .so")
+        if path.suffix not in (".so", ".tar"):
+            raise ArgumentError(
+                f"export_library({os.fspath(path)!r}): a shared library; its name must end in .so or .tar"
+            )
         if addons or workspace_dir or (options and fcompile is None):
             means_nothing("addons, workspace_dir and options of export_library", "the library holds the kernels alone")
         link = fcompile and (lambda out, parts: fcompile(out, parts, **options))
-        write_shared_library(self.built.programs, path, link=link)
+        if path.suffix == ".so":
+            write_shared_library(self.built.programs, path, link=link)
+        else:
+            with TemporaryDirectory() as folder, tarfile.open(path, "w") as archive:
+                write_shared_library(self.built.programs, Path(folder, _PACKED), link=link)
+                archive.add(Path(folder, _PACKED), _PACKED)
         return os.fspath(path)
 
     def __repr__(self) -> str:
@@ -164,7 +176,9 @@ class Module:
 
 
 def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
-    """The kernels of a shared library that pegbox wrote (.so), or of an object file (.o), which is linked first.
+    """The kernels of a shared library that pegbox wrote (.so, or .tar with one), or of an object file (.o).
+
+    An object file is linked first, and an archive unpacked; the library stays beside them.
 
     Raises:
         ArgumentError: there is no such file, or it has no kernels of pegbox.
@@ -177,4 +191,17 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
     if file.suffix == ".o" and file.is_file():
         create_shared(f"{file}.so", [os.fspath(file)])
         file = Path(f"{file}.so")
+    if file.suffix == ".tar" and file.is_file():
+        file = _unpacked(file)
     return Module(load_library(file))
+
+
+def _unpacked(file: Path) -> Path:
+    """Raises ArgumentError: the archive holds no library of pegbox."""
+    try:
+        with tarfile.open(file) as archive, archive.extractfile(_PACKED) as packed:  # type: ignore[union-attr]
+            library = Path(f"{file}.so")
+            library.write_bytes(packed.read())
+            return library
+    except (tarfile.TarError, KeyError) as error:
+        raise ArgumentError(f"load_module({os.fspath(file)!r}): no archive of pegbox's: {error}") from error

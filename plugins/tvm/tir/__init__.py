@@ -12,6 +12,8 @@ from pegbox.plugins.tvm.tir import stmt_functor as stmt_functor
 from pegbox.plugins.tvm.tir.expr import *  # noqa: F403
 from pegbox.plugins.tvm.tir.intrin import *  # noqa: F403
 from pegbox.plugins.tvm.tir.stmt import *  # noqa: F403
-from pegbox.tir import *  # noqa: F403  (TVM's names are pegbox's)
+from pegbox.tir import *  # noqa: F403  (TVM's names are pegbox's, but for those below)
+
+from pegbox.plugins.tvm.tir.schedule import Schedule as Schedule  # isort: skip
 
 __getattr__ = names(__name__)
