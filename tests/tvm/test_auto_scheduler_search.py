@@ -12,8 +12,9 @@ import pytest
 from ansor_workloads import QUICK, ansor_matmul, artificial, matmul_relu
 
 import pegbox as pb
-from pegbox.errors import ArgumentError, RecordError, TemplateError
+from pegbox.errors import ArgumentError, RecordError, TemplateError, TuningError
 from pegbox.measure import Failed, FailureKind
+from pegbox.plugins import tvm
 from pegbox.plugins.tvm import auto_scheduler, te
 from pegbox.plugins.tvm.auto_scheduler import (
     MeasureInput,
@@ -138,6 +139,18 @@ def test_a_search_ends_early_and_without_trials_measures_nothing(log: str, opene
     tune(other, log, 0)
     with pytest.raises(RecordError, match=r"no record of .*8, 8, 8.*tune it first"):
         other.apply_best(log)
+
+
+def test_a_search_may_be_written_as_before_tvm_0_8(log: str, opened: list[dict[str, Any]]) -> None:
+    task = auto_scheduler.create_task(ansor_matmul, (16, 16, 16), "llvm -num-cores 1")
+    options = TuningOptions(4, measure_callbacks=[RecordToFile(log)], verbose=0)
+    schedule, args = auto_scheduler.auto_schedule(task, tuning_options=options)
+    inp, _ = auto_scheduler.load_best(log, task.workload_key)
+    assert [t.name for t in args] == ["A", "B", "C"]
+    wanted = task.compute_dag.apply_steps_from_state(inp.state)
+    assert str(tvm.lower(schedule, args)) == str(tvm.lower(*wanted))
+    with pytest.raises(TuningError, match="no state ran; give TuningOptions"):
+        auto_scheduler.auto_schedule(task_of())
 
 
 def test_a_search_goes_on_from_a_file_and_measures_nothing_again(log: str, opened: list[dict[str, Any]]) -> None:

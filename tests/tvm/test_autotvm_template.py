@@ -67,6 +67,16 @@ class TestTask:
         with pytest.raises(TemplateError, match="is no template; decorate it"):
             autotvm.task.create(len, args=ARGS, target="llvm")
 
+    def test_a_template_without_a_name_has_that_of_its_function(self) -> None:
+        @autotvm.template
+        def doubled(n: int) -> Any:
+            A = tvm.placeholder((n,), name="A")  # te's names were TVM's own then
+            C = tvm.compute((n,), lambda i: A[i] * 2.0, name="C")
+            return tvm.create_schedule(C.op), [A, C]
+
+        assert autotvm.task.create(doubled, args=(8,), target=tvm.target.create("llvm")).workload == ("doubled", 8)
+        assert loops(doubled(8)) == [8]
+
     def test_pegbox_takes_the_template(self) -> None:
         task = pegbox.create_task(matmul, args=ARGS)
         assert task.space.fingerprint == sample_task().inner.space.fingerprint

@@ -178,3 +178,6 @@ def load_best_record(
     ]
     found = best(own)
     return (None, None) if found is None else (RecordedInput(found), MeasureResult.of(found.result))
+
+
+load_best = load_best_record  # as it was called before TVM 0.8
