@@ -132,6 +132,33 @@ def test_callbacks_hear_of_each_batch(log: str, opened: list[dict[str, Any]]) ->
         task.tune(TuningOptions(1, verbose=0, measure_callbacks=[print]))  # type: ignore[list-item]
 
 
+def test_a_measurer_tells_its_callbacks(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[int] = []
+
+    class Told(auto_scheduler.measure.PythonBasedMeasureCallback):
+        def callback(self, policy: Any, inputs: list[MeasureInput], results: list[MeasureResult]) -> None:
+            heard.append(len(results))
+
+    class Instant:
+        def __init__(self, *_: Any, **__: Any) -> None: ...
+        def __enter__(self) -> Instant:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+        def measure(self, configs: Any) -> Any:
+            return [(config, Failed(FailureKind.TIMEOUT, "late")) for config in configs]
+
+    monkeypatch.setattr(auto_scheduler.measure, "LocalMeasurer", Instant)
+    task = task_of()
+    measurer = auto_scheduler.measure.ProgramMeasurer(
+        auto_scheduler.LocalBuilder(), auto_scheduler.LocalRunner(), [RecordToFile(log), Told()]
+    )
+    states = SketchPolicy(task, verbose=0).sample_initial_population()[:2]
+    measurer.measure(task, None, [MeasureInput(task, state) for state in states])
+    assert (heard, measurer.ct) == ([2], 2)
+    assert [result.error_no for _, result in load_records(log)] == [7, 7]
+
+
 def test_a_search_ends_early_and_without_trials_measures_nothing(log: str, opened: list[dict[str, Any]]) -> None:
     tune(task_of(), log, 100, early_stopping=3)
     assert 3 < len(list(load_records(log))) < 100

@@ -103,6 +103,15 @@ class TestTask:
         assert task.workload == ("template/double", ("TENSOR", (8,), "float32"))
         assert len(task.instantiate(task.config_space.get(1))[1]) == 2
 
+    def test_its_function_takes_the_arguments_of_its_workload(self) -> None:
+        @autotvm.template("template/twice")
+        def twice(A: Any) -> Any:
+            C = te.compute(A.shape, lambda i: A[i] * 2.0, name="C")
+            return te.create_schedule(C.op), [A, C]
+
+        task = autotvm.task.create("template/twice", args=(("TENSOR", (8,), "float32"),), target="llvm")
+        assert loops(task.func(*task.args)) == [8]
+
     def test_flop_of_a_schedule(self) -> None:
         s, _ = sample_task().instantiate(sample_task().config_space.get(0))
         assert compute_flop(s) == 2 * 128**3

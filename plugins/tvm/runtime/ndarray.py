@@ -71,15 +71,16 @@ class NDArray(np.ndarray[Any, Any]):
 
 
 def empty(
-    shape: int | Sequence[int], dtype: str = "float32", device: Device | None = None, mem_scope: str | None = None
-) -> NDArray:
-    """An array whose values are not set, at a multiple of 64 bytes.
+    shape: int | Sequence[int], dtype: str = "float32", device: Device | None = None, mem_scope: str | None = None,
+    *, ctx: Device | None = None,
+) -> NDArray:  # fmt: skip
+    """An array whose values are not set, at a multiple of 64 bytes. `ctx` is what `device` was before TVM 0.8.
 
     Raises:
         ArgumentError: no such device.
         ExprError: no such type.
     """
-    check_device(device)
+    check_device(device or ctx)
     if mem_scope not in (None, "global"):
         means_nothing(f"mem_scope={mem_scope!r} of an array", "a CPU has one memory")
     kind = dtypes.numpy_dtype(dtypes.check(str(dtype)))
@@ -91,15 +92,17 @@ def empty(
     return made
 
 
-def array(arr: npt.ArrayLike, device: Device | None = None, mem_scope: str | None = None) -> NDArray:
-    """A copy of an array or a list of numbers.
+def array(
+    arr: npt.ArrayLike, device: Device | None = None, mem_scope: str | None = None, *, ctx: Device | None = None
+) -> NDArray:
+    """A copy of an array or a list of numbers. `ctx` is what `device` was before TVM 0.8.
 
     Raises:
         ArgumentError: no such device.
         ExprError: kernels have no such type.
     """
     source = np.asarray(arr)
-    made = empty(source.shape, str(source.dtype), device, mem_scope)
+    made = empty(source.shape, str(source.dtype), device or ctx, mem_scope)
     made[...] = source
     return made
 

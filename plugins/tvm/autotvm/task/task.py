@@ -150,8 +150,8 @@ class Task:
 
     @property
     def func(self) -> Callable[..., Any]:
-        """The template's function."""
-        return _known(self.name).function
+        """The template, which takes the arguments of the task."""
+        return _known(self.name)
 
     def instantiate(self, config: Any) -> Any:
         """The schedule and the arguments of one configuration."""
