@@ -79,7 +79,7 @@ def const_matrix(matrix: np.ndarray[Any, Any], name: str = "const_matrix") -> te
     """A matrix of numbers as a computation, which can be inlined."""
 
     def element(i: te.Expr, j: te.Expr) -> te.Expr:
-        value: Any = te.const(0, str(matrix.dtype))
+        value: te.Expr = te.const(0, str(matrix.dtype))
         for row, column in np.argwhere(matrix):
             there = te.all(i.equal(int(row)), j.equal(int(column)))
             value = te.if_then_else(there, te.const(matrix[row, column].item(), str(matrix.dtype)), value)
