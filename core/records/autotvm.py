@@ -42,13 +42,14 @@ _NUMBERS = {
 
 def is_autotvm(form: Mapping[str, Any]) -> bool:
     """Whether a line is one of AutoTVM's, whose versions begin with 0."""
-    return type(form.get("version")) is float and form["version"] < 1 and "input" in form
+    version = form.get("version", form.get("v"))
+    return type(version) is float and version < 1 and not form.keys().isdisjoint(("input", "i"))
 
 
 def fields_of(form: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `Record` that a line holds. Raises `KeyError` and `ValueError` as `fields.field` does."""
-    if form["version"] != VERSION:
-        raise ValueError(f"version {form['version']} of AutoTVM's logs: {VERSION} is read; convert it with AutoTVM")
+    if (version := form.get("version", form.get("v"))) != VERSION:
+        raise ValueError(f"version {version} of AutoTVM's logs: {VERSION} is read; convert it with AutoTVM")
     target, name, args, kwargs = field(form, "input", list)
     listed, number, total, timestamp = field(form, "result", list)
     found = config(form["config"])

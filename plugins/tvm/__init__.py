@@ -47,6 +47,16 @@ _HOME = {
     "vulkan": "pegbox.plugins.tvm.runtime.device",
 }
 
+# Before TVM 0.7, what is in `te` was here, and some of `tir`.
+_OF_TE = """
+    all any ceil cast comm_reducer compute const create_schedule decl_tensor_intrin div exp extern floor floordiv
+    floormod if_then_else indexdiv indexmod log max max_value min min_value placeholder popcount power prod
+    reduce_axis round select sigmoid size_var sqrt sum tag_scope tanh thread_axis trunc truncdiv truncmod var
+"""
+_OF_TIR = "call_extern call_packed call_pure_extern decl_buffer"
+_HOME |= dict.fromkeys(_OF_TE.split(), "pegbox.plugins.tvm.te")
+_HOME |= dict.fromkeys(_OF_TIR.split(), "pegbox.plugins.tvm.tir")
+
 __getattr__ = names(__name__, _HOME)
 
 

@@ -51,7 +51,7 @@ _ABSENT: Mapping[str, Mapping[str, str]] = {
         "cfg.axis(extent) makes the axes of a space": "Axis",
     },
     "autotvm.task.dispatcher": {_RELAY: "ApplyGraphBest"},
-    "autotvm.measure": {_RPC: "default_module_loader request_remote", _HELPER: "executor"},
+    "autotvm.measure": {_HELPER: "executor"},
     "autotvm.measure.measure_methods": {"code is made for CPUs only": "set_cuda_target_arch"},
     "autotvm.tuner": {_LEARNED: "model_based_tuner sa_model_optimizer xgboost_cost_model", _HELPER: "metric"},
     "autotvm.record": {"lines are records of pegbox (docs/measuring.md); AutoTVM's 0.2 is read": "AUTOTVM_LOG_VERSION"},

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pegbox.checks import check_callable, check_text, near_names
 from pegbox.errors import ArgumentError
 from pegbox.expr.build import as_expr
+from pegbox.plugins.tvm.notice import means_nothing
 
 _functions: dict[str, Callable[..., Any]] = {}
 
@@ -45,6 +47,11 @@ def get_global_func(name: str, allow_missing: bool = False) -> Any:
     raise ArgumentError(
         f"get_global_func({name!r}): not registered; TVM's own are not here{near_names(name, _functions)}"
     )
+
+
+@partial(register_func, "runtime.config_threadpool")
+def _config_threadpool(affinity_mode: int, num_threads: int, *_: Any) -> None:
+    means_nothing("runtime.config_threadpool", "a kernel runs on the cores of its target: 'llvm -num-cores 4'")
 
 
 def remove_global_func(name: str) -> None:

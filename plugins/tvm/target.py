@@ -60,6 +60,11 @@ class Target(base.Target):
         return ["cpu"]
 
     @property
+    def model(self) -> str:
+        """ "unknown": processors have names here, `mcpu`."""
+        return "unknown"
+
+    @property
     def mcpu(self) -> str:
         return self.cpu
 

@@ -68,6 +68,15 @@ def test_another_architecture_does_not_get_this_machines_processor() -> None:
     assert Target("llvm -mtriple=x86_64-linux-gnu").cpu == host.cpu_name()
 
 
+def test_native_is_this_machines_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEGBOX_TARGET", "llvm -mcpu=x86-64-v3 -num-cores 2")
+    target = Target("llvm -mcpu=native")
+    assert (target.cpu, target.num_cores, target.is_host_cpu) == (host.cpu_name(), 2, True)
+    assert str(target) == f"llvm -mcpu={host.cpu_name()} -num-cores 2"
+    monkeypatch.setenv("PEGBOX_TARGET", "llvm -mcpu=native")
+    assert Target("llvm") == Target.host()
+
+
 def test_naming_this_machines_processor_keeps_its_features(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PEGBOX_TARGET", raising=False)
     assert Target(f"llvm -mcpu={host.cpu_name()}").features == Target("llvm").features != ""
@@ -187,6 +196,10 @@ def test_the_table_of_caches_names_processors_that_there_are() -> None:
         ("llvm fast", "unknown option 'fast'; use -mcpu"),
         ("llvm -mcpu=znver44", r"unknown processor 'znver44' in -mcpu; did you mean 'znver4' or"),
         ("llvm -mcpu=qqqq", "unknown processor 'qqqq' in -mcpu; see"),
+        (
+            "llvm -mcpu=native -mtriple=aarch64-linux-gnu",
+            "native is the processor of this machine",
+        ),
         ("llvm -mcpu=", "option -mcpu needs a value"),
         ("llvm -mcpu -num-cores 2", "option -mcpu needs a value"),
         ("llvm -num-cores", "option -num-cores needs a value"),

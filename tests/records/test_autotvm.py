@@ -72,6 +72,13 @@ def test_what_autotvm_does_not_write_is_refused(task: Any, changes: dict[str, An
         Record.from_line(line(task, 5, **changes))
 
 
+def test_a_line_of_version_0_1_is_refused_in_words() -> None:
+    config = {"i": 25, "t": "direct", "c": None, "e": [["tile", "sp", [16, 4]]]}
+    form = {"v": 0.1, "i": ["llvm", "matmul", [64], {}, ["matmul", 64], config], "r": [[2e-4], 0, 3.2, 1.5e9]}
+    with pytest.raises(RecordError, match=r"version 0\.1 of AutoTVM's logs: 0\.2 is read"):
+        Record.from_line(json.dumps(form))
+
+
 @pytest.mark.parametrize("target", TVM_TARGETS)
 def test_the_best_of_a_log_is_applied_with_a_warning(task: Any, target: str) -> None:
     records = [Record.from_line(line(task, index, cost, target=target)) for index, cost in [(3, 2e-3), (4, 1e-3)]]

@@ -12,8 +12,9 @@ import pytest
 from ansor_workloads import QUICK, ansor_matmul, artificial, matmul_relu
 
 import pegbox as pb
-from pegbox.errors import ArgumentError, RecordError, TemplateError
+from pegbox.errors import ArgumentError, RecordError, TemplateError, TuningError
 from pegbox.measure import Failed, FailureKind
+from pegbox.plugins import tvm
 from pegbox.plugins.tvm import auto_scheduler, te
 from pegbox.plugins.tvm.auto_scheduler import (
     MeasureInput,
@@ -131,6 +132,33 @@ def test_callbacks_hear_of_each_batch(log: str, opened: list[dict[str, Any]]) ->
         task.tune(TuningOptions(1, verbose=0, measure_callbacks=[print]))  # type: ignore[list-item]
 
 
+def test_a_measurer_tells_its_callbacks(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[int] = []
+
+    class Told(auto_scheduler.measure.PythonBasedMeasureCallback):
+        def callback(self, policy: Any, inputs: list[MeasureInput], results: list[MeasureResult]) -> None:
+            heard.append(len(results))
+
+    class Instant:
+        def __init__(self, *_: Any, **__: Any) -> None: ...
+        def __enter__(self) -> Instant:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+        def measure(self, configs: Any) -> Any:
+            return [(config, Failed(FailureKind.TIMEOUT, "late")) for config in configs]
+
+    monkeypatch.setattr(auto_scheduler.measure, "LocalMeasurer", Instant)
+    task = task_of()
+    measurer = auto_scheduler.measure.ProgramMeasurer(
+        auto_scheduler.LocalBuilder(), auto_scheduler.LocalRunner(), [RecordToFile(log), Told()]
+    )
+    states = SketchPolicy(task, verbose=0).sample_initial_population()[:2]
+    measurer.measure(task, None, [MeasureInput(task, state) for state in states])
+    assert (heard, measurer.ct) == ([2], 2)
+    assert [result.error_no for _, result in load_records(log)] == [7, 7]
+
+
 def test_a_search_ends_early_and_without_trials_measures_nothing(log: str, opened: list[dict[str, Any]]) -> None:
     tune(task_of(), log, 100, early_stopping=3)
     assert 3 < len(list(load_records(log))) < 100
@@ -138,6 +166,18 @@ def test_a_search_ends_early_and_without_trials_measures_nothing(log: str, opene
     tune(other, log, 0)
     with pytest.raises(RecordError, match=r"no record of .*8, 8, 8.*tune it first"):
         other.apply_best(log)
+
+
+def test_a_search_may_be_written_as_before_tvm_0_8(log: str, opened: list[dict[str, Any]]) -> None:
+    task = auto_scheduler.create_task(ansor_matmul, (16, 16, 16), "llvm -num-cores 1")
+    options = TuningOptions(4, measure_callbacks=[RecordToFile(log)], verbose=0)
+    schedule, args = auto_scheduler.auto_schedule(task, tuning_options=options)
+    inp, _ = auto_scheduler.load_best(log, task.workload_key)
+    assert [t.name for t in args] == ["A", "B", "C"]
+    wanted = task.compute_dag.apply_steps_from_state(inp.state)
+    assert str(tvm.lower(schedule, args)) == str(tvm.lower(*wanted))
+    with pytest.raises(TuningError, match="no state ran; give TuningOptions"):
+        auto_scheduler.auto_schedule(task_of())
 
 
 def test_a_search_goes_on_from_a_file_and_measures_nothing_again(log: str, opened: list[dict[str, Any]]) -> None:

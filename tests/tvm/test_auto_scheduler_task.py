@@ -177,12 +177,10 @@ def test_what_is_no_computation_is_refused() -> None:
         auto_scheduler.ComputeDAG(3)  # type: ignore[arg-type]
 
 
-def test_names_of_relay_and_of_old_versions_say_where_to_go() -> None:
+def test_names_of_relay_say_where_to_go() -> None:
     for name, words in [
         ("extract_tasks", "TaskScheduler"),
         ("rewrite_compute_body", "pack_weights"),
-        ("create_task", "SearchTask"),
-        ("auto_schedule", "task.tune"),
         ("LocalRPCMeasureContext", "LocalRunner"),
         ("RPCRunner", "LocalRunner"),
         ("ApplyHistoryBestOrSample", "ApplyHistoryBest"),

@@ -67,6 +67,16 @@ class TestTask:
         with pytest.raises(TemplateError, match="is no template; decorate it"):
             autotvm.task.create(len, args=ARGS, target="llvm")
 
+    def test_a_template_without_a_name_has_that_of_its_function(self) -> None:
+        @autotvm.template
+        def doubled(n: int) -> Any:
+            A = tvm.placeholder((n,), name="A")  # te's names were TVM's own then
+            C = tvm.compute((n,), lambda i: A[i] * 2.0, name="C")
+            return tvm.create_schedule(C.op), [A, C]
+
+        assert autotvm.task.create(doubled, args=(8,), target=tvm.target.create("llvm")).workload == ("doubled", 8)
+        assert loops(doubled(8)) == [8]
+
     def test_pegbox_takes_the_template(self) -> None:
         task = pegbox.create_task(matmul, args=ARGS)
         assert task.space.fingerprint == sample_task().inner.space.fingerprint
@@ -92,6 +102,15 @@ class TestTask:
         task = autotvm.task.create("template/double", args=[te.placeholder((8,), name="A")], target="llvm")
         assert task.workload == ("template/double", ("TENSOR", (8,), "float32"))
         assert len(task.instantiate(task.config_space.get(1))[1]) == 2
+
+    def test_its_function_takes_the_arguments_of_its_workload(self) -> None:
+        @autotvm.template("template/twice")
+        def twice(A: Any) -> Any:
+            C = te.compute(A.shape, lambda i: A[i] * 2.0, name="C")
+            return te.create_schedule(C.op), [A, C]
+
+        task = autotvm.task.create("template/twice", args=(("TENSOR", (8,), "float32"),), target="llvm")
+        assert loops(task.func(*task.args)) == [8]
 
     def test_flop_of_a_schedule(self) -> None:
         s, _ = sample_task().instantiate(sample_task().config_space.get(0))

@@ -11,7 +11,7 @@ import pytest
 from autotvm_tasks import CountingRunner, option, sample_records, sample_task
 
 from pegbox.errors import ArgumentError, MeasureError, SpaceError
-from pegbox.plugins.tvm import autotvm
+from pegbox.plugins.tvm import autotvm, notice
 from pegbox.plugins.tvm.autotvm.measure import LocalBuilder, LocalRunner, MeasureInput, create_measure_batch
 from pegbox.plugins.tvm.autotvm.tuner import DropletTuner, GATuner, GridSearchTuner, RandomTuner, Tuner, XGBTuner
 from pegbox.plugins.tvm.autotvm.utils import format_si_prefix
@@ -247,8 +247,18 @@ class TestMeasuring:
     def test_other_machines_are_refused(self) -> None:
         with pytest.raises(MeasureError, match=r"no RPC tracker.*LocalRunner"):
             autotvm.RPCRunner("rasp3b", "localhost", 9190, number=4)
+        with pytest.raises(MeasureError, match=r"request_remote\('rasp3b'\).*export_library"):
+            autotvm.measure.request_remote("rasp3b", "localhost", 9190, timeout=10)
         with pytest.raises(ArgumentError, match="runner='rpc'"):
             autotvm.measure_option(builder="local", runner="rpc")
+
+    def test_a_loader_of_modules_is_taken_and_said_to_mean_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(notice, "_said", set())
+        loader = autotvm.measure.default_module_loader(print)
+        with pytest.raises(MeasureError, match="runners load candidates themselves"):
+            loader(None, None)
+        with pytest.warns(UserWarning, match="module_loader"):
+            LocalRunner(module_loader=loader)
 
     def test_inputs_are_measured_one_by_one(self) -> None:
         task = sample_task(16)

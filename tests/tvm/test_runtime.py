@@ -10,7 +10,7 @@ from compilers import compiler
 
 from pegbox.errors import ArgumentError
 from pegbox.plugins import tvm
-from pegbox.plugins.tvm import te
+from pegbox.plugins.tvm import notice, te
 from pegbox.plugins.tvm.contrib import cc, utils
 from pegbox.plugins.tvm.registry import remove_global_func
 
@@ -65,6 +65,18 @@ def test_arrays_are_copies_and_copied() -> None:
     shared[0, 1] = 9
     assert source[0, 1] == 9
     assert tvm.nd.empty(3).shape == (3,)
+
+
+def test_a_device_may_be_called_as_before_tvm_0_8() -> None:
+    assert tvm.nd.array([1.0], ctx=tvm.context("llvm", 0)).asnumpy() == [1.0]
+    with pytest.raises(ArgumentError, match="there is no such device"):
+        tvm.nd.empty((2,), ctx=tvm.gpu(0))
+
+
+def test_the_pool_of_threads_is_configured_by_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notice, "_said", set())
+    with pytest.warns(UserWarning, match="num-cores"):
+        tvm.get_global_func("runtime.config_threadpool")(1, 4)
 
 
 def test_arrays_of_other_shapes_and_devices_are_refused() -> None:

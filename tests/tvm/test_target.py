@@ -21,6 +21,7 @@ def test_a_string_is_understood() -> None:
     assert target == pegbox.Target("llvm -mcpu=core-avx2 -num-cores 3")
     assert "-mtriple=aarch64-linux-gnu" in str(tvm.target.create("llvm -mtriple=aarch64-linux-gnu"))
     assert tvm.target.llvm("-mattr=+avx2").mattr == ["+avx2"]
+    assert target.model == "unknown"
 
 
 def test_forms_of_one_target_are_equal() -> None:

@@ -15,6 +15,7 @@ import pegbox as pb
 from pegbox.compute.reference import evaluate
 from pegbox.compute.tensor import Tensor
 from pegbox.errors import ComputeError, ScheduleError
+from pegbox.plugins import tvm
 from pegbox.plugins.tvm import te, topi
 
 RNG = np.random.default_rng(5)
@@ -338,3 +339,26 @@ def test_the_plain_schedule_runs(name: str) -> None:
 def test_schedules_of_single_processors_are_refused_with_the_way(family: str) -> None:
     with pytest.raises(ScheduleError, match=rf"topi.{family}.schedule_dense.*space='sketch'"):
         getattr(topi, family).schedule_dense([te.placeholder((2, 2))])
+
+
+def test_the_operations_of_an_output_are_met_and_inlined() -> None:
+    x, w = te.placeholder((4, 4), name="x"), te.placeholder((4, 4), name="w")
+    product = topi.nn.dense(topi.nn.pad(x, (1, 0), (0, 0)), w)
+    out = topi.nn.relu(topi.add(product, product))
+    s, met = te.create_schedule(out.op), []
+    topi.utils.traverse_inline(s, out.op, lambda op: met.append(op.tag))
+    assert met == ["elemwise", "broadcast", "dense", "injective,pad"]
+    text = str(tvm.lower(s, [x, w, out]))
+    assert [name for name in ("PadInput", "T_matmul", "T_dense", "T_add") if name in text] == [product.op.name]
+
+
+def test_a_matrix_of_numbers_is_a_computation() -> None:
+    numbers = np.array([[1, 0, -0.5], [0, 2, 0]], "float32")
+    check(lambda: topi.utils.const_matrix(numbers, "B"), numbers, exact=True)
+
+
+def test_modules_have_the_functions_of_their_names() -> None:
+    from pegbox.plugins.tvm.topi.nn.pad import pad
+    from pegbox.plugins.tvm.topi.nn.utils import get_pad_tuple
+
+    assert (topi.nn.pad, topi.nn.get_pad_tuple) == (pad, get_pad_tuple)

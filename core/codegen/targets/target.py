@@ -42,10 +42,11 @@ _entered: ContextVar[tuple[Target, ...]] = ContextVar("pegbox_targets", default=
 class Target:
     """A target string, understood: `llvm [-mcpu=NAME] [-mattr=+f,-g] [-mtriple=T] [-num-cores N] [-caches=L1,L2,L3]`.
 
-    Without -mcpu it is the processor of this machine with exactly the features that it offers; naming this machine's
-    own processor means the same. With another architecture's -mtriple it is that one's "generic" processor. Without
-    -num-cores it is the number of cores that this process may run on. -caches are those of one core in KiB; without it
-    they are what the processor's name stands for (not what this machine tells: one string means the same everywhere).
+    Without -mcpu it is the processor of this machine with exactly the features that it offers; -mcpu=native and naming
+    this machine's own processor mean the same. With another architecture's -mtriple it is that one's "generic"
+    processor. Without -num-cores it is the number of cores that this process may run on. -caches are those of one core
+    in KiB; without it they are what the processor's name stands for (not what this machine tells: one string means the
+    same everywhere).
     The environment variable PEGBOX_TARGET, a target string too, changes what the string leaves open: the processor
     where it has none of -mcpu, -mattr, -mtriple, and the number of cores.
     `str(target)` is canonical: two targets are equal when their strings are.
@@ -59,6 +60,8 @@ class Target:
     def __init__(self, text: str = "llvm") -> None:
         options = _with_defaults(_parse(check_text("target", text, error=TargetError)))
         self.triple = options.get("-mtriple", "")
+        if options.get("-mcpu") == "native":
+            options["-mcpu"] = _native(self.triple, text)
         self.cpu = options.get("-mcpu") or (host.cpu_name() if _is_x86(self.triple) else "generic")
         self.attributes = _attributes(options.get("-mattr", ""), text)
         cores = options.get("-num-cores")
@@ -201,7 +204,7 @@ def _defaults(text: str) -> dict[str, str]:
         _attributes(options.get("-mattr", ""), text)
         _count(options.get("-num-cores", "1"), text)
         _sizes(options.get("-caches", "1,1,0"), text)
-        if "-mcpu" in options:
+        if options.get("-mcpu", "native") != "native":
             _check_cpu(options["-mcpu"], options.get("-mtriple", ""), text)
     except TargetError as error:
         raise TargetError(f"the environment variable {_VARIABLE} (what a target leaves open): {error}") from None
@@ -239,6 +242,12 @@ def _sizes(value: str, text: str) -> Caches:
 
 def _is_x86(triple: str) -> bool:
     return not triple or triple.startswith(("x86_64", "x86-64", "amd64"))
+
+
+def _native(triple: str, text: str) -> str:
+    if not _is_x86(triple):
+        raise TargetError(f"target {text!r}: native is the processor of this machine; name one of {triple}")
+    return host.cpu_name()
 
 
 def _check_cpu(cpu: str, triple: str, text: str) -> None:

@@ -31,7 +31,7 @@ _NAMES = {
         "RPCRunner",
         "register_task_input_check_func",
     ),
-    "measure_record": ("RecordReader", "RecordToFile", "load_best_record", "load_records", "save_records"),
+    "measure_record": ("RecordReader", "RecordToFile", "load_best", "load_best_record", "load_records", "save_records"),
     "relay_integration": (
         "extract_tasks",
         "is_auto_scheduler_enabled",

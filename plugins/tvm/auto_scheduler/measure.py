@@ -127,13 +127,13 @@ def recover_measure_input(inp: MeasureInput, rebuild_state: bool = False) -> Mea
 class MeasureCallback:
     """Something to do after each batch of measurements."""
 
+    def callback(self, policy: Any, inputs: list[MeasureInput], results: list[MeasureResult]) -> None:
+        """Called with what was measured."""
+        raise NotImplementedError(f"{type(self).__name__} defines no callback(policy, inputs, results)")
+
 
 class PythonBasedMeasureCallback(MeasureCallback):
     """Derive from it, and write `callback`."""
-
-    def callback(self, policy: SearchPolicy, inputs: list[MeasureInput], results: list[MeasureResult]) -> None:
-        """Called with what was measured."""
-        raise NotImplementedError(f"{type(self).__name__} defines no callback(policy, inputs, results)")
 
 
 class ProgramBuilder:
@@ -277,12 +277,15 @@ class ProgramMeasurer:
     def measure(
         self, task: BaseTask | None, policy: SearchPolicy | None, inputs: Sequence[MeasureInput]
     ) -> list[MeasureResult]:
-        """Measure states, each of its own task."""
-        results = []
+        """Measure states, each of its own task, and tell the callbacks."""
+        results: list[MeasureResult] = []
         for each in inputs:
             found, config = each.task.of_state(each.state)
             with LocalMeasurer(found, timeout=self.runner.timeout, **self.options(each.task)) as measurer:
                 results += [MeasureResult.of(result) for _, result in measurer.measure([config])]
+        for callback in self.callbacks:
+            callback.callback(policy, list(inputs), results)
+        self.ct += len(results)
         return results
 
 

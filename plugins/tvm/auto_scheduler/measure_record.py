@@ -31,6 +31,10 @@ class RecordToFile(MeasureCallback):
         self.filename = filename
         self.journal = Journal(filename)
 
+    def callback(self, policy: Any, inputs: list[MeasureInput], results: list[MeasureResult]) -> None:
+        """Append records."""
+        save_records(self.filename, inputs, results)
+
 
 class RecordedInput(MeasureInput):
     """What a record is of; task and state are made when they are asked for.
@@ -178,3 +182,6 @@ def load_best_record(
     ]
     found = best(own)
     return (None, None) if found is None else (RecordedInput(found), MeasureResult.of(found.result))
+
+
+load_best = load_best_record  # as it was called before TVM 0.8

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from pegbox.compute.tensor import Tensor
-from pegbox.errors import ArgumentError, RecordError
+from pegbox.errors import ArgumentError, RecordError, TuningError
 from pegbox.plugins.tvm.auto_scheduler.base_task import PACKED, TASK_INPUT_BUFFER_TABLE, BaseTask, HardwareParams
 from pegbox.plugins.tvm.auto_scheduler.cost_model import XGBModel
 from pegbox.plugins.tvm.auto_scheduler.loop_state import StateObject
@@ -21,6 +21,7 @@ from pegbox.plugins.tvm.auto_scheduler.measure import (
 from pegbox.plugins.tvm.auto_scheduler.measure_record import load_best_record
 from pegbox.plugins.tvm.auto_scheduler.search_policy import SearchPolicy, SketchPolicy
 from pegbox.plugins.tvm.notice import means_nothing
+from pegbox.plugins.tvm.target import TargetLike
 from pegbox.schedule.te.schedule import TESchedule
 
 __all__ = [
@@ -171,11 +172,31 @@ def get_task_input_buffer(workload_key: str, input_name: str) -> Any:
     return table[input_name]
 
 
-def create_task(*args: Any, **options: Any) -> NoReturn:
-    """Refused, as in TVM since 0.8."""
-    raise ArgumentError("auto_scheduler.create_task is gone; write auto_scheduler.SearchTask(func=, args=, target=)")
+def create_task(
+    func: str | Callable[..., Any],
+    args: Sequence[Any],
+    target: TargetLike,
+    target_host: TargetLike | None = None,
+    hardware_params: HardwareParams | None = None,
+) -> SearchTask:
+    """`SearchTask(func=, args=, target=)`, as it was called before TVM 0.8. Raises as that."""
+    return SearchTask(func, args, target=target, target_host=target_host, hardware_params=hardware_params)
 
 
-def auto_schedule(*args: Any, **options: Any) -> NoReturn:
-    """Refused, as in TVM since 0.8."""
-    raise ArgumentError("auto_scheduler.auto_schedule is gone; write task.tune(options), then task.apply_best(log)")
+def auto_schedule(
+    task: SearchTask, search_policy: SearchPolicy | None = None, tuning_options: TuningOptions | None = None
+) -> tuple[TESchedule, list[Tensor]]:
+    """Search, and give the te schedule of the best state and the kernel's arguments, as before TVM 0.8.
+
+    Raises:
+        TuningError: the tuner, the records or the measuring broke, or no state ran.
+    """
+    policy = SketchPolicy(task, XGBModel()) if search_policy is None else search_policy
+    task.tune(tuning_options or TuningOptions(), policy)
+    best = policy.session.best
+    if best is None:
+        raise TuningError(
+            f"auto_schedule({task!r}): no state ran; give TuningOptions(num_measure_trials=...), and see the failures "
+            "in the file of RecordToFile"
+        )
+    return policy.state_of(best.config).schedule()

@@ -78,7 +78,7 @@ def empty(
     *,
     ctx: Device | None = None,
 ) -> NDArray:
-    """An array whose values are not set, at a multiple of 64 bytes. `ctx` is the device, as TVM called it once.
+    """An array whose values are not set, at a multiple of 64 bytes. `ctx` is what `device` was before TVM 0.8.
 
     Raises:
         ArgumentError: no such device.
@@ -99,7 +99,7 @@ def empty(
 def array(
     arr: npt.ArrayLike, device: Device | None = None, mem_scope: str | None = None, *, ctx: Device | None = None
 ) -> NDArray:
-    """A copy of an array or a list of numbers. `ctx` is the device, as TVM called it once.
+    """A copy of an array or a list of numbers. `ctx` is what `device` was before TVM 0.8.
 
     Raises:
         ArgumentError: no such device.

@@ -11,6 +11,8 @@ from pegbox.plugins.tvm.autotvm.measure.measure_methods import LocalBuilder as L
 from pegbox.plugins.tvm.autotvm.measure.measure_methods import LocalRunner as LocalRunner
 from pegbox.plugins.tvm.autotvm.measure.measure_methods import RPCRunner as RPCRunner
 from pegbox.plugins.tvm.autotvm.measure.measure_methods import create_measure_batch as create_measure_batch
+from pegbox.plugins.tvm.autotvm.measure.measure_methods import default_module_loader as default_module_loader
 from pegbox.plugins.tvm.autotvm.measure.measure_methods import measure_option as measure_option
+from pegbox.plugins.tvm.autotvm.measure.measure_methods import request_remote as request_remote
 
 __getattr__ = names(__name__)

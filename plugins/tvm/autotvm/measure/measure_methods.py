@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pegbox.checks import check_choice, check_mapping
 from pegbox.errors import ArgumentError, MeasureError, PegboxError
@@ -134,6 +134,31 @@ class RPCRunner(Runner):
             f"RPCRunner({key!r}, ...): pegbox has no RPC tracker. Measure on this machine with LocalRunner(...), "
             "or run the script on the other one; a runner plugin can measure elsewhere (docs/write-a-runner.md)"
         )
+
+
+def default_module_loader(pre_load_function: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """For `LocalRunner(module_loader=)`, which has no use for it.
+
+    Raises:
+        MeasureError: what it gives is called.
+    """
+
+    def load(*_: Any) -> Any:
+        raise MeasureError("default_module_loader: runners load candidates themselves; give no module_loader=")
+
+    return load
+
+
+def request_remote(device_key: str, host: str | None = None, port: int | None = None, *_: Any, **__: Any) -> NoReturn:
+    """Refused: there are no trackers here.
+
+    Raises:
+        MeasureError: always.
+    """
+    raise MeasureError(
+        f"request_remote({device_key!r}): pegbox has no RPC tracker; mod.export_library('kernel.so') makes a file that "
+        "can be copied to the other machine and loaded there"
+    )
 
 
 def measure_option(builder: Any, runner: Any) -> dict[str, Any]:

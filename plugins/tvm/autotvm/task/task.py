@@ -87,14 +87,16 @@ def _refused(name: str, entity: ConfigEntity) -> InvalidConfig:
     return InvalidConfig(f"the template {name} refuses {entity}: {'; '.join(entity.errors)}")
 
 
-def template(task_name: str, func: Callable[..., Any] | None = None) -> Any:
-    """Decorator: make a function a template under a name.
+def template(task_name: str | Callable[..., Any], func: Callable[..., Any] | None = None) -> Any:
+    """Decorator: make a function a template under a name; without one, as before TVM 0.7, under its own.
 
     What it gives is called with the template's arguments alone; `pegbox.create_task` takes it, too.
 
     Raises:
         PluginError: another function has the name already.
     """
+    if callable(task_name):
+        return template(task_name.__name__, task_name)
     if func is None:
         return functools.partial(template, task_name)
     known = TASK_TABLE.get(task_name)
@@ -148,8 +150,8 @@ class Task:
 
     @property
     def func(self) -> Callable[..., Any]:
-        """The template's function."""
-        return _known(self.name).function
+        """The template, which takes the arguments of the task."""
+        return _known(self.name)
 
     def instantiate(self, config: Any) -> Any:
         """The schedule and the arguments of one configuration."""

@@ -1,5 +1,6 @@
 """`topi.nn`: operators of neural networks."""
 
+from pegbox.plugins.tvm.topi.nn import utils as utils
 from pegbox.plugins.tvm.topi.nn.activation import leaky_relu as leaky_relu
 from pegbox.plugins.tvm.topi.nn.activation import log_softmax as log_softmax
 from pegbox.plugins.tvm.topi.nn.activation import prelu as prelu
@@ -7,7 +8,6 @@ from pegbox.plugins.tvm.topi.nn.activation import relu as relu
 from pegbox.plugins.tvm.topi.nn.activation import softmax as softmax
 from pegbox.plugins.tvm.topi.nn.border import dilate as dilate
 from pegbox.plugins.tvm.topi.nn.border import get_pad_tuple as get_pad_tuple
-from pegbox.plugins.tvm.topi.nn.border import pad as pad
 from pegbox.plugins.tvm.topi.nn.conv2d import conv2d as conv2d
 from pegbox.plugins.tvm.topi.nn.conv2d import conv2d_hwcn as conv2d_hwcn
 from pegbox.plugins.tvm.topi.nn.conv2d import conv2d_nchw as conv2d_nchw
@@ -25,5 +25,6 @@ from pegbox.plugins.tvm.topi.nn.norm import batch_norm as batch_norm
 from pegbox.plugins.tvm.topi.nn.norm import layer_norm as layer_norm
 from pegbox.plugins.tvm.topi.nn.norm import scale_shift_nchw as scale_shift_nchw
 from pegbox.plugins.tvm.topi.nn.norm import scale_shift_nhwc as scale_shift_nhwc
+from pegbox.plugins.tvm.topi.nn.pad import pad as pad
 from pegbox.plugins.tvm.topi.nn.pooling import global_pool as global_pool
 from pegbox.plugins.tvm.topi.nn.pooling import pool2d as pool2d
