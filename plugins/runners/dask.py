@@ -11,6 +11,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError, MeasureError
@@ -31,11 +32,27 @@ _POLL_SECONDS = 1.0
 _ATTEMPTS = 2
 """Dask gives a task up when four workers have died with it. So often it is asked anew: they may have been killed."""
 
+_UNPLACED = 3
+"""Looks at which a task is on no worker although there are some. Dask does not look again for one when a worker gets
+the resource of its kind after it has joined."""
+
 APART = 0.03
 """By what share machines may differ on the fixed kernel before a search says so."""
 
 START = "dask worker {address} --nthreads 1 --resources pegbox=1"
 """What starts a worker that measures."""
+
+
+class _Unplaced(Exception):
+    """A task is on no worker, and stays so."""
+
+
+@dataclass(frozen=True)
+class _Sight:
+    """The workers that measure, by address, and the keys of the tasks that are on a worker."""
+
+    workers: tuple[str, ...] = ()
+    placed: frozenset[Any] = frozenset()
 
 
 class DaskRunner:
@@ -70,7 +87,8 @@ class DaskRunner:
         self._running: set[Future] = set()
         self._lock = threading.Lock()
         self._closed = False
-        self._seen = (-math.inf, 1)
+        self._seen: tuple[float, _Sight] = (-math.inf, _Sight())
+        self._looking = threading.Lock()
         self._owned = contextlib.ExitStack()
         try:
             self._client: Client = self._owned.enter_context(connected(scheduler))
@@ -84,11 +102,7 @@ class DaskRunner:
     @property
     def machines(self) -> int:
         """How many workers measure now. See `pegbox.measure.runner.ClusterRunner`."""
-        asked, count = self._seen
-        if time.monotonic() - asked > _POLL_SECONDS:
-            count = len(self._workers())
-            self._seen = time.monotonic(), count
-        return max(1, count)
+        return max(1, len(self._sight().workers))
 
     @property
     def host(self) -> str:
@@ -142,21 +156,36 @@ class DaskRunner:
         self._client.register_plugin(station, name=self._name)
         self._warn_of_spread()
 
-    def _workers(self) -> list[str]:
-        """The addresses of the workers that measure for this runner."""
+    def _sight(self) -> _Sight:
+        """The cluster as it was less than `_POLL_SECONDS` ago."""
+        with self._looking:
+            asked, sight = self._seen
+            if time.monotonic() - asked > _POLL_SECONDS:
+                sight = self._look()
+                self._seen = time.monotonic(), sight
+            return sight
+
+    def _look(self) -> _Sight:
         try:
             workers: Mapping[str, Any] = self._client.scheduler_info()["workers"]
+            placed = frozenset(itertools.chain.from_iterable(self._client.processing().values()))
         except Exception:  # it is gone, which is found out where results are awaited
-            return []
-        return [address for address, worker in workers.items() if self._resources.keys() <= worker["resources"].keys()]
+            return _Sight()
+        able = [address for address, worker in workers.items() if self._resources.keys() <= worker["resources"].keys()]
+        return _Sight(tuple(able), placed)
 
     def _warn_of_spread(self) -> None:
+        from distributed import KilledWorker
+
         from pegbox.plugins.runners.dask_worker import speed
 
-        if len(workers := self._workers()) < 2:
+        if len(workers := self._sight().workers) < 2:
             return
         asked = [self._submit(speed, workers=[address], allow_other_workers=False) for address in workers]
-        rates = [rate for future in asked if (rate := self._result(future))]
+        rates: list[float] = []
+        for future in asked:
+            with contextlib.suppress(KilledWorker, _Unplaced):  # it has gone meanwhile
+                rates += [rate] if (rate := self._result(future)) else []
         if rates and (apart := max(rates) / min(rates) - 1) > APART:
             warnings.warn(
                 f"equal machines of the cluster differ by {apart:.0%} on a fixed kernel ({min(rates):.4g} to "
@@ -178,15 +207,17 @@ class DaskRunner:
         """What a task gives; None where it was given up."""
         from distributed import KilledWorker
 
-        number = self._number
-        for _ in range(_ATTEMPTS):
+        number, attempts = self._number, 0
+        while attempts < _ATTEMPTS:
             future = self._submit(job, *arguments)
             with self._lock:
                 self._running.add(future)
             try:
                 return self._result(future)
             except KilledWorker as error:
-                died = error
+                died, attempts = error, attempts + 1
+            except _Unplaced:
+                self._client.cancel(future)
             except MeasureError:
                 if self._closed or number != self._number:
                     return None
@@ -208,11 +239,15 @@ class DaskRunner:
         from distributed import CancelledError, KilledWorker, TimeoutError
 
         lonely: float | None = None
+        unplaced = 0
         while True:
             try:
                 return future.result(timeout=_POLL_SECONDS)
             except TimeoutError:
                 lonely = self._check_cluster(lonely)
+                unplaced = 0 if lonely or future.done() or future.key in self._sight().placed else unplaced + 1
+                if unplaced == _UNPLACED:
+                    raise _Unplaced from None
             except (MeasureError, KilledWorker):
                 raise
             except CancelledError as error:
@@ -226,7 +261,7 @@ class DaskRunner:
         """Since when there is no worker, if so. Raises `MeasureError` where it was too long, or without scheduler."""
         if self._client.status in ("closed", "closing"):
             raise self._gone(None)
-        if self._client.status == "running" and self._workers():
+        if self._client.status == "running" and self._sight().workers:
             return None
         now = time.monotonic()
         if lonely is not None and now - lonely > self._patience:
