@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -295,21 +295,50 @@ def connected(scheduler: Any) -> contextlib.AbstractContextManager[Client]:
         raise ArgumentError(
             f"scheduler={scheduler!r}: give its address, such as 'tcp://host:8786', or a distributed.Client"
         )
-    try:
-        return Client(scheduler, timeout=_CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        raise MeasureError(
-            f"scheduler={scheduler!r}: no Dask scheduler answers there ({error}); start one with 'dask scheduler', and "
-            "give the address that it prints"
-        ) from error
+    return _remote_client(scheduler)
 
 
 @contextlib.contextmanager
-def _local_client() -> Any:
+def _remote_client(address: str) -> Iterator[Client]:
+    from distributed import Client
+    from distributed.comm import resolve_address
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_quiet())
+        try:
+            resolve_address(address)  # a client that was made in vain takes long to end
+            client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError, TypeError, ImportError) as error:
+            raise MeasureError(
+                f"scheduler={address!r}: no Dask scheduler answers there ({error}); start one with 'dask scheduler', "
+                "and give the address that it prints"
+            ) from error
+        yield stack.enter_context(client)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask's tracebacks of lost connections off the terminal: what follows from them is said by errors."""
+    loggers = [logging.getLogger(f"distributed.{name}") for name in ("client", "comm", "core", "utils")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _local_client() -> Iterator[Client]:
     """A cluster of one worker on this machine."""
     from distributed import Client, LocalCluster
 
+    from pegbox.plugins.runners.dask_worker import ignore_interrupts
+
     with (
+        _quiet(),
         LocalCluster(
             n_workers=1,
             threads_per_worker=1,
@@ -320,6 +349,7 @@ def _local_client() -> Any:
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
+        client.run(ignore_interrupts)
         yield client
 
 
