@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Target
 
 _CONNECT_SECONDS = 10.0
+_SPEED_SECONDS = 30.0
 _POLL_SECONDS = 1.0
 _ATTEMPTS = 2
 """Dask gives a task up when four workers have died with it. So often it is asked anew: they may have been killed."""
@@ -149,10 +150,10 @@ class DaskRunner:
         self._owned.close()
 
     def _set_up(self, bench: Bench, timing: TimingPolicy, max_memory: int | None, host: str | None) -> None:
-        from pegbox.plugins.runners.dask_worker import Station, kind_resource
+        from pegbox.plugins.runners.dask_worker import RESOURCE, Station, kind_resource
 
         station = Station(bench, timing, max_memory=max_memory, kind=self._kind, chosen=host)
-        self._resources = {"pegbox": 1, kind_resource(self._kind): 1}
+        self._resources = {RESOURCE: 1, kind_resource(self._kind): 1}
         self._client.register_plugin(station, name=self._name)
         self._warn_of_spread()
 
@@ -175,17 +176,7 @@ class DaskRunner:
         return _Sight(tuple(able), placed)
 
     def _warn_of_spread(self) -> None:
-        from distributed import KilledWorker
-
-        from pegbox.plugins.runners.dask_worker import speed
-
-        if len(workers := self._sight().workers) < 2:
-            return
-        asked = [self._submit(speed, workers=[address], allow_other_workers=False) for address in workers]
-        rates: list[float] = []
-        for future in asked:
-            with contextlib.suppress(KilledWorker, _Unplaced):  # it has gone meanwhile
-                rates += [rate] if (rate := self._result(future)) else []
+        rates = [rate for rate in speeds(self._client, self._sight().workers).values() if rate]
         if rates and (apart := max(rates) / min(rates) - 1) > APART:
             warnings.warn(
                 f"equal machines of the cluster differ by {apart:.0%} on a fixed kernel ({min(rates):.4g} to "
@@ -378,6 +369,26 @@ def find_machines(client: Client) -> list[Machine]:
             f"machine may measure; {start}"
         )
     return machines
+
+
+def speeds(client: Client, workers: Sequence[str]) -> dict[str, float]:
+    """GFLOP/s of a core of each worker on one fixed kernel, measured on all at once; 0 where that is not known.
+
+    A single worker is not asked: there is nothing to compare it with. Workers that measure are given by their address.
+    """
+    from pegbox.plugins.runners.dask_worker import RESOURCE, speed
+
+    asked = {
+        address: client.submit(speed, workers=[address], allow_other_workers=False, resources={RESOURCE: 1}, pure=False)
+        for address in (workers if len(workers) > 1 else ())
+    }
+    rates: dict[str, float] = {}
+    for address, future in asked.items():
+        try:
+            rates[address] = future.result(timeout=_SPEED_SECONDS)
+        except Exception:  # it has gone, or measures for somebody else: the others are compared
+            rates[address] = 0.0
+    return rates
 
 
 def _address(client: Client) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import platform
 import signal
 import threading
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from distributed import Worker, WorkerPlugin, get_worker
 
 from pegbox.codegen import Target
+from pegbox.codegen.runtime.peak import LEAST_BYTES
 from pegbox.errors import MeasureError
 from pegbox.measure.bench import Bench
+from pegbox.measure.check import Tolerance
 from pegbox.measure.cores import CorePlan
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, FailureKind, Result
@@ -30,8 +33,6 @@ RESOURCE = "pegbox"
 IDLE = 60.0
 """Seconds without work after which the processes that run candidates end; the next candidate starts others."""
 
-_YARDSTICK_BYTES = 1 << 15
-
 T = TypeVar("T")
 
 
@@ -45,7 +46,7 @@ def describe(dask_worker: Worker) -> Machine:
     return Machine.own(dask_worker.address, measures=bool(dask_worker.state.total_resources.get(RESOURCE)))
 
 
-class Station(WorkerPlugin):
+class Station(WorkerPlugin):  # type: ignore[misc]
     """A task's bench on a worker, with a `LocalRunner` from the first candidate on.
 
     Dask gives it to every worker, also to those that join later. A worker of another kind than `kind`, or one that was
@@ -129,11 +130,11 @@ def rerun(name: str, number: int, programs: Sequence[CompiledProgram]) -> list[R
     return found or [given_up()] * len(programs)
 
 
-def speed(name: str, number: int) -> float:
-    """The task that times one fixed kernel, of multiply-adds: GFLOP/s of a core, 0 where that is not known."""
-    found = _station(name).use(
-        number, lambda runner: runner.roofline("float32", _YARDSTICK_BYTES, Target.host(num_cores=1))
-    )
+def speed() -> float:
+    """The task that times one fixed kernel, of multiply-adds, on this machine: GFLOP/s of a core, 0 where not known."""
+    bench = Bench((), (), (), Tolerance(rtol=0.0, atol=0.0))
+    with alone(), contextlib.closing(LocalRunner(bench, timing=TimingPolicy(), cores=CorePlan.detect())) as runner:
+        found = runner.roofline("float32", LEAST_BYTES, Target.host(num_cores=1))
     return 0.0 if found is None else found.gflops or 0.0
 
 
