@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import platform
 import signal
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -121,7 +123,14 @@ class Station(WorkerPlugin):  # type: ignore[misc]
 
 def run(name: str, number: int, program: CompiledProgram, best: float) -> Result:
     """The task that measures a candidate."""
-    return _station(name).use(number, lambda runner: runner.run(program, best=best)) or given_up()
+
+    def measured(runner: LocalRunner) -> Result:
+        began = time.perf_counter()
+        result = runner.run(program, best=best)
+        shipping = time.perf_counter() - began - sum(result.phases.values())
+        return dataclasses.replace(result, phases={**result.phases, "ship": max(0.0, shipping)})
+
+    return _station(name).use(number, measured) or given_up()
 
 
 def rerun(name: str, number: int, programs: Sequence[CompiledProgram]) -> list[Result]:
