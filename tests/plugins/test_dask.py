@@ -229,7 +229,8 @@ def _processes(folder: Path) -> Iterator[Any]:
     """A scheduler and two workers as a user starts them."""
     found = folder / "scheduler.json"
     run = [sys.executable, "-m"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    marked = {**os.environ, "PEGBOX_TEST_CLUSTER": str(folder)}  # what they start has it, too
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": marked}
     scheduler = subprocess.Popen(
         [*run, "distributed.cli.dask_scheduler", "--port", "0", "--scheduler-file", str(found), "--no-dashboard"],
         **quiet,
@@ -258,13 +259,13 @@ def _children(pid: int) -> list[int]:
 
 
 def _end_of_children(mark: str) -> bool:
-    """Whether no process with this text in its environment or command is left, waiting a while."""
+    """Whether no process with this text in its environment is left, waiting a while."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         left = []
         for place in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if mark.encode() in (place / "cmdline").read_bytes() and int(place.name) != os.getpid():
+                if f"PEGBOX_TEST_CLUSTER={mark}".encode() in (place / "environ").read_bytes():
                     left.append(place.name)
         if not left:
             return True
