@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 class Candidate:
     """A config of a task; `lower` and `build` give the next form or a `Failed`, `finish` completes any result."""
 
-    def __init__(self, task: Task, config: Config) -> None:
+    def __init__(self, task: Task, config: Config, *, host: str = "") -> None:
         self.config = config
         self._task = task
+        self._host = host
         self._phases: dict[str, float] = {}
 
     def lower(self, *, max_block: float = math.inf) -> Program | Failed:
@@ -60,7 +61,8 @@ class Candidate:
         phases = {**self._phases, **result.phases}
         if running:
             phases["ship"] = max(0.0, running - sum(result.phases.values()))
-        return dataclasses.replace(result, phases=phases, total_seconds=sum(phases.values()), timestamp=time.time())
+        total = sum(phases.values())
+        return dataclasses.replace(result, phases=phases, total_seconds=total, timestamp=time.time(), host=self._host)
 
 
 def _too_long(program: Program, most: float) -> Failed:

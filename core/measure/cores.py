@@ -18,7 +18,7 @@ class CorePlan:
 
     `timing` are the cores a one-thread candidate runs on, `building` those of the builders and of the tuning process
     while it lowers, `every` the whole mask. `overlap` says whether building may go on while a one-thread candidate is
-    timed; without it everything waits for silence.
+    timed; without it everything waits for silence. `timing` is empty where other machines time: nothing waits then.
     """
 
     timing: tuple[int, ...]
@@ -38,6 +38,12 @@ class CorePlan:
         quiet = tuple(core for core in others if core not in _siblings(timing))
         return cls((timing,), quiet or others, every, overlap=True)
 
+    @classmethod
+    def for_building(cls) -> CorePlan:
+        """The plan where other machines time candidates."""
+        every = usable_cores()
+        return cls((), every, every, overlap=True)
+
     @property
     def shared(self) -> tuple[int, ...]:
         """The timing cores where something may be built while none is timed: where few others do, and none beside it.
@@ -52,7 +58,7 @@ class CorePlan:
 
     def silent(self, threads: int) -> bool:
         """Whether a candidate of `threads` threads must be timed while nothing else of ours runs."""
-        return threads > 1 or not self.overlap
+        return bool(self.timing) and (threads > 1 or not self.overlap)
 
 
 def pin(cores: Sequence[int]) -> None:

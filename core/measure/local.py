@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ from pegbox.measure.cores import CorePlan, confined, pin
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, Ok, Result
 from pegbox.measure.roofline import Roofline, kept_roofline
-from pegbox.measure.runner import Runner, RunnerFactory, YardstickRunner, runner_factory
+from pegbox.measure.runner import ClusterRunner, Runner, RunnerFactory, YardstickRunner, is_cluster, runner_factory
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.twins import Twins
 from pegbox.measure.yardstick import NEAR, Yardstick
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 # More builders than this only wait: the lowering of one process cannot feed them.
 _MOST_BUILDERS = 8
 _CHUNK = 64
+_MOST_RUNS = 1024
+"""Candidates that are on their way to the machines of a cluster: each has a thread here that waits for it."""
 
 
 class LocalMeasurer:
@@ -129,7 +132,8 @@ class LocalMeasurer:
         self._roofline: Roofline | None = None
         self._builds = BuildCache(capacity=kept_builds)
         self._twins = Twins()
-        self._cores = CorePlan.detect(threads=task.target.num_cores)
+        self._on_cluster = is_cluster(self._factory)
+        self._cores = CorePlan.for_building() if self._on_cluster else CorePlan.detect(threads=task.target.num_cores)
         workers = builders or min(len(self._cores.building), _MOST_BUILDERS)
         self._runner: Runner | None = None
         self._batch: Batch | None = None
@@ -141,10 +145,25 @@ class LocalMeasurer:
             timeout=build_timeout,
             max_memory=max(memory_share(workers=workers + 1), 1),
         )
-        # A trial in every builder, one running, one ready to run, one being lowered.
-        self._window = self._builder.size + 3
         self._build_threads = self._threads(self._builder.size, "pegbox-build")
-        self._run_thread = self._threads(1, "pegbox-run")
+        self._run_threads = self._threads(_MOST_RUNS if self._on_cluster else 1, "pegbox-run")
+        self._keeping = threading.Lock()
+
+    @property
+    def machines(self) -> int:
+        """How many configurations are measured at the same time. The runner of a cluster is made to answer that."""
+        runner = self._open() if self._on_cluster else self._runner
+        return min(runner.machines, _MOST_RUNS // 2) if isinstance(runner, ClusterRunner) else 1
+
+    @property
+    def host(self) -> str:
+        """The kind of the machines that measure, where that is not this one."""
+        return runner.host if isinstance(runner := self._runner, ClusterRunner) else ""
+
+    @property
+    def _window(self) -> int:
+        """A trial in every builder, one running and one ready to run for each machine, one being lowered."""
+        return self._builder.size + 2 * self.machines + 1
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         """Measure each config; gives (config, result) in the order of `configs`, each as soon as it is known.
@@ -164,7 +183,8 @@ class LocalMeasurer:
         The code of the fastest was kept when they were measured first, or for an earlier round.
         """
         self._check_open()
-        candidates = [Candidate(self._task, config) for config in configs]
+        self._open()
+        candidates = [Candidate(self._task, config, host=self.host) for config in configs]
         started = [self._rebuild(candidate) for candidate in candidates]
         try:
             builds = [build.result() for build in started]
@@ -174,7 +194,7 @@ class LocalMeasurer:
         ready = [build for build in builds if not isinstance(build, Failed)]
         began = time.perf_counter()
         try:
-            results = iter(self._run_thread.submit(self._rerun, ready).result() if ready else [])
+            results = iter(self._run_threads.submit(self._rerun, ready).result() if ready else [])
         except BaseException:
             self._interrupt()
             raise
@@ -245,7 +265,7 @@ class LocalMeasurer:
         if (batch := self._batch) is not None:
             batch.cancel()
         self._interrupt()
-        for threads in (self._build_threads, self._run_thread):
+        for threads in (self._build_threads, self._run_threads):
             threads.shutdown(wait=True, cancel_futures=True)
         self._builder.close()
         if self._runner is not None:
@@ -261,7 +281,7 @@ class LocalMeasurer:
 
     def _measure_chunk(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         self._open()
-        self._batch = batch = Batch(builders=self._build_threads, runners=self._run_thread, silent=self._silent)
+        self._batch = batch = Batch(builders=self._build_threads, runners=self._run_threads, silent=self._silent)
         waiting = deque(configs)
         pending: deque[tuple[Config, Future[Result]]] = deque()
         try:
@@ -287,7 +307,7 @@ class LocalMeasurer:
                 self._interrupt()
 
     def _start(self, config: Config, batch: Batch) -> tuple[Config, Future[Result]]:
-        candidate = Candidate(self._task, config)
+        candidate = Candidate(self._task, config, host=self.host)
         program = self._lower(candidate)
         future: Future[Result] = Future()
         if isinstance(program, Failed):
@@ -326,16 +346,17 @@ class LocalMeasurer:
         return result
 
     def _run(self, candidate: Candidate, compiled: CompiledProgram) -> Result:
-        """Run on the runner thread, which alone changes the best cost and the cache."""
+        """Run on a runner thread. A cluster's machine says itself what the trial took there, without the wait."""
         runner = self._open()
         with self._builder.silence():
             began = time.perf_counter()
             result = runner.run(compiled, best=self._best)
             running = time.perf_counter() - began
         if isinstance(result, Ok) and not result.partial:
-            self._best = min(self._best, result.cost)
-            self._builds.offer(candidate.config, result.cost, compiled)
-        return candidate.finish(result, running=running)
+            with self._keeping:
+                self._best = min(self._best, result.cost)
+                self._builds.offer(candidate.config, result.cost, compiled)
+        return candidate.finish(result, running=0.0 if self._on_cluster else running)
 
     def _silent(self, program: CompiledProgram) -> bool:
         return self._cores.silent(program.num_threads)

@@ -34,7 +34,8 @@ class Ok:
 
     `costs` are seconds per call, one per repeat; `total_seconds` is what the whole trial took;
     `timestamp` is seconds since the epoch; `phases` says where the trial's time went, in seconds.
-    `partial` marks a candidate dropped after its first run because it was far behind the best.
+    `partial` marks a candidate dropped after its first run because it was far behind the best. `host` is the kind of
+    machine that measured it, where that is not this one.
     """
 
     costs: tuple[float, ...]
@@ -42,6 +43,7 @@ class Ok:
     timestamp: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
     partial: bool = False
+    host: str = field(default="", compare=False)
 
     @property
     def ok(self) -> bool:
@@ -55,13 +57,14 @@ class Ok:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A candidate without a cost: `kind` for programs, `message` for people."""
+    """A candidate without a cost: `kind` for programs, `message` for people; `host` is that of `Ok`."""
 
     kind: FailureKind
     message: str
     total_seconds: float = 0.0
     timestamp: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
+    host: str = field(default="", compare=False)
 
     @property
     def ok(self) -> bool:

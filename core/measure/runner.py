@@ -66,6 +66,30 @@ class YardstickRunner(Protocol):
         ...
 
 
+@runtime_checkable
+class ClusterRunner(Protocol):
+    """A runner of other machines: `run` may be called from many threads, and as many candidates are on their way.
+
+    It measures as many of them at the same time as there are machines. Where the factory is the class of the runner,
+    the runner is made before anything is compiled, and no core of this machine is kept free for timing.
+    """
+
+    @property
+    def machines(self) -> int:
+        """How many candidates are measured at the same time now, at least 1; machines come and go."""
+        ...
+
+    @property
+    def host(self) -> str:
+        """The kind of the machines, as records name it in place of this machine."""
+        ...
+
+
+def is_cluster(factory: RunnerFactory) -> bool:
+    """Whether the factory is a class of runners that measure on other machines."""
+    return hasattr(getattr(factory, "func", factory), "machines")
+
+
 class RunnerWrapper:
     """A runner that passes everything on to another one; derive from it, and override what is different.
 

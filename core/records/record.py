@@ -82,7 +82,7 @@ class Record:
             space=task.fingerprint,
             tuner=tuner,
             seed=seed,
-            host=describe_host(),
+            host=result.host or describe_host(),
             remeasured=remeasured,
             code=task.code,
             yardstick=yardstick,

@@ -9,5 +9,5 @@ from pegbox.hooks import hookimpl
 
 @hookimpl
 def pegbox_register_runners() -> Mapping[str, str]:
-    """The runner "local": this machine, in a process of its own."""
-    return {"local": "pegbox.plugins.runners.local:LocalRunner"}
+    """The runners "local", this machine, in a process of its own, and "dask", the machines of a cluster."""
+    return {"local": "pegbox.plugins.runners.local:LocalRunner", "dask": "pegbox.plugins.runners.dask:DaskRunner"}

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import pytest
+
 from pegbox.hooks import registry
 from pegbox.measure import Bench, Runner
+from pegbox.plugins.runners.dask import connected
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.testing import RunnerContract
 
@@ -14,13 +17,38 @@ class Registered(RunnerContract):
     name: ClassVar[str]
 
     def make(self, bench: Bench, **options: Any) -> Runner:
-        runner: Runner = registry.get("runner", self.name)(bench, **options)
+        runner: Runner = registry.get("runner", self.name)(bench, **options, **self.more())
         return runner
+
+    def more(self) -> dict[str, Any]:
+        return {}
+
+
+class OnCluster(Registered):
+    """All tests share the cluster."""
+
+    _cluster: ClassVar[Any]
+    _client: ClassVar[Any]
+
+    @classmethod
+    def setup_class(cls) -> None:
+        pytest.importorskip("distributed")
+        cls._cluster = connected(None)
+        cls._client = cls._cluster.__enter__()
+
+    @classmethod
+    def teardown_class(cls) -> None:
+        super().teardown_class()
+        cls._cluster.__exit__(None, None, None)
+
+    def more(self) -> dict[str, Any]:
+        return {"scheduler": self._client}
 
 
 # Taken from the registry, so that no runner can be left out; pytest collects classes that are called Test...
 for _name in registry.names("runner"):
-    globals()[f"Test[{_name}]"] = type(f"Test[{_name}]", (Registered,), {"name": _name, "__module__": __name__})
+    _base = OnCluster if _name == "dask" else Registered
+    globals()[f"Test[{_name}]"] = type(f"Test[{_name}]", (_base,), {"name": _name, "__module__": __name__})
 
 
 def test_the_local_runner_is_found_by_name() -> None:

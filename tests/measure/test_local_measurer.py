@@ -167,6 +167,42 @@ def watched_runner(events: list[str]) -> Any:
     return Watched
 
 
+class ThreeMachines:
+    """A runner that gives no result before three candidates run, and the first of them last."""
+
+    machines, host = 3, "a rack"
+
+    def __init__(self, bench: Any, *, timing: Any, cores: CorePlan, max_memory: Any) -> None:
+        assert not cores.timing  # nothing is timed here
+        self.together = threading.Barrier(3)
+        self.names: list[str] = []
+
+    def run(self, program: Any, *, best: float = math.inf) -> Result:
+        place = self.together.wait(20)
+        time.sleep(0.02 * place)
+        self.names.append(program.name)
+        return Ok((float(len(self.names)),))
+
+    def rerun(self, programs: Any) -> list[Result]:
+        return [Ok((1.0,)) for _ in programs]
+
+    def interrupt(self) -> None:
+        self.together.abort()
+
+    def close(self) -> None:
+        self.together.abort()
+
+
+def test_a_cluster_measures_several_at_once_and_results_keep_the_order_of_asking(open_measurer: Any) -> None:
+    configs = [AddingConfig(str(number)) for number in range(6)]
+    measurer = open_measurer(runner=ThreeMachines)
+    assert measurer.machines == 3
+    results = measure(measurer, *configs)
+    assert sorted(result.cost for result in results) == [1, 2, 3, 4, 5, 6]
+    assert {result.host for result in results} == {"a rack"}
+    assert [result.host for result in measurer.remeasure(configs[:1])] == ["a rack"]
+
+
 def test_on_one_core_nothing_is_lowered_while_a_candidate_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pegbox.measure.local._CHUNK", 8)
     events: list[str] = []

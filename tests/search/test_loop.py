@@ -66,6 +66,14 @@ def test_stops_after_the_trials_and_cuts_the_last_batch() -> None:
     assert result.stopped_because == "trials"
 
 
+@pytest.mark.parametrize(("machines", "given", "asked"), [(2, None, 16), (40, None, 40), (40, 8, 8)])
+def test_the_tuner_is_asked_for_as_many_as_are_measured_at_once(machines: int, given: int | None, asked: int) -> None:
+    measurer, tuner = ArtificialMeasurer(by_index), ListTuner(small_space())
+    measurer.machines = machines  # type: ignore[attr-defined]
+    run(tuner, measurer, trials=80, batch_size=given)
+    assert tuner.asked[0] == asked
+
+
 def test_the_tuners_own_batch_size_counts_unless_another_is_given() -> None:
     tuner = ListTuner(small_space())
     tuner.batch_size = 5  # type: ignore[attr-defined]

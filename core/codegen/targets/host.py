@@ -23,8 +23,15 @@ def cpu_features() -> tuple[str, ...]:
 
 
 @cache
-def describe_host() -> str:
-    """This machine: its name and its processor."""
+def llvm_version() -> str:
+    from llvmlite import binding
+
+    return ".".join(map(str, binding.llvm_version_info))
+
+
+@cache
+def cpu_model() -> str:
+    """The processor's name, for people."""
     model = platform.processor() or platform.machine()
     try:
         with open("/proc/cpuinfo") as file:
@@ -32,7 +39,13 @@ def describe_host() -> str:
         model = named.partition(":")[2].strip() or model
     except OSError:
         pass
-    return f"{platform.node()} ({model})"
+    return model
+
+
+@cache
+def describe_host() -> str:
+    """This machine: its name and its processor."""
+    return f"{platform.node()} ({cpu_model()})"
 
 
 def usable_cores() -> tuple[int, ...]:

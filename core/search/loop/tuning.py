@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pegbox.checks import check_int
-from pegbox.errors import TuningError
+from pegbox.errors import PegboxError, TuningError
 from pegbox.measure.result import Result
 from pegbox.measure.yardstick import Yardstick
 from pegbox.origin import users_level
@@ -66,7 +66,8 @@ def run(
     `trials` counts new measurements, `history` is told to the tuner first, may win, and is never measured again by the
     search. Where it holds what was measured again, `history_trials` are the results of the trials themselves, for the
     result: they compare with those of new trials. `early_stopping` is a number of trials without improvement.
-    `batch_size` defaults to the tuner's own `batch_size`, else 16. Given `space`, a configuration from elsewhere is an
+    `batch_size` defaults to the tuner's own `batch_size`, else 16; where the measurer measures more at the same time
+    (`machines`), to as many. Given `space`, a configuration from elsewhere is an
     error; `searched` is the part of it that the tuner was given, where that is less. `flop` (per call) turns seconds
     into GFLOP/s, `bytes_moved` into GB/s where there is no arithmetic; `unit` is that of the costs, for people. `name`
     stands for the tuner in messages. The `finalists` fastest within noise are measured again at the end and the winner
@@ -89,6 +90,7 @@ def run(
         ),
         CallbackList(callbacks),
         batch_size=check_int("batch_size", wanted),
+        batch_given=batch_size is not None,
         finalists=check_int("finalists", finalists, minimum=0),
         with_yardstick=yardstick,
         recorded_yardstick=recorded_yardstick,
@@ -109,6 +111,7 @@ class _Loop:
     callbacks: CallbackList
     batch_size: int
     finalists: int
+    batch_given: bool = False
     history: list[Trial] = field(default_factory=list)
     remeasured: list[Trial] = field(default_factory=list)
     ahead: list[Config] = field(default_factory=list)
@@ -167,13 +170,21 @@ class _Loop:
 
     def _propose(self, *, outstanding: int = 0) -> list[Config]:
         """Another batch, beside trials that are `outstanding`; none where the limit leaves no more."""
-        room = self.state.room(self.batch_size, outstanding=outstanding)
+        room = self.state.room(self._batch_size(), outstanding=outstanding)
         if not room:
             return []
         # What a tuner starts in the background when it is first asked goes on beside the first trials.
         aside = self._beside() if outstanding or not self.state.trials else None
         with self._phase("propose", self.proposer.activity), aside or contextlib.nullcontext():
             return self.proposer.ask(room)
+
+    def _batch_size(self) -> int:
+        """As many as are measured at the same time, where these are more than the tuner takes by itself."""
+        try:
+            machines: int = 1 if self.batch_given else getattr(self.measurer, "machines", 1)
+        except PegboxError as error:
+            raise SearchFailure(f"the measurer raised {type(error).__name__}: {error}") from error
+        return max(self.batch_size, machines)
 
     def _beside(self) -> AbstractContextManager[object] | None:
         """For what is done beside measurements; None where nothing may be."""

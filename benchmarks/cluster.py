@@ -1,0 +1,81 @@
+"""What a trial costs on a cluster of one worker on this machine, beside the runner "local".
+
+Run: python benchmarks/cluster.py [--trials 200] [--rounds 3]
+
+Both runners are given the same compiled candidate again and again, in turns; the table gives the milliseconds of a
+trial (median of the rounds) and their ratio. In a search two candidates are on their way to each machine, of which one
+waits there; "alone" is one at a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pegbox as pb
+from pegbox.codegen import CompiledProgram, compile_program
+from pegbox.measure import Bench, CorePlan, TimingPolicy, Tolerance
+from pegbox.measure.bench import make_inputs
+from pegbox.plugins.runners.dask import DaskRunner
+from pegbox.plugins.runners.local import LocalRunner
+
+RUNNERS: dict[str, Callable[..., Any]] = {"local": LocalRunner, "dask": DaskRunner}
+CASES = {"local": ("local", 1), "dask": ("dask", 2), "dask, alone": ("dask", 1)}
+
+
+def problem(size: int) -> tuple[Bench, CompiledProgram]:
+    """The bench of a matmul, and a candidate for it."""
+    task = pb.create_task("matmul", args=(size, size, size))
+    inputs = make_inputs(task.arguments(), seed=0)
+    expected = tuple(task.reference(inputs))
+    tolerance = Tolerance.of(expected, flop=task.flop)
+    bench = Bench(tuple(task.arguments()), tuple(inputs), expected, tolerance, task.flop)
+    return bench, compile_program(task.lower(task.space.get(0)))
+
+
+def milliseconds(runner: Any, program: CompiledProgram, trials: int, *, flying: int) -> float:
+    """From one result to the next, with so many candidates on their way."""
+    ends: list[float] = []
+
+    def run(_: int) -> None:
+        assert runner.run(program).ok
+        ends.append(time.perf_counter())
+
+    with ThreadPoolExecutor(flying) as threads:
+        list(threads.map(run, range(trials)))
+    return (ends[-1] - ends[0]) / (trials - 1) * 1e3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--size", type=int, default=256)
+    given = parser.parse_args()
+    bench, program = problem(given.size)
+    timing = TimingPolicy(repeats=3, min_repeat_ms=1.0)
+    opened = {n: make(bench, timing=timing, cores=CorePlan.detect(), max_memory=None) for n, make in RUNNERS.items()}
+    try:
+        found: dict[str, list[float]] = {case: [] for case in CASES}
+        for runner in opened.values():
+            milliseconds(runner, program, 10, flying=1)
+        for _ in range(given.rounds):
+            for case, (name, flying) in CASES.items():
+                trials = max(2, given.trials // given.rounds)
+                found[case].append(milliseconds(opened[name], program, trials, flying=flying))
+    finally:
+        for runner in opened.values():
+            runner.close()
+    print(f"object code of {len(program.object_code):,} bytes, {given.trials} trials each")
+    local = statistics.median(found["local"])
+    for case, taken in found.items():
+        cost = statistics.median(taken)
+        print(f"{case:<12} {cost:6.2f} ms a trial, {cost / local:.2f}x, {cost - local:5.2f} ms more")
+
+
+if __name__ == "__main__":
+    main()

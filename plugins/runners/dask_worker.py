@@ -1,0 +1,170 @@
+"""The worker's side of the runner "dask": a bench, a local runner, and the tasks that use them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import platform
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from distributed import Worker, WorkerPlugin, get_worker
+
+from pegbox.codegen import Target
+from pegbox.codegen.runtime.peak import LEAST_BYTES
+from pegbox.errors import MeasureError
+from pegbox.measure.bench import Bench
+from pegbox.measure.check import Tolerance
+from pegbox.measure.cores import CorePlan
+from pegbox.measure.memory import memory_share
+from pegbox.measure.result import Failed, FailureKind, Result
+from pegbox.measure.timing import TimingPolicy
+from pegbox.plugins.runners.local import LocalRunner
+from pegbox.plugins.runners.machine import Kind, Machine, alone
+
+if TYPE_CHECKING:
+    from pegbox.codegen import CompiledProgram
+
+RESOURCE = "pegbox"
+"""What a worker that measures was started with: one of it."""
+
+IDLE = 60.0
+"""Seconds without work after which the processes that run candidates end; the next candidate starts others."""
+
+T = TypeVar("T")
+
+
+def kind_resource(kind: Kind) -> str:
+    """The resource of the workers of one kind: a candidate that needs it runs on no other, whoever joins or leaves."""
+    return f"{RESOURCE}-{kind.digest}"
+
+
+def describe(dask_worker: Worker) -> Machine:
+    """The machine of a worker."""
+    return Machine.own(dask_worker.address, measures=bool(dask_worker.state.total_resources.get(RESOURCE)))
+
+
+class Station(WorkerPlugin):  # type: ignore[misc]
+    """A task's bench on a worker, with a `LocalRunner` from the first candidate on.
+
+    Dask gives it to every worker, also to those that join later. A worker of another kind than `kind`, or one that was
+    not `chosen`, keeps it without use.
+    """
+
+    def __init__(
+        self, bench: Bench, timing: TimingPolicy, *, max_memory: int | None, kind: Kind, chosen: str | None
+    ) -> None:
+        self.bench, self.timing, self.max_memory, self.kind, self.chosen = bench, timing, max_memory, kind, chosen
+
+    async def setup(self, worker: Worker) -> None:
+        """Called by Dask where the worker is."""
+        self._turn, self._runner, self._since, self._closed = threading.Lock(), None, 0, False
+        self._rest: threading.Timer | None = None
+        machine = describe(worker)
+        named = not self.chosen or self.chosen.lower() in f"{machine.node} {machine.kind.cpu}".lower()
+        if machine.measures and machine.kind == self.kind and named:
+            await worker.set_resources(**{kind_resource(self.kind): 1})
+
+    async def teardown(self, worker: Worker) -> None:
+        """Called by Dask when the client says so, and when the worker ends."""
+        await asyncio.to_thread(self.close)
+
+    def use(self, number: int, action: Callable[[LocalRunner], T]) -> T | None:
+        """What `action` gives, alone on this machine; None where what was asked before turn `number` is given up."""
+        with alone(), self._turn:
+            if self._closed or number < self._since:
+                return None
+            if self._rest is not None:
+                self._rest.cancel()
+            try:
+                return action(self._open())
+            except OSError as error:
+                raise MeasureError(f"{platform.node()} cannot measure: {error}") from error
+            finally:
+                self._rest = threading.Timer(IDLE, self._release)
+                self._rest.daemon = True
+                self._rest.start()
+
+    def give_up(self, number: int) -> None:
+        """Give up the run in progress and all that were asked before the turn `number`."""
+        self._since = number
+        if (runner := self._runner) is not None:
+            runner.interrupt()
+
+    def close(self) -> None:
+        """End the runner; harmless when done twice."""
+        self._closed = True
+        if (runner := self._runner) is not None:
+            runner.interrupt()
+        self._release()
+
+    def _open(self) -> LocalRunner:
+        if self._runner is None:
+            share = memory_share()
+            memory = share if self.max_memory is None else min(share, self.max_memory)
+            cores = CorePlan.detect()
+            self._runner = LocalRunner(self.bench, timing=self.timing, cores=cores, max_memory=memory)
+        return self._runner
+
+    def _release(self) -> None:
+        with self._turn:
+            if self._rest is not None:
+                self._rest.cancel()
+            runner, self._runner = self._runner, None
+            if runner is not None:
+                runner.close()
+
+    _runner: LocalRunner | None
+
+
+def run(name: str, number: int, program: CompiledProgram, best: float) -> Result:
+    """The task that measures a candidate."""
+
+    def measured(runner: LocalRunner) -> Result:
+        began = time.perf_counter()
+        result = runner.run(program, best=best)
+        shipping = time.perf_counter() - began - sum(result.phases.values())
+        return dataclasses.replace(result, phases={**result.phases, "ship": max(0.0, shipping)})
+
+    return _station(name).use(number, measured) or given_up()
+
+
+def rerun(name: str, number: int, programs: Sequence[CompiledProgram]) -> list[Result]:
+    """The task that measures several candidates in turns."""
+    found = _station(name).use(number, lambda runner: runner.rerun(programs))
+    return found or [given_up()] * len(programs)
+
+
+def speed() -> float:
+    """The task that times one fixed kernel, of multiply-adds, on this machine: GFLOP/s of a core, 0 where not known."""
+    bench = Bench((), (), (), Tolerance(rtol=0.0, atol=0.0))
+    with alone(), contextlib.closing(LocalRunner(bench, timing=TimingPolicy(), cores=CorePlan.detect())) as runner:
+        found = runner.roofline("float32", LEAST_BYTES, Target.host(num_cores=1))
+    return 0.0 if found is None else found.gflops or 0.0
+
+
+def give_up(name: str, number: int, dask_worker: Worker) -> None:
+    """Give up what a worker is doing; it is not a task and waits for none."""
+    if (station := dask_worker.plugins.get(name)) is not None:
+        station.give_up(number)
+
+
+def ignore_interrupts() -> None:
+    """Let the process that started this worker answer Ctrl-C, which the terminal sends to all."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def given_up() -> Failed:
+    """The result of a run that was interrupted."""
+    return Failed(FailureKind.CRASH, "the run was given up")
+
+
+def _station(name: str) -> Any:
+    try:
+        return get_worker().plugins[name]
+    except KeyError:
+        raise MeasureError(f"{platform.node()} has no bench of this search: it was closed") from None

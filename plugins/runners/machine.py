@@ -1,0 +1,106 @@
+"""`Machine`: one of those that measure, and the kind that it is of."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import platform
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from pegbox.codegen.targets import host
+from pegbox.errors import MeasureError
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What must be equal for costs to compare: `cpu` is the processor's name, `llvm_cpu` LLVM's name of it, `features`
+    what it has, `cores` how many may be used; `pegbox` and `llvm` are versions."""
+
+    cpu: str
+    llvm_cpu: str
+    features: tuple[str, ...]
+    cores: int
+    pegbox: str
+    llvm: str
+
+    @classmethod
+    def own(cls) -> Kind:
+        """That of this machine and this process."""
+        features = tuple(name for name in host.cpu_features() if name.startswith("+"))
+        cores = len(host.usable_cores())
+        return cls(host.cpu_model(), host.cpu_name(), features, cores, version("pegbox"), host.llvm_version())
+
+    @property
+    def name(self) -> str:
+        """For records: the processor and the cores."""
+        return f"{self.cpu}, {self.cores} core{'s' if self.cores != 1 else ''}"
+
+    @property
+    def digest(self) -> str:
+        """Equal for equal kinds, and short."""
+        return hashlib.sha256(repr(astuple(self)).encode()).hexdigest()[:12]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.llvm_cpu}), pegbox {self.pegbox}, LLVM {self.llvm}"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A Dask worker at `address` on the host `node`; `measures` says whether it has the resource to measure."""
+
+    address: str
+    node: str
+    kind: Kind
+    measures: bool
+
+    @classmethod
+    def own(cls, address: str, *, measures: bool) -> Machine:
+        return cls(address, platform.node(), Kind.own(), measures)
+
+    def __str__(self) -> str:
+        return f"{self.node} at {self.address}: {self.kind}"
+
+
+def one_kind(machines: Iterable[Machine], *, here: Kind, chosen: str | None = None) -> list[Machine]:
+    """The machines to measure on: all, or those with `chosen` in their name or their processor's.
+
+    Raises `MeasureError`, with a list of what there is, where they are of several kinds, where none is chosen, or where
+    the versions are not those of this process, which is of the kind `here`.
+    """
+    there = list(machines)
+    found = [m for m in there if not chosen or chosen.lower() in f"{m.node} {m.kind.cpu} {m.kind.llvm_cpu}".lower()]
+    if not found:
+        raise MeasureError(f"host={chosen!r}: no machine of the cluster has that in its name:{_listed(there)}")
+    if other := [m for m in found if (m.kind.pegbox, m.kind.llvm) != (here.pegbox, here.llvm)]:
+        raise MeasureError(
+            f"the cluster has other versions than this process (pegbox {here.pegbox}, LLVM {here.llvm}); install the "
+            f"same there:{_listed(other)}"
+        )
+    if len({m.kind for m in found}) > 1:
+        raise MeasureError(
+            "the machines of the cluster differ, so that their costs don't compare; choose some with host=NAME, a part "
+            f"of a machine's or its processor's name:{_listed(found)}"
+        )
+    return found
+
+
+def _listed(machines: Iterable[Machine]) -> str:
+    return "".join(f"\n  {machine}" for machine in machines)
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Run the body while no other process of this machine is in such a body: two would disturb each other's timings."""
+    path = Path(tempfile.gettempdir()) / "pegbox-measuring.lock"
+    descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

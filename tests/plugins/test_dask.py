@@ -1,0 +1,273 @@
+"""The runner "dask" on a cluster of two workers; what every runner must do is in the contract."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pegbox as pb
+from pegbox.errors import MeasureError, TuningError
+from pegbox.measure import CorePlan, Ok, TimingPolicy
+from pegbox.plugins.cli import main
+from pegbox.plugins.runners import dask
+from pegbox.plugins.runners.dask import DaskRunner
+from pegbox.plugins.runners.machine import Kind, Machine, one_kind
+from pegbox.testing import llvm_kernels as kernels
+from pegbox.tuners.random import RandomTuner
+
+distributed = pytest.importorskip("distributed")
+
+KIND = Kind("EPYC 9575F", "znver5", ("+avx2",), 16, "0.1.0", "22.1.0")
+ONE = Machine("tcp://one:1", "rack-1", KIND, measures=True)
+KILLS = int(os.environ.get("PEGBOX_KILLS", "0"))
+"""Of workers and nannies in the test of faults, which takes two seconds for each; PEGBOX_KILLS=30 runs it."""
+
+
+def other(**fields: Any) -> Machine:
+    return replace(ONE, address="tcp://two:1", node="rack-2", kind=replace(KIND, **fields))
+
+
+def test_equal_machines_measure_together() -> None:
+    assert len(one_kind([ONE, other()], here=KIND)) == 2
+
+
+@pytest.mark.parametrize("fields", [{"cpu": "Xeon 8480"}, {"features": ()}, {"cores": 8}])
+def test_unlike_machines_are_refused_with_a_list(fields: dict[str, Any]) -> None:
+    with pytest.raises(MeasureError, match=r"differ.*host=NAME(.|\n)*rack-1 at tcp://one:1(.|\n)*rack-2"):
+        one_kind([ONE, other(**fields)], here=KIND)
+
+
+def test_some_of_unlike_machines_are_chosen_by_a_part_of_a_name() -> None:
+    machines = [ONE, other(cpu="Xeon 8480")]
+    assert one_kind(machines, here=KIND, chosen="epyc") == [ONE]
+    assert one_kind(machines, here=KIND, chosen="rack-2") == machines[1:]
+    with pytest.raises(MeasureError, match="host='sparc': no machine"):
+        one_kind(machines, here=KIND, chosen="sparc")
+
+
+@pytest.mark.parametrize("fields", [{"pegbox": "0.0.9"}, {"llvm": "21.0.0"}])
+def test_other_versions_than_here_are_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(MeasureError, match=r"other versions than this process.*install the same there"):
+        one_kind([ONE, other(**fields)], here=KIND)
+
+
+@contextlib.contextmanager
+def cluster_of(count: int, **options: Any) -> Iterator[Any]:
+    given = {"resources": {"pegbox": 1}, "threads_per_worker": 1, "memory_limit": 0, **options}
+    with (
+        distributed.LocalCluster(n_workers=count, dashboard_address=None, silence_logs=50, **given) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with cluster_of(2) as client:
+        yield client
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask, "speeds", lambda client, workers: {})
+
+
+def opened(client: Any, **options: Any) -> Any:
+    timing = TimingPolicy(timeout=20.0, min_repeat_ms=1.0)
+    runner = DaskRunner(kernels.bench(), timing=timing, cores=CorePlan.detect(), scheduler=client, **options)
+    return contextlib.closing(runner)
+
+
+def test_a_search_measures_each_trial_once_and_records_the_kind(client: Any, tmp_path: Path, quick: None) -> None:
+    records = tmp_path / "records.jsonl"
+    task = pb.create_task("matmul", args=(8, 8, 8))
+    options = {"runner_options": {"scheduler": client}, "min_repeat_ms": 0.1}
+    result = pb.tune(
+        task, tuner="random", trials=6, runner="dask", records=records, progress=False, measure_options=options
+    )
+    proposed = RandomTuner(task.space, seed=0).ask(6)
+    assert [trial.config for trial in result.trials] == list(proposed)
+    assert result.best is not None
+    assert {json.loads(line)["host"] for line in records.read_text().splitlines()} == {Kind.own().name}
+    assert client.status == "running"
+    assert not client.run(lambda dask_worker: [name for name in dask_worker.plugins if "pegbox" in name]).popitem()[1]
+
+
+def test_what_a_dying_worker_measures_is_measured_by_another(client: Any, quick: None) -> None:
+    with opened(client) as runner:
+        found: list[Any] = []
+        slow = kernels.compiled(kernels.slow(400_000_000))
+        thread = threading.Thread(target=lambda: found.append(runner.run(slow)))
+        thread.start()
+        name = runner._name
+        deadline = time.monotonic() + 20
+        while not (busy := _busy(client, name)) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.kill(busy[0], signal.SIGKILL)
+        thread.join(30)
+        assert isinstance(found[0], Ok), found
+        assert isinstance(runner.run(kernels.compiled(kernels.good())), Ok)
+
+
+def _busy(client: Any, name: str) -> list[int]:
+    """The processes of the workers that measure."""
+
+    def busy(dask_worker: Any) -> int:
+        station = dask_worker.plugins[name]
+        return os.getpid() if station._runner is not None and station._turn.locked() else 0
+
+    return [pid for pid in client.run(busy).values() if pid]
+
+
+def test_the_cluster_command_lists_machines_with_their_speed(client: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    client.wait_for_workers(2, timeout=60)
+    assert main(["cluster", client.scheduler.address]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count(str(Kind.own())) == 2
+    assert "the fastest has" in printed
+
+
+def test_workers_without_the_resource_are_refused_with_the_command_that_starts_one() -> None:
+    words = r"none of the 1 workers .* has the resource 'pegbox'.*dask worker"
+    with cluster_of(1, resources={}, processes=False) as client, pytest.raises(MeasureError, match=words):
+        opened(client)
+
+
+def test_a_cluster_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask, "_CONNECT_SECONDS", 0.1)
+    words = "has no worker; start one on each machine: dask worker tcp"
+    with cluster_of(0) as client, pytest.raises(MeasureError, match=words):
+        opened(client)
+
+
+@pytest.mark.parametrize("address", ["nonsense", "foo://host:8786", "tcp://127.0.0.1:9"])
+def test_an_address_without_scheduler_is_an_error_of_the_search(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask, "_CONNECT_SECONDS", 0.2)
+    task = pb.create_task("matmul", args=(8, 8, 8))
+    with pytest.raises(TuningError, match=f"scheduler='{address}': no Dask scheduler answers there"):
+        pb.tune(task, trials=2, runner=f"dask:scheduler={address}", progress=False)
+
+
+def test_candidates_for_another_processor_are_refused(client: Any, quick: None) -> None:
+    with opened(client) as runner:
+        runner._kind = replace(runner._kind, features=(), llvm_cpu="znver3")
+        with pytest.raises(MeasureError, match="llvm -mcpu=znver3"):
+            runner.run(kernels.compiled(kernels.good()))
+
+
+def test_a_cluster_that_loses_its_workers_ends_the_search(monkeypatch: pytest.MonkeyPatch, quick: None) -> None:
+    monkeypatch.setattr(dask, "_POLL_SECONDS", 0.05)
+    with cluster_of(1, processes=False) as client, opened(client, patience=0.1) as runner:
+        client.retire_workers(list(client.scheduler_info()["workers"]))
+        with pytest.raises(MeasureError, match=r"no worker to measure on for 0.1 s.*--resume"):
+            runner.run(kernels.compiled(kernels.good()))
+
+
+def test_a_scheduler_that_goes_ends_the_search(quick: None) -> None:
+    with cluster_of(1, processes=False) as client, opened(client) as runner:
+        endless = kernels.compiled(kernels.endless())
+        threading.Timer(0.5, client.cluster.close).start()
+        with pytest.raises(MeasureError, match=r"is gone.*--resume"):
+            runner.run(endless, best=100.0)
+
+
+@pytest.mark.skipif(not KILLS, reason="set PEGBOX_KILLS=30 to run it")
+def test_every_trial_is_there_once_although_workers_and_nannies_are_killed(tmp_path: Path) -> None:
+    with _processes(tmp_path) as (address, workers, start):
+        rng = random.Random(KILLS)
+        over = threading.Event()
+        killed: list[int] = []
+
+        def kill() -> None:
+            while len(killed) < KILLS and not over.wait(rng.uniform(0.5, 2.5)):
+                place = rng.randrange(len(workers))
+                children = _children(workers[place].pid)
+                if rng.random() < 0.5 or not children:
+                    workers[place].kill()
+                    workers[place].wait()
+                    workers[place] = start()
+                else:
+                    for child in children:
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(child, signal.SIGKILL)
+                killed.append(place)
+
+        thread = threading.Thread(target=kill)
+        thread.start()
+        trials, records = 4 * KILLS, tmp_path / "records.jsonl"
+        options = {"min_repeat_ms": 60.0, "repeats": 5}
+        try:
+            result = pb.tune(
+                pb.create_task("matmul", args=(64, 64, 64)), tuner="random", trials=trials, records=records,
+                runner=f"dask:scheduler={address}", progress=False, measure_options=options,
+            )  # fmt: skip
+        finally:
+            over.set()
+            thread.join()
+        assert len(killed) >= KILLS // 2
+        assert len({trial.config.index for trial in result.trials}) == len(result.trials) == trials
+        lines = [json.loads(line) for line in records.read_text().splitlines()]
+        assert len(lines) == trials + len(result.finalists)
+    assert _end_of_children(str(tmp_path))
+
+
+@contextlib.contextmanager
+def _processes(folder: Path) -> Iterator[Any]:
+    """A scheduler and two workers as a user starts them."""
+    found = folder / "scheduler.json"
+    run = [sys.executable, "-m"]
+    marked = {**os.environ, "PEGBOX_TEST_CLUSTER": str(folder)}  # what they start has it, too
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": marked}
+    scheduler = subprocess.Popen(
+        [*run, "distributed.cli.dask_scheduler", "--port", "0", "--scheduler-file", str(found), "--no-dashboard"],
+        **quiet,
+    )
+    while not found.exists() or not found.read_text():
+        time.sleep(0.1)
+    address = json.loads(found.read_text())["address"]
+
+    def start() -> Any:
+        options = ["--nthreads", "1", "--resources", "pegbox=1", "--no-dashboard", "--local-directory", str(folder)]
+        return subprocess.Popen([*run, "distributed.cli.dask_worker", address, *options], **quiet)
+
+    workers = [start(), start()]
+    try:
+        yield address, workers, start
+    finally:
+        for process in (*workers, scheduler):
+            process.terminate()
+            process.wait()
+
+
+def _children(pid: int) -> list[int]:
+    """The workers of a nanny."""
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in listed if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def _end_of_children(mark: str) -> bool:
+    """Whether no process with this text in its environment is left, waiting a while."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        left = []
+        for place in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if f"PEGBOX_TEST_CLUSTER={mark}".encode() in (place / "environ").read_bytes():
+                    left.append(place.name)
+        if not left:
+            return True
+        time.sleep(0.2)
+    return False
