@@ -124,8 +124,9 @@ def _speed(summary: Summary, best: Record) -> str:
 
 def _quality(summary: Summary, best: Record) -> list[str]:
     """How good the best is, as far as the records know."""
-    costs = best.result.costs if isinstance(best.result, Ok) else ()
-    beside = "" if summary.yardstick is None else summary.yardstick.text(best.cost, costs)
+    result = best.result if isinstance(best.result, Ok) else Ok((best.cost,))
+    known = summary.yardstick
+    beside = "" if known is None else known.text(best.cost, result.costs, result.waited)
     return [line for line in (beside, "" if summary.gain is None else str(summary.gain)) if line]
 
 

@@ -149,7 +149,7 @@ class BestTrial:
     @property
     def quality(self) -> list[str]:
         """How good it is, as far as that is known: beside NumPy and the machine's limits, and what was gained."""
-        beside = "" if self.yardstick is None else self.yardstick.text(self.cost, self.result.costs)
+        beside = "" if self.yardstick is None else self.yardstick.text(self.cost, self.result.costs, self.result.waited)
         return [*filter(None, [beside]), *([] if self.gain is None else [str(self.gain)])]
 
     def __repr__(self) -> str:
