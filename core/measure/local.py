@@ -192,8 +192,8 @@ class LocalMeasurer:
 
         `cost` is the best in seconds: where it comes near the limits that were measured earlier, they are measured
         again.
-        NumPy's timings of all calls count: called before and after the finalists are timed, NumPy and they meet the
-        same noise. None where the runner says nothing of it.
+        NumPy's timings of all calls count: called before and after the finalists are timed, NumPy and they share what
+        changes slowly. None where the runner says nothing of it.
         """
         runner, task = self._open(), self._task
         if not isinstance(runner, YardstickRunner):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -146,7 +147,7 @@ def test_the_result_and_its_page_say_what_was_warned_of(tmp_path: Path) -> None:
     assert result.notes[0] in message
     assert f"note: {result.notes[0]}" in str(result)
     result.to_html(tmp_path / "search.html")
-    assert result.notes[0] in (tmp_path / "search.html").read_text(encoding="utf-8")
+    assert escape(result.notes[0]) in (tmp_path / "search.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("factor", "told"), [(0.7, "slowed the search down"), (1.3, "lucky"), (1.2, ""), (0.9, "")])
