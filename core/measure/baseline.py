@@ -11,11 +11,13 @@ import numpy as np
 
 from pegbox.measure.bench import Bench
 from pegbox.measure.check import difference
+from pegbox.measure.run_delay import on_core
 
 if TYPE_CHECKING:
     from pegbox.compute.numpy_program import NumpyProgram
 
 _REPEATS, _REPEAT_SECONDS, _MOST_SECONDS = 6, 5e-3, 0.25
+_CALLS = 100
 
 
 def time_program(program: NumpyProgram, bench: Bench) -> tuple[float, ...] | None:
@@ -33,8 +35,19 @@ def time_program(program: NumpyProgram, bench: Bench) -> tuple[float, ...] | Non
     return tuple(costs[1:] or costs)
 
 
-def _seconds(run: Callable[[], None], number: int) -> float:
-    began = time.perf_counter()
-    for _ in range(number):
-        run()
-    return (time.perf_counter() - began) / number
+def call_overhead() -> float:
+    """Seconds that NumPy takes at least to be called from Python: those of an addition of one element."""
+    one = np.zeros(1, dtype=np.float32)
+    return min(_seconds(lambda: np.add(one, one, out=one), _CALLS) for _ in range(_REPEATS))
+
+
+def _seconds(run: Callable[[], object], number: int) -> float:
+    """Of one call, on the core, as kernels are timed."""
+
+    def spent() -> int:
+        began = time.perf_counter_ns()
+        for _ in range(number):
+            run()
+        return time.perf_counter_ns() - began
+
+    return max(on_core(spent) * 1e-9 / number, 1e-12)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_float, check_int, check_mapping
 from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
 from pegbox.errors import ArgumentError, MeasureError
+from pegbox.measure.baseline import call_overhead
 from pegbox.measure.batch import Batch
 from pegbox.measure.bench import Bench, check_inputs, check_reference, make_inputs
 from pegbox.measure.builder import Builder
@@ -211,8 +212,8 @@ class LocalMeasurer:
 
         `cost` is the best in seconds: where it comes near the limits that were measured earlier, they are measured
         again.
-        NumPy's timings of all calls count: called before and after the finalists are timed, NumPy and they meet the
-        same noise. None where the runner says nothing of it.
+        NumPy's timings of all calls count: called before and after the finalists are timed, NumPy and they share what
+        changes slowly. None where the runner says nothing of it.
         """
         runner, task = self._open(), self._task
         if not isinstance(runner, YardstickRunner):
@@ -237,6 +238,7 @@ class LocalMeasurer:
                 numpy=statistics.median(costs) if costs else None,
                 roofline=self._roofline,
                 numpy_costs=costs,
+                numpy_call=call_overhead() if costs else 0.0,
             )
             if (made.measured_share(cost) or 0.0) <= NEAR:
                 return made

@@ -33,7 +33,12 @@ def of_result(result: Result) -> dict[str, Any]:
     """A result as JSON has it; the parent adds the total and the time of day."""
     if isinstance(result, Failed):
         return {"failed": int(result.kind), "message": result.message[:_MOST_TEXT], "phases": result.phases}
-    return {"costs": list(result.costs), "partial": result.partial, "phases": result.phases}
+    return {
+        "costs": list(result.costs),
+        "partial": result.partial,
+        "phases": result.phases,
+        "waited": result.waited,
+    }
 
 
 def of_build(built: CompiledProgram | Failed) -> dict[str, Any] | bytes:
@@ -77,12 +82,14 @@ class Asked:
         return found
 
     def _ok(self, data: Any, most: int) -> Ok:
-        costs, partial, phases = _fields(data, "costs", "partial", "phases")
+        costs, partial, phases, waited = _fields(data, "costs", "partial", "phases", "waited")
         if not isinstance(costs, list) or not 1 <= len(costs) <= most or not isinstance(partial, bool):
             raise BrokenReply(f"not 1 to {most} costs")
         if not all(cost > 0 for cost in _times(costs, self.seconds)):
             raise BrokenReply("a cost that is not above 0 seconds")
-        return Ok(tuple(costs), phases=_phases(phases, self.seconds), partial=partial)
+        if type(waited) is not float or not 0 <= waited <= 1:
+            raise BrokenReply("a share of waiting that is not between 0 and 1")
+        return Ok(tuple(costs), phases=_phases(phases, self.seconds), partial=partial, waited=waited)
 
 
 def _failed(data: Any, kinds: Iterable[FailureKind], seconds: float) -> Failed:

@@ -34,8 +34,10 @@ class Ok:
 
     `costs` are seconds per call, one per repeat; `total_seconds` is what the whole trial took;
     `timestamp` is seconds since the epoch; `phases` says where the trial's time went, in seconds.
-    `partial` marks a candidate dropped after its first run because it was far behind the best. `host` is the kind of
-    machine that measured it, where that is not this one.
+    `partial` marks a candidate dropped after its first run because it was far behind the best. `waited` is the share
+    of the timing in which threads of the candidate waited for a core that other programs had, 0 where it is not known:
+    the costs of one thread are without that time, those of several are not. `host` is the kind of machine that measured
+    it, where that is not this one.
     """
 
     costs: tuple[float, ...]
@@ -43,6 +45,7 @@ class Ok:
     timestamp: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
     partial: bool = False
+    waited: float = 0.0
     host: str = field(default="", compare=False)
 
     @property

@@ -19,6 +19,7 @@ from pegbox.expr import dtypes
 from pegbox.measure.bench import Bench
 from pegbox.measure.check import Array, difference, poison, same_bytes
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
+from pegbox.measure.run_delay import WaitMeter, on_core
 from pegbox.measure.timing import TimingPolicy
 
 _PROBE_SECONDS = 1e-3
@@ -98,7 +99,7 @@ def run_trial(
     watch = _Watch()
     stage.poison()
     with guard(policy.first_call_limit(best, flop=stage.bench.flop)):
-        first = kernel.time_ns(stage.arrays, 1) * 1e-9
+        first = _seconds(kernel, stage, 1)
     watch.lap("first_run")
     wrong = stage.complaint()
     watch.lap("check")
@@ -106,6 +107,7 @@ def run_trial(
         return Failed(FailureKind.WRONG_RESULT, wrong, phases=watch.phases)
     if policy.far_behind(first, best, cold=True):
         return Ok((max(first, 1e-9),), phases=watch.phases, partial=True)
+    meter = WaitMeter()
     with guard(max(policy.timeout - first, 0.1)):
         per_call = _probe(kernel, stage)
         if policy.far_behind(per_call, best):
@@ -114,7 +116,7 @@ def run_trial(
         partial = policy.far_behind(per_call, best)
         costs = (per_call,) if partial else _repeat(kernel, stage, policy, per_call, best)
     watch.lap("timing")
-    return Ok(costs, phases=watch.phases, partial=partial)
+    return Ok(costs, phases=watch.phases, partial=partial, waited=meter.share())
 
 
 def run_interleaved(
@@ -122,6 +124,7 @@ def run_interleaved(
 ) -> list[Ok]:
     """Time kernels that are known to be right in turns, A B C A B C ..., so that a slow minute hits all alike."""
     began = time.perf_counter()
+    meter = WaitMeter()
     with guard(policy.timeout * len(kernels)):
         numbers = [policy.calls(_probe(kernel, stage)) for kernel in kernels]
         rounds: list[list[float]] = []
@@ -130,15 +133,16 @@ def run_interleaved(
             rounds.append([_timing(k, stage, policy, n) for k, n in zip(kernels, numbers, strict=True)])
     spent = (time.perf_counter() - began) / max(1, len(kernels))
     costs = list(zip(*rounds, strict=True))
-    return [Ok(own, phases={"timing": spent}) for own in costs]
+    waited = meter.share()
+    return [Ok(own, phases={"timing": spent}, waited=waited) for own in costs]
 
 
 def _probe(kernel: TimedKernel, stage: Stage) -> float:
     """Seconds of a warm call, over enough calls that a millisecond passes."""
-    seconds = kernel.time_ns(stage.arrays, 1) * 1e-9
+    seconds = _seconds(kernel, stage, 1)
     if seconds < _PROBE_SECONDS:
         number = math.ceil(_PROBE_SECONDS / max(seconds, 1e-7))
-        seconds = kernel.time_ns(stage.arrays, number) * 1e-9 / number
+        seconds = _seconds(kernel, stage, number) / number
     return max(seconds, 1e-9)
 
 
@@ -154,7 +158,12 @@ def _repeat(kernel: TimedKernel, stage: Stage, policy: TimingPolicy, per_call: f
 def _timing(kernel: TimedKernel, stage: Stage, policy: TimingPolicy, number: int) -> float:
     if policy.flush_cache:
         stage.flush()
-    return max(kernel.time_ns(stage.arrays, number) * 1e-9 / number, 1e-12)
+    return max(_seconds(kernel, stage, number) / number, 1e-12)
+
+
+def _seconds(kernel: TimedKernel, stage: Stage, number: int) -> float:
+    """Of `number` calls together, on the core."""
+    return on_core(lambda: kernel.time_ns(stage.arrays, number)) * 1e-9
 
 
 class _Watch:

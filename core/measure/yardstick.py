@@ -21,6 +21,13 @@ UNSTEADY = 1.5
 """How many times as long slow timings take as fast ones (`spread`) where two medians don't compare."""
 
 
+WAITED = 0.1
+"""Of a timing: where threads waited for cores longer, the costs of several threads are those of other programs."""
+
+CALLS = 4.0
+"""How many times as long as calling NumPy at all (`Yardstick.numpy_call`) its time must be to be that of the work."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Yardstick:
     """NumPy's time for the same computation, and the machine's limits, both with `cores` cores.
@@ -28,7 +35,8 @@ class Yardstick:
     `numpy` is in seconds per call, None where NumPy has no plain words for the computation or takes too long: the
     median of `numpy_costs`, the single timings, which are empty where they are not known. `flop`, `read` and `written`
     (bytes) are what one call needs at least. `slow` names the operations that take far longer than a multiply-add and
-    are not few, such as "exp": the limits don't know how long.
+    are not few, such as "exp": the limits don't know how long. `numpy_call` is what NumPy takes to be called from
+    Python, in seconds, which is in its time but not in the kernel's; 0 where it is not known.
     """
 
     cores: int
@@ -39,14 +47,21 @@ class Yardstick:
     numpy: float | None = None
     roofline: Roofline | None = None
     numpy_costs: tuple[float, ...] = ()
+    numpy_call: float = 0.0
 
     def speedup(self, seconds: float) -> float | None:
         """How many times as fast as NumPy a call of so many seconds is."""
         return None if self.numpy is None or not 0 < seconds < math.inf else self.numpy / seconds
 
-    def is_comparable(self, costs: Sequence[float] = ()) -> bool:
-        """Whether NumPy's timings, and these of a kernel, differ by less than `UNSTEADY` times."""
-        return max(spread(costs), spread(self.numpy_costs)) <= UNSTEADY
+    def is_comparable(self, costs: Sequence[float] = (), waited: float = 0.0) -> bool:
+        """Whether NumPy's timings, and these of a kernel, differ by less than `UNSTEADY` times. If several threads
+        `waited` for cores (`Ok.waited`) for more than `WAITED`, they don't compare."""
+        return not self._waits(waited) and max(spread(costs), spread(self.numpy_costs)) <= UNSTEADY
+
+    @property
+    def is_call(self) -> bool:
+        """Whether NumPy's time is mostly what its call from Python takes."""
+        return self.numpy is not None and self.numpy < CALLS * self.numpy_call
 
     @property
     def bound(self) -> str | None:
@@ -65,13 +80,13 @@ class Yardstick:
         limits = self._limits()
         return max(limits.values()) / seconds if limits and 0 < seconds < math.inf else None
 
-    def text(self, seconds: float, costs: Sequence[float] = ()) -> str:
+    def text(self, seconds: float, costs: Sequence[float] = (), waited: float = 0.0) -> str:
         """What is known of a call of so many seconds, for people; empty where nothing is.
 
-        `costs` are the timings of which that is the median. Where they or NumPy's differ more than `UNSTEADY` times,
-        there is no ratio but a remark.
+        `costs` are the timings of which that is the median, `waited` is `Ok.waited`. Where they don't compare with
+        NumPy's (`is_comparable`), there is no ratio but a remark.
         """
-        found = [beside] if (beside := self._beside_numpy(seconds, costs)) else []
+        found = [beside] if (beside := self._beside_numpy(seconds, costs, waited)) else []
         if (share := self.share(seconds)) is not None:
             found.append(f"{share:.{0 if share >= 0.1 else 1}%} of the {self._limit_text()}")
         return f"{'; '.join(found)} ({self.cores} core{'s' if self.cores != 1 else ''})" if found else ""
@@ -88,7 +103,7 @@ class Yardstick:
             form = {**form, "slow": tuple(slow)}
             roofline = None if form.get("roofline") is None else Roofline(**form["roofline"])
             made = cls(**{**form, "roofline": roofline, "numpy_costs": tuple(form.get("numpy_costs", ()))})
-            held = [made.cores, made.flop, made.read, made.written, *made.numpy_costs]
+            held = [made.cores, made.flop, made.read, made.written, *made.numpy_costs, made.numpy_call]
             optional = [made.numpy]
             if roofline is not None:
                 held += [roofline.cores, roofline.read, roofline.copy]
@@ -111,13 +126,20 @@ class Yardstick:
             limits["multiply-add"] = self.flop / self.roofline.gflops * 1e-9
         return limits
 
-    def _beside_numpy(self, seconds: float, costs: Sequence[float]) -> str:
+    def _waits(self, waited: float) -> bool:
+        return self.cores > 1 and waited > WAITED
+
+    def _beside_numpy(self, seconds: float, costs: Sequence[float], waited: float) -> str:
         speedup = self.speedup(seconds)
         if self.numpy is None or speedup is None:
             return ""
         told = f"NumPy {_range_text(self.numpy, self.numpy_costs)}"
         if spread(costs) > UNSTEADY:
             told += f", the kernel {_range_text(seconds, costs)}"
+        if self.is_call:
+            return f"{told}, mostly Python's call of it, which the kernel's time is without: not compared"
+        if self._waits(waited):
+            return f"{told}, the kernel's threads waited for cores {waited:.0%} of the time: too noisy to compare"
         if not self.is_comparable(costs):
             return f"{told}: too noisy to compare"
         return f"{told}: {speedup:.2f}x"

@@ -129,6 +129,8 @@ class Record:
             listed, number = list(result.costs), 0
             if result.partial:
                 extra["partial"] = True
+            if result.waited:
+                extra["waited"] = result.waited
         if self.remeasured:
             extra["remeasured"] = True
         if self.code:
@@ -213,7 +215,11 @@ def _result(form: Mapping[str, Any]) -> Result:
         if number < 0:
             raise ValueError(f"error number {number}: failures have numbers above 0")
         return Failed(FailureKind(number), field(form, "message", str, ""), spent, when, phases)
-    return Ok(costs(checked("costs", listed, list)), spent, when, phases, field(form, "partial", bool, False))
+    waited = seconds("waited", form.get("waited", 0.0))
+    if waited > 1:
+        raise ValueError(f"waited={waited}: a share is at most 1")
+    partial = field(form, "partial", bool, False)
+    return Ok(costs(checked("costs", listed, list)), spent, when, phases, partial, waited)
 
 
 def call(name: str, kwargs: Mapping[str, Any], args: Sequence[Any] = ()) -> str:

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegbox.measure.result import Ok
-from pegbox.measure.yardstick import Yardstick
+from pegbox.measure.yardstick import WAITED, Yardstick
 from pegbox.plugins.cli.exits import NothingFound
 from pegbox.records import History, Journal, Record
 from pegbox.records import best as best_of
 from pegbox.records.history import by_task, latest_yardstick, trials_of
 from pegbox.records.record import call
 from pegbox.search.loop.outcome import Gain
+from pegbox.search.loop.remarks import waiting
 from pegbox.search.objective import Objective
 from pegbox.task.work import format_cost, format_speed
 
@@ -124,9 +125,11 @@ def _speed(summary: Summary, best: Record) -> str:
 
 def _quality(summary: Summary, best: Record) -> list[str]:
     """How good the best is, as far as the records know."""
-    costs = best.result.costs if isinstance(best.result, Ok) else ()
-    beside = "" if summary.yardstick is None else summary.yardstick.text(best.cost, costs)
-    return [line for line in (beside, "" if summary.gain is None else str(summary.gain)) if line]
+    result = best.result if isinstance(best.result, Ok) else Ok((best.cost,))
+    known = summary.yardstick
+    beside = "" if known is None else known.text(best.cost, result.costs, result.waited)
+    note = f"note: {waiting(result.waited, known.cores if known else 1)}" if result.waited >= WAITED else ""
+    return [line for line in (beside, "" if summary.gain is None else str(summary.gain), note) if line]
 
 
 def _entities(record: Record) -> str:

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
-from pegbox.measure import Failed, FailureKind, Ok, TimingPolicy
+from pegbox.measure import Failed, FailureKind, Ok, TimingPolicy, run_delay
+from pegbox.measure.run_delay import Reading, WaitMeter
 from pegbox.measure.trial import Stage, run_interleaved, run_trial
 from pegbox.testing import llvm_kernels as kernels
 
@@ -146,3 +148,41 @@ def test_a_flushed_cache_means_one_call_at_a_time() -> None:
     kernel = PythonKernel(lambda call: 1e-5)
     run_trial(kernel, stage(), TimingPolicy(flush_cache=True, repeats=3))
     assert kernel.numbers[-3:] == [1, 1, 1]
+
+
+class SharedCore:
+    """A core on which every third timing waits for another program four times as long as it computes."""
+
+    def __init__(self) -> None:
+        self.clock = self.waited = self.calls = 0
+
+    def time_ns(self, arrays: Sequence[Any], number: int) -> int:
+        a, b, c = arrays
+        np.add(a, b, out=c)
+        self.calls += 1
+        wait = 4 * number * 100_000 if self.calls % 3 == 0 else 0
+        self.waited += wait
+        self.clock += number * 100_000 + wait
+        return number * 100_000 + wait
+
+    def reading(self) -> Reading:
+        return Reading(self.clock, self.waited, 0)
+
+
+def test_what_the_thread_waited_for_its_core_is_not_in_its_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = SharedCore()
+    monkeypatch.setattr(run_delay, "reading", kernel.reading)
+    result = run_trial(kernel, stage(), TimingPolicy())
+    (again,) = run_interleaved([kernel], stage(), TimingPolicy())
+    assert isinstance(result, Ok)
+    assert kernel.waited > 0
+    assert [*result.costs, *again.costs] == pytest.approx([1e-4] * (len(result.costs) + len(again.costs)))
+
+
+def test_the_share_of_waiting_is_that_of_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WaitMeter, "share", lambda self: 0.25)
+    kernel = PythonKernel(lambda call: 1e-4)
+    result = run_trial(kernel, stage(), TimingPolicy())
+    (again,) = run_interleaved([kernel], stage(), TimingPolicy())
+    assert isinstance(result, Ok)
+    assert (result.waited, again.waited) == (0.25, 0.25)

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import dataclasses
 import json
+import math
 import resource
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from pegbox.codegen.runtime.peak import LEAST_BYTES, copy_kernel, multiply_add_k
 from pegbox.compute.numpy_program import NumpyProgram
 from pegbox.errors import ArgumentError
 from pegbox.measure import LocalMeasurer, RunnerWrapper, heap, run_job
-from pegbox.measure.baseline import time_program
+from pegbox.measure.baseline import call_overhead, time_program
 from pegbox.measure.bench import Bench
 from pegbox.measure.check import Tolerance
 from pegbox.measure.heap import kept_heap
@@ -369,3 +370,28 @@ def test_a_warm_call_with_temporaries_faults_in_no_pages() -> None:
     with kept_heap():
         faults()
         assert faults() < 100  # a temporary has 1024 pages
+
+
+def test_threads_that_waited_for_cores_have_no_ratio() -> None:
+    told = yardstick(cores=2, roofline=None).text(20e-3, (20e-3,) * 5, waited=0.44)
+    assert told == "NumPy 40 ms, the kernel's threads waited for cores 44% of the time: too noisy to compare (2 cores)"
+    assert not yardstick(cores=2).is_comparable((20e-3,) * 5, 0.44)
+    assert yardstick(cores=2, roofline=None).text(20e-3, waited=0.05) == "NumPy 40 ms: 2.00x (2 cores)"
+    # Of one thread the wait is not in the costs.
+    assert yardstick(roofline=None).text(20e-3, waited=0.44) == "NumPy 40 ms: 2.00x (1 core)"
+
+
+def test_the_time_of_numpys_call_is_not_compared_with_a_kernel_that_python_does_not_call() -> None:
+    known: dict[str, Any] = {"numpy": 551e-9, "roofline": None}
+    told = yardstick(**known, numpy_call=400e-9).text(1.4e-9)
+    assert "551 ns, mostly Python's call" in told
+    assert "not compared" in told
+    assert yardstick(**known, numpy_call=40e-9).text(1.1e-9) == "NumPy 551 ns: 500.91x (1 core)"
+    made = yardstick(numpy_call=4e-7)
+    assert Yardstick.from_json(made.to_json()) == made
+    old = {name: value for name, value in made.to_json().items() if name != "numpy_call"}
+    assert Yardstick.from_json(old).numpy_call == 0.0
+
+
+def test_the_time_of_a_call_is_measured() -> None:
+    assert 0 < call_overhead() < math.inf

@@ -143,6 +143,8 @@ def test_numbers_and_brackets_beyond_all_measure_are_refused_with_their_place(li
         {"result": [[1e-3], "0", 0.1, 0.0]},
         {"result": [[1e9], 4, 0.1, 0.0], "message": 5},
         {"partial": 1},
+        {"waited": 1.5},
+        {"waited": "0.5"},
         {"phases": [["build", 1.0]]},
         {"phases": {"build": "1"}},
     ],

@@ -13,6 +13,7 @@ from pegbox.errors import ArgumentError, RecordError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.measure.roofline import Roofline
 from pegbox.measure.yardstick import Yardstick
+from pegbox.plugins.cli.app import main
 from pegbox.records import Journal, Record
 from pegbox.search import TuneResult, make_tuner, run
 from pegbox.search.charts.influence import influences
@@ -60,6 +61,22 @@ def test_it_has_the_trials_and_the_best_of_the_search(task: pb.Task, tmp_path: P
         assert line in str(loaded)
     assert {t.config.index for t in loaded.finalists} == {t.config.index for t in found.finalists}
     assert loaded.stopped_because == "recorded"
+
+
+def test_its_notes_are_those_of_the_search(
+    task: pb.Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    original = Recorder.append
+
+    def append(self: Recorder, config: Config, result: Result, **options: Any) -> None:
+        original(self, config, dataclasses.replace(result, waited=0.5), **options)
+
+    monkeypatch.setattr(Recorder, "append", append)
+    tuned(task, tmp_path / "r.jsonl")
+    (note,) = pb.load_result(tmp_path / "r.jsonl", task).notes
+    assert "50% of the time" in note
+    assert main(["best", str(tmp_path / "r.jsonl")]) == 0
+    assert f"note: {note}" in capsys.readouterr().out
 
 
 def test_it_is_drawn_and_written_as_a_page(task: pb.Task, tmp_path: Path) -> None:

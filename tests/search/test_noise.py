@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
 
 import pytest
 
 from pegbox.measure.result import Ok, Result
 from pegbox.search import run
+from pegbox.search.loop import noise
 from pegbox.search.loop.noise import NoiseWatch
+from pegbox.search.loop.outcome import TuneResult
+from pegbox.search.loop.remarks import remarks
 from pegbox.search.testing import small_space
 from pegbox.space import Config
 from pegbox.tuners.grid import GridTuner
@@ -19,29 +24,48 @@ NEIGHBOUR = (0.499e-3, 1.382e-3, 0.529e-3, 1.36e-3, 0.569e-3, 1.39e-3, 0.543e-3)
 STEADY, UNSTEADY = (1.04e-3, 1.05e-3, 1.06e-3) * 3, (0.5e-3, 1.4e-3) * 5
 
 
-class Measurer:
-    """Gives these costs, one configuration after the other."""
+@pytest.fixture(autouse=True)
+def busiest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(noise, "busiest_process", lambda: "python (process 4711, 98% of a core)")
 
-    def __init__(self, costs: Sequence[tuple[float, ...]], again: Sequence[tuple[float, ...]] = ()) -> None:
+
+class Measurer:
+    """Gives these costs, one configuration after the other; threads waited for this share of the time."""
+
+    def __init__(
+        self, costs: Sequence[tuple[float, ...]], again: Sequence[tuple[float, ...]] = (), waited: float = 0.0
+    ) -> None:
         self.costs = iter(costs)
         self.again = iter(again)
+        self.waited = waited
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         for config in configs:
-            yield config, Ok(next(self.costs))
+            yield config, Ok(next(self.costs), waited=self.waited)
 
     def remeasure(self, configs: Sequence[Config]) -> list[Result]:
-        return [Ok(next(self.again)) for _ in configs]
+        return [Ok(next(self.again), waited=self.waited) for _ in configs]
 
 
 def warned(costs: Sequence[tuple[float, ...]], threads: int = 2, again: Sequence[tuple[float, ...]] = ()) -> list[str]:
+    return searched(costs, threads, again)[0]
+
+
+def searched(
+    costs: Sequence[tuple[float, ...]],
+    threads: int = 2,
+    again: Sequence[tuple[float, ...]] = (),
+    waited: float = 0.0,
+) -> tuple[list[str], TuneResult]:
+    """The warnings of a search, and its result."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tuner = GridTuner(small_space())
         watch = [NoiseWatch(threads)]
-        run(tuner, Measurer(costs, again), trials=len(costs), callbacks=watch, finalists=len(again))
+        measurer = Measurer(costs, again, waited)
+        result = run(tuner, measurer, trials=len(costs), callbacks=watch, finalists=len(again))
     assert {warning.filename for warning in caught} <= {__file__}  # the user's line, not one of pegbox
-    return [str(warning.message) for warning in caught]
+    return [str(warning.message) for warning in caught], result
 
 
 def test_timings_that_differ_by_many_times_are_told_once_with_a_remedy() -> None:
@@ -88,3 +112,46 @@ def test_steady_finalists_are_not_told_and_nothing_is_told_twice() -> None:
     interrupted = (*STEADY[:-1], 20 * STEADY[-1])
     assert warned([QUIET] * 4, again=[STEADY, interrupted, STEADY, STEADY]) == []
     assert len(warned([NOISY] * 4, again=[UNSTEADY] * 4)) == 1
+
+
+def test_a_core_that_is_busy_all_the_time_is_told_though_no_timing_differs() -> None:
+    (message,), result = searched([QUIET] * 9, again=[STEADY], waited=0.44)
+    assert "for 44% of the time in which kernels were timed, threads of the kernels waited for a core" in message
+    assert "python (process 4711, 98% of a core)" in message
+    assert "-num-cores 1" in message
+    (note,) = remarks(result.trials, result.finalists, result.best, 2)
+    assert "44%" in note
+
+
+def test_finalists_whose_threads_waited_are_told() -> None:
+    (message,), _ = searched([QUIET] * 2, again=[STEADY], waited=0.3)
+    assert "for 30% of the time" in message
+
+
+def test_short_waits_are_not_told() -> None:
+    messages, result = searched([QUIET] * 9, again=[STEADY], waited=0.04)
+    assert messages == []
+    assert result.notes == []
+
+
+def test_one_thread_has_its_waits_left_out_of_the_costs_which_is_noted_and_no_warning() -> None:
+    messages, result = searched([QUIET] * 9, threads=1, again=[STEADY], waited=0.5)
+    assert messages == []
+    (note,) = result.notes
+    assert "50% of the time" in note
+    assert "left out of the costs" in note
+
+
+def test_the_result_and_its_page_say_what_was_warned_of(tmp_path: Path) -> None:
+    (message,), result = searched([NOISY] * 3, again=[STEADY])
+    assert result.notes[0] in message
+    assert f"note: {result.notes[0]}" in str(result)
+    result.to_html(tmp_path / "search.html")
+    assert escape(result.notes[0]) in (tmp_path / "search.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("factor", "told"), [(0.7, "slowed the search down"), (1.3, "lucky"), (1.2, ""), (0.9, "")])
+def test_a_best_that_contradicts_the_progress_line_says_so(factor: float, told: str) -> None:
+    _, result = searched([QUIET] * 3, again=[tuple(factor * 1.05e-3 for _ in range(9))] * 3)
+    assert len(result.notes) == bool(told)
+    assert all(told in note and "took 1.05 ms in the search and" in note for note in result.notes)

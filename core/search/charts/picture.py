@@ -82,7 +82,7 @@ def draw_search(axes: Any, result: TuneResult) -> None:
         )  # fmt: skip
     yardstick = best.yardstick if best is not None else None
     if yardstick is not None and yardstick.numpy is not None:
-        steady = yardstick.is_comparable(best.result.costs)
+        steady = yardstick.is_comparable(best.result.costs, best.result.waited)
         axes.axhline(
             yardstick.numpy, color=COLOURS[2], linestyle="--" if steady else ":", linewidth=1.2,
             label="NumPy" if steady else "NumPy, too noisy to compare",

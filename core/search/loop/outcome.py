@@ -17,6 +17,7 @@ from pegbox.measure.yardstick import Yardstick
 from pegbox.report.figure import check_plot
 from pegbox.search.charts.page import page
 from pegbox.search.charts.picture import save_plot
+from pegbox.search.loop.remarks import remarks
 from pegbox.search.models.report import ModelReport
 from pegbox.task.work import format_cost as format_cost
 from pegbox.task.work import format_phases, format_speed
@@ -149,7 +150,7 @@ class BestTrial:
     @property
     def quality(self) -> list[str]:
         """How good it is, as far as that is known: beside NumPy and the machine's limits, and what was gained."""
-        beside = "" if self.yardstick is None else self.yardstick.text(self.cost, self.result.costs)
+        beside = "" if self.yardstick is None else self.yardstick.text(self.cost, self.result.costs, self.result.waited)
         return [*filter(None, [beside]), *([] if self.gain is None else [str(self.gain)])]
 
     def __repr__(self) -> str:
@@ -213,6 +214,22 @@ class TuneResult:
         return failure_counts(trial.result for trial in self.all_trials if not trial.not_recorded)
 
     @property
+    def notes(self) -> list[str]:
+        """What has to be known of the timings, a line each: that other programs had the cores, or that the best took
+        another time in the search than when it was measured again. Empty for a simulation."""
+        if self.simulated or self.unit != "s":
+            return []
+        return remarks(self.all_trials, self.finalists, self.best, self._threads)
+
+    @property
+    def _threads(self) -> int:
+        """Of each kernel, as far as that is known."""
+        if self.task is not None:
+            return self.task.target.num_cores
+        known = None if self.best is None else self.best.yardstick
+        return 1 if known is None else int(known.cores)
+
+    @property
     def not_recorded(self) -> int:
         """How many trials a simulation had no answer for."""
         return sum(trial.not_recorded for trial in self.trials)
@@ -265,6 +282,7 @@ class TuneResult:
 
     def __str__(self) -> str:
         parts = [self.spent(rate=True), str(self.best) if self.best else "nothing valid was found"]
+        parts += [f"  note: {line}" for line in self.notes]
         if self.failures:
             parts.append(f"  failed: {format_counts(self.failures)}{self._example()}")
         if self.not_recorded:

@@ -1,0 +1,153 @@
+"""Remarks on a result: what its timings say of other programs on the machine, and where they contradict the search."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from pegbox.measure.result import Ok
+from pegbox.measure.timing import spread
+from pegbox.measure.yardstick import UNSTEADY, WAITED
+from pegbox.task.work import format_seconds
+
+if TYPE_CHECKING:
+    from pegbox.search.loop.outcome import BestTrial, Trial
+
+MANY = 2.0
+"""How many times as long the slow timings of a configuration take as its fast ones (`pegbox.measure.timing.spread`) on
+a machine that is not at rest. A neighbour on the core, or on its other thread, makes it 2 to 3. Where nothing else
+runs, one configuration in a hundred differs so much."""
+
+MOVED = 1.25
+"""How many times as long the best took in the search as when measured again, or the reverse, where that is told."""
+
+_FEWEST = 3
+_SHARE = 0.25
+_ENOUGH = 8  # trials that say how long threads wait for cores
+
+
+class SearchNoise:
+    """What the trials of a search say of other programs on the machine, trial by trial.
+
+    Args:
+        threads: of each kernel.
+    """
+
+    def __init__(self, threads: int = 1, trials: Iterable[Trial] = ()) -> None:
+        self.threads = threads
+        self._shares: list[float] = []
+        self._timed = 0
+        self._noisy: list[Trial] = []
+        for trial in trials:
+            self.add(trial)
+
+    def add(self, trial: Trial) -> None:
+        """Take in a trial."""
+        if isinstance(trial.result, Ok):
+            self._shares.append(trial.result.waited)
+        if len(_costs(trial)) >= 2:
+            self._timed += 1
+            if spread(_costs(trial)) > MANY:
+                self._noisy.append(trial)
+
+    @property
+    def waited(self) -> float:
+        """The share of the time in which threads waited for cores; 0 before there are enough trials to say so."""
+        return statistics.fmean(self._shares) if len(self._shares) >= _ENOUGH else 0.0
+
+    def told(self) -> str:
+        """In words; empty where there is nothing to tell. A few disturbed trials in a long search are interruptions."""
+        if self.threads > 1 and self.waited >= WAITED:
+            return waiting(self.waited, self.threads)
+        if self._noisy and len(self._noisy) >= max(_FEWEST, _SHARE * self._timed):
+            return _differ(
+                f"{_range(self._noisy)}, and {len(self._noisy)} of {self._timed} configurations differ more than "
+                f"{MANY:g} times"
+            )
+        return ""
+
+
+def waiting(share: float, threads: int) -> str:
+    """That threads waited for cores for this share of the time in which kernels were timed."""
+    found = f"other programs use this machine's cores: for {share:.0%} of the time in which kernels were timed, "
+    if threads == 1:
+        return (
+            f"{found}they waited for their core. That is left out of the costs; what the others do to the caches is not"
+        )
+    return f"{found}threads of the kernels waited for a core. That is in the costs, and the search ranks it"
+
+
+def finalists_noise(
+    finalists: Sequence[Trial], trials: Sequence[Trial], best: BestTrial | None, threads: int = 1
+) -> str:
+    """What those measured again say, beside themselves in the search; empty where there is nothing to tell."""
+    again = [trial for trial in finalists if trial.ok]
+    if threads > 1 and (share := _waited(again)) >= WAITED:
+        return waiting(share, threads)
+    unsteady = [trial for trial in again if spread(_costs(trial)) > UNSTEADY]
+    if unsteady and 2 * len(unsteady) >= len(again):
+        return _differ(
+            f"{_range(unsteady)} when measured again at the end, and {len(unsteady)} of {len(again)} "
+            f"finalists differ more than {UNSTEADY:g} times"
+        )
+    before = {trial.number: trial.cost for trial in trials}
+    moved = [t for t in again if t.number in before and _ratio(before[t.number], t.cost) >= UNSTEADY]
+    won = [t for t in moved if best is not None and t.number == best.number]
+    if (not won and 2 * len(moved) < len(again)) or not moved:
+        return ""
+    told = (won or moved)[0]
+    return _differ(
+        f"config {told.config.index} took {format_seconds(before[told.number])} in the search and "
+        f"{format_seconds(told.cost)} when measured again at the end"
+    )
+
+
+def contradiction(trials: Sequence[Trial], best: BestTrial | None) -> str:
+    """That the best of the search, which the progress line showed, is `MOVED` times off what was measured again."""
+    shown = min((trial.cost for trial in trials), default=math.inf)
+    if best is None or not best.remeasured or shown == math.inf or _ratio(shown, best.cost) < MOVED:
+        return ""
+    reason = "other programs slowed the search down" if shown > best.cost else "the search's timings were lucky"
+    if shown < best.cost and best.result.waited >= WAITED:
+        reason = "other programs slowed that down"
+    return (
+        f"the best took {format_seconds(shown)} in the search and {format_seconds(best.cost)} when measured again: "
+        f"{reason}, or the clock rate changed; the latter counts"
+    )
+
+
+def remarks(trials: Sequence[Trial], finalists: Sequence[Trial], best: BestTrial | None, threads: int) -> list[str]:
+    """All that there is to say of the timings of a search, one line each."""
+    noise = SearchNoise(threads, trials)
+    found = noise.told() or finalists_noise(finalists, trials, best, threads)
+    if not found and max(noise.waited, _waited(finalists)) >= WAITED:
+        found = waiting(max(noise.waited, _waited(finalists)), threads)
+    return [line for line in (found, contradiction(trials, best)) if line]
+
+
+def _waited(trials: Sequence[Trial]) -> float:
+    return statistics.fmean([t.result.waited for t in trials if isinstance(t.result, Ok)] or [0.0])
+
+
+def _differ(found: str) -> str:
+    return (
+        f"timings of the same configuration differ: {found}. Other programs use this machine's cores, and the "
+        "search ranks their noise"
+    )
+
+
+def _costs(trial: Trial) -> Sequence[float]:
+    return trial.result.costs if isinstance(trial.result, Ok) else ()
+
+
+def _range(trials: Sequence[Trial]) -> str:
+    """What the one takes whose timings differ most."""
+    worst = max(trials, key=lambda trial: spread(_costs(trial)))
+    costs = _costs(worst)
+    return f"config {worst.config.index} takes {format_seconds(min(costs))} to {format_seconds(max(costs))}"
+
+
+def _ratio(one: float, other: float) -> float:
+    return max(one, other) / min(one, other)
