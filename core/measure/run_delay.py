@@ -9,11 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+from pegbox.codegen.targets.host import usable_cores
 
 OWN = "/proc/thread-self/schedstat"
 ALL = "/proc/self/task"
+STAT = "/proc/stat"
 
 _QUIET = 0.02
 """Of a timing: other threads of the process that compute for no more than that have not taken part."""
@@ -57,16 +60,48 @@ def reading() -> Reading | None:
 
 
 class WaitMeter:
-    """The seconds that threads of this process wait for cores, from its making on."""
+    """How long, from its making on, threads of this process wait for cores that other programs have."""
 
     def __init__(self) -> None:
-        self._clock, self._before = time.perf_counter_ns(), _all_delays()
+        self._cores = usable_cores()
+        self._began, self._delays = time.perf_counter_ns(), _all_delays()
+        self._load = self._read_load()
 
     def share(self) -> float:
-        """Of the time since: in which a thread waited, at most, which is 1 where several did in turns or at once. 0
-        where it is not known."""
-        waited = sum(delay - self._before.get(thread, 0) for thread, delay in _all_delays().items())
-        return min(1.0, max(0.0, waited / max(1, time.perf_counter_ns() - self._clock)))
+        """The part of the time since in which threads waited, 1 at most; 0 where it is not known.
+
+        Threads of a kernel also wait for each other, where the scheduler puts two of them on one core and another is
+        idle. So it is no more than what other programs computed on these cores.
+        """
+        passed = max(1, time.perf_counter_ns() - self._began)
+        waited = sum(delay - self._delays.get(thread, 0) for thread, delay in _all_delays().items())
+        if len(self._cores) > 1:
+            waited = min(waited, self._others(passed))
+        return min(1.0, max(0.0, waited / passed))
+
+    def _others(self, passed: int) -> int:
+        """Nanoseconds that other programs computed on the cores; 0 where it is not known."""
+        before, after = self._load, self._read_load()
+        if before is None or after is None:
+            return 0
+        (idle, own), (idle_now, own_now) = before, after
+        return passed * len(self._cores) - (idle_now - idle) - (own_now - own)
+
+    def _read_load(self) -> tuple[int, int] | None:
+        """Nanoseconds that the cores were idle, and that this process computed; None for one core, or if not known."""
+        idle = _idle(self._cores) if len(self._cores) > 1 else None
+        return None if idle is None else (idle, time.process_time_ns())
+
+
+def _idle(cores: Sequence[int]) -> int | None:
+    """Nanoseconds that these cores were idle together, in steps of a hundredth of a second."""
+    try:
+        with open(STAT, "rb") as file:
+            lines = {fields[0]: fields for line in file if line.startswith(b"cpu") and (fields := line.split())}
+        ticks = sum(int(lines[b"cpu%d" % core][4]) + int(lines[b"cpu%d" % core][5]) for core in cores)
+    except (OSError, ValueError, LookupError):
+        return None
+    return ticks * (1_000_000_000 // os.sysconf("SC_CLK_TCK"))
 
 
 def _all_delays() -> dict[str, int]:

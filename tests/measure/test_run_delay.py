@@ -59,9 +59,41 @@ def test_the_share_counts_all_threads(
 
     clock: Iterator[int] = iter([1000, 2000])
     monkeypatch.setattr(run_delay, "ALL", str(tmp_path))
+    monkeypatch.setattr(run_delay, "usable_cores", lambda: (1,))
     monkeypatch.setattr(run_delay.time, "perf_counter_ns", lambda: next(clock))
     thread("7", 40)
     meter = WaitMeter()
     thread("7", 40 + waits[0])
     thread("8", waits[1])  # a thread that began meanwhile
+    assert meter.share() == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("idle", "own", "share"),
+    [
+        (100, 100, 0.0),  # two of its own threads on one core, the other idle
+        (0, 100, 0.6),  # another program has one core all the time
+        (80, 100, 0.2),
+        (120, 100, 0.0),  # idle time comes in steps
+        (None, 100, 0.0),
+    ],
+)
+def test_threads_that_wait_for_each_other_do_not_wait_for_other_programs(
+    idle: int | None, own: int, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In 100 ms on two cores, threads wait 60."""
+
+    def load(idle: int) -> None:
+        (tmp_path / "stat").write_text("".join(f"cpu{n} 1 1 1 {50 + idle // 20} 7 0 0 0 0 0\n" for n in range(4)))
+
+    clock, cpu, waits = iter([0, 100 * MS]), iter([5 * MS, (5 + own) * MS]), iter([{"7": MS}, {"7": 61 * MS}])
+    monkeypatch.setattr(run_delay, "usable_cores", lambda: (1, 3))
+    monkeypatch.setattr(run_delay, "STAT", str(tmp_path / "stat"))
+    monkeypatch.setattr(run_delay, "_all_delays", lambda: next(waits))
+    monkeypatch.setattr(run_delay.os, "sysconf", lambda name: 100)
+    monkeypatch.setattr(run_delay.time, "perf_counter_ns", lambda: next(clock))
+    monkeypatch.setattr(run_delay.time, "process_time_ns", lambda: next(cpu))
+    load(0)
+    meter = WaitMeter()
+    (tmp_path / "stat").unlink() if idle is None else load(idle)
     assert meter.share() == pytest.approx(share)

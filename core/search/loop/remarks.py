@@ -26,6 +26,8 @@ MOVED = 1.25
 _FEWEST = 3
 _SHARE = 0.25
 _ENOUGH = 8  # trials that say how long threads wait for cores
+# The load of cores is counted in steps of 10 ms, a trial lasts 20: their mean is less certain than that of finalists.
+_WAITED_IN_TRIALS = 2 * WAITED
 
 
 class SearchNoise:
@@ -59,7 +61,7 @@ class SearchNoise:
 
     def told(self) -> str:
         """In words; empty where there is nothing to tell. A few disturbed trials in a long search are interruptions."""
-        if self.threads > 1 and self.waited >= WAITED:
+        if self.threads > 1 and self.waited >= _WAITED_IN_TRIALS:
             return waiting(self.waited, self.threads)
         if self._noisy and len(self._noisy) >= max(_FEWEST, _SHARE * self._timed):
             return _differ(
