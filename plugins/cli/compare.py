@@ -121,13 +121,14 @@ def split_tuners(texts: list[str]) -> list[str]:
 
 def _check(namespace: argparse.Namespace) -> None:
     """What would be regretted after an hour."""
-    from pegbox.checks import check_writable  # loads NumPy, which --help should not wait for
+    from pegbox.comparison.jsonform import REPORT  # loads NumPy, which --help should not wait for
+    from pegbox.output import check_output
 
     check_simulate(namespace, "runner", "timeout")
     if namespace.template is not None and len(namespace.simulate or ()) > 1:
         namespace.usage_error("several --simulate are several tasks: leave TEMPLATE out")
-    check_writable(namespace.json)
-    check_outputs(namespace)
+    check_outputs(namespace, json=namespace.json)
+    check_output(namespace.json, REPORT)
     _check_commas(namespace)
 
 

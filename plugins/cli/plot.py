@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(namespace: argparse.Namespace) -> int:
     """Print the result, write what is asked for; exit code 1 where nothing valid is recorded."""
-    check_outputs(namespace)
+    check_outputs(namespace, FILE=namespace.file)
     task = None if namespace.template is None else make_task(namespace)
     options: dict[str, Any] = {"host": namespace.host}
     if task is None and namespace.target != "llvm":

@@ -93,10 +93,10 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.no_records and (namespace.resume or namespace.records):
         namespace.usage_error("--no-records excludes --records and --resume")
     check_simulate(namespace, "records", "resume", "runner", "timeout")
-    check_outputs(namespace)
-    task = recorded_task(namespace) if namespace.simulate else make_task(namespace)
     unrecorded = namespace.no_records or namespace.simulate
     records = None if unrecorded else namespace.records or default_records(namespace)
+    check_outputs(namespace, records=records)
+    task = recorded_task(namespace) if namespace.simulate else make_task(namespace)
     try:
         result = pb.tune(task, records=records, **_options(namespace))
     except SpaceError as error:

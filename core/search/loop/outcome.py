@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias
 
-from pegbox.checks import check_path, check_writable
+from pegbox.checks import check_path
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.measure.yardstick import Yardstick
+from pegbox.output import check_output
 from pegbox.report.figure import check_plot
+from pegbox.report.page import PAGE
 from pegbox.search.charts.page import page
 from pegbox.search.charts.picture import save_plot
 from pegbox.search.loop.remarks import remarks
@@ -265,7 +267,7 @@ class TuneResult:
         It loads nothing from anywhere. Without matplotlib, which draws the curve, it says how to get it in its place.
         Raises `ArgumentError` where the file cannot be written.
         """
-        check_writable(check_path("path", path))
+        check_output(check_path("path", path), PAGE)
         text = page(self)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
