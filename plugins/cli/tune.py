@@ -118,7 +118,9 @@ def run(namespace: argparse.Namespace) -> int:
     if records is not None and not namespace.quiet:
         if result.stopped_because == "interrupted":
             print(f"next:    {_resumed(namespace)}   (goes on)")
-        print(f"next:    {_next_step(namespace, records)}")
+        print(f"next:    {_build_command(namespace, records)}")
+        if namespace.html is None and namespace.plot is None:
+            print(f"next:    {_plot_command(namespace, records)}")
     return exits.DONE
 
 
@@ -137,8 +139,16 @@ def _resumed(namespace: argparse.Namespace) -> str:
     return shlex.join(words if namespace.resume else (*words, "--resume"))
 
 
-def _next_step(namespace: argparse.Namespace, records: Path) -> str:
-    words = ["pegbox", "build", namespace.template, *namespace.args]
+def _build_command(namespace: argparse.Namespace, records: Path) -> str:
+    return shlex.join(["pegbox", "build", *_task_words(namespace), "--records", str(records), "--out", "kernel.so"])
+
+
+def _plot_command(namespace: argparse.Namespace, records: Path) -> str:
+    return shlex.join(["pegbox", "plot", str(records), *_task_words(namespace), "--html", "search.html"])
+
+
+def _task_words(namespace: argparse.Namespace) -> list[str]:
+    """The task on a command line."""
+    words = [namespace.template, *namespace.args]
     words += ["--space", namespace.space] if namespace.space else []
-    words += ["--target", namespace.target] if namespace.target != "llvm" else []
-    return shlex.join([*words, "--records", str(records), "--out", "kernel.so"])
+    return [*words, "--target", namespace.target] if namespace.target != "llvm" else words
