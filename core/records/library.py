@@ -164,9 +164,7 @@ def check_of_task(recorded: RecordedSpace, task: Task) -> None:
         held = recorded.name if recorded.task is None else call(*plain(recorded.task.workload))
         raise RecordError(f"{source}: recorded of {held}, but the task is {call(*plain(task.workload))}")
     own = recorded.task if recorded.whole is recorded.task.space else None
-    _compare_fingerprints(
-        recorded.whole.fingerprint if own is None else own.fingerprint, recorded.target, task, source
-    )
+    _compare_fingerprints(recorded.whole.fingerprint if own is None else own.fingerprint, recorded.target, task, source)
 
 
 def _check_task(task: object) -> None:

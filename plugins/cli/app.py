@@ -18,7 +18,7 @@ from typing import Any
 
 import pegbox
 from pegbox.checks import did_you_mean
-from pegbox.errors import PegboxError
+from pegbox.errors import PegboxError, TuningError
 from pegbox.hooks import registry
 from pegbox.plugins.cli import exits
 
@@ -49,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return exits.BROKEN_PIPE
     except exits.NothingFound as error:
         return _report(words, error, exits.NOTHING_FOUND)
+    except TuningError as error:  # its `result`, which the message speaks of, is printed by the command
+        return _report(words, error, exits.BAD_USAGE, told=error.reason)
     except (PegboxError, OSError) as error:
         return _report(words, error, exits.BAD_USAGE)
     except Exception as error:
@@ -128,9 +130,9 @@ def _summary(name: str) -> str:
     return str(doc).strip().partition("\n")[0]
 
 
-def _report(words: list[str], error: object, code: int) -> int:
+def _report(words: list[str], error: object, code: int, *, told: str = "") -> int:
     if isinstance(error, Exception) and "--traceback" in words:
         traceback.print_exc()
     command = f" {words[0]}" if words and not words[0].startswith("-") else ""
-    print(f"pegbox{command}: error: {error}", file=sys.stderr)
+    print(f"pegbox{command}: error: {told or error}", file=sys.stderr)
     return code

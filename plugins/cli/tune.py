@@ -104,6 +104,8 @@ def run(namespace: argparse.Namespace) -> int:
     except TuningError as error:
         if error.result is not None:  # what was measured before it broke
             print(error.result)
+            if records is not None:
+                print(f"records: {records}")
         raise
     print(result)
     if records is not None:

@@ -172,7 +172,7 @@ def test_tune_that_breaks_prints_what_it_has_first(pegbox: Any, api: Any, monkey
     monkeypatch.setattr(pb, "tune", breaks)
     ran = pegbox("tune", "matmul")
     assert ran.code == 2
-    assert ran.out == "the table so far\n"
+    assert ran.out == "the table so far\nrecords: matmul.jsonl\n"
     assert "the tuner raised" in ran.err
 
 
