@@ -35,7 +35,7 @@ def check_runner_factory(name: str, factory: RunnerFactory) -> None:
     except (TypeError, ValueError):  # of what is written in C there is none
         return
     try:
-        signature.bind(None, **dict.fromkeys(GIVEN))
+        signature.bind(None, **dict.fromkeys(sorted(GIVEN)))
     except TypeError as error:
         other = "; this is a tuner: give it as tuner= (--tuner)" if _is_tuner(factory) else ""
         fault = ArgumentError(

@@ -62,7 +62,7 @@ def test_every_hook_says_when_it_is_called() -> None:
         (GOOD.replace("dict}", "3}"), "registers tuner 'good' as 3"),
         (
             GOOD.replace("tuners", "toners"),
-            "there is no hook 'pegbox_register_toners'; did you mean 'pegbox_register_tuners'",
+            "no hook 'pegbox_register_toners'; did you mean 'pegbox_register_tuners'",
         ),
         (GOOD.replace("()", "(space)"), "hooks: PluginValidationError"),
     ],

@@ -286,7 +286,7 @@ class TuneResult:
         parts = [self.spent(rate=True), str(self.best) if self.best else "nothing valid was found"]
         parts += [f"  note: {line}" for line in self.notes]
         if self.failures:
-            parts.append(f"  failed: {format_counts(self.failures)}{self._example()}")
+            parts.append(f"  failed: {format_counts(self.failures)}{self.first_failure()}")
         if self.not_recorded:
             parts.append(f"  not recorded: {self.not_recorded} trials{self._unanswered()}")
         if self.dropped:
@@ -314,7 +314,7 @@ class TuneResult:
         speed = f" ({self.trials_per_second:.1f}/s)" if rate and self.trials else ""
         return f"{self.counted} in {self.elapsed:.1f} {time}{speed} with {self.tuner}, stopped: {self.stopped_because}"
 
-    def _example(self) -> str:
+    def first_failure(self) -> str:
         """A reason: all of it where there is no winner, else its first line."""
         failed = next(t.result for t in self.all_trials if isinstance(t.result, Failed) and not t.not_recorded)
         told = failed.message if self.best is None else failed.message.partition("\n")[0]
