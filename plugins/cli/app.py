@@ -14,7 +14,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import pegbox
 from pegbox.checks import did_you_mean
@@ -58,6 +58,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _report(words, f"{type(error).__name__}: this is a bug in pegbox or in a plugin", exits.BUG)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Tells what is wrong, and where the usage stands, instead of printing it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(exits.BAD_USAGE, f"{self.prog}: error: {message} (usage: {self.prog} --help)\n")
+
+
 def _run(words: list[str]) -> int:
     top = argparse.ArgumentParser(
         prog="pegbox",
@@ -79,7 +86,7 @@ def _run(words: list[str]) -> int:
 
 def _run_command(name: str, words: list[str]) -> int:
     configure = registry.get("cli_command", name)
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"pegbox {name}", description=configure.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     configure(parser)

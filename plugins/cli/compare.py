@@ -75,7 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     measuring.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
     output = parser.add_argument_group("output")
     output.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page that opens offline")
-    output.add_argument("--plot", type=Path, metavar="FILE", help="write the curves: .png, .svg, .pdf (pegbox[plot])")
+    output.add_argument("--plot", type=Path, metavar="FILE", help="write the curves: .png, .svg, ... (pegbox[plot])")
     output.add_argument("--json", type=Path, metavar="FILE", help="write everything, curves included, after every run")
     output.add_argument("-q", "--quiet", action="store_true", help="print the report only")
     parser.set_defaults(run=run, usage_error=parser.error)

@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_task_arguments(parser, optional=True)
     parser.add_argument("--host", metavar="NAME", help="whose records, where the file holds those of several machines")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the search as a page that opens offline")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="write the curve: .png, .svg, .pdf (pegbox[plot])")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="write the curve: .png, .svg, ... (pegbox[plot])")
     parser.set_defaults(run=run)
 
 

@@ -83,7 +83,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the same where the template's code was edited since: take over the costs of the old code",
     )
     output.add_argument("--html", type=Path, metavar="FILE", help="write the search as a page that opens offline")
-    output.add_argument("--plot", type=Path, metavar="FILE", help="write the curve: .png, .svg, .pdf (pegbox[plot])")
+    output.add_argument("--plot", type=Path, metavar="FILE", help="write the curve: .png, .svg, ... (pegbox[plot])")
     output.add_argument("-q", "--quiet", action="store_true", help="print the result only")
     parser.set_defaults(run=run, usage_error=parser.error)
 
