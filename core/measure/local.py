@@ -163,7 +163,8 @@ class LocalMeasurer:
     @property
     def machines(self) -> int:
         """How many configurations are measured at the same time. The runner of a cluster is made to answer that."""
-        runner = self._open().inner if self._on_cluster else None
+        checked = self._open() if self._on_cluster else self._runner
+        runner = None if checked is None else checked.inner
         return min(runner.machines, _MOST_RUNS // 2) if isinstance(runner, ClusterRunner) else 1
 
     @property
