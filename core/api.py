@@ -230,10 +230,11 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
     """Write the kernel as `.o` (object file) or `.so` (shared library), with a C header beside it.
 
     Raises:
-        ArgumentError: another suffix, no such folder, a folder of that name, or no configuration (see `build`).
+        ArgumentError: another suffix, no such folder, a folder of that name, a file of that name that pegbox did not
+            write, or no configuration (see `build`).
         CompileError: no system linker for a shared library.
     """
-    from pegbox.codegen import c_header, write_object, write_shared_library
+    from pegbox.codegen import c_header, check_export, write_object, write_shared_library
 
     if not isinstance(task, Task):
         raise ArgumentError(f"export({task!r}, ...): no task; make one with pegbox.create_task(...)")
@@ -241,14 +242,11 @@ def export(task: Task, config: Config | int | None, path: str | os.PathLike[str]
     writers: dict[str, Callable[[Program, Path], None]] = {".o": write_object, ".so": write_shared_library}
     if out.suffix not in writers:
         raise ArgumentError(f"export to {str(out)!r}: the name must end in .o (object file) or .so (shared library)")
-    if not out.parent.is_dir():
-        raise ArgumentError(f"export to {str(out)!r}: there is no folder {str(out.parent)!r}; make it first")
-    if out.is_dir():
-        raise ArgumentError(f"export to {str(out)!r}: it is a folder; choose another name, or remove it")
+    beside = check_export(out, header=header)
     program = task.lower(_chosen(task, config))
     writers[out.suffix](program, out)
-    if header:
-        out.with_suffix(".h").write_text(c_header(program))
+    if beside is not None:
+        beside.write_text(c_header(program))
 
 
 @with_checked_keywords

@@ -145,18 +145,6 @@ def check_path(name: str, value: object, *, error: type[PegboxError] = ArgumentE
     raise error(f"{name}={value!r} is not a path; give a file's name as text or as a pathlib.Path")
 
 
-def check_writable(path: str | os.PathLike[str] | None) -> None:
-    """Before hours of measuring: is there a folder to write to? Raises `ArgumentError`."""
-    if path is None:
-        return
-    check_path("path", path)
-    if not Path(path).parent.is_dir():
-        folder = os.fspath(Path(path).parent)
-        raise ArgumentError(f"{os.fspath(path)!r} cannot be written: there is no folder {folder!r}; make it first")
-    if Path(path).is_dir():
-        raise ArgumentError(f"{os.fspath(path)!r} cannot be written: it is a folder; name a file in it")
-
-
 def check_seconds(name: str, value: object, *, error: type[PegboxError] = ArgumentError) -> float:
     """Seconds, at least 0, of a number or of text that `read_seconds` reads; `error` otherwise."""
     seconds = read_seconds(value) if isinstance(value, str) else value

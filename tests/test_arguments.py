@@ -285,7 +285,7 @@ def test_a_slip_is_told_before_a_file_is_made(
 
 def test_a_kernel_is_not_exported_over_a_folder(tmp_path: Path) -> None:
     (tmp_path / "k.o").mkdir()
-    with pytest.raises(ArgumentError, match=r"k\.o'.*is a folder; choose another name"):
+    with pytest.raises(ArgumentError, match=r"k\.o'.*is a folder; name a file in it"):
         pb.export(task(), 0, tmp_path / "k.o")
 
 

@@ -13,7 +13,7 @@ from pegbox.exports import on_demand
 if TYPE_CHECKING:
     from pegbox.codegen.emitter.emit import emit
     from pegbox.codegen.program import ArgSpec, CompiledProgram, Program
-    from pegbox.codegen.runtime.export import c_header, write_object, write_shared_library
+    from pegbox.codegen.runtime.export import c_header, check_export, write_object, write_shared_library
     from pegbox.codegen.runtime.kernel import Kernel, build, load
     from pegbox.codegen.runtime.library import load_library
     from pegbox.codegen.runtime.machine import assembly, compile_program, optimized_ir, warm_up
@@ -36,6 +36,7 @@ __all__ = [
     "build",
     "build_module",
     "c_header",
+    "check_export",
     "compile_program",
     "emit",
     "load",
@@ -62,6 +63,7 @@ __getattr__ = on_demand(
         "build": "pegbox.codegen.runtime.kernel",
         "build_module": "pegbox.codegen.runtime.runtime_module",
         "c_header": "pegbox.codegen.runtime.export",
+        "check_export": "pegbox.codegen.runtime.export",
         "compile_program": "pegbox.codegen.runtime.machine",
         "emit": "pegbox.codegen.emitter.emit",
         "load": "pegbox.codegen.runtime.kernel",

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pegbox
-from pegbox.checks import check_instance, check_int, check_writable
+from pegbox.checks import check_instance, check_int
 from pegbox.comparison.computation import with_computations
 from pegbox.comparison.contenders import (
     Contender,
@@ -29,10 +29,12 @@ from pegbox.comparison.contenders import (
     read_tasks,
     read_tuners,
 )
+from pegbox.comparison.jsonform import REPORT
 from pegbox.comparison.report import Comparison
 from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.comparison.testbed import CommonStartTuner, Testbed, draw_start, open_testbed
 from pegbox.errors import ComparisonError, TuningError
+from pegbox.output import check_output
 from pegbox.search.factory.base import TunerInputs
 from pegbox.search.factory.create import declared_inputs, make_tuner
 from pegbox.search.loop.callbacks import CallbackLike
@@ -111,7 +113,7 @@ def compare(
         ComparisonInterrupted: Ctrl-C (a `KeyboardInterrupt`); likewise.
     """
     plan = Plan(read_tuners(tuners), read_seeds(seeds), **options)
-    check_writable(save)
+    check_output(save, REPORT)
     testbeds = [open_testbed(name, task, measurer=measurer, runner=runner) for name, task in read_tasks(tasks).items()]
     return _Experiment(plan, with_computations(testbeds), on_run, save).run()
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import check_path, check_writable
+from pegbox.checks import check_path
 from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.errors import RecordError
+from pegbox.output import Content, check_output
 from pegbox.search.models.report import ModelReport
 
 if TYPE_CHECKING:
     from pegbox.comparison.report import Comparison
 
 KIND = "pegbox comparison"
+REPORT = Content("the report of a comparison as JSON", re.compile(rb'\s*\{\s*"kind"\s*:\s*"' + KIND.encode() + b'"'))
 VERSION = 1
 """Of the format; a newer one is refused."""
 
@@ -41,7 +44,7 @@ def report_to_json(report: Comparison) -> dict[str, Any]:
 def write_report(report: Comparison, path: str | os.PathLike[str]) -> None:
     """Write beside the file first: one that is there is never left half overwritten."""
     out = check_path("path", path)
-    check_writable(out)
+    check_output(out, REPORT)
     beside = out.with_name(f"{out.name}.part")
     beside.write_text(json.dumps(report_to_json(report), allow_nan=False) + "\n", encoding="utf-8")
     os.replace(beside, out)

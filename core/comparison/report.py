@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pegbox.checks import check_path, check_writable
+from pegbox.checks import check_path
 from pegbox.comparison.html import page
 from pegbox.comparison.jsonform import read_report, report_to_json, write_report
 from pegbox.comparison.plot import save_plot
@@ -19,6 +19,8 @@ from pegbox.comparison.summary import Summary, summarize
 from pegbox.comparison.table import report_text
 from pegbox.comparison.verdicts import Question, Verdict, judge, questions
 from pegbox.errors import ArgumentError
+from pegbox.output import check_output
+from pegbox.report.page import PAGE
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ class Comparison:
 
         Without matplotlib, which draws the curves, the file says how to get them in their place.
         """
-        check_writable(check_path("path", path))
+        check_output(check_path("path", path), PAGE)
         text = page(self)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)

@@ -12,16 +12,19 @@ from __future__ import annotations
 import importlib
 import os
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import metadata
 
 import pluggy
 
+from pegbox.checks import did_you_mean
 from pegbox.errors import PluginError
 from pegbox.hooks import specs
 from pegbox.hooks.names import NameTable, label
+from pegbox.origin import users_level
 
 GROUP = "pegbox"
 
@@ -92,6 +95,7 @@ class PluginLoader:
         self._entry_points = entry_points
         self._strict = env.get("PEGBOX_STRICT_PLUGINS", "") not in ("", "0")
         self._blocked = {name.strip() for name in env.get("PEGBOX_DISABLE_PLUGINS", "").split(",") if name.strip()}
+        self._names: set[str] = set()
         self._pluggy = pluggy.PluginManager(specs.PROJECT)
         self._pluggy.add_hookspecs(specs)
 
@@ -105,9 +109,11 @@ class PluginLoader:
             taken = any(plugin.name == entry.name for plugin in self.plugins)
             name = f"{dist}:{entry.name}" if taken else entry.name
             self._add(Plugin(name, entry.value, f"{dist}{version}"), {name, entry.name, dist}, entry.load)
+        self._warn_of_misspelt()
 
     def _add(self, plugin: Plugin, aliases: set[str], load: Callable[[], object]) -> None:
         self.plugins.append(plugin)
+        self._names |= aliases
         if aliases & self._blocked:
             plugin.enabled = False
             return
@@ -117,19 +123,28 @@ class PluginLoader:
             return self._fail(plugin, "import", error)
         try:
             self._pluggy.register(module, name=plugin.name)
-            self._check_known_hooks(module)
         except Exception as error:
             return self._fail(plugin, "hooks", error)
+        for problem in self._unknown_hooks(module):
+            self._fail(plugin, "hooks", problem)
         for kind, hook in specs.HOOK_OF_KIND.items():
             self._ask(plugin, module, kind, hook)
 
-    def _check_known_hooks(self, module: object) -> None:
+    def _warn_of_misspelt(self) -> None:
+        """A plugin that is not installed may be left out; one that is nearly so named is meant, and was loaded."""
+        for name in sorted(self._blocked - self._names):
+            if hint := did_you_mean(name, sorted(self._names)):
+                told = f"PEGBOX_DISABLE_PLUGINS={name} leaves nothing out: there is no plugin {name!r}{hint}"
+                warnings.warn(told, RuntimeWarning, stacklevel=users_level())
+
+    def _unknown_hooks(self, module: object) -> Iterator[PluginError]:
         """A misspelt hook would never be called; say so instead. (`optionalhook=True` is for hooks to come.)"""
-        known = set(specs.HOOK_OF_KIND.values())
+        known = sorted(specs.HOOK_OF_KIND.values())
         for caller in self._pluggy.get_hookcallers(module) or []:
             optional = all(impl.optionalhook for impl in caller.get_hookimpls() if impl.plugin is module)
             if caller.name not in known and not optional:
-                raise PluginError(f"there is no hook {caller.name!r}; the hooks are {', '.join(sorted(known))}")
+                hint = did_you_mean(caller.name, known)
+                yield PluginError(f"there is no hook {caller.name!r}{hint}; the hooks are {', '.join(known)}")
 
     def _ask(self, plugin: Plugin, module: object, kind: str, hook: str) -> None:
         others = [other for other in self._pluggy.get_plugins() if other is not module]

@@ -82,10 +82,17 @@ class NameTable:
         check_kind(kind)
         claims = self._claims.get((kind, name))
         if not claims:
-            raise UnknownName(_unknown(kind, name, self.names(kind)))
+            raise UnknownName(self._unknown(kind, name))
         if len(claims) > 1:
             raise _clash(claims)
         return claims[0]
+
+    def _unknown(self, kind: str, name: str) -> str:
+        told = f"there is no {label(kind)} {name!r}"
+        others = [label(other) for other, known in self._claims if known == name]
+        if others:
+            told += f": {name!r} is a {' and a '.join(others)}; give it as such"
+        return told + near_names(name, self.names(kind))
 
     def names(self, kind: str) -> list[str]:
         """All names of a kind, sorted."""
@@ -138,7 +145,3 @@ def _clash(claims: list[Claim]) -> PluginError:
         f"{label(first.kind)} {first.name!r} has {len(claims)} owners: {owners}; rename one, or switch a plugin off "
         "with PEGBOX_DISABLE_PLUGINS"
     )
-
-
-def _unknown(kind: str, name: str, known: list[str]) -> str:
-    return f"there is no {label(kind)} {name!r}{near_names(name, known)}"

@@ -27,7 +27,15 @@ from pegbox.measure.cores import CorePlan, confined, pin
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, Ok, Result
 from pegbox.measure.roofline import Roofline, kept_roofline
-from pegbox.measure.runner import ClusterRunner, Runner, RunnerFactory, YardstickRunner, is_cluster, runner_factory
+from pegbox.measure.runner import (
+    ClusterRunner,
+    RunnerFactory,
+    YardstickRunner,
+    is_cluster,
+    runner_factory,
+    runner_name,
+)
+from pegbox.measure.runner_call import CheckedRunner, check_runner_factory
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.twins import Twins
 from pegbox.measure.yardstick import NEAR, Yardstick
@@ -127,6 +135,8 @@ class LocalMeasurer:
         )
         options = {} if runner_options is None else runner_options
         self._factory = runner_factory(runner, check_mapping("runner_options", options, "the runner's options by name"))
+        self._runner_name = runner_name(runner)
+        check_runner_factory(self._runner_name, self._factory)
         self._max_memory = memory_share() if max_memory is None else max_memory
         self._best = best
         self._numpy_costs: list[float] = []
@@ -136,7 +146,7 @@ class LocalMeasurer:
         self._on_cluster = is_cluster(self._factory)
         self._cores = CorePlan.for_building() if self._on_cluster else CorePlan.detect(threads=task.target.num_cores)
         workers = builders or min(len(self._cores.building), _MOST_BUILDERS)
-        self._runner: Runner | None = None
+        self._runner: CheckedRunner | None = None
         self._batch: Batch | None = None
         self._closed = False
         self._builder = Builder(
@@ -153,13 +163,15 @@ class LocalMeasurer:
     @property
     def machines(self) -> int:
         """How many configurations are measured at the same time. The runner of a cluster is made to answer that."""
-        runner = self._open() if self._on_cluster else self._runner
+        checked = self._open() if self._on_cluster else self._runner
+        runner = None if checked is None else checked.inner
         return min(runner.machines, _MOST_RUNS // 2) if isinstance(runner, ClusterRunner) else 1
 
     @property
     def host(self) -> str:
         """The kind of the machines that measure, where that is not this one."""
-        return runner.host if isinstance(runner := self._runner, ClusterRunner) else ""
+        runner = None if self._runner is None else self._runner.inner
+        return runner.host if isinstance(runner, ClusterRunner) else ""
 
     @property
     def _window(self) -> int:
@@ -216,7 +228,7 @@ class LocalMeasurer:
         changes slowly. None where the runner says nothing of it.
         """
         runner, task = self._open(), self._task
-        if not isinstance(runner, YardstickRunner):
+        if not isinstance(runner.inner, YardstickRunner):
             return None
         cores = len(self._cores.running(task.target.num_cores))
         read, written = bytes_read(task.tensors), bytes_written(task.tensors)
@@ -363,7 +375,7 @@ class LocalMeasurer:
     def _silent(self, program: CompiledProgram) -> bool:
         return self._cores.silent(program.num_threads)
 
-    def _open(self) -> Runner:
+    def _open(self) -> CheckedRunner:
         """The runner, made when first needed: the reference outputs may take NumPy a while."""
         self._check_open()
         if self._runner is None:
@@ -380,7 +392,14 @@ class LocalMeasurer:
             rtol, atol = self._tolerances
             tolerance = Tolerance.of(expected, flop=self._task.flop, rtol=rtol, atol=atol)
             bench = Bench(tuple(args), tuple(inputs), expected, tolerance, self._task.flop)
-            self._runner = self._factory(bench, timing=self._timing, cores=self._cores, max_memory=self._max_memory)
+            self._runner = CheckedRunner(
+                self._runner_name,
+                self._factory,
+                bench,
+                timing=self._timing,
+                cores=self._cores,
+                max_memory=self._max_memory,
+            )
         return self._runner
 
     def _check_open(self) -> None:

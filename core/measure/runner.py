@@ -136,13 +136,22 @@ class RunnerFactory(Protocol):
         ...
 
 
+def runner_name(spec: str | RunnerFactory) -> str:
+    """What messages call the runner."""
+    return _named(spec).name
+
+
+def _named(spec: str | RunnerFactory) -> Spec:
+    return parse_spec(spec) if isinstance(spec, str) else Spec(str(getattr(spec, "__name__", spec)))
+
+
 def runner_factory(spec: str | RunnerFactory, options: Mapping[str, object]) -> RunnerFactory:
     """The factory that `spec` ("patient:spread=0.1", "file.py:MyRunner", or a factory) means, with its options bound.
 
     `options` come on top of those in the spec and win over them.
     Raises `UnknownName` for an unknown runner, `ArgumentError` for an option that it does not have.
     """
-    named = parse_spec(spec) if isinstance(spec, str) else Spec(str(getattr(spec, "__name__", spec)))
+    named = _named(spec)
     factory: RunnerFactory = registry.resolve("runner", named.name if isinstance(spec, str) else spec)
     bound: dict[str, Any] = bind_options(f"runner {named.name!r}", factory, {**named.options, **options}, but=GIVEN)
     return functools.partial(factory, **bound) if bound else factory

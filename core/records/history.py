@@ -87,11 +87,7 @@ def matching(records: Iterable[Record], task: Task, *, source: str = "the record
     target, space = str(task.target), task.fingerprint
     here = [record for record in own if record.target == target or (record.tool and is_for_cpu(record.target))]
     if own and not here:
-        others = " and ".join(sorted({repr(record.target) for record in own}))
-        raise RecordError(
-            f"{source}: the records of {call(*task.workload)} are for the target {others}, the task is for "
-            f"{target!r}: give that target, or another file"
-        )
+        check_target([record.target for record in own], task, source)
     if strangers := sorted({record.space for record in here if not record.tool} - {space}):
         raise RecordError(
             f"{source}: the records of {call(*task.workload)} are from the space "
@@ -100,6 +96,16 @@ def matching(records: Iterable[Record], task: Task, *, source: str = "the record
             "into another file"
         )
     return here
+
+
+def check_target(recorded: Iterable[str], task: Task, source: str) -> None:
+    """Raise `RecordError` where all records of a task's workload are for other targets."""
+    targets, own = set(recorded), str(task.target)
+    if targets and own not in targets:
+        raise RecordError(
+            f"{source}: the records of {call(*task.workload)} are for the target "
+            f"{' and '.join(map(repr, sorted(targets)))}, the task is for {own!r}: give that target, or another file"
+        )
 
 
 def of_code(

@@ -46,9 +46,14 @@ class Journal:
         return f"Journal({str(self.path)!r})"
 
     def check_writable(self) -> None:
-        """Raise `RecordError` unless records can be appended; creates the file. To be called before hours of tuning."""
-        with self._opened():
-            pass
+        """Raise `RecordError` unless records can be appended; creates the file. To be called before hours of tuning.
+
+        Nothing is appended to a file that holds something else: its first line has to be a record.
+        """
+        with self._opened() as fd:
+            held = os.fstat(fd).st_size
+        if held and self.path.is_file():
+            self._check_first()
 
     def append(self, record: Record) -> None:
         """Write one record; it is in the operating system's hands when this returns.
@@ -86,6 +91,14 @@ class Journal:
                     self._warn(number)
                     continue
                 raise RecordError(f"{str(self.path)!r}, line {number}: {error}; remove or repair that line") from error
+
+    def _check_first(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RecordWarning)
+            try:
+                next(iter(self), None)
+            except RecordError as error:
+                raise RecordError(f"no records are appended to a file of something else: {error}") from error
 
     def _warn(self, number: int) -> None:
         message = f"{str(self.path)!r}, line {number} is torn (a write was cut short): skipped"

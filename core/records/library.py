@@ -13,7 +13,7 @@ import numpy as np
 
 from pegbox.checks import check_instance, check_list, check_path
 from pegbox.errors import PegboxError, RecordError, SpaceError
-from pegbox.records.history import is_of_other_code
+from pegbox.records.history import check_target, is_of_other_code
 from pegbox.records.journal import Journal, RecordWarning
 from pegbox.records.reader import ResultsReader, reader_of
 from pegbox.records.record import FUNCTION, Record, call, plain
@@ -90,7 +90,7 @@ def rows_of(records: Sequence[Record], source: str, task: Any = None) -> tuple[A
     """
     found = _task_of(records[0], source) if task is None else task
     if not records[0].tool:  # lines of AutoTVM name no space; what does not fit is refused below
-        _compare_fingerprints(records[0].space, found, source)
+        _compare_fingerprints(records[0].space, records[0].target, found, source)
     if any(is_of_other_code(record, found) for record in records):
         warnings.warn(
             f"{source!r}: recorded with other code of {call(*plain(found.workload))} than it has now: costs are "
@@ -164,7 +164,7 @@ def check_of_task(recorded: RecordedSpace, task: Task) -> None:
         held = recorded.name if recorded.task is None else call(*plain(recorded.task.workload))
         raise RecordError(f"{source}: recorded of {held}, but the task is {call(*plain(task.workload))}")
     own = recorded.task if recorded.whole is recorded.task.space else None
-    _compare_fingerprints(recorded.whole.fingerprint if own is None else own.fingerprint, task, source)
+    _compare_fingerprints(recorded.whole.fingerprint if own is None else own.fingerprint, recorded.target, task, source)
 
 
 def _check_task(task: object) -> None:
@@ -250,9 +250,10 @@ def _task_of(record: Record, source: str) -> Task:
         ) from error
 
 
-def _compare_fingerprints(recorded: str, task: Task, source: str) -> None:
+def _compare_fingerprints(recorded: str, target: str, task: Any, source: str) -> None:
     own = task.fingerprint
     if recorded != own:
+        check_target([target] if target else [], task, source)  # spaces that are derived depend on it
         raise RecordError(
             f"{source!r}: recorded from a space with the fingerprint {recorded[:12]}, but the space of "
             f"{call(*plain(task.workload))} has {own[:12]}: the template, its knobs, or the computation and rules "

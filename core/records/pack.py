@@ -9,6 +9,7 @@ import dataclasses
 import gzip
 import lzma
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from pegbox.checks import check_path
 from pegbox.errors import ArgumentError, RecordError
 from pegbox.measure.result import Ok, Result
+from pegbox.output import Content, check_output
 from pegbox.records.journal import Journal
 from pegbox.records.library import choose_records, find_source
 from pegbox.records.record import Record
@@ -25,6 +27,12 @@ _PACKERS: dict[str, Callable[[bytes], bytes]] = {
     ".jsonl": bytes,
     ".gz": lambda data: gzip.compress(data, mtime=0),
     ".xz": lambda data: lzma.compress(data, preset=9 | lzma.PRESET_EXTREME),
+}
+
+_PACKED = {
+    ".jsonl": Content("a file of records", re.compile(rb"\s*[{#]")),
+    ".gz": Content("packed by gzip", re.compile(rb"\x1f\x8b")),
+    ".xz": Content("packed by xz", re.compile(rb"\xfd7zXZ")),
 }
 
 
@@ -46,7 +54,7 @@ def pack_space(
         RecordError: as `recorded_space` does, or `out` cannot be written.
     """
     path, packed = find_source(source), check_path("out", out)
-    check_name(packed)
+    check_packed(packed)
     if packed.exists() and packed.samefile(path):
         raise ArgumentError(f"pack to {str(packed)!r}: that is the source; choose another file")
     records = choose_records(Journal(path).read(), str(path), args=args, host=host, target=target)
@@ -61,10 +69,12 @@ def pack_space(
     return len(lines)
 
 
-def check_name(packed: Path) -> None:
-    """Raise `ArgumentError` for a name that says no way of packing."""
+def check_packed(packed: Path) -> None:
+    """Raise `ArgumentError` for a name that says no way of packing, and for a file that is not packed so."""
     if packed.suffix not in _PACKERS:
         raise ArgumentError(f"pack to {str(packed)!r}: the name must end in .jsonl, .jsonl.gz or .jsonl.xz")
+    if packed.exists():
+        check_output(packed, _PACKED[packed.suffix])
 
 
 def _compact(records: Sequence[Record]) -> list[Record]:

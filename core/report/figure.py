@@ -14,8 +14,14 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from pegbox.checks import check_path, check_writable
+from pegbox.checks import check_path
 from pegbox.errors import ArgumentError
+from pegbox.output import Content, check_output
+
+PICTURE = Content(
+    "a picture", re.compile(rb"\x89PNG|<\?xml|<svg|%PDF|%!PS|%%|\xff\xd8\xff|\x1f\x8b|GIF8|RIFF|II\*|MM\0\*")
+)
+"""What matplotlib writes: PNG, SVG, PDF, PostScript, PGF, JPEG, SVGZ, GIF, WebP, TIFF."""
 
 INSTALL = "install it with: pip install 'pegbox[plot]'"
 
@@ -44,7 +50,7 @@ def check_plot(path: str | os.PathLike[str]) -> None:
         raise ArgumentError(
             f"plot to {os.fspath(path)!r}: the suffix says what to write, and has to be one of .{', .'.join(known)}"
         )
-    check_writable(path)
+    check_output(path, PICTURE)
 
 
 def missing_curves(error: ImportError) -> str:

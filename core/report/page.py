@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
+
+from pegbox.output import Content
+
+PAGE = Content("a page of HTML", re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html)", re.IGNORECASE))
 
 _STYLE = """
 :root{color-scheme:light dark}

@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegbox.checks import check_callable, check_instance, check_int, check_list, check_mapping, check_text, near_names
+from pegbox.checks import (
+    check_callable,
+    check_instance,
+    check_int,
+    check_list,
+    check_mapping,
+    check_text,
+    near_names,
+    with_checked_keywords,
+)
 from pegbox.errors import SpaceError
 from pegbox.space import enumeration, sampling, variation
 from pegbox.space.annotate import annotate_knob
@@ -51,6 +60,7 @@ class ConfigSpace:
 
     # Declaring ---------------------------------------------------------------------------------------------------
 
+    @with_checked_keywords
     def define_split(
         self,
         name: str,
@@ -84,6 +94,7 @@ class ConfigSpace:
         options = SplitOptions(policy, num_outputs, max_factor, filter, no_tail, candidate)
         return self._add(split_knob(name, axis, options, when=self._condition(name, when)))
 
+    @with_checked_keywords
     def define_knob(self, name: str, candidates: Iterable[Any], *, when: Mapping[str, Any] | None = None) -> None:
         """Declare a choice of one value out of `candidates`: numbers, text, booleans, None, or lists of them.
 
@@ -92,6 +103,7 @@ class ConfigSpace:
         """
         self._add(option_knob(name, candidates, when=self._condition(name, when)))
 
+    @with_checked_keywords
     def define_reorder(
         self,
         name: str,
@@ -124,6 +136,7 @@ class ConfigSpace:
         options = ReorderOptions(policy, candidate, interval, spatial, reduce)
         return self._add(reorder_knob(name, axes, options, when=self._condition(name, when)))
 
+    @with_checked_keywords
     def define_annotate(
         self,
         name: str,

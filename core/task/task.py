@@ -266,7 +266,7 @@ def create_task(
     template: object,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
-    *,
+    *loose: NoReturn,
     target: str | Target | None = None,
     space: object = None,
     **misplaced: NoReturn,
@@ -290,6 +290,9 @@ def create_task(
             f"{near_names(next(iter(misplaced)), ('args', 'kwargs', 'target', 'space'))}; the template's own arguments "
             f"go by name into kwargs={dict(misplaced)!r}"
         )
+    if loose:
+        together = (args, kwargs, *loose)
+        raise ArgumentError(f"create_task takes the template's arguments as one tuple: write args={together!r}")
     listed = check_list("args", args, f"the template's arguments as a list or tuple, such as args=({args!r},)")
     named = check_mapping("kwargs", {} if kwargs is None else kwargs, "the template's arguments by name, as a dict")
     resolved = target_of(target)

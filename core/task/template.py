@@ -63,9 +63,10 @@ class Template(NamedFunction):
     def without_cfg(self) -> TemplateError:
         """The error of a function whose first parameter is not the configuration, as in AutoTVM."""
         parameters = list(inspect.signature(self.function).parameters)
+        others = [name for name in parameters if name != "cfg"]
         error = TemplateError(
             f"template {self.name}: its first parameter {parameters[0]!r} gets the configuration; write def "
-            f"{getattr(self.function, '__name__', self.name)}({', '.join(['cfg', *parameters])}), which declares knobs "
+            f"{getattr(self.function, '__name__', self.name)}({', '.join(['cfg', *others])}), which declares knobs "
             "with cfg.define_knob(...) and reads them with cfg[...] (there is no get_config()). If it says only what "
             f"is computed, {ADD_SPACE}"
         )
@@ -116,6 +117,8 @@ def find_template(ref: object, *, registered: bool = False) -> Template:
         found = registry.get("template", str(ref)) if registered else registry.resolve("template", ref)
     except UnknownName as error:
         if ref not in registry.names("workload"):
+            if isinstance(ref, str) and ref.isidentifier():
+                raise UnknownName(f"{error}; one of your own is named with its file: FILE.py:{ref}") from None
             raise
         raise UnknownName(f"there is no template {ref!r}: it {WITHOUT_SCHEDULE}") from error
     if isinstance(found, NamedFunction) and found.kind == "workload":

@@ -120,14 +120,16 @@ class RunnerContract:
         assert isinstance(runner.run(kernels.compiled(kernels.good())), Ok)
 
     def test_it_is_a_runner(self) -> None:
-        assert isinstance(self.shared(), Runner)
+        assert isinstance(self.shared(), Runner), "a runner has run, rerun, interrupt and close"
 
     def test_a_good_candidate_has_a_cost_for_each_repeat(self) -> None:
         result = self.opened(repeats=4, max_repeats=4).run(kernels.compiled(kernels.good()))
         assert isinstance(result, Ok), result
-        assert len(result.costs) == 4
-        assert all(0 < cost < 1e-3 for cost in result.costs)
-        assert not result.partial
+        assert len(result.costs) == 4, f"timing.repeats is 4, and result.costs are {result.costs}: one for each repeat"
+        assert all(0 < cost < 1e-3 for cost in result.costs), (
+            f"result.costs are {result.costs}: seconds of one call, of a kernel that takes microseconds"
+        )
+        assert not result.partial, f"{result} is partial: only a candidate that is far behind `best` is dropped"
 
     def test_a_slower_candidate_costs_more(self) -> None:
         fast, slow = (self.shared().run(kernels.compiled(kernels.slow(turns))) for turns in (100_000, 2_000_000))

@@ -14,11 +14,11 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import pegbox
 from pegbox.checks import did_you_mean
-from pegbox.errors import PegboxError
+from pegbox.errors import PegboxError, TuningError
 from pegbox.hooks import registry
 from pegbox.plugins.cli import exits
 
@@ -49,11 +49,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         return exits.BROKEN_PIPE
     except exits.NothingFound as error:
         return _report(words, error, exits.NOTHING_FOUND)
+    except TuningError as error:  # its `result`, which the message speaks of, is printed by the command
+        return _report(words, error, exits.BAD_USAGE, told=error.reason)
     except (PegboxError, OSError) as error:
         return _report(words, error, exits.BAD_USAGE)
     except Exception as error:
         traceback.print_exc()
         return _report(words, f"{type(error).__name__}: this is a bug in pegbox or in a plugin", exits.BUG)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells what is wrong, and where the usage stands, instead of printing it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(exits.BAD_USAGE, f"{self.prog}: error: {message} (usage: {self.prog} --help)\n")
 
 
 def _run(words: list[str]) -> int:
@@ -77,7 +86,7 @@ def _run(words: list[str]) -> int:
 
 def _run_command(name: str, words: list[str]) -> int:
     configure = registry.get("cli_command", name)
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"pegbox {name}", description=configure.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     configure(parser)
@@ -128,9 +137,9 @@ def _summary(name: str) -> str:
     return str(doc).strip().partition("\n")[0]
 
 
-def _report(words: list[str], error: object, code: int) -> int:
+def _report(words: list[str], error: object, code: int, *, told: str = "") -> int:
     if isinstance(error, Exception) and "--traceback" in words:
         traceback.print_exc()
     command = f" {words[0]}" if words and not words[0].startswith("-") else ""
-    print(f"pegbox{command}: error: {error}", file=sys.stderr)
+    print(f"pegbox{command}: error: {told or error}", file=sys.stderr)
     return code

@@ -107,14 +107,29 @@ def check_simulate(namespace: argparse.Namespace, *excluded: str) -> None:
         namespace.usage_error(f"--simulate measures nothing: it excludes {', '.join(given)}")
 
 
-def check_outputs(namespace: argparse.Namespace) -> None:
-    """Can --html and --plot be written? Asked before what takes long. Raises ArgumentError."""
-    from pegbox.checks import check_writable
-    from pegbox.report.figure import check_plot
+def check_outputs(namespace: argparse.Namespace, **others: Path | None) -> None:
+    """Can --html and --plot be written, each to a file of its own? Asked before what takes long. Raises ArgumentError.
 
-    check_writable(namespace.html)
+    `others` are further files that the command writes or reads, by the names of their options.
+    """
+    from pegbox.output import check_output
+    from pegbox.report.figure import check_plot
+    from pegbox.report.page import PAGE
+
+    check_files(namespace, html=namespace.html, plot=namespace.plot, **others)
+    check_output(namespace.html, PAGE)
     if namespace.plot is not None:
         check_plot(namespace.plot)
+
+
+def check_files(namespace: argparse.Namespace, **files: Path | None) -> None:
+    """Raise ArgumentError where two of a command's files are one; that of the template is among them."""
+    from pegbox.output import check_distinct
+
+    path, _, attribute = (namespace.template or "").rpartition(":")
+    source = Path(path) if attribute and path.endswith(".py") else None
+    options = {f"--{name}" if name.islower() else name: file for name, file in files.items()}
+    check_distinct({**options, "TEMPLATE": source})
 
 
 def write_outputs(namespace: argparse.Namespace, **writers: Callable[[Path], None] | None) -> None:

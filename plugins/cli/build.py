@@ -9,7 +9,7 @@ from pathlib import Path
 import pegbox as pb
 from pegbox.errors import ArgumentError
 from pegbox.plugins.cli import exits
-from pegbox.plugins.cli.arguments import add_config_arguments, add_task_arguments, choose_config, make_task
+from pegbox.plugins.cli.arguments import add_config_arguments, add_task_arguments, check_files, choose_config, make_task
 
 _EPILOG = f"""\
 examples:
@@ -40,6 +40,7 @@ def run(namespace: argparse.Namespace) -> int:
     out: Path = namespace.out
     if out.suffix not in (".so", ".o"):
         raise ArgumentError(f"--out {str(out)!r} ends in neither .so (shared library) nor .o (object file)")
+    check_files(namespace, out=out, records=namespace.records)
     task = make_task(namespace)
     config = choose_config(namespace, task)
     if namespace.config is None and namespace.records is None:

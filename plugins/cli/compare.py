@@ -75,7 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     measuring.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
     output = parser.add_argument_group("output")
     output.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page that opens offline")
-    output.add_argument("--plot", type=Path, metavar="FILE", help="write the curves: .png, .svg, .pdf (pegbox[plot])")
+    output.add_argument("--plot", type=Path, metavar="FILE", help="write the curves: .png, .svg, ... (pegbox[plot])")
     output.add_argument("--json", type=Path, metavar="FILE", help="write everything, curves included, after every run")
     output.add_argument("-q", "--quiet", action="store_true", help="print the report only")
     parser.set_defaults(run=run, usage_error=parser.error)
@@ -121,13 +121,14 @@ def split_tuners(texts: list[str]) -> list[str]:
 
 def _check(namespace: argparse.Namespace) -> None:
     """What would be regretted after an hour."""
-    from pegbox.checks import check_writable  # loads NumPy, which --help should not wait for
+    from pegbox.comparison.jsonform import REPORT  # loads NumPy, which --help should not wait for
+    from pegbox.output import check_output
 
     check_simulate(namespace, "runner", "timeout")
     if namespace.template is not None and len(namespace.simulate or ()) > 1:
         namespace.usage_error("several --simulate are several tasks: leave TEMPLATE out")
-    check_writable(namespace.json)
-    check_outputs(namespace)
+    check_outputs(namespace, json=namespace.json)
+    check_output(namespace.json, REPORT)
     _check_commas(namespace)
 
 

@@ -107,7 +107,8 @@ def _summary_json(summary: Summary) -> dict[str, Any]:
 def _summary_text(summary: Summary) -> str:
     first, best = summary.first, summary.best
     what = call(first.name, first.kwargs, first.args)
-    lines = [f"{what} on {first.target}: {summary.trials} trials, {summary.failed} failed"]
+    where = ", a function of Python" if first.target == Objective.target else f" on {first.target}"
+    lines = [f"{what}{where}: {summary.trials} trials, {summary.failed} failed"]
     if best is None:
         return f"{lines[0]}\n  nothing valid"
     by = f" ({best.tuner}, on {best.host})" if best.tuner else ""
@@ -119,7 +120,7 @@ def _summary_text(summary: Summary) -> str:
 def _speed(summary: Summary, best: Record) -> str:
     known = summary.yardstick
     moved = {} if known is None else {"flop": known.flop, "bytes_moved": known.read + known.written}
-    cost = format_cost(best.cost, "" if best.target == Objective.target else "s")
+    cost = format_cost(best.cost, best.unit if best.target == Objective.target else "s")
     return ", ".join(filter(None, [cost, format_speed(best.cost, **moved)]))
 
 

@@ -27,13 +27,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_task_arguments(parser, optional=True)
     parser.add_argument("--host", metavar="NAME", help="whose records, where the file holds those of several machines")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the search as a page that opens offline")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="write the curve: .png, .svg, .pdf (pegbox[plot])")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="write the curve: .png, .svg, ... (pegbox[plot])")
     parser.set_defaults(run=run)
 
 
 def run(namespace: argparse.Namespace) -> int:
     """Print the result, write what is asked for; exit code 1 where nothing valid is recorded."""
-    check_outputs(namespace)
+    check_outputs(namespace, FILE=namespace.file)
     task = None if namespace.template is None else make_task(namespace)
     options: dict[str, Any] = {"host": namespace.host}
     if task is None and namespace.target != "llvm":

@@ -10,7 +10,15 @@ from typing import Any
 import pegbox as pb
 from pegbox.errors import SpaceError
 from pegbox.plugins.cli import exits
-from pegbox.plugins.cli.arguments import add_task_arguments, default_records, duration, make_task, natural, positive
+from pegbox.plugins.cli.arguments import (
+    add_task_arguments,
+    check_files,
+    default_records,
+    duration,
+    make_task,
+    natural,
+    positive,
+)
 
 _EPILOG = f"""\
 examples:
@@ -55,11 +63,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(namespace: argparse.Namespace) -> int:
     """Sweep, print the summary and what to do with the file."""
     if namespace.pack is not None:
-        from pegbox.records.pack import check_name  # loads NumPy, which 'pegbox --help' should not wait for
+        from pegbox.records.pack import check_packed  # loads NumPy, which 'pegbox --help' should not wait for
 
-        check_name(namespace.pack)
-    task = make_task(namespace)
+        check_packed(namespace.pack)
     records = namespace.records or default_records(namespace).with_suffix(".sweep.jsonl")
+    check_files(namespace, records=records, pack=namespace.pack)
+    task = make_task(namespace)
     try:
         result = pb.sweep(task, records=records, **_options(namespace))
     except SpaceError as error:

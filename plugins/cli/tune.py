@@ -83,7 +83,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the same where the template's code was edited since: take over the costs of the old code",
     )
     output.add_argument("--html", type=Path, metavar="FILE", help="write the search as a page that opens offline")
-    output.add_argument("--plot", type=Path, metavar="FILE", help="write the curve: .png, .svg, .pdf (pegbox[plot])")
+    output.add_argument("--plot", type=Path, metavar="FILE", help="write the curve: .png, .svg, ... (pegbox[plot])")
     output.add_argument("-q", "--quiet", action="store_true", help="print the result only")
     parser.set_defaults(run=run, usage_error=parser.error)
 
@@ -93,10 +93,10 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.no_records and (namespace.resume or namespace.records):
         namespace.usage_error("--no-records excludes --records and --resume")
     check_simulate(namespace, "records", "resume", "runner", "timeout")
-    check_outputs(namespace)
-    task = recorded_task(namespace) if namespace.simulate else make_task(namespace)
     unrecorded = namespace.no_records or namespace.simulate
     records = None if unrecorded else namespace.records or default_records(namespace)
+    check_outputs(namespace, records=records)
+    task = recorded_task(namespace) if namespace.simulate else make_task(namespace)
     try:
         result = pb.tune(task, records=records, **_options(namespace))
     except SpaceError as error:
@@ -104,6 +104,8 @@ def run(namespace: argparse.Namespace) -> int:
     except TuningError as error:
         if error.result is not None:  # what was measured before it broke
             print(error.result)
+            if records is not None:
+                print(f"records: {records}")
         raise
     print(result)
     if records is not None:
@@ -118,7 +120,9 @@ def run(namespace: argparse.Namespace) -> int:
     if records is not None and not namespace.quiet:
         if result.stopped_because == "interrupted":
             print(f"next:    {_resumed(namespace)}   (goes on)")
-        print(f"next:    {_next_step(namespace, records)}")
+        print(f"next:    {_build_command(namespace, records)}")
+        if namespace.html is None and namespace.plot is None:
+            print(f"next:    {_plot_command(namespace, records)}")
     return exits.DONE
 
 
@@ -137,8 +141,16 @@ def _resumed(namespace: argparse.Namespace) -> str:
     return shlex.join(words if namespace.resume else (*words, "--resume"))
 
 
-def _next_step(namespace: argparse.Namespace, records: Path) -> str:
-    words = ["pegbox", "build", namespace.template, *namespace.args]
+def _build_command(namespace: argparse.Namespace, records: Path) -> str:
+    return shlex.join(["pegbox", "build", *_task_words(namespace), "--records", str(records), "--out", "kernel.so"])
+
+
+def _plot_command(namespace: argparse.Namespace, records: Path) -> str:
+    return shlex.join(["pegbox", "plot", str(records), *_task_words(namespace), "--html", "search.html"])
+
+
+def _task_words(namespace: argparse.Namespace) -> list[str]:
+    """The task on a command line."""
+    words = [namespace.template, *namespace.args]
     words += ["--space", namespace.space] if namespace.space else []
-    words += ["--target", namespace.target] if namespace.target != "llvm" else []
-    return shlex.join([*words, "--records", str(records), "--out", "kernel.so"])
+    return [*words, "--target", namespace.target] if namespace.target != "llvm" else words

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 from pegbox.codegen.targets.target import Target
+from pegbox.output import check_distinct
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import read_args
 
@@ -51,6 +52,7 @@ def run(namespace: argparse.Namespace) -> int:
     from pegbox.plugins.sketch.module import check_literals, template_module, template_name
     from pegbox.task.workload import find_workload
 
+    check_distinct({"--out": namespace.out, "WORKLOAD": Path(namespace.workload.rpartition(":")[0])})
     args, kwargs = read_args(namespace.args)
     workload = find_workload(namespace.workload)
     bound = workload.bind(args, kwargs)

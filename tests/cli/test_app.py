@@ -75,7 +75,9 @@ def test_unknown_command_shows_the_near_ones(pegbox: Any) -> None:
 def test_bad_usage(pegbox: Any, words: list[str]) -> None:
     ran = pegbox(*words)
     assert ran.code == 2
-    assert ran.err.startswith(f"usage: pegbox {words[0]}")
+    assert ran.err.startswith(f"pegbox {words[0]}: error: ")
+    assert ran.err.endswith(f" (usage: pegbox {words[0]} --help)\n")
+    assert ran.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

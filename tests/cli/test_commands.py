@@ -40,6 +40,7 @@ def test_tune_passes_only_what_was_given(pegbox: Any, api: Any) -> None:
     assert api.calls["tune"] == {"records": records, "resume": False, "progress": True}
     assert "the table\n" in ran.out
     assert f"pegbox build matmul 64 32 dtype=float64 --records {records} --out kernel.so" in ran.out
+    assert f"pegbox plot {records} matmul 64 32 dtype=float64 --html search.html" in ran.out
 
 
 @pytest.mark.parametrize("emit", ["space", "ir"])
@@ -171,7 +172,7 @@ def test_tune_that_breaks_prints_what_it_has_first(pegbox: Any, api: Any, monkey
     monkeypatch.setattr(pb, "tune", breaks)
     ran = pegbox("tune", "matmul")
     assert ran.code == 2
-    assert ran.out == "the table so far\n"
+    assert ran.out == "the table so far\nrecords: matmul.jsonl\n"
     assert "the tuner raised" in ran.err
 
 

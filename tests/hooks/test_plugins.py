@@ -60,7 +60,10 @@ def test_every_hook_says_when_it_is_called() -> None:
         (RAISING, "pegbox_register_tuners: ValueError: half way"),
         (GOOD.replace("{'good': dict}", "['good']"), "gave ['good'] instead of a mapping"),
         (GOOD.replace("dict}", "3}"), "registers tuner 'good' as 3"),
-        (GOOD.replace("tuners", "toners"), "there is no hook 'pegbox_register_toners'; the hooks are"),
+        (
+            GOOD.replace("tuners", "toners"),
+            "no hook 'pegbox_register_toners'; did you mean 'pegbox_register_tuners'",
+        ),
         (GOOD.replace("()", "(space)"), "hooks: PluginValidationError"),
     ],
 )
@@ -127,6 +130,19 @@ def test_disabled_plugins_are_not_imported(site: Any, make_registry: MakeRegistr
     assert registry.names("tuner") == []
     assert [plugin.enabled for plugin in registry.plugins()] == [False]
     assert module not in sys.modules
+
+
+def test_a_misspelt_hook_is_told_and_the_others_work(site: Any, make_registry: MakeRegistry) -> None:
+    site.install("acme", GOOD + GOOD.replace("_tuners", "_runner"))
+    registry = make_registry()
+    assert registry.names("tuner") == ["good"]
+    assert "no hook 'pegbox_register_runner'; did you mean 'pegbox_register_runners'" in problems(registry, "plug")
+
+
+def test_a_misspelt_name_of_a_disabled_plugin_is_told(site: Any, make_registry: MakeRegistry) -> None:
+    site.install("acme-one", GOOD, entry="plug")
+    with pytest.warns(RuntimeWarning, match="PEGBOX_DISABLE_PLUGINS=plugg leaves nothing out: .*did you mean 'plug'"):
+        assert make_registry(PEGBOX_DISABLE_PLUGINS="plugg,absent").names("tuner") == ["good"]
 
 
 def test_disabling_settles_a_clash(site: Any, make_registry: MakeRegistry) -> None:

@@ -69,7 +69,7 @@ def test_a_measurer_takes_inputs_of_the_caller() -> None:
 
     def factory(bench: Bench, **options: Any) -> Any:
         benches.append(bench)
-        return SimpleNamespace(close=lambda: None, interrupt=lambda: None)
+        return SimpleNamespace(**dict.fromkeys(("run", "rerun", "close", "interrupt"), lambda *_, **__: None))
 
     with LocalMeasurer(task, runner=factory, inputs={"A": given}) as measurer:
         measurer._open()

@@ -214,7 +214,13 @@ def test_several_files_count_as_one(tmp_path: Path, task: Any, other_task: Any) 
 
 
 @pytest.mark.parametrize(
-    ("trials", "said"), [(2, "2 of 2 trials are in the records; raise --trials"), (3, ""), (None, "")]
+    ("trials", "said"),
+    [
+        (1, "2, which is more than 1, trials are in the records; raise --trials"),
+        (2, "2 of 2 trials are in the records; raise --trials"),
+        (3, ""),
+        (None, ""),
+    ],
 )
 def test_a_finished_run_says_so(journal: Journal, task: Any, trials: int | None, said: str) -> None:
     for index in (1, 2):

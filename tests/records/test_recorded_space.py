@@ -251,3 +251,11 @@ def test_a_space_without_a_template(rows: Any) -> None:
     assert recorded.task is None
     assert recorded.workload is None
     assert recorded.best_cost == 1.0
+
+
+def test_another_space_on_another_target_is_told_by_the_target(tmp_path: Path, rows: Any) -> None:
+    elsewhere = trial(rows, 0, 1e-3, target="llvm -mcpu=znver4 -num-cores 7", space="0" * 64)
+    file = write(tmp_path / "elsewhere.jsonl", [elsewhere])
+    for read in (pb.load_result, pb.recorded_space):
+        with pytest.raises(RecordError, match=r"are for the target .*-num-cores 7.*give that target"):
+            read(file, rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import html
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -148,7 +149,7 @@ def test_plot_writes_a_picture(task: pb.Task, tmp_path: Path) -> None:
 
 def test_the_best_as_measured_at_the_end_lies_among_the_trials(task: pb.Task) -> None:
     lines = lines_of(tuned(task))
-    assert lines["best, measured again"][1] == [1e-3]
+    assert lines["the result, measured again"][1] == [1e-3]
     assert min(lines["trial"][1]) == lines["best so far"][1][-1] == 1e-3
     assert set(lines["NumPy"][1]) == {5e-3}
 
@@ -171,7 +172,7 @@ def test_text_and_picture_count_trials_alike(task: pb.Task) -> None:
     result = tuned(task)
     place = result.best.number + 1
     assert f"(trial {place}, measured again at the end)" in str(result)
-    assert lines_of(result)["best, measured again"][0] == [place]
+    assert lines_of(result)["the result, measured again"][0] == [place]
 
 
 def test_a_resumed_search_shows_the_recorded_trials_too(task: pb.Task) -> None:
@@ -195,10 +196,11 @@ def test_a_resumed_search_with_nothing_left_shows_what_is_recorded(task: pb.Task
     lines = lines_of(result)
     assert set(lines) == {"recorded trial", "best so far", "NumPy"}
     result.plot(tmp_path / "search.svg")
-    assert "matmul, 3 recorded trials" in (tmp_path / "search.svg").read_text(encoding="utf-8")
+    title = f"matmul({', '.join(map(str, task.args))}), 3 recorded trials"
+    assert title in (tmp_path / "search.svg").read_text(encoding="utf-8")
     result.to_html(tmp_path / "search.html")
     text = (tmp_path / "search.html").read_text(encoding="utf-8")
-    assert "<h1>matmul, 3 recorded trials</h1>" in text
+    assert f"<h1>{title}</h1>" in text
     assert "each trial from the records, the best so far, NumPy&#x27;s time for the same</figcaption>" in text
 
 
@@ -246,7 +248,7 @@ def test_a_resumed_search_shows_recorded_trials_as_they_ran_as_the_loaded_one_do
         assert (found.best.cost, found.best.gain) == (loaded.best.cost, loaded.best.gain)
         assert found.best.remeasured
         assert lines_of(found)["best so far"] == lines_of(loaded)["best so far"]
-        assert lines_of(found)["best, measured again"] == lines_of(loaded)["best, measured again"]
+        assert lines_of(found)["the result, measured again"] == lines_of(loaded)["the result, measured again"]
         assert ("where the time went" in str(found)) == (trials > 0)
 
 
@@ -282,7 +284,9 @@ def test_no_number_and_no_label_of_the_picture_is_cut_off(tmp_path: Path, unit: 
 def test_the_caption_speaks_of_what_the_picture_has(task: pb.Task) -> None:
     once, again = (search_svg(tuned(task, yardstick=False, finalists=finalists))[1] for finalists in (0, 3))
     assert once == "costs on a logarithmic axis: each trial, the best so far"
-    assert again == "costs on a logarithmic axis: each trial, the best so far, the best as measured at the end"
+    assert (
+        again == "costs on a logarithmic axis: each trial, the best so far, the result, the best as measured at the end"
+    )
 
 
 @pytest.mark.parametrize("noisy", ["numpy", "kernel"])
@@ -348,3 +352,30 @@ def without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", absent)
+
+
+def test_the_legend_hides_no_trial(task: pb.Task) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from pegbox.report.figure import make_figure
+
+    figure, (axes,) = make_figure(1)
+    draw_search(axes, tuned(task))
+    renderer: Any = FigureCanvasAgg(figure).get_renderer()
+    legend = axes.get_legend().get_window_extent(renderer)
+    assert legend.y1 <= axes.xaxis.get_tightbbox(renderer).y0
+    assert legend.y0 >= 0
+
+
+def test_the_title_names_shape_and_target_and_the_page_the_first_failure(tmp_path: Path) -> None:
+    task = pb.create_task("matmul", args=(8, 8, 8), target="llvm -num-cores 1")
+    history = [(task.space.get(0), Failed(FailureKind.CRASH, "signal 11"))]
+    result = dataclasses.replace(tuned(task, 2, history=history), task=task)
+    result.plot(tmp_path / "x.svg")
+    drawn = (tmp_path / "x.svg").read_text(encoding="utf-8")
+    assert "matmul(8, 8, 8), " in drawn
+    assert str(task.target) in drawn
+    result.to_html(tmp_path / "x.html")
+    text = (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert "1 crash; the first said: signal 11" in text
+    assert html.escape(task.show_ir(result.best.config)) in text

@@ -44,7 +44,8 @@ def _facts(result: TuneResult, best: BestTrial) -> dict[str, str]:
     if result.task is not None:
         facts["task"] = repr(result.task)
     if result.failures:
-        facts["failed"] = ", ".join(f"{count} {kind}" for kind, count in result.failures.items())
+        counts = ", ".join(f"{count} {kind}" for kind, count in result.failures.items())
+        facts["failed"] = f"{counts}{result.first_failure()}"
     if result.trials and result.phases:
         facts["time"] = format_phases(result.phases)
     return facts
@@ -91,10 +92,11 @@ def _program(result: TuneResult) -> str:
     if result.task is None or result.best is None:
         return ""
     try:
-        before, after = str(result.task.compute_dag), result.task.show_schedule(result.best.config)
+        before, config = str(result.task.compute_dag), result.best.config
+        steps, _, _ = result.task.show_schedule(config).partition("\n\n")
+        program = result.task.show_ir(config)
     except PegboxError as error:
         return f'<p class="warning">The program cannot be shown: {escape(str(error))}</p>'
-    steps, _, program = after.partition("\n\n")
     parts = {"Before: the computation": before, "The schedule": steps, "After: the program": program}
     shown = "".join(
         f'<details open><summary>{escape(name)}</summary><div class="scroll"><pre>{escape(text)}</pre></div></details>'

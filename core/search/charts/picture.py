@@ -20,11 +20,17 @@ _CAPTIONS = {
     "new trial": "each new trial",
     "best so far": "the best so far",
     "failed": "failed trials at the bottom",
-    "best, measured again": "the best as measured at the end",
+    "the result, measured again": "the result, the best as measured at the end",
     "NumPy": "NumPy's time for the same",
     "NumPy, too noisy to compare": "NumPy's time for the same (dotted: timings are too noisy to compare)",
 }
 """What the lines of the legend mean, for the caption."""
+
+_COLUMNS = 3
+"""Entries of the legend beside each other."""
+
+_LINE = 0.22
+"""Inches of a line of text."""
 
 _LONGEST = 76
 """Characters of a title, which has one line above the picture."""
@@ -32,12 +38,12 @@ _LONGEST = 76
 
 def save_plot(result: TuneResult, path: str | os.PathLike[str]) -> None:
     """One panel with the curve; at least one trial has to have run."""
-    title = title_of(result)
+    lines = [title_of(result)] + ([str(result.task.target)] if result.task is not None else [])
+    shown = [line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..." for line in lines]
     with saved(path, 1) as (axes,):
         draw_search(axes, result)
-        axes.set_title(
-            title if len(title) <= _LONGEST else f"{title[: _LONGEST - 3]}...", loc="left", fontsize=11, pad=10
-        )
+        _shrink(axes, above=_LINE * (len(shown) - 1))
+        axes.set_title("\n".join(shown), loc="left", fontsize=11, pad=10)
 
 
 def search_svg(result: TuneResult) -> tuple[str, str]:
@@ -54,7 +60,11 @@ def search_svg(result: TuneResult) -> tuple[str, str]:
 
 def title_of(result: TuneResult) -> str:
     """What was searched, and with what."""
-    subject = result.subject or (result.task.name if result.task is not None else "search")
+    task = result.task
+    subject = result.subject or "search"
+    if task is not None and result.subject in ("", task.name):
+        arguments = [*map(str, task.args), *(f"{name}={value}" for name, value in task.kwargs.items())]
+        subject = f"{task.name}({', '.join(arguments)})"
     return f"{subject}, {result.counted}" + (f" with {result.tuner}" if result.trials else "")
 
 
@@ -78,7 +88,7 @@ def draw_search(axes: Any, result: TuneResult) -> None:
     if best is not None and best.remeasured:
         axes.plot(
             [best.place], [best.cost], "*",
-            color=COLOURS[3], markersize=11, markeredgewidth=0, label="best, measured again",
+            color=COLOURS[3], markersize=11, markeredgewidth=0, label="the result, measured again",
         )  # fmt: skip
     yardstick = best.yardstick if best is not None else None
     if yardstick is not None and yardstick.numpy is not None:
@@ -111,7 +121,23 @@ def _finish(axes: Any, trials: int, unit: str) -> None:
     axes.set_ylabel("time of a call" if unit == "s" else f"cost in {unit}" if unit else "cost")
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(framealpha=0.6, edgecolor="none", loc="best", fontsize=9)
+    _legend(axes)
+
+
+def _legend(axes: Any) -> None:
+    """Below the axes, where it hides no trial."""
+    labels = axes.get_legend_handles_labels()[1]
+    _shrink(axes, below=_LINE * -(-len(labels) // _COLUMNS))
+    axes.legend(
+        loc="lower center", bbox_to_anchor=(0.5, 0.0), bbox_transform=axes.figure.transFigure,
+        ncols=min(_COLUMNS, len(labels)), frameon=False, fontsize=9,
+    )  # fmt: skip
+
+
+def _shrink(axes: Any, *, above: float = 0.0, below: float = 0.0) -> None:
+    """Make room of so many inches in the figure."""
+    own, height = axes.get_position(), axes.figure.get_figheight()
+    axes.set_position((own.x0, own.y0 + below / height, own.width, own.height - (above + below) / height))
 
 
 def _number(value: float) -> str:

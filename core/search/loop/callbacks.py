@@ -83,6 +83,11 @@ class CallbackList:
         self._callbacks = sorted(wrapped, key=lambda callback: not callback.essential)
         self.stop: StopReason | None = None
 
+    @property
+    def essential(self) -> bool:
+        """Whether any of them is: trials are recorded, then."""
+        return any(callback.essential for callback in self._callbacks)
+
     def start(self, state: SearchState) -> None:
         self._call("on_start", lambda callback: callback.on_start(state))
 

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias
 
-from pegbox.checks import check_path, check_writable
+from pegbox.checks import check_path
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.measure.yardstick import Yardstick
+from pegbox.output import check_output
 from pegbox.report.figure import check_plot
+from pegbox.report.page import PAGE
 from pegbox.search.charts.page import page
 from pegbox.search.charts.picture import save_plot
 from pegbox.search.loop.remarks import remarks
@@ -265,7 +267,7 @@ class TuneResult:
         It loads nothing from anywhere. Without matplotlib, which draws the curve, it says how to get it in its place.
         Raises `ArgumentError` where the file cannot be written.
         """
-        check_writable(check_path("path", path))
+        check_output(check_path("path", path), PAGE)
         text = page(self)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
@@ -284,7 +286,7 @@ class TuneResult:
         parts = [self.spent(rate=True), str(self.best) if self.best else "nothing valid was found"]
         parts += [f"  note: {line}" for line in self.notes]
         if self.failures:
-            parts.append(f"  failed: {format_counts(self.failures)}{self._example()}")
+            parts.append(f"  failed: {format_counts(self.failures)}{self.first_failure()}")
         if self.not_recorded:
             parts.append(f"  not recorded: {self.not_recorded} trials{self._unanswered()}")
         if self.dropped:
@@ -312,7 +314,7 @@ class TuneResult:
         speed = f" ({self.trials_per_second:.1f}/s)" if rate and self.trials else ""
         return f"{self.counted} in {self.elapsed:.1f} {time}{speed} with {self.tuner}, stopped: {self.stopped_because}"
 
-    def _example(self) -> str:
+    def first_failure(self) -> str:
         """A reason: all of it where there is no winner, else its first line."""
         failed = next(t.result for t in self.all_trials if isinstance(t.result, Failed) and not t.not_recorded)
         told = failed.message if self.best is None else failed.message.partition("\n")[0]

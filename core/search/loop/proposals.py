@@ -20,7 +20,7 @@ import numpy as np
 
 from pegbox.errors import SpaceError
 from pegbox.measure.result import Result
-from pegbox.origin import users_level
+from pegbox.origin import origin_of, users_level
 from pegbox.search.models.report import ModelReport
 from pegbox.search.protocols import CHOOSING, SelfReporting, Tuner
 from pegbox.space import Config, ConfigSpace
@@ -130,7 +130,9 @@ class Proposer:
         return proposed
 
     def _raised(self, method: str, error: Exception) -> SearchFailure:
-        return SearchFailure(f"tuner {self._name!r} raised {type(error).__name__} in {method}: {error}")
+        where = origin_of(error)
+        told = f"tuner {self._name!r} raised {type(error).__name__} in {method}: {error}"
+        return SearchFailure(f"{where}: {told}" if where else told)
 
     def _fresh(self, proposed: Sequence[Config], n: int) -> list[Config]:
         distinct = dict.fromkeys(proposed)

@@ -85,7 +85,9 @@ class Recording:
         """What to say where the history leaves nothing to measure, else empty."""
         if not trials or self.trials_left(trials):
             return ""
-        return f"{trials} of {trials} trials are in the records; raise --trials (trials=...) to go on"
+        held = len(self.history)
+        told = f"{trials} of {trials}" if held == trials else f"{held}, which is more than {trials},"
+        return f"{told} trials are in the records; raise --trials (trials=...) to go on"
 
 
 def open_recording(

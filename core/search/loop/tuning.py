@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pegbox.checks import check_int
-from pegbox.errors import PegboxError, TuningError
+from pegbox.errors import MeasureError, PegboxError, TuningError
 from pegbox.measure.result import Result
 from pegbox.measure.yardstick import Yardstick
 from pegbox.origin import users_level
@@ -141,7 +141,7 @@ class _Loop:
         except CallbackFailure as error:
             broken = broken or error
         if broken:
-            raise TuningError(f"{broken}; {_measured(result)}", result, reason=str(broken)) from (
+            raise TuningError(f"{broken}; {self._measured(result)}", result, reason=str(broken)) from (
                 broken.__cause__ or broken
             )
         return result
@@ -183,7 +183,7 @@ class _Loop:
         try:
             machines: int = 1 if self.batch_given else getattr(self.measurer, "machines", 1)
         except PegboxError as error:
-            raise SearchFailure(f"the measurer raised {type(error).__name__}: {error}") from error
+            raise SearchFailure(_raised(error)) from error
         return max(self.batch_size, machines)
 
     def _beside(self) -> AbstractContextManager[object] | None:
@@ -264,7 +264,7 @@ class _Loop:
                     return
                 yield item[0], validated(item[1])
         except Exception as error:
-            raise SearchFailure(f"the measurer raised {type(error).__name__}: {error}") from error
+            raise SearchFailure(_raised(error)) from error
         finally:
             # A generator stops its workers when closed; a plain iterator has nothing to close.
             close = getattr(stream, "close", None)
@@ -316,9 +316,7 @@ class _Loop:
             try:
                 results = [validated(result) for result in self.measurer.remeasure(configs)]
             except Exception as error:
-                raise SearchFailure(
-                    f"the measurer raised {type(error).__name__} measuring the best again: {error}"
-                ) from error
+                raise SearchFailure(_raised(error, " measuring the best again")) from error
         if len(results) != len(configs):
             raise SearchFailure(
                 f"the measurer gave {len(results)} results measuring {len(configs)} configurations again"
@@ -353,6 +351,11 @@ class _Loop:
             subject=self.subject,
         )
 
+    def _measured(self, result: TuneResult) -> str:
+        good = sum(trial.ok for trial in result.trials)
+        where = " and in the records" if self.callbacks.essential else ""
+        return f"the {len(result.trials)} trials measured so far ({good} ok) are kept in error.result{where}"
+
     def _recorded_trials(self) -> Iterator[Trial]:
         for trial in self.history:
             result = self.history_trials.get(trial.config, trial.result)
@@ -377,6 +380,8 @@ class _Loop:
         )
 
 
-def _measured(result: TuneResult) -> str:
-    good = sum(trial.ok for trial in result.trials)
-    return f"the {len(result.trials)} trials measured so far ({good} ok) are kept in error.result and in the records"
+def _raised(error: Exception, when: str = "") -> str:
+    """A `MeasureError` says itself what is wrong and where."""
+    return (
+        str(error) if isinstance(error, MeasureError) else f"the measurer raised {type(error).__name__}{when}: {error}"
+    )

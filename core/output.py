@@ -1,0 +1,79 @@
+"""Files that are written: what somebody else wrote is not replaced by them.
+
+Whoever writes a kind of file says by a `Content` how one begins.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pegbox.checks import check_path
+from pegbox.errors import ArgumentError
+
+_HEAD = 1024
+"""Bytes of a file that show what it is."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """A kind of file: its name with the article, and what its first bytes match."""
+
+    name: str
+    begins: re.Pattern[bytes]
+
+
+def check_output(path: str | os.PathLike[str] | None, content: Content) -> None:
+    """Before hours of measuring: can the file be written, and is what it would replace of the same kind?
+
+    A file that is not there, or is empty, can be written; None is no file. Raises `ArgumentError`.
+    """
+    if path is None:
+        return
+    file, shown = check_path("path", path), os.fspath(path)
+    if not file.parent.is_dir():
+        folder = os.fspath(file.parent)
+        raise ArgumentError(f"{shown!r} cannot be written: there is no folder {folder!r}; make it first")
+    if file.is_dir():
+        raise ArgumentError(f"{shown!r} cannot be written: it is a folder; name a file in it")
+    if (head := _head(file)) and not content.begins.match(head):
+        raise ArgumentError(
+            f"{shown!r} is there and is not {content.name}, which would replace it; choose another name, or remove the "
+            "file first"
+        )
+
+
+def check_distinct(files: Mapping[str, str | os.PathLike[str] | None]) -> None:
+    """Raise `ArgumentError` where two of the files are one, also under two names; the keys say what each is for."""
+    seen: dict[object, str] = {}
+    for use, path in files.items():
+        if path is None:
+            continue
+        first = seen.setdefault(_identity(path), use)
+        if first != use:
+            raise ArgumentError(
+                f"{first} and {use} are one file, {os.fspath(path)!r}: one would replace the other; name two files"
+            )
+
+
+def _identity(path: str | os.PathLike[str]) -> object:
+    """Equal for the names of one file, links included."""
+    try:
+        found = os.stat(path)
+    except OSError:  # not there yet
+        return os.path.realpath(path)
+    return found.st_dev, found.st_ino
+
+
+def _head(file: Path) -> bytes:
+    """How a regular file begins; nothing where there is none, as of a device."""
+    if not file.is_file():
+        return b""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(_HEAD)
+    except OSError as error:
+        raise ArgumentError(f"{os.fspath(file)!r} cannot be read, to see what it is: {error.strerror}") from error
