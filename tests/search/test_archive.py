@@ -83,7 +83,7 @@ def test_it_is_drawn_and_written_as_a_page(task: pb.Task, tmp_path: Path) -> Non
     tuned(task, tmp_path / "r.jsonl")
     loaded = pb.load_result(Journal(tmp_path / "r.jsonl"), task)
     loaded.plot(tmp_path / "r.svg")
-    assert "matmul, 20 recorded trials with random" in (tmp_path / "r.svg").read_text(encoding="utf-8")
+    assert "matmul(16, 16, 16), 20 recorded trials with random" in (tmp_path / "r.svg").read_text(encoding="utf-8")
     loaded.to_html(tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     for said in ("<svg", "NumPy 5 ms", "best by value", "sch.", "the best as measured at the end"):
