@@ -11,6 +11,7 @@ from pegbox.measure.local import LocalMeasurer
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.plugins.tvm.absence import names
 from pegbox.plugins.tvm.auto_scheduler.loop_state import State, StateObject
+from pegbox.plugins.tvm.autotvm.measure.measure import MeasureErrorNo as MeasureErrorNo
 from pegbox.plugins.tvm.notice import means_nothing
 
 if TYPE_CHECKING:
@@ -18,20 +19,6 @@ if TYPE_CHECKING:
     from pegbox.plugins.tvm.auto_scheduler.search_policy import SearchPolicy
 
 __getattr__ = names(__name__)
-
-
-class MeasureErrorNo:
-    """Why a state has no cost; 0 where it has."""
-
-    NO_ERROR = 0
-    INSTANTIATION_ERROR = 1
-    COMPILE_HOST = 2
-    COMPILE_DEVICE = 3
-    RUNTIME_DEVICE = 4
-    WRONG_ANSWER = 5
-    BUILD_TIMEOUT = 6
-    RUN_TIMEOUT = 7
-    UNKNOWN_ERROR = 8
 
 
 _NUMBERS = {

@@ -70,23 +70,7 @@ class TuningOptions:
 
 
 class SearchTask(BaseTask):
-    """A computation on a target.
-
-    Args:
-        func, args: a registered workload, by its function or name, and its arguments.
-        compute_dag, workload_key: instead of these: what is computed, or the workload's key, or both.
-        target: where it runs; the host's is the same.
-        hardware_params: see `HardwareParams`.
-        layout_rewrite_option: see `LayoutRewriteOption`.
-        task_inputs: arrays for inputs, by name, where random ones make no sense, or a list of names given earlier.
-        task_inputs_overwrite: the arrays stand for those that were given before.
-        desc: for people.
-
-    Raises:
-        ArgumentError: neither a function nor a key, no target, or a malformed value.
-        UnknownName: the workload is not registered.
-        TargetError: a target that is none, or not a CPU.
-    """
+    """A computation on a target, with its search. Arguments and errors are those of `BaseTask`."""
 
     def tune(self, tuning_options: TuningOptions, search_policy: SearchPolicy | None = None) -> None:
         """Search; the records are the result (`RecordToFile`).
