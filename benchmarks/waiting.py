@@ -6,8 +6,9 @@
 
 Sums of rows, a row at a time for each thread. Each measurement is a process of its own, since an OpenMP runtime reads
 how its threads wait when it is loaded. They take turns: libgomp's own choice (a spin of 300,000 looks), no spin at all,
-pegbox's choice, and the same kernel on one thread. Prints the median time of each in microseconds, and how many times
-faster pegbox's choice is than libgomp's.
+pegbox's choice with cores that the system chooses, pegbox's choice with a core for each thread, and the same kernel on
+one thread. Prints the median time of each in microseconds, and how many times faster pegbox's choice is than libgomp's,
+and than the system's.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ import subprocess
 import sys
 
 WAYS: dict[str, dict[str, str]] = {
-    "libgomp's own": {"GOMP_SPINCOUNT": "300000"},
+    "libgomp's own": {"GOMP_SPINCOUNT": "300000", "OMP_PROC_BIND": "false"},
     "no spin": {"OMP_WAIT_POLICY": "passive"},
+    "system's cores": {"OMP_PROC_BIND": "false"},
     "pegbox": {},
     "one thread": {},
 }
@@ -63,7 +65,9 @@ def busy(core: int) -> subprocess.Popen[bytes]:
 def measured(way: str, cores: list[int], shapes: list[str]) -> list[float]:
     """Microseconds of a call for each shape, in a process on these cores whose threads wait that way."""
     environment = {
-        name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "OMP_PROC_BIND")
     }
     threads = "1" if way == "one thread" else "2"
     command = [sys.executable, __file__, "--child", threads, *shapes]
@@ -101,12 +105,13 @@ def timed(shape: str, threads: int) -> float:
 
 
 def show(shapes: list[str], found: dict[str, list[list[float]]]) -> None:
-    print(f"{'us a call':<16}" + "".join(f"{shape:>14}" for shape in shapes))
+    print(f"{'us a call':<19}" + "".join(f"{shape:>14}" for shape in shapes))
     medians = {way: [statistics.median(column) for column in zip(*times, strict=True)] for way, times in found.items()}
     for way, times in medians.items():
-        print(f"{way:<16}" + "".join(f"{time:>14.1f}" for time in times))
-    ratios = [own / ours for own, ours in zip(medians["libgomp's own"], medians["pegbox"], strict=True)]
-    print(f"{'times faster':<16}" + "".join(f"{ratio:>14.1f}" for ratio in ratios))
+        print(f"{way:<19}" + "".join(f"{time:>14.1f}" for time in times))
+    for rival in ("libgomp's own", "system's cores"):
+        ratios = [other / ours for other, ours in zip(medians[rival], medians["pegbox"], strict=True)]
+        print(f"{'over ' + rival:<19}" + "".join(f"{ratio:>14.1f}" for ratio in ratios))
 
 
 if __name__ == "__main__":

@@ -38,10 +38,11 @@ class Program:
 
     `ll` defines `void @name(ptr arg..., ptr workspace)` and `i64 @name__timed(ptr arg..., ptr workspace, i64 n)`,
     which calls the first n times and returns nanoseconds. `workspace` points to `workspace_bytes` bytes aligned
-    to 64 (null where 0). `num_threads` > 1 means that the code needs an OpenMP runtime. `externs` are the C functions
-    that it calls, `foreign` the C code that has them (what is in neither, the process must have). `scalar_loops` says
-    whether LLVM may have loops to vectorize or unroll: without, a program is compiled in less time (`compile_program`).
-    `family` is the name that callers use where several programs, for arrays of several shapes, share it.
+    to 64 (null where 0). `num_threads` is the size of the teams that run parallel loops; above 1 the code needs an
+    OpenMP runtime. `externs` are the C functions that it calls, `foreign` the C code that has them (what is in
+    neither, the process must have). `scalar_loops` says whether LLVM may have loops to vectorize or unroll: without, a
+    program is compiled in less time (`compile_program`). `family` is the name that callers use where several programs,
+    for arrays of several shapes, share it.
     """
 
     name: str

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pegbox.codegen.targets.host import usable_cores
@@ -53,30 +51,18 @@ class CorePlan:
         return self.timing if self.overlap and len(self.building) < _MANY else ()
 
     def running(self, threads: int) -> tuple[int, ...]:
-        """The cores for a candidate of `threads` threads."""
-        return self.timing if threads <= 1 else self.every
+        """The cores for a candidate of `threads` threads: as many, so that each of its threads gets one of its own."""
+        return self.timing if threads <= 1 else _apart_first(self.every)[:threads]
 
     def silent(self, threads: int) -> bool:
         """Whether a candidate of `threads` threads must be timed while nothing else of ours runs."""
         return bool(self.timing) and (threads > 1 or not self.overlap)
 
 
-def pin(cores: Sequence[int]) -> None:
-    """Confine the calling thread (and threads it starts later) to `cores`; without effect where that is impossible."""
-    if cores and hasattr(os, "sched_setaffinity"):
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(0, cores)
-
-
-@contextlib.contextmanager
-def confined(cores: Sequence[int]) -> Iterator[None]:
-    """Confine the calling thread to `cores` for the body of a `with`, then restore its mask."""
-    before = usable_cores()
-    pin(cores)
-    try:
-        yield
-    finally:
-        pin(before)
+def _apart_first(cores: Sequence[int]) -> tuple[int, ...]:
+    """The cores in an order in which hyperthreads of one physical core come together only when all others are taken."""
+    ranks = {core: sum(other < core for other in _siblings(core).intersection(cores)) for core in cores}
+    return tuple(sorted(cores, key=lambda core: (ranks[core], core)))
 
 
 def _siblings(core: int) -> frozenset[int]:

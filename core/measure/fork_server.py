@@ -20,9 +20,9 @@ import sys
 import traceback
 from typing import Any, NamedTuple, NoReturn
 
+from pegbox.codegen.runtime.affinity import pin
 from pegbox.measure import worker
 from pegbox.measure.channel import READY, TOKEN_BYTES, Reply, encode_reply, read_request, write_reply
-from pegbox.measure.cores import pin
 from pegbox.measure.descendants import MARK
 
 FORK, COLLECT = b"f", b"c"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_float, check_int, check_mapping
 from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
+from pegbox.codegen.runtime.affinity import confined, pin
 from pegbox.errors import ArgumentError, MeasureError
 from pegbox.measure.baseline import call_overhead
 from pegbox.measure.batch import Batch
@@ -23,7 +24,7 @@ from pegbox.measure.builder import Builder
 from pegbox.measure.cache import BuildCache
 from pegbox.measure.candidate import Candidate
 from pegbox.measure.check import Tolerance
-from pegbox.measure.cores import CorePlan, confined, pin
+from pegbox.measure.cores import CorePlan
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, Ok, Result
 from pegbox.measure.roofline import Roofline, kept_roofline

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pegbox.codegen.runtime.affinity import pin
 from pegbox.codegen.targets.host import describe_host
-from pegbox.measure.cores import pin
 
 if TYPE_CHECKING:
     from pegbox.codegen import Kernel, Target

@@ -13,12 +13,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pegbox.codegen.runtime.affinity import pin
 from pegbox.errors import MeasureError
 from pegbox.measure.baseline import time_program
 from pegbox.measure.bench import Bench
 from pegbox.measure.blas import blas_threads
 from pegbox.measure.build_job import warm_up
-from pegbox.measure.cores import pin
 from pegbox.measure.heap import kept_heap
 from pegbox.measure.reply import of_result
 from pegbox.measure.result import Failed, FailureKind

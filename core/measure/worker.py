@@ -21,8 +21,8 @@ import traceback
 from types import ModuleType
 from typing import Any, NoReturn
 
+from pegbox.codegen.runtime.affinity import pin
 from pegbox.measure.channel import READY, Reply, encode_reply, read_request, write_reply
-from pegbox.measure.cores import pin
 
 _MOST_STDERR = 64 << 20
 _MOST_TEXT = 10_000

@@ -2,8 +2,12 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
+from pegbox.codegen.runtime.affinity import confined
 from pegbox.codegen.targets.host import usable_cores
-from pegbox.measure.cores import CorePlan, confined
+from pegbox.measure import cores
+from pegbox.measure.cores import CorePlan
 
 
 def test_a_plan_keeps_to_the_mask_and_times_apart_from_building() -> None:
@@ -33,7 +37,8 @@ def test_one_core_does_everything_in_turn() -> None:
 
 def test_a_candidate_of_several_threads_has_all_cores_and_silence() -> None:
     plan = CorePlan.detect(threads=2)
-    assert plan.running(2) == plan.every == plan.building
+    assert plan.every == plan.building
+    assert plan.running(len(plan.every)) == plan.every
     assert len(plan.running(1)) == 1
     assert plan.silent(2)
     assert CorePlan.detect().silent(2)
@@ -44,3 +49,13 @@ def test_confinement_ends_with_the_block() -> None:
     with confined([min(before)]):
         assert os.sched_getaffinity(0) == {min(before)}
     assert os.sched_getaffinity(0) == before
+
+
+def test_a_candidate_gets_as_many_cores_as_threads_and_hyperthreads_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "_siblings", lambda core: frozenset({core % 4, core % 4 + 4}))
+    plan = CorePlan((), (), tuple(range(8)), overlap=False)
+    assert [set(plan.running(threads)) for threads in (2, 4, 6, 8)] == [
+        {0, 1}, {0, 1, 2, 3}, {0, 1, 2, 3, 4, 5}, set(range(8))
+    ]  # fmt: skip
+    assert set(CorePlan((), (), (2, 5, 6), overlap=False).running(2)) == {2, 5}
+    assert plan.running(16) == tuple(range(8))

@@ -18,10 +18,10 @@ import pytest
 from adding_task import AddingConfig, AddingTask
 
 from pegbox.codegen import Target
+from pegbox.codegen.runtime.affinity import confined
 from pegbox.codegen.targets.host import usable_cores
 from pegbox.errors import ArgumentError, CompileError, InvalidConfig, MeasureError, UnknownName
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, Result
-from pegbox.measure.cores import confined
 from pegbox.measure.process import Worker
 from pegbox.testing import llvm_kernels as kernels
 

@@ -28,7 +28,7 @@ def emit(func: Function, target: Target) -> Program:
     _check(func)
     blocked = strip_mining.strip_mine(privatization.privatize(func.body), target.vector_bits)
     func = func.with_body(accumulators.expand(blocked))
-    threads = target.num_cores if _is_parallel(func.body) else 1
+    threads = min(target.num_cores, _longest_parallel(func.body))
     places = placement.plan(func.body, target, threads=threads)
     module = ModuleText(name, target)
     plan = Plan(func, places, unroll.plan(func.body))
@@ -58,8 +58,8 @@ def _body(func: Function, module: ModuleText, plan: Plan, symbol: str, separate:
     return frame.text.function(f"define {linkage}void {symbol}({', '.join(params)}) noinline #0")
 
 
-def _is_parallel(body: Stmt) -> bool:
-    return any(isinstance(s, For) and s.kind is ForKind.PARALLEL and s.extent > 1 for s in walk(body))
+def _longest_parallel(body: Stmt) -> int:
+    return max((1, *(s.extent for s in walk(body) if isinstance(s, For) and s.kind is ForKind.PARALLEL)))
 
 
 def _check(func: Function) -> None:

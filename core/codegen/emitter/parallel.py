@@ -29,7 +29,7 @@ class Captures:
 
 
 class ParallelLoops:
-    """The parallel loops of one program, for teams of at most `threads`."""
+    """The parallel loops of one program, all for teams of `threads`: a runtime makes threads anew for another size."""
 
     def __init__(self, module: ModuleText, plan: Plan, threads: int) -> None:
         self.module = module
@@ -45,7 +45,7 @@ class ParallelLoops:
         captured = self._capture(frame, loop)
         self.module.functions.append(self._part(frame, loop, captured))
         self.module.functions.append(self._run(loop, captured))
-        self._launch(frame, min(self.threads, loop.extent), captured)
+        self._launch(frame, self.threads if loop.extent > 1 else 1, captured)
         return True
 
     def _capture(self, frame: Frame, loop: For) -> Captures:

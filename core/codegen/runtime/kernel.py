@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
 from pegbox.codegen.emitter.placement import ALIGNMENT
 from pegbox.codegen.program import ArgSpec, CompiledProgram, Program
-from pegbox.codegen.runtime import machine
+from pegbox.codegen.runtime import machine, team
 from pegbox.codegen.runtime.arguments import Checker
 from pegbox.codegen.runtime.entry import Entry
 from pegbox.codegen.runtime.loader import LoadedCode
@@ -36,9 +37,10 @@ class Kernel(Entry):
         self._code = code or LoadedCode(compiled)
         self._checker = Checker(compiled.name, compiled.args)
         pointers = [ctypes.c_void_p] * (len(compiled.args) + 1)
-        self._entry = with_errors(ctypes.CFUNCTYPE(None, *pointers)(self._code.entry), compiled.externs)
-        timed = ctypes.CFUNCTYPE(ctypes.c_int64, *pointers, ctypes.c_int64)(self._code.timed)
-        self._timed = with_errors(timed, compiled.externs)
+        self._entry = self._function(ctypes.CFUNCTYPE(None, *pointers)(self._code.entry))
+        self._timed = self._function(
+            ctypes.CFUNCTYPE(ctypes.c_int64, *pointers, ctypes.c_int64)(self._code.timed), hold=True
+        )
         self._spare: list[_Workspace] = []
 
     @property
@@ -105,6 +107,9 @@ class Kernel(Entry):
 
     def __repr__(self) -> str:
         return f"Kernel({self.name}({', '.join(map(str, self.args))}) for {self.compiled.target})"
+
+    def _function(self, function: Callable[..., Any], *, hold: bool = False) -> Callable[..., Any]:
+        return with_errors(team.on_cores(function, self.compiled.num_threads, hold=hold), self.compiled.externs)
 
     def _borrow(self) -> _Workspace:
         # list.pop and list.append are atomic: no lock needed.

@@ -1,0 +1,103 @@
+"""Teams: the threads of parallel kernels, each on a core of its own where a team takes all cores.
+
+Threads of a kernel sleep while they wait. Two that the system has put on one core take turns there: never are both
+ready to run, so that it sees nothing to balance, and wakes a thread where it slept (a virtual machine's idle cores look
+taken to Linux). A kernel may run on one core for seconds that way while others idle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from pegbox.codegen.runtime import openmp
+from pegbox.codegen.runtime.affinity import confined, pin
+from pegbox.codegen.targets.host import usable_cores
+
+SETTINGS = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY")
+"""By these a user says where threads run, or with OMP_PROC_BIND=false that the system decides."""
+
+
+class _Team:
+    """The threads that run a caller's parallel loops; none have a core of their own unless the team takes all cores.
+
+    A smaller one has cores to move to, which it may have to share with other programs: it is left to the system.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._home = _current_core()
+        self._threads: dict[int, int] = {}
+        cores = usable_cores()
+        if size == len(cores) and not any(name in os.environ for name in SETTINGS):
+            self._place([core for core in cores if core != self._home])
+
+    def follow(self) -> int:
+        """The caller's core; the thread that had it gets the one that the caller came from."""
+        here = _current_core()
+        if (thread := self._threads.pop(here, None)) is not None:
+            self._threads[self._home] = thread
+            pin([self._home], thread=thread)
+            self._home = here
+        return here
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Keep the caller on its core for the body: a thread that wakes it may draw it to its own."""
+        here = self.follow()
+        return confined([here]) if self._threads else contextlib.nullcontext()
+
+    def _place(self, cores: Sequence[int]) -> None:
+        number = ctypes.CFUNCTYPE(ctypes.c_int)(openmp.addresses()["omp_get_thread_num"])
+
+        def place(_: int | None) -> None:
+            if (own := number()) > 0:
+                self._threads[cores[own - 1]] = threading.get_native_id()
+                pin(cores[own - 1 : own])
+
+        body = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(place)
+        parallel = ctypes.CFUNCTYPE(None, type(body), ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
+        parallel(openmp.addresses()["GOMP_parallel"])(body, None, self.size, 0)
+
+
+class _Local(threading.local):
+    team: _Team | None = None
+    """The calling thread's latest team. The runtime keeps one for each thread, and makes it anew for another size."""
+
+
+_local = _Local()
+_libc = ctypes.PyDLL(None)
+
+
+def on_cores(function: Callable[..., Any], threads: int, *, hold: bool = False) -> Callable[..., Any]:
+    """`function`, which runs teams of so many threads, on their cores; `hold` keeps its caller on one, too.
+
+    That takes microseconds, which are for timings only: between two calls a team follows its caller for less.
+    """
+    if threads < 2 or not hasattr(_libc, "sched_getcpu"):
+        return function
+
+    def called(*arguments: Any) -> Any:
+        _team(threads).follow()
+        return function(*arguments)
+
+    def held(*arguments: Any) -> Any:
+        with _team(threads).hold():
+            return function(*arguments)
+
+    return held if hold else called
+
+
+def _team(threads: int) -> _Team:
+    team = _local.team
+    if team is None or team.size != threads:
+        team = _local.team = _Team(threads)
+    return team
+
+
+def _current_core() -> int:
+    return int(_libc.sched_getcpu())

@@ -1,0 +1,128 @@
+"""The cores of the threads of parallel kernels."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import pytest
+from lowered_programs import PARALLEL, function, get, loop, put
+
+from pegbox.codegen import Kernel, Target, build, emit
+from pegbox.codegen.runtime import team
+from pegbox.codegen.runtime.affinity import confined
+from pegbox.codegen.targets.host import usable_cores
+from pegbox.expr.nodes import Buffer
+from pegbox.loops.nodes import Function, seq
+
+CORES = usable_cores()
+T = TypeVar("T")
+
+pytestmark = pytest.mark.skipif(
+    len(CORES) < 2 or not hasattr(os, "sched_getaffinity"), reason="needs two cores, and to see their use"
+)
+
+
+def doubled(count: int) -> Function:
+    a, c = Buffer("a", (count,)), Buffer("c", (count,))
+    return function([a, c], [c], loop("i", count, lambda i: put(c, i, get(a, i) * 2.0), PARALLEL))
+
+
+def kernel(threads: int) -> Kernel:
+    return build(emit(doubled(1000), Target(f"llvm -num-cores {threads}")))
+
+
+def call(kernel: Kernel) -> None:
+    a, c = np.ones(1000, np.float32), np.zeros(1000, np.float32)
+    kernel(a, c)
+    assert (c == 2).all()
+
+
+def masks() -> dict[int, set[int]]:
+    """The cores of every thread of this process."""
+    return {int(entry.name): os.sched_getaffinity(int(entry.name)) for entry in Path("/proc/self/task").iterdir()}
+
+
+def in_new_thread(body: Callable[[], T]) -> T:
+    """What `body` gives in a thread that has no team yet."""
+    found: list[T] = []
+    thread = threading.Thread(target=lambda: found.append(body()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def team_after(*steps: Callable[[], None]) -> tuple[list[set[int]], set[int]]:
+    """The cores of the threads that the steps have started, and of the thread that took them."""
+
+    def body() -> tuple[list[set[int]], set[int]]:
+        before = masks()
+        for step in steps:
+            step()
+        return [mask for thread, mask in masks().items() if thread not in before], os.sched_getaffinity(0)
+
+    return in_new_thread(body)
+
+
+def test_threads_of_a_team_of_all_cores_have_one_each_and_the_caller_stays_free() -> None:
+    whole = kernel(len(CORES))
+    threads, caller = team_after(lambda: call(whole))
+    assert len(threads) == len(CORES) - 1
+    assert all(len(mask) == 1 for mask in threads)
+    assert len(set.union(*threads)) == len(threads)
+    assert caller == set(CORES)
+
+
+def test_a_timing_leaves_the_caller_as_free_as_before() -> None:
+    whole = kernel(len(CORES))
+    arrays = np.ones(1000, np.float32), np.zeros(1000, np.float32)
+    threads, caller = team_after(lambda: whole.time_ns(arrays, 3) and None)
+    assert len(set.union(*threads)) == len(threads) == len(CORES) - 1
+    assert caller == set(CORES)
+
+
+@pytest.mark.parametrize("core", CORES[:2])
+def test_a_team_follows_its_caller(core: int) -> None:
+    whole = kernel(len(CORES))
+
+    def on_core() -> None:
+        with confined([core]):
+            call(whole)
+
+    threads, _ = team_after(lambda: call(whole), on_core)
+    assert set.union(*threads) == set(CORES) - {core}
+
+
+def test_a_smaller_or_larger_team_is_left_to_the_system() -> None:
+    other = kernel(len(CORES) + 1)
+    threads, _ = team_after(lambda: call(other))
+    assert threads == [set(CORES)] * len(CORES)
+
+
+def test_a_team_that_is_made_anew_gets_its_cores_again() -> None:
+    whole, other = kernel(len(CORES)), kernel(len(CORES) + 1)
+    threads, _ = team_after(lambda: call(whole), lambda: call(other), lambda: call(whole))
+    assert [len(mask) for mask in threads] == [1] * (len(CORES) - 1)
+
+
+@pytest.mark.parametrize("setting", team.SETTINGS)
+def test_what_the_user_says_of_the_places_of_threads_holds(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(setting, "false")
+    whole = kernel(len(CORES))
+    threads, _ = team_after(lambda: call(whole))
+    assert threads == [set(CORES)] * (len(CORES) - 1)
+
+
+def test_all_loops_of_a_kernel_have_one_team() -> None:
+    a, b, c = Buffer("a", (3,)), Buffer("b", (50,)), Buffer("c", (3,))
+    body = seq(
+        loop("i", 3, lambda i: put(c, i, get(a, i)), PARALLEL), loop("j", 50, lambda j: put(b, j, get(a, 0)), PARALLEL)
+    )
+    program = emit(function([a, b, c], [b, c], body), Target("llvm -num-cores 8"))
+    assert program.num_threads == 8
+    assert program.ll.count(", i32 8, i32 0)") == 2
+    assert emit(doubled(3), Target("llvm -num-cores 8")).num_threads == 3
