@@ -29,7 +29,7 @@ from pegbox.measure.result import Failed, Ok, Result
 from pegbox.measure.roofline import Roofline, kept_roofline
 from pegbox.measure.runner import (
     ClusterRunner,
-    RunnerFactory,
+    RunnerLike,
     YardstickRunner,
     is_cluster,
     runner_factory,
@@ -64,7 +64,7 @@ class LocalMeasurer:
     Args:
         task: what to measure. `task.lower` runs in this process, on the calling thread.
         runner: the name of a runner plugin, with options if any ("patient:spread=0.1"), "file.py:Class",
-            "module:attribute", or a factory (`RunnerFactory`).
+            "module:attribute", a factory (`RunnerFactory`), or a `distributed.Client`, which measures on its cluster.
         seed: of the random inputs.
         timeout: seconds that one trial may run.
         build_timeout: seconds that one compilation may take.
@@ -89,7 +89,7 @@ class LocalMeasurer:
         self,
         task: Task,
         *,
-        runner: str | RunnerFactory = "local",
+        runner: RunnerLike = "local",
         seed: int = 0,
         timeout: float = 10.0,
         build_timeout: float = 10.0,

@@ -34,6 +34,7 @@ def connected(scheduler: Any) -> contextlib.AbstractContextManager[Client]:
     except ImportError as error:
         raise MeasureError(f"the runner 'dask' needs distributed: pip install 'pegbox[dask]' ({error})") from error
     if isinstance(scheduler, Client):
+        _check_usable(scheduler)
         return contextlib.nullcontext(scheduler)
     if scheduler is None:
         return _local_client()
@@ -42,6 +43,13 @@ def connected(scheduler: Any) -> contextlib.AbstractContextManager[Client]:
             f"scheduler={scheduler!r}: give its address, such as 'tcp://host:8786', or a distributed.Client"
         )
     return _remote_client(scheduler)
+
+
+def _check_usable(client: Client) -> None:
+    if client.asynchronous:
+        raise ArgumentError(f"{client!r} is asynchronous; make it with Client(..., asynchronous=False)")
+    if client.status != "running":
+        raise MeasureError(f"{client!r} is {client.status}; make another one, or give the scheduler's address")
 
 
 @contextlib.contextmanager

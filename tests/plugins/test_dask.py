@@ -94,9 +94,9 @@ def opened(client: Any, **options: Any) -> Any:
 def test_a_search_measures_each_trial_once_and_records_the_kind(client: Any, tmp_path: Path, quick: None) -> None:
     records = tmp_path / "records.jsonl"
     task = pb.create_task("matmul", args=(8, 8, 8))
-    options = {"runner_options": {"scheduler": client}, "min_repeat_ms": 0.1}
+    options = {"min_repeat_ms": 0.1}
     result = pb.tune(
-        task, tuner="random", trials=6, runner="dask", records=records, progress=False, measure_options=options
+        task, tuner="random", trials=6, runner=client, records=records, progress=False, measure_options=options
     )
     proposed = RandomTuner(task.space, seed=0).ask(6)
     assert [trial.config for trial in result.trials] == list(proposed)
@@ -159,6 +159,13 @@ def test_an_address_without_scheduler_is_an_error_of_the_search(address: str, mo
     task = pb.create_task("matmul", args=(8, 8, 8))
     with pytest.raises(TuningError, match=f"scheduler='{address}': no Dask scheduler answers there"):
         pb.tune(task, trials=2, runner=f"dask:scheduler={address}", progress=False)
+
+
+def test_a_client_that_was_closed_is_refused() -> None:
+    with cluster_of(0, processes=False) as client:
+        client.close()
+    with pytest.raises(MeasureError, match="is closed; make another one"):
+        opened(client)
 
 
 def test_candidates_for_another_processor_are_refused(client: Any, quick: None) -> None:
