@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from pegbox.errors import ArgumentError
@@ -13,13 +14,13 @@ from pegbox.hooks.options import bind_options
 from pegbox.hooks.spec import parse_spec
 from pegbox.measure.bench import Bench
 from pegbox.measure.cores import CorePlan
-from pegbox.measure.result import Result
+from pegbox.measure.result import Failed, Result
 from pegbox.measure.timing import TimingPolicy
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from pegbox.codegen import CompiledProgram, Target
+    from pegbox.codegen import CompiledProgram, Program, Target
     from pegbox.compute.numpy_program import NumpyProgram
     from pegbox.measure.roofline import Roofline
 
@@ -85,6 +86,24 @@ class ClusterRunner(Protocol):
     @property
     def host(self) -> str:
         """The kind of the machines, as records name it in place of this machine."""
+        ...
+
+
+@runtime_checkable
+class BuildingRunner(Protocol):
+    """A cluster whose machines also compile. What this machine's builders are too busy for is compiled there."""
+
+    @property
+    def builders(self) -> int:
+        """How many programs can be compiled at the same time now without keeping a machine from timing; 0 for none."""
+        ...
+
+    def build(self, program: Program, *, timeout: float) -> CompiledProgram | Failed | None:
+        """Compile for so many seconds at most, from any thread; None where no machine can. `interrupt` gives it up."""
+        ...
+
+    def building_here(self) -> AbstractContextManager[None]:
+        """What this machine compiles itself is compiled in the body: it may be one of those that time."""
         ...
 
 

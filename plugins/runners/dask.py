@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import math
+import platform
 import uuid
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pegbox.checks import check_choice
 from pegbox.errors import MeasureError
 from pegbox.measure.bench import Bench
 from pegbox.measure.cores import CorePlan
 from pegbox.measure.result import Failed, Result
 from pegbox.measure.timing import TimingPolicy
 from pegbox.origin import users_level
+from pegbox.plugins.runners.dask_builds import Builds
 from pegbox.plugins.runners.dask_client import connected
 from pegbox.plugins.runners.dask_machines import APART, find_machines, speeds
 from pegbox.plugins.runners.dask_tasks import Tasks
-from pegbox.plugins.runners.machine import Kind, one_kind
+from pegbox.plugins.runners.machine import RESOURCE, Kind, building, one_kind
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from pegbox.codegen import CompiledProgram, Target
+    from pegbox.codegen import CompiledProgram, Program, Target
 
 
 class DaskRunner:
@@ -36,6 +39,7 @@ class DaskRunner:
             on this machine is started.
         host: a part of the name of the machines to measure on, or of their processor's.
         patience: seconds to wait for a worker when there is none any more.
+        builds: "cluster" to compile there, too, when this machine's cores are busy, or "here".
 
     Raises `MeasureError` where no scheduler answers, no worker can measure, or machines or versions differ.
     """
@@ -50,14 +54,19 @@ class DaskRunner:
         scheduler: Any = None,
         host: str | None = None,
         patience: float = 60.0,
+        builds: str = "cluster",
     ) -> None:
+        check_choice("builds", builds, ("cluster", "here"))
         self._name = f"pegbox-{uuid.uuid4().hex}"
         self._owned = contextlib.ExitStack()
         try:
             self._client: Client = self._owned.enter_context(connected(scheduler))
             found = find_machines(self._client)
-            self._kind = one_kind([m for m in found if m.measures], here=Kind.own(), chosen=host)[0].kind
+            chosen = one_kind([m for m in found if m.measures], here=Kind.own(), chosen=host)
+            self._kind = chosen[0].kind
+            self._measures_here = any(machine.node == platform.node() for machine in chosen)
             self._tasks = self._set_up(bench, timing, max_memory, host, patience)
+            self._builds = Builds(self._client, self._name, self._kind) if builds == "cluster" else None
             self._warn_of_spread()
         except BaseException:
             self._owned.close()
@@ -67,6 +76,21 @@ class DaskRunner:
     def machines(self) -> int:
         """How many workers measure now. See `pegbox.measure.runner.ClusterRunner`."""
         return max(1, len(self._tasks.workers))
+
+    @property
+    def builders(self) -> int:
+        """How many programs the cluster compiles beside what it times. See `pegbox.measure.runner.BuildingRunner`."""
+        if self._builds is None:
+            return 0
+        return self._builds.places(RESOURCE, len(self._tasks.workers) - self._tasks.pending)
+
+    def build(self, program: Program, *, timeout: float) -> CompiledProgram | Failed | None:
+        """Compile on a machine that is not timing. See `pegbox.measure.runner.BuildingRunner`."""
+        return None if self._builds is None else self._builds.build(program, timeout)
+
+    def building_here(self) -> contextlib.AbstractContextManager[None]:
+        """Waits while a worker on this machine times."""
+        return building() if self._measures_here else contextlib.nullcontext()
 
     @property
     def host(self) -> str:
@@ -93,6 +117,8 @@ class DaskRunner:
         from pegbox.plugins.runners import dask_worker
 
         self._tasks.give_up(dask_worker.give_up)
+        if self._builds is not None:
+            self._builds.give_up()
 
     def close(self) -> None:
         """Leave the cluster as it was; one that was started here ends."""
@@ -100,6 +126,8 @@ class DaskRunner:
 
         if not self._tasks.close(dask_worker.give_up):
             return
+        if self._builds is not None:
+            self._builds.close()
         with contextlib.suppress(Exception):
             if self._client.status == "running":
                 self._client.unregister_worker_plugin(self._name)
@@ -109,7 +137,7 @@ class DaskRunner:
         self, bench: Bench, timing: TimingPolicy, max_memory: int | None, host: str | None, patience: float
     ) -> Tasks:
         """Give the bench to the workers; the tasks that can use it there."""
-        from pegbox.plugins.runners.dask_worker import RESOURCE, Station, kind_resource
+        from pegbox.plugins.runners.dask_worker import Station, kind_resource
 
         station = Station(bench, timing, max_memory=max_memory, kind=self._kind, chosen=host)
         self._client.register_plugin(station, name=self._name)

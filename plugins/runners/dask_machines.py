@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
 from pegbox.plugins.runners.dask_client import START, address_of
-from pegbox.plugins.runners.machine import Machine
+from pegbox.plugins.runners.machine import RESOURCE, Machine
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -51,7 +51,7 @@ def speeds(client: Client, workers: Sequence[str]) -> dict[str, float]:
 
     A single worker is not asked: there is nothing to compare it with. Workers that measure are given by their address.
     """
-    from pegbox.plugins.runners.dask_worker import RESOURCE, speed
+    from pegbox.plugins.runners.dask_worker import speed
 
     asked = {
         address: client.submit(speed, workers=[address], allow_other_workers=False, resources={RESOURCE: 1}, pure=False)

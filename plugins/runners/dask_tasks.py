@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
@@ -33,9 +33,9 @@ class _Unplaced(Exception):
 
 @dataclass(frozen=True)
 class _Sight:
-    """The workers that measure, by address, and the keys of the tasks that are on a worker."""
+    """The resources, by address, of the workers that tasks can run on, and the keys of the tasks that are on one."""
 
-    workers: tuple[str, ...] = ()
+    workers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     placed: frozenset[Any] = frozenset()
 
 
@@ -46,10 +46,14 @@ class Tasks:
         name: of the worker plugin that the tasks use.
         resources: what each task takes of a worker.
         patience: seconds to wait for a worker when there is none any more.
+        priority: of these tasks where several wait on a worker.
     """
 
-    def __init__(self, client: Client, name: str, *, resources: Mapping[str, float], patience: float) -> None:
-        self._client, self._name, self._resources, self._patience = client, name, dict(resources), patience
+    def __init__(
+        self, client: Client, name: str, *, resources: Mapping[str, float], patience: float, priority: int = 0
+    ) -> None:
+        self._client, self._name, self._patience = client, name, patience
+        self._resources, self._priority = dict(resources), priority
         self._numbers = itertools.count(1)
         self._number = 0
         self._running: set[Future] = set()
@@ -59,9 +63,14 @@ class Tasks:
         self._looking = threading.Lock()
 
     @property
-    def workers(self) -> tuple[str, ...]:
-        """The addresses of the workers that tasks can run on, as of less than a second ago."""
+    def workers(self) -> Mapping[str, Mapping[str, float]]:
+        """The resources of the workers that tasks can run on, by address, as of less than a second ago."""
         return self._sight().workers
+
+    @property
+    def pending(self) -> int:
+        """How many tasks are on their way."""
+        return len(self._running)
 
     def ask(self, job: Callable[..., Any], *arguments: object) -> Any:
         """What `job(name, number, *arguments)` gives on a worker; None where it was given up. `number` is that of the
@@ -73,7 +82,7 @@ class Tasks:
 
         number, attempts = self._number, 0
         while attempts < _ATTEMPTS:
-            future = self._submit(job, *arguments)
+            future = self._submit(job, number, *arguments)
             with self._lock:
                 self._running.add(future)
             try:
@@ -109,9 +118,17 @@ class Tasks:
             self.give_up(job)
         return not closed
 
-    def _submit(self, job: Callable[..., Any], *arguments: object) -> Future:
+    def _submit(self, job: Callable[..., Any], number: int, *arguments: object) -> Future:
         try:
-            return self._client.submit(job, self._name, self._number, *arguments, pure=False, resources=self._resources)
+            return self._client.submit(
+                job,
+                self._name,
+                number,
+                *arguments,
+                pure=False,
+                resources=self._resources,
+                priority=self._priority,
+            )
         except Exception as error:
             raise self._gone(error) from error
 
@@ -168,9 +185,10 @@ class Tasks:
 
     def _look(self) -> _Sight:
         try:
-            workers: Mapping[str, Any] = self._client.scheduler_info()["workers"]
+            workers: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
             placed = frozenset(itertools.chain.from_iterable(self._client.processing().values()))
         except Exception:  # it is gone, which is found out where results are awaited
             return _Sight()
-        able = [address for address, worker in workers.items() if self._resources.keys() <= worker["resources"].keys()]
-        return _Sight(tuple(able), placed)
+        found = {address: worker["resources"] for address, worker in workers.items()}
+        needed = self._resources.keys()
+        return _Sight({address: there for address, there in found.items() if needed <= there.keys()}, placed)
