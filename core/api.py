@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pegbox.codegen.runtime.sized_kernel import SizedKernel
     from pegbox.comparison import Comparison
     from pegbox.comparison.contenders import Tuners
-    from pegbox.measure.runner import RunnerFactory
+    from pegbox.measure.runner import RunnerLike
 
 __all__ = ["build", "compare", "create_task", "create_tuner", "export", "lower", "tune"]
 
@@ -258,7 +258,7 @@ def compare(
     seeds: int | Sequence[int] = 10,
     start: int = 1,
     experience: bool = True,
-    runner: str | RunnerFactory | SimulatedRunner = "local",
+    runner: RunnerLike | SimulatedRunner = "local",
     timeout: float | str = 10.0,
     batch_size: int | None = None,
     callbacks: Callable[[str, str, int], Sequence[CallbackLike]] | None = None,

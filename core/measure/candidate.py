@@ -14,7 +14,7 @@ from pegbox.measure.result import Failed, FailureKind, Result
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
-    from pegbox.measure.builder import Builder
+    from pegbox.measure.build_sites import Site
     from pegbox.space import Config
     from pegbox.task.task import Task
 
@@ -45,11 +45,11 @@ class Candidate:
         finally:
             self._phases["lower"] = time.perf_counter() - began
 
-    def build(self, builder: Builder, program: Program) -> CompiledProgram | Failed:
+    def build(self, site: Site, program: Program) -> CompiledProgram | Failed:
         """Compile in a builder process."""
         began = time.perf_counter()
         try:
-            return builder.build(program)
+            return site.build(program)
         finally:
             self._phases["build"] = time.perf_counter() - began
 

@@ -20,6 +20,7 @@ from pegbox.errors import ArgumentError, MeasureError
 from pegbox.measure.baseline import call_overhead
 from pegbox.measure.batch import Batch
 from pegbox.measure.bench import Bench, check_inputs, check_reference, make_inputs
+from pegbox.measure.build_sites import BuildSites
 from pegbox.measure.builder import Builder
 from pegbox.measure.cache import BuildCache
 from pegbox.measure.candidate import Candidate
@@ -29,8 +30,9 @@ from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, Ok, Result
 from pegbox.measure.roofline import Roofline, kept_roofline
 from pegbox.measure.runner import (
+    BuildingRunner,
     ClusterRunner,
-    RunnerFactory,
+    RunnerLike,
     YardstickRunner,
     is_cluster,
     runner_factory,
@@ -56,7 +58,8 @@ if TYPE_CHECKING:
 _MOST_BUILDERS = 8
 _CHUNK = 64
 _MOST_RUNS = 1024
-"""Candidates that are on their way to the machines of a cluster: each has a thread here that waits for it."""
+"""Candidates that are on their way to the machines of a cluster: each has a thread here that waits for its build, then
+one for its run."""
 
 
 class LocalMeasurer:
@@ -65,7 +68,7 @@ class LocalMeasurer:
     Args:
         task: what to measure. `task.lower` runs in this process, on the calling thread.
         runner: the name of a runner plugin, with options if any ("patient:spread=0.1"), "file.py:Class",
-            "module:attribute", or a factory (`RunnerFactory`).
+            "module:attribute", a factory (`RunnerFactory`), or a `distributed.Client`, which measures on its cluster.
         seed: of the random inputs.
         timeout: seconds that one trial may run.
         build_timeout: seconds that one compilation may take.
@@ -90,7 +93,7 @@ class LocalMeasurer:
         self,
         task: Task,
         *,
-        runner: str | RunnerFactory = "local",
+        runner: RunnerLike = "local",
         seed: int = 0,
         timeout: float = 10.0,
         build_timeout: float = 10.0,
@@ -157,7 +160,8 @@ class LocalMeasurer:
             timeout=build_timeout,
             max_memory=max(memory_share(workers=workers + 1), 1),
         )
-        self._build_threads = self._threads(self._builder.size, "pegbox-build")
+        self._sites = BuildSites(self._builder, timeout=build_timeout)
+        self._build_threads = self._threads(_MOST_RUNS if self._on_cluster else self._builder.size, "pegbox-build")
         self._run_threads = self._threads(_MOST_RUNS if self._on_cluster else 1, "pegbox-run")
         self._keeping = threading.Lock()
 
@@ -177,7 +181,7 @@ class LocalMeasurer:
     @property
     def _window(self) -> int:
         """A trial in every builder, one running and one ready to run for each machine, one being lowered."""
-        return self._builder.size + 2 * self.machines + 1
+        return self._sites.size + 2 * self.machines + 1
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         """Measure each config; gives (config, result) in the order of `configs`, each as soon as it is known.
@@ -344,10 +348,14 @@ class LocalMeasurer:
         known = self._builds.get(candidate.config)
         program = self._lower(candidate) if known is None else known
         if isinstance(program, Program):
-            return self._build_threads.submit(candidate.build, self._builder, program)
+            return self._build_threads.submit(self._build, candidate, program)
         done: Future[CompiledProgram | Failed] = Future()
         done.set_result(program)
         return done
+
+    def _build(self, candidate: Candidate, program: Program) -> CompiledProgram | Failed:
+        with self._sites.free() as site:
+            return candidate.build(site, program)
 
     def _rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
         runner = self._open()
@@ -401,6 +409,8 @@ class LocalMeasurer:
                 cores=self._cores,
                 max_memory=self._max_memory,
             )
+            if isinstance(self._runner.inner, BuildingRunner):
+                self._sites.cluster = self._runner.inner
         return self._runner
 
     def _check_open(self) -> None:
@@ -431,7 +441,7 @@ class _LocalTrial:
         self._measurer, self._candidate, self._program = measurer, candidate, program
 
     def build(self) -> CompiledProgram | Failed:
-        return self._candidate.build(self._measurer._builder, self._program)
+        return self._measurer._build(self._candidate, self._program)
 
     def run(self, compiled: CompiledProgram) -> Result:
         return self._measurer._run(self._candidate, compiled)

@@ -5,18 +5,22 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
+from pegbox.errors import ArgumentError
 from pegbox.hooks import registry
 from pegbox.hooks.options import bind_options
-from pegbox.hooks.spec import Spec, parse_spec
+from pegbox.hooks.spec import parse_spec
 from pegbox.measure.bench import Bench
 from pegbox.measure.cores import CorePlan
-from pegbox.measure.result import Result
+from pegbox.measure.result import Failed, Result
 from pegbox.measure.timing import TimingPolicy
 
 if TYPE_CHECKING:
-    from pegbox.codegen import CompiledProgram, Target
+    from distributed import Client
+
+    from pegbox.codegen import CompiledProgram, Program, Target
     from pegbox.compute.numpy_program import NumpyProgram
     from pegbox.measure.roofline import Roofline
 
@@ -85,6 +89,24 @@ class ClusterRunner(Protocol):
         ...
 
 
+@runtime_checkable
+class BuildingRunner(Protocol):
+    """A cluster whose machines also compile. What this machine's builders are too busy for is compiled there."""
+
+    @property
+    def builders(self) -> int:
+        """How many programs can be compiled at the same time now without keeping a machine from timing; 0 for none."""
+        ...
+
+    def build(self, program: Program, *, timeout: float) -> CompiledProgram | Failed | None:
+        """Compile for so many seconds at most, from any thread; None where no machine can. `interrupt` gives it up."""
+        ...
+
+    def building_here(self) -> AbstractContextManager[None]:
+        """What this machine compiles itself is compiled in the body: it may be one of those that time."""
+        ...
+
+
 def is_cluster(factory: RunnerFactory) -> bool:
     """Whether the factory is a class of runners that measure on other machines."""
     return hasattr(getattr(factory, "func", factory), "machines")
@@ -136,22 +158,43 @@ class RunnerFactory(Protocol):
         ...
 
 
-def runner_name(spec: str | RunnerFactory) -> str:
+RunnerLike: TypeAlias = "str | RunnerFactory | Client"
+"""What users may give as `runner=`: a name with options, "file.py:Class", "module:attribute", a factory, or the client
+of a Dask cluster."""
+
+_CLIENTS = {"distributed.client.Client": ("dask", "scheduler")}
+"""Classes whose objects stand for a runner, by name, so that nothing is imported: the runner, its option for them."""
+
+
+def runner_name(runner: RunnerLike) -> str:
     """What messages call the runner."""
-    return _named(spec).name
+    return _read(runner)[1]
 
 
-def _named(spec: str | RunnerFactory) -> Spec:
-    return parse_spec(spec) if isinstance(spec, str) else Spec(str(getattr(spec, "__name__", spec)))
+def runner_factory(runner: RunnerLike, options: Mapping[str, object]) -> RunnerFactory:
+    """The factory that `runner` means, with its options bound.
 
-
-def runner_factory(spec: str | RunnerFactory, options: Mapping[str, object]) -> RunnerFactory:
-    """The factory that `spec` ("patient:spread=0.1", "file.py:MyRunner", or a factory) means, with its options bound.
-
-    `options` come on top of those in the spec and win over them.
-    Raises `UnknownName` for an unknown runner, `ArgumentError` for an option that it does not have.
+    `options` come on top of those in a spec ("patient:spread=0.1") and win over them.
+    Raises `UnknownName` for an unknown runner, `ArgumentError` for an option that it does not have, and for what is no
+    runner.
     """
-    named = _named(spec)
-    factory: RunnerFactory = registry.resolve("runner", named.name if isinstance(spec, str) else spec)
-    bound: dict[str, Any] = bind_options(f"runner {named.name!r}", factory, {**named.options, **options}, but=GIVEN)
+    ref, name, own = _read(runner)
+    factory: RunnerFactory = registry.resolve("runner", ref)
+    bound: dict[str, Any] = bind_options(f"runner {name!r}", factory, {**own, **options}, but=GIVEN)
     return functools.partial(factory, **bound) if bound else factory
+
+
+def _read(runner: Any) -> tuple[Any, str, Mapping[str, Any]]:
+    """A reference to a factory or the factory itself, what messages call it, and its options."""
+    if isinstance(runner, str):
+        spec = parse_spec(runner)
+        return spec.name, spec.name, spec.options
+    for parent in type(runner).__mro__:
+        if (found := _CLIENTS.get(f"{parent.__module__}.{parent.__qualname__}")) is not None:
+            name, option = found
+            return name, name, {option: runner}
+    if not callable(runner):
+        made = isinstance(runner, Runner)
+        remedy = "it is made already: give its class" if made else "give a runner's name, its class, or a Dask client"
+        raise ArgumentError(f"runner={runner!r} makes no runner, it is of type {type(runner).__name__}; {remedy}")
+    return runner, str(getattr(runner, "__name__", runner)), {}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pegbox.measure.result import Result
-    from pegbox.measure.runner import RunnerFactory
+    from pegbox.measure.runner import RunnerLike
     from pegbox.records.recorded_space import RecordedSpace
     from pegbox.records.simulation import SimulatedRunner
     from pegbox.space import Config
@@ -80,7 +80,7 @@ class Session:
         batch_size: int | None = None,
         callbacks: Iterable[CallbackLike] = (),
         finalists: int = 0,
-        runner: str | RunnerFactory | SimulatedRunner = "local",
+        runner: RunnerLike | SimulatedRunner = "local",
         timeout: float | str = 10.0,
         measure_options: Mapping[str, Any] | None = None,
     ) -> TuneResult:

@@ -26,7 +26,7 @@ from pegbox.search.protocols import TunerFactory
 from pegbox.task.task import Task
 
 if TYPE_CHECKING:
-    from pegbox.measure.runner import RunnerFactory
+    from pegbox.measure.runner import RunnerLike
 
 
 @with_checked_keywords
@@ -40,7 +40,7 @@ def tune(
     records: str | os.PathLike[str] | Journal | None = None,
     resume: Resume = False,
     seed: int = 0,
-    runner: str | RunnerFactory | SimulatedRunner = "local",
+    runner: RunnerLike | SimulatedRunner = "local",
     timeout: float | str = 10.0,
     batch_size: int | None = None,
     callbacks: Iterable[CallbackLike] = (),
@@ -63,8 +63,8 @@ def tune(
             counts those too, so that repeating the command finishes the run. Where the template's code has been edited
             since, it is an error; "edited" takes over the costs of the old code nevertheless.
         seed: of the tuner and of the random inputs.
-        runner: the name of a runner plugin, with options if any ("patient:spread=0.1"), "file.py:Class", or a factory,
-            or a `SimulatedRunner`.
+        runner: the name of a runner plugin, with options if any ("patient:spread=0.1"), "file.py:Class", a factory, a
+            `distributed.Client`, which measures on its cluster, or a `SimulatedRunner`.
         timeout: what one trial may run, written as `budget` is.
         progress: show a live line on a terminal, one line a batch otherwise (on standard error).
         measure_options: further keyword arguments of `LocalMeasurer`.

@@ -6,7 +6,8 @@ import argparse
 
 from pegbox.errors import MeasureError
 from pegbox.plugins.cli import exits
-from pegbox.plugins.runners.dask import APART, connected, find_machines, speeds
+from pegbox.plugins.runners.dask_client import connected
+from pegbox.plugins.runners.dask_machines import APART, find_machines, speeds
 from pegbox.plugins.runners.machine import Kind, Machine, one_kind
 
 _EPILOG = f"""\

@@ -24,13 +24,10 @@ from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.timing import TimingPolicy
 from pegbox.plugins.runners.local import LocalRunner
-from pegbox.plugins.runners.machine import Kind, Machine, alone
+from pegbox.plugins.runners.machine import RESOURCE, Kind, Machine, alone
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram
-
-RESOURCE = "pegbox"
-"""What a worker that measures was started with: one of it."""
 
 IDLE = 60.0
 """Seconds without work after which the processes that run candidates end; the next candidate starts others."""

@@ -16,6 +16,9 @@ from pathlib import Path
 from pegbox.codegen.targets import host
 from pegbox.errors import MeasureError
 
+RESOURCE = "pegbox"
+"""What a worker that measures was started with: one of it."""
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -97,10 +100,30 @@ def _listed(machines: Iterable[Machine]) -> str:
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
     """Run the body while no other process of this machine is in such a body: two would disturb each other's timings."""
-    path = Path(tempfile.gettempdir()) / "pegbox-measuring.lock"
-    descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with _locked("measuring", fcntl.LOCK_EX):
         yield
-    finally:
-        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def building() -> Iterator[None]:
+    """Run the body while no process of this machine is in the body of `alone`; others may be in one of these."""
+    with _locked("measuring", fcntl.LOCK_SH):
+        yield
+
+
+@contextlib.contextmanager
+def _locked(name: str, how: int) -> Iterator[None]:
+    """Hold a lock of this machine. Who waits for it lets nobody in before him: builds would never let anyone time."""
+    with contextlib.ExitStack() as queue:
+        _lock(queue, f"{name}-queue", fcntl.LOCK_EX)
+        with contextlib.ExitStack() as held:
+            _lock(held, name, how)
+            queue.close()
+            yield
+
+
+def _lock(stack: contextlib.ExitStack, name: str, how: int) -> None:
+    path = Path(tempfile.gettempdir()) / f"pegbox-{name}.lock"
+    descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    stack.callback(os.close, descriptor)
+    fcntl.flock(descriptor, how)

@@ -8,7 +8,7 @@ import pytest
 
 from pegbox.hooks import registry
 from pegbox.measure import Bench, Runner
-from pegbox.plugins.runners.dask import connected
+from pegbox.plugins.runners.dask_client import connected
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.testing import RunnerContract
 

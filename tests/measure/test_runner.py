@@ -9,7 +9,7 @@ import pytest
 
 from pegbox.errors import ArgumentError, UnknownName
 from pegbox.hooks import registry
-from pegbox.measure.runner import runner_factory
+from pegbox.measure.runner import RunnerWrapper, runner_factory, runner_name
 from pegbox.plugins.runners.local import LocalRunner
 
 
@@ -62,8 +62,24 @@ def test_a_file_defines_a_runner(tmp_path: Path) -> None:
         ("plain:cores=3", {}, ArgumentError, "no option 'cores'"),
         ("local", {"speed": 3}, ArgumentError, "runner 'local' has no option 'speed' .*Its options: none"),
         (Plain, {"speed": 3}, ArgumentError, "runner 'Plain' has no option 'speed'"),
+        (
+            42,
+            {},
+            ArgumentError,
+            "runner=42 makes no runner, it is of type int; give a runner's name, its class, or a Dask",
+        ),
+        (RunnerWrapper(Any), {}, ArgumentError, "runner=.* is made already: give its class"),  # type: ignore[arg-type]
     ],
 )
 def test_bad_runners_are_refused(spec: Any, options: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         runner_factory(spec, options)
+
+
+def test_a_client_of_a_dask_cluster_is_the_option_of_its_runner() -> None:
+    kind = type("Client", (), {"__module__": "distributed.client"})
+    client = type("Mine", (kind,), {})()
+    factory: Any = runner_factory(client, {"host": "rack"})
+    assert runner_name(client) == "dask"
+    assert factory.func is registry.get("runner", "dask")
+    assert factory.keywords == {"scheduler": client, "host": "rack"}

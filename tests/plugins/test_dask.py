@@ -22,7 +22,7 @@ import pegbox as pb
 from pegbox.errors import MeasureError, TuningError
 from pegbox.measure import CorePlan, Ok, TimingPolicy
 from pegbox.plugins.cli import main
-from pegbox.plugins.runners import dask
+from pegbox.plugins.runners import dask, dask_client, dask_machines, dask_tasks
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.machine import Kind, Machine, one_kind
 from pegbox.testing import llvm_kernels as kernels
@@ -94,9 +94,9 @@ def opened(client: Any, **options: Any) -> Any:
 def test_a_search_measures_each_trial_once_and_records_the_kind(client: Any, tmp_path: Path, quick: None) -> None:
     records = tmp_path / "records.jsonl"
     task = pb.create_task("matmul", args=(8, 8, 8))
-    options = {"runner_options": {"scheduler": client}, "min_repeat_ms": 0.1}
+    options = {"min_repeat_ms": 0.1}
     result = pb.tune(
-        task, tuner="random", trials=6, runner="dask", records=records, progress=False, measure_options=options
+        task, tuner="random", trials=6, runner=client, records=records, progress=False, measure_options=options
     )
     proposed = RandomTuner(task.space, seed=0).ask(6)
     assert [trial.config for trial in result.trials] == list(proposed)
@@ -147,7 +147,7 @@ def test_workers_without_the_resource_are_refused_with_the_command_that_starts_o
 
 
 def test_a_cluster_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask, "_CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(dask_machines, "_JOIN_SECONDS", 0.1)
     words = "has no worker; start one on each machine: dask worker tcp"
     with cluster_of(0) as client, pytest.raises(MeasureError, match=words):
         opened(client)
@@ -155,10 +155,17 @@ def test_a_cluster_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("address", ["nonsense", "foo://host:8786", "tcp://127.0.0.1:9"])
 def test_an_address_without_scheduler_is_an_error_of_the_search(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask, "_CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(dask_client, "_CONNECT_SECONDS", 0.2)
     task = pb.create_task("matmul", args=(8, 8, 8))
     with pytest.raises(TuningError, match=f"scheduler='{address}': no Dask scheduler answers there"):
         pb.tune(task, trials=2, runner=f"dask:scheduler={address}", progress=False)
+
+
+def test_a_client_that_was_closed_is_refused() -> None:
+    with cluster_of(0, processes=False) as client:
+        client.close()
+    with pytest.raises(MeasureError, match="is closed; make another one"):
+        opened(client)
 
 
 def test_candidates_for_another_processor_are_refused(client: Any, quick: None) -> None:
@@ -169,7 +176,7 @@ def test_candidates_for_another_processor_are_refused(client: Any, quick: None) 
 
 
 def test_a_cluster_that_loses_its_workers_ends_the_search(monkeypatch: pytest.MonkeyPatch, quick: None) -> None:
-    monkeypatch.setattr(dask, "_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(dask_tasks, "_POLL_SECONDS", 0.05)
     with cluster_of(1, processes=False) as client, opened(client, patience=0.1) as runner:
         client.retire_workers(list(client.scheduler_info()["workers"]))
         with pytest.raises(MeasureError, match=r"no worker to measure on for 0.1 s.*--resume"):

@@ -105,6 +105,14 @@ class Target:
         """The feature string for LLVM; what comes later in it wins."""
         return ",".join((host.cpu_features() if self.is_host_cpu else ()) + self.attributes)
 
+    @property
+    def explicit(self) -> Target:
+        """The same code on every machine: all features of the processor written out, where it is this one's."""
+        if not self.is_host_cpu:
+            return self
+        caches = f" -caches={','.join(str(size >> 10) for size in self._caches)}" if self._caches else ""
+        return Target(f"llvm -mcpu={self.cpu} -mattr={self.features} -num-cores {self.num_cores}{caches}")
+
     # Templates ask for the next two thousands of times in a search.
 
     @cached_property

@@ -24,7 +24,7 @@ from pegbox.search.sweep.remeasurement import MOST
 from pegbox.task.task import Task
 
 if TYPE_CHECKING:
-    from pegbox.measure.runner import RunnerFactory
+    from pegbox.measure.runner import RunnerLike
 
 _KEPT = 1 << 14
 """Builds kept from pass to pass; at some 20 kB each. What is beyond is built again."""
@@ -45,7 +45,7 @@ def sweep(
     passes: int = 0,
     seed: int = 0,
     budget: float | str | None = None,
-    runner: str | RunnerFactory = "local",
+    runner: RunnerLike = "local",
     timeout: float | str = 10.0,
     callbacks: Iterable[CallbackLike] = (),
     progress: bool = True,

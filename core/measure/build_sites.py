@@ -1,0 +1,98 @@
+"""`BuildSites`: where programs are compiled, on this machine and on a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pegbox.codegen import CompiledProgram, Program
+    from pegbox.measure.builder import Builder
+    from pegbox.measure.result import Failed
+    from pegbox.measure.runner import BuildingRunner
+
+_LOOK_SECONDS = 0.2
+"""How often those who wait look again whether the cluster has room: machines come and go."""
+
+
+class Site(Protocol):
+    """What compiles a program."""
+
+    def build(self, program: Program) -> CompiledProgram | Failed:
+        """As `Builder.build`."""
+        ...
+
+
+class BuildSites:
+    """The builders of this machine, and where all of them work, those of `cluster`, which may be set at any time.
+
+    Args:
+        here: the builders of this machine.
+        timeout: seconds that one compilation may take on the cluster.
+    """
+
+    def __init__(self, here: Builder, *, timeout: float) -> None:
+        self._here, self._timeout = here, timeout
+        self.cluster: BuildingRunner | None = None
+        self._changed = threading.Condition()
+        self._taken = {True: 0, False: 0}
+
+    @property
+    def size(self) -> int:
+        """How many programs can be compiled at the same time now."""
+        return self._here.size + (0 if self.cluster is None else self.cluster.builders)
+
+    @contextlib.contextmanager
+    def free(self) -> Iterator[Site]:
+        """A site that compiles nothing else in the body; waits for one."""
+        here = self._take()
+        try:
+            yield self._local() if here else _Remote(self.cluster, self._here, self._timeout)
+        finally:
+            with self._changed:
+                self._taken[here] -= 1
+                self._changed.notify()
+
+    def _local(self) -> Site:
+        return self._here if self.cluster is None else _Quiet(self.cluster, self._here)
+
+    def _take(self) -> bool:
+        """Whether it is one of this machine."""
+        with self._changed:
+            while (here := self._place()) is None:
+                self._changed.wait(_LOOK_SECONDS)
+            self._taken[here] += 1
+            return here
+
+    def _place(self) -> bool | None:
+        if self.cluster is None or self._taken[True] < self._here.size:
+            return True
+        return False if self._taken[False] < self.cluster.builders else None
+
+
+@dataclass(frozen=True)
+class _Quiet:
+    """The builders of this machine, if it may be one of the cluster's that time."""
+
+    cluster: BuildingRunner
+    here: Builder
+
+    def build(self, program: Program) -> CompiledProgram | Failed:
+        with self.cluster.building_here():
+            return self.here.build(program)
+
+
+@dataclass(frozen=True)
+class _Remote:
+    """The cluster; what it cannot compile is compiled here."""
+
+    cluster: BuildingRunner
+    here: Builder
+    timeout: float
+
+    def build(self, program: Program) -> CompiledProgram | Failed:
+        built = self.cluster.build(program, timeout=self.timeout)
+        return _Quiet(self.cluster, self.here).build(program) if built is None else built

@@ -1,0 +1,114 @@
+"""The worker's side of builds on a Dask cluster: builder processes, and the task that uses them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+from typing import TYPE_CHECKING
+
+from distributed import Worker, WorkerPlugin, get_worker
+
+from pegbox.codegen.targets.host import usable_cores
+from pegbox.errors import MeasureError
+from pegbox.measure.builder import Builder
+from pegbox.measure.memory import memory_share
+from pegbox.measure.result import Failed
+from pegbox.plugins.runners.idle_timer import IdleTimer
+from pegbox.plugins.runners.machine import Kind, building
+
+if TYPE_CHECKING:
+    from pegbox.codegen import CompiledProgram, Program
+
+IDLE = 60.0
+"""Seconds without work after which the builder processes end; the next program starts others."""
+
+
+def build_resource(kind: Kind) -> str:
+    """The resource of the workers that compile as `kind` does: with the same versions, whatever their processor is."""
+    versions = f"{kind.pegbox} {kind.llvm}"
+    return f"pegbox-build-{hashlib.sha256(versions.encode()).hexdigest()[:12]}"
+
+
+class BuildStation(WorkerPlugin):  # type: ignore[misc]
+    """Builder processes on a worker, as many as it has threads, or cores; they start with the first program.
+
+    A worker with other versions than those of `kind` keeps it without use.
+    """
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+
+    async def setup(self, worker: Worker) -> None:
+        """Called by Dask where the worker is."""
+        self._lock, self._users, self._closed = threading.Lock(), 0, False
+        self._builder: Builder | None = None
+        self._idle = IdleTimer(IDLE, self._release)
+        self._size = max(1, min(worker.state.nthreads, len(usable_cores())))
+        try:
+            own = await asyncio.to_thread(Kind.own)
+        except ImportError:  # it has no LLVM
+            return
+        if (own.pegbox, own.llvm) == (self.kind.pegbox, self.kind.llvm):
+            await worker.set_resources(**{build_resource(self.kind): self._size})
+
+    async def teardown(self, worker: Worker) -> None:
+        """Called by Dask when the client says so, and when the worker ends."""
+        await asyncio.to_thread(self.close)
+
+    def build(self, program: Program, timeout: float) -> CompiledProgram | Failed:
+        """See `pegbox.measure.builder`; nothing is timed on this machine meanwhile."""
+        with building():
+            builder = self._take(timeout)
+            try:
+                return builder.build(program)
+            finally:
+                with self._lock:
+                    self._users -= 1
+                self._idle.restart()
+
+    def give_up(self) -> None:
+        """End the builds in progress."""
+        if (builder := self._builder) is not None:
+            builder.interrupt()
+
+    def close(self) -> None:
+        """End the processes; harmless when done twice."""
+        self._closed = True
+        self._idle.stop()
+        self._release()
+
+    def _take(self, timeout: float) -> Builder:
+        self._idle.stop()
+        with self._lock:
+            if self._closed:
+                raise MeasureError("the search was closed")
+            if self._builder is None:
+                memory = memory_share(workers=self._size + 1)
+                self._builder = Builder(workers=self._size, cores=usable_cores(), timeout=timeout, max_memory=memory)
+            self._users += 1
+            return self._builder
+
+    def _release(self) -> None:
+        with self._lock:
+            if self._users and not self._closed:
+                return
+            builder, self._builder = self._builder, None
+        if builder is not None:
+            builder.close()
+
+
+def build(name: str, number: int, program: Program, timeout: float) -> tuple[bytes, float] | Failed:
+    """The task that compiles a program: its object code, and the seconds that LLVM took."""
+    try:
+        station: BuildStation = get_worker().plugins[name]
+    except KeyError:
+        raise MeasureError("the search was closed") from None
+    built = station.build(program, timeout)
+    return built if isinstance(built, Failed) else (built.object_code, built.seconds)
+
+
+def give_up(name: str, number: int, dask_worker: Worker) -> None:
+    """End the builds in progress on a worker; it is not a task and waits for none."""
+    if (station := dask_worker.plugins.get(name)) is not None:
+        station.give_up()

@@ -1,0 +1,107 @@
+"""A client of a Dask scheduler: one that was given, one of an address, or one of a cluster on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pegbox.errors import ArgumentError, MeasureError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_CONNECT_SECONDS = 10.0
+
+START = "dask worker {address} --nthreads 1 --resources pegbox=1"
+"""What starts a worker that measures."""
+
+
+def address_of(client: Client) -> str:
+    """The address of a client's scheduler, for messages."""
+    scheduler = client.scheduler
+    return str(scheduler.address if scheduler is not None else "its address")
+
+
+def connected(scheduler: Any) -> contextlib.AbstractContextManager[Client]:
+    """A client of the scheduler, which leaving the context closes; one that was given stays open.
+
+    Raises `MeasureError` where distributed is missing, or no scheduler answers.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise MeasureError(f"the runner 'dask' needs distributed: pip install 'pegbox[dask]' ({error})") from error
+    if isinstance(scheduler, Client):
+        _check_usable(scheduler)
+        return contextlib.nullcontext(scheduler)
+    if scheduler is None:
+        return _local_client()
+    if not isinstance(scheduler, str):
+        raise ArgumentError(
+            f"scheduler={scheduler!r}: give its address, such as 'tcp://host:8786', or a distributed.Client"
+        )
+    return _remote_client(scheduler)
+
+
+def _check_usable(client: Client) -> None:
+    if client.asynchronous:
+        raise ArgumentError(f"{client!r} is asynchronous; make it with Client(..., asynchronous=False)")
+    if client.status != "running":
+        raise MeasureError(f"{client!r} is {client.status}; make another one, or give the scheduler's address")
+
+
+@contextlib.contextmanager
+def _remote_client(address: str) -> Iterator[Client]:
+    from distributed import Client
+    from distributed.comm import resolve_address
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_quiet())
+        try:
+            resolve_address(address)  # a client that was made in vain takes long to end
+            client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError, TypeError, ImportError) as error:
+            raise MeasureError(
+                f"scheduler={address!r}: no Dask scheduler answers there ({error}); start one with 'dask scheduler', "
+                "and give the address that it prints"
+            ) from error
+        yield stack.enter_context(client)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask's tracebacks of lost connections off the terminal: what follows from them is said by errors."""
+    loggers = [logging.getLogger(f"distributed.{name}") for name in ("client", "comm", "core", "utils")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _local_client() -> Iterator[Client]:
+    """A cluster of one worker on this machine."""
+    from distributed import Client, LocalCluster
+
+    from pegbox.plugins.runners.dask_worker import ignore_interrupts
+
+    with (
+        _quiet(),
+        LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            resources={"pegbox": 1},
+            memory_limit=0,  # kernels run in other processes, whose memory Dask does not see
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        client.run(ignore_interrupts)
+        yield client

@@ -1,0 +1,66 @@
+"""The machines of a Dask cluster: which there are, and how far they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pegbox.errors import MeasureError
+from pegbox.plugins.runners.dask_client import START, address_of
+from pegbox.plugins.runners.machine import RESOURCE, Machine
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_JOIN_SECONDS = 10.0
+_SPEED_SECONDS = 30.0
+
+APART = 0.03
+"""By what share machines may differ on the fixed kernel before a search says so."""
+
+
+def find_machines(client: Client) -> list[Machine]:
+    """The machines of a cluster's workers, those that don't measure too.
+
+    Raises `MeasureError` where there is no worker, one that measures, or a worker without pegbox.
+    """
+    from distributed import TimeoutError
+
+    from pegbox.plugins.runners.dask_worker import describe
+
+    start = f"start one on each machine: {START.format(address=address_of(client))}"
+    try:
+        client.wait_for_workers(1, timeout=_JOIN_SECONDS)
+    except TimeoutError:
+        raise MeasureError(f"the scheduler at {address_of(client)} has no worker; {start}") from None
+    found: Mapping[str, Any] = client.run(describe, on_error="return")
+    if broken := {address: error for address, error in found.items() if not isinstance(error, Machine)}:
+        listed = "".join(f"\n  {address}: {type(error).__name__}: {error}" for address, error in broken.items())
+        raise MeasureError(f"workers that cannot use pegbox; install the same version there as here:{listed}")
+    machines = sorted(found.values(), key=lambda machine: (machine.node, machine.address))
+    if not any(machine.measures for machine in machines):
+        raise MeasureError(
+            f"none of the {len(machines)} workers at {address_of(client)} has the resource 'pegbox', which says that a "
+            f"machine may measure; {start}"
+        )
+    return machines
+
+
+def speeds(client: Client, workers: Sequence[str]) -> dict[str, float]:
+    """GFLOP/s of a core of each worker on one fixed kernel, measured on all at once; 0 where that is not known.
+
+    A single worker is not asked: there is nothing to compare it with. Workers that measure are given by their address.
+    """
+    from pegbox.plugins.runners.dask_worker import speed
+
+    asked = {
+        address: client.submit(speed, workers=[address], allow_other_workers=False, resources={RESOURCE: 1}, pure=False)
+        for address in (workers if len(workers) > 1 else ())
+    }
+    rates: dict[str, float] = {}
+    for address, future in asked.items():
+        try:
+            rates[address] = future.result(timeout=_SPEED_SECONDS)
+        except Exception:  # it has gone, or measures for somebody else: the others are compared
+            rates[address] = 0.0
+    return rates

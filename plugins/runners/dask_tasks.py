@@ -1,0 +1,194 @@
+"""`Tasks`: what a search asks of a Dask cluster, from the submission to the result."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pegbox.errors import MeasureError
+from pegbox.measure.result import Failed, FailureKind
+from pegbox.plugins.runners.dask_client import START, address_of
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+_POLL_SECONDS = 1.0
+_ATTEMPTS = 2
+"""Dask gives a task up when four workers have died with it. So often it is asked anew: they may have been killed."""
+
+_UNPLACED = 3
+"""Looks at which a task is on no worker although there are some. Dask does not look again for one when a worker gets
+the resource of its kind after it has joined."""
+
+
+class _Unplaced(Exception):
+    """A task is on no worker, and stays so."""
+
+
+@dataclass(frozen=True)
+class _Sight:
+    """The resources, by address, of the workers that tasks can run on, and the keys of the tasks that are on one."""
+
+    workers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    placed: frozenset[Any] = frozenset()
+
+
+class Tasks:
+    """The tasks of one search, which run on the workers that have all of `resources`.
+
+    Args:
+        name: of the worker plugin that the tasks use.
+        resources: what each task takes of a worker.
+        patience: seconds to wait for a worker when there is none any more.
+        priority: of these tasks where several wait on a worker.
+    """
+
+    def __init__(
+        self, client: Client, name: str, *, resources: Mapping[str, float], patience: float, priority: int = 0
+    ) -> None:
+        self._client, self._name, self._patience = client, name, patience
+        self._resources, self._priority = dict(resources), priority
+        self._numbers = itertools.count(1)
+        self._number = 0
+        self._running: set[Future] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._seen: tuple[float, _Sight] = (-math.inf, _Sight())
+        self._looking = threading.Lock()
+
+    @property
+    def workers(self) -> Mapping[str, Mapping[str, float]]:
+        """The resources of the workers that tasks can run on, by address, as of less than a second ago."""
+        return self._sight().workers
+
+    @property
+    def pending(self) -> int:
+        """How many tasks are on their way."""
+        return len(self._running)
+
+    def ask(self, job: Callable[..., Any], *arguments: object) -> Any:
+        """What `job(name, number, *arguments)` gives on a worker; None where it was given up. `number` is that of the
+        turn, which `give_up` ends.
+
+        Raises `MeasureError` where the scheduler is gone, no worker is left, or a worker cannot do the job.
+        """
+        from distributed import KilledWorker
+
+        number, attempts = self._number, 0
+        while attempts < _ATTEMPTS:
+            future = self._submit(job, number, *arguments)
+            with self._lock:
+                self._running.add(future)
+            try:
+                return self._result(future)
+            except KilledWorker as error:
+                died, attempts = error, attempts + 1
+            except _Unplaced:
+                self._client.cancel(future)
+            except MeasureError:
+                if self._closed or number != self._number:
+                    return None
+                raise
+            finally:
+                with self._lock:
+                    self._running.discard(future)
+        return Failed(FailureKind.CRASH, f"several workers ended while they had the candidate: {died}")
+
+    def give_up(self, job: Callable[..., Any]) -> None:
+        """Take back what is queued, and end what runs, by `job(name, number)` on each worker."""
+        with self._lock:
+            self._number = next(self._numbers)
+            futures = list(self._running)
+        with contextlib.suppress(Exception):  # a cluster that is gone runs nothing
+            if futures and self._client.status == "running":
+                self._client.cancel(futures)
+                self._client.run(job, self._name, self._number, on_error="ignore")
+
+    def close(self, job: Callable[..., Any]) -> bool:
+        """Give up for good; whether that was to be done."""
+        with self._lock:
+            closed, self._closed = self._closed, True
+        if not closed:
+            self.give_up(job)
+        return not closed
+
+    def _submit(self, job: Callable[..., Any], number: int, *arguments: object) -> Future:
+        try:
+            return self._client.submit(
+                job,
+                self._name,
+                number,
+                *arguments,
+                pure=False,
+                resources=self._resources,
+                priority=self._priority,
+            )
+        except Exception as error:
+            raise self._gone(error) from error
+
+    def _result(self, future: Future) -> Any:
+        from distributed import CancelledError, KilledWorker, TimeoutError
+
+        lonely: float | None = None
+        unplaced = 0
+        while True:
+            try:
+                return future.result(timeout=_POLL_SECONDS)
+            except TimeoutError:
+                lonely = self._check_cluster(lonely)
+                unplaced = 0 if lonely or future.done() or future.key in self._sight().placed else unplaced + 1
+                if unplaced == _UNPLACED:
+                    raise _Unplaced from None
+            except (MeasureError, KilledWorker):
+                raise
+            except CancelledError as error:
+                raise self._gone(error) from error
+            except Exception as error:
+                raise MeasureError(
+                    f"a worker of the cluster cannot measure: {type(error).__name__}: {error}"
+                ) from error
+
+    def _check_cluster(self, lonely: float | None) -> float | None:
+        """Since when there is no worker, if so. Raises `MeasureError` where it was too long, or without scheduler."""
+        if self._client.status in ("closed", "closing"):
+            raise self._gone(None)
+        if self._client.status == "running" and self._sight().workers:
+            return None
+        now = time.monotonic()
+        if lonely is not None and now - lonely > self._patience:
+            raise MeasureError(
+                f"the cluster has had no worker to measure on for {self._patience:g} s; start some "
+                f"({START.format(address=address_of(self._client))}), then go on with --resume (resume=True)"
+            )
+        return now if lonely is None else lonely
+
+    def _gone(self, error: BaseException | None) -> MeasureError:
+        return MeasureError(
+            f"the scheduler at {address_of(self._client)} is gone{f' ({error})' if error else ''}; what was measured "
+            "is in the records: start it and its workers again, then go on with --resume (resume=True)"
+        )
+
+    def _sight(self) -> _Sight:
+        """The cluster as it was less than `_POLL_SECONDS` ago."""
+        with self._looking:
+            asked, sight = self._seen
+            if time.monotonic() - asked > _POLL_SECONDS:
+                sight = self._look()
+                self._seen = time.monotonic(), sight
+            return sight
+
+    def _look(self) -> _Sight:
+        try:
+            workers: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
+            placed = frozenset(itertools.chain.from_iterable(self._client.processing().values()))
+        except Exception:  # it is gone, which is found out where results are awaited
+            return _Sight()
+        found = {address: worker["resources"] for address, worker in workers.items()}
+        needed = self._resources.keys()
+        return _Sight({address: there for address, there in found.items() if needed <= there.keys()}, placed)

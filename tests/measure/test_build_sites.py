@@ -1,0 +1,82 @@
+"""Programs are compiled here, and on a cluster as far as the builders of this machine are busy."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from pegbox.measure.build_sites import BuildSites
+
+
+@dataclass
+class Here:
+    size: int = 2
+
+    def build(self, program: Any) -> Any:
+        return f"{program} here"
+
+
+class Cluster:
+    def __init__(self, builders: int) -> None:
+        self.builders = builders
+        self.able = True
+        self.inside = 0
+
+    def build(self, program: Any, *, timeout: float) -> Any:
+        return f"{program} there in {timeout:g} s" if self.able else None
+
+    @contextlib.contextmanager
+    def building_here(self) -> Any:
+        self.inside += 1
+        yield
+
+
+def sites(cluster: Any = None) -> Any:
+    made = BuildSites(Here(), timeout=3.0)  # type: ignore[arg-type]
+    made.cluster = cluster
+    return made
+
+
+def test_what_is_too_much_for_this_machine_goes_to_the_cluster() -> None:
+    found = sites(Cluster(1))
+    with contextlib.ExitStack() as stack:
+        built = [stack.enter_context(found.free()).build(name) for name in "abc"]
+    assert built == ["a here", "b here", "c there in 3 s"]
+    assert found.size == 3
+
+
+def test_a_build_waits_until_the_cluster_has_room() -> None:
+    cluster = Cluster(0)
+    found = sites(cluster)
+    built: list[Any] = []
+
+    def build() -> None:
+        with found.free() as site:
+            built.append(site.build("c"))
+
+    with found.free(), found.free():
+        thread = threading.Thread(target=build)
+        thread.start()
+        thread.join(0.05)
+        assert thread.is_alive()
+        cluster.builders = 1
+        thread.join(10)
+    assert built == ["c there in 3 s"]
+
+
+def test_what_the_cluster_cannot_compile_is_compiled_here() -> None:
+    cluster = Cluster(1)
+    cluster.able = False
+    found = sites(cluster)
+    with found.free(), found.free(), found.free() as site:
+        assert site.build("c") == "c here"
+    assert cluster.inside == 1  # not while a worker on this machine times
+
+
+def test_without_a_cluster_the_builders_are_asked_themselves() -> None:
+    found = sites()
+    with found.free() as one, found.free() as two, found.free() as three:
+        assert [type(site) for site in (one, two, three)] == [Here] * 3
+    assert found.size == 2

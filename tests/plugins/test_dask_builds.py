@@ -1,0 +1,110 @@
+"""Programs are compiled on the workers of a Dask cluster, never while a candidate is timed there."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pegbox.codegen import CompiledProgram, Target, compile_program
+from pegbox.errors import ArgumentError
+from pegbox.measure import CorePlan, Failed, Ok, TimingPolicy
+from pegbox.measure.result import FailureKind
+from pegbox.measure.runner import BuildingRunner
+from pegbox.plugins.runners.dask import DaskRunner
+from pegbox.plugins.runners.dask_builds import Builds
+from pegbox.plugins.runners.machine import Kind, alone, building
+from pegbox.testing import llvm_kernels as kernels
+
+distributed = pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[DaskRunner]:
+    """On one machine that measures and one that only compiles."""
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, resources={"pegbox": 1}, processes=False, memory_limit=0,
+            dashboard_address=None, silence_logs=50,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):  # fmt: skip
+        cluster.worker_spec["apart"] = {
+            "cls": distributed.Worker,
+            "options": {"nthreads": 1, "memory_limit": 0, "dashboard": False},
+        }
+        cluster.sync(cluster._correct_state)
+        client.wait_for_workers(2, timeout=30)
+        timing = TimingPolicy(timeout=20.0, min_repeat_ms=1.0)
+        made = DaskRunner(kernels.bench(), timing=timing, cores=CorePlan.detect(), scheduler=client)
+        with contextlib.closing(made):
+            yield made
+
+
+@pytest.mark.optimizer
+def test_workers_compile_what_this_machine_would(runner: DaskRunner) -> None:
+    program = kernels.good()
+    built = runner.build(program, timeout=60.0)
+    assert isinstance(built, CompiledProgram)
+    assert replace(built, seconds=0.0) == replace(compile_program(program, apart=False), seconds=0.0)
+    assert isinstance(runner.run(built), Ok)
+
+
+def test_a_program_that_llvm_refuses_has_failed_to_compile(runner: DaskRunner) -> None:
+    built = runner.build(kernels.unparsable(), timeout=60.0)
+    assert isinstance(built, Failed)
+    assert built.kind == FailureKind.COMPILE_ERROR
+
+
+def test_a_machine_compiles_while_it_times_nothing(runner: DaskRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(runner, BuildingRunner)
+    assert runner.machines == 1
+    assert runner.builders == 2
+    monkeypatch.setattr(type(runner._tasks), "pending", 1)
+    assert runner.builders == 1  # on the worker that measures nothing
+
+
+def test_where_no_worker_compiles_nothing_is_built(runner: DaskRunner) -> None:
+    with contextlib.closing(Builds(runner._client, "other", replace(Kind.own(), llvm="1.0"))) as builds:
+        assert builds.places("pegbox", 1) == 0
+        assert builds.build(kernels.good(), 60.0) is None
+
+
+def test_builds_here_leave_the_workers_alone() -> None:
+    with pytest.raises(ArgumentError, match="builds='there'"):
+        DaskRunner(kernels.bench(), timing=TimingPolicy(), cores=CorePlan.detect(), builds="there")
+
+
+def test_nothing_is_compiled_while_a_candidate_is_timed_and_nobody_overtakes_it() -> None:
+    order: list[str] = []
+    waiting = threading.Event()
+
+    def do(name: str, how: Any) -> None:
+        waiting.set()
+        with how():
+            order.append(name)
+
+    with building(), building():  # two at a time
+        threads = []
+        for name, how in (("time", alone), ("build", building)):
+            waiting.clear()
+            threads.append(threading.Thread(target=do, args=(name, how)))
+            threads[-1].start()
+            waiting.wait()
+            threads[-1].join(0.1)
+        assert order == []
+    for thread in threads:
+        thread.join(20)
+    assert order == ["time", "build"]
+
+
+def test_a_target_says_all_that_compiling_elsewhere_needs() -> None:
+    target = Target("llvm -num-cores 3")
+    assert target.explicit.features == ",".join([target.features] * 2)
+    assert (target.explicit.cpu, target.explicit.num_cores) == (target.cpu, 3)
+    other = Target("llvm -mtriple=aarch64-linux-gnu -num-cores 2")
+    assert other.explicit == other
