@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_float, check_int, check_mapping
 from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
-from pegbox.errors import ArgumentError, MeasureError
+from pegbox.errors import ArgumentError, IndexOutOfBounds, MeasureError
 from pegbox.measure.baseline import call_overhead
 from pegbox.measure.batch import Batch
-from pegbox.measure.bench import Bench, check_inputs, check_reference, make_inputs
+from pegbox.measure.bench import Bench, about_random, check_inputs, check_reference, make_inputs
 from pegbox.measure.builder import Builder
 from pegbox.measure.cache import BuildCache
 from pegbox.measure.candidate import Candidate
@@ -383,6 +383,8 @@ class LocalMeasurer:
             try:
                 inputs = make_inputs(args, seed=self._seed, given=self._inputs)
                 expected = check_reference(args, self._task.reference(inputs))
+            except IndexOutOfBounds as error:
+                raise MeasureError(f"{error}{about_random(error.inputs, given=self._inputs)}") from error
             except MemoryError as error:
                 size = sum(spec.nbytes for spec in args) / 1e9
                 raise MeasureError(
