@@ -283,7 +283,8 @@ class TuneResult:
         return "\n  ".join(filter(None, lines))
 
     def __str__(self) -> str:
-        parts = [self.spent(rate=True), str(self.best) if self.best else "nothing valid was found"]
+        nothing = "nothing valid was found" if self.all_trials else "nothing was tried"
+        parts = [self.spent(rate=True), str(self.best) if self.best else nothing]
         parts += [f"  note: {line}" for line in self.notes]
         if self.failures:
             parts.append(f"  failed: {format_counts(self.failures)}{self.first_failure()}")
