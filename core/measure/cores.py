@@ -61,6 +61,18 @@ class CorePlan:
         return bool(self.timing) and (threads > 1 or not self.overlap)
 
 
+def too_many(threads: int) -> str:
+    """What is wrong where candidates of `threads` threads are timed on the cores of this process; empty if nothing."""
+    cores = len(usable_cores())
+    if threads <= cores:
+        return ""
+    own = f"{cores} cores" if cores > 1 else "1 core"
+    return (
+        f"the target has -num-cores {threads}, but this process may use {own}: threads take turns there, and "
+        f"timings say nothing of {threads} cores; give -num-cores {cores} to tune for this machine"
+    )
+
+
 def pin(cores: Sequence[int]) -> None:
     """Confine the calling thread (and threads it starts later) to `cores`; without effect where that is impossible."""
     if cores and hasattr(os, "sched_setaffinity"):

@@ -7,6 +7,7 @@ import math
 import statistics
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -23,7 +24,7 @@ from pegbox.measure.builder import Builder
 from pegbox.measure.cache import BuildCache
 from pegbox.measure.candidate import Candidate
 from pegbox.measure.check import Tolerance
-from pegbox.measure.cores import CorePlan, confined, pin
+from pegbox.measure.cores import CorePlan, confined, pin, too_many
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, Ok, Result
 from pegbox.measure.roofline import Roofline, kept_roofline
@@ -39,6 +40,7 @@ from pegbox.measure.runner_call import CheckedRunner, check_runner_factory
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.twins import Twins
 from pegbox.measure.yardstick import NEAR, Yardstick
+from pegbox.origin import users_level
 from pegbox.task.flop import slow_operations
 from pegbox.task.work import bytes_read, bytes_written
 
@@ -145,6 +147,8 @@ class LocalMeasurer:
         self._twins = Twins()
         self._on_cluster = is_cluster(self._factory)
         self._cores = CorePlan.for_building() if self._on_cluster else CorePlan.detect(threads=task.target.num_cores)
+        if not self._on_cluster and (wrong := too_many(task.target.num_cores)):
+            warnings.warn(wrong, RuntimeWarning, stacklevel=users_level())
         workers = builders or min(len(self._cores.building), _MOST_BUILDERS)
         self._runner: CheckedRunner | None = None
         self._batch: Batch | None = None
