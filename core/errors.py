@@ -27,8 +27,20 @@ class ExprError(PegboxError):
     """An expression cannot be built: unknown data type, wrong operand, wrong arity."""
 
 
+class UnknownValue(ExprError, TypeError):
+    """Python asked an expression for its value, which is known only when the program runs; for Python a TypeError."""
+
+
 class ComputeError(PegboxError):
     """A tensor computation is malformed: wrong rank, reduction in a wrong place, unknown tensor."""
+
+
+class IndexOutOfBounds(ComputeError):
+    """A computation reads outside of a tensor; `inputs` are the placeholders whose values the index is made of."""
+
+    def __init__(self, message: str, inputs: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.inputs = inputs
 
 
 class ScheduleError(PegboxError):

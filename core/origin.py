@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from types import CodeType, FrameType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pegbox.checks import did_you_mean
 from pegbox.errors import PegboxError, ScriptError
@@ -73,13 +73,30 @@ def explained(error: BaseException) -> str:
     return text + did_you_mean(wrong, [name for name in dir(error.obj) if not name.startswith("_")])
 
 
+class Definition(NamedTuple):
+    """Where a function begins: what is quickly taken, and can be pickled. As text it is `my_ops.py:14`."""
+
+    module: str = ""
+    path: str = ""
+    line: int = 0
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> Definition:
+        """That of what decorators wrap; of a function without Python code, none."""
+        plain = inspect.unwrap(function)
+        code = getattr(plain, "__code__", None)
+        if code is None:
+            return cls()
+        return cls(str(getattr(plain, "__globals__", {}).get("__name__", "")), code.co_filename, code.co_firstlineno)
+
+    def __str__(self) -> str:
+        """Empty for the functions of others than users."""
+        return f"{_short(self.path)}:{self.line}" if self.path and _is_users(self.module, self.path) else ""
+
+
 def definition_of(function: Callable[..., Any]) -> str:
     """File and line where a user's function begins; empty for the functions of others."""
-    plain = inspect.unwrap(function)
-    code = getattr(plain, "__code__", None)
-    if code is None or not _is_users(str(getattr(plain, "__globals__", {}).get("__name__", "")), code.co_filename):
-        return ""
-    return _line(code, code.co_firstlineno)
+    return str(Definition.of(function))
 
 
 def users_level() -> int:

@@ -60,7 +60,7 @@ def task() -> pb.Task:
 
 
 def tune(**options: Any) -> object:
-    return pb.tune(task(), **{"tuner": "random", "trials": 0, "progress": False, **options})
+    return pb.tune(task(), **{"tuner": "random", "trials": 1, "progress": False, **options})
 
 
 def compare(**options: Any) -> object:
@@ -181,6 +181,12 @@ SLIPS: list[tuple[str, Callable[[], object], type[PegboxError], str]] = [
     ("compare on names", lambda: compare(tasks=["matmul"], runner=SIMULATED), ArgumentError, "'matmul' is not a task"),
     ("compare on a space", lambda: compare(tasks=SPACE), ArgumentError, "not a task.*pegbox.Objective.function, space"),
     ("compare on a mapping", lambda: compare(tasks={"a": task()}), ArgumentError, "not a task; make one"),
+    ("trials", lambda: tune(trials=0), ArgumentError, "trials=0 is out of range; give an integer >= 1"),
+    ("trials below zero", lambda: tune(trials=-1), ArgumentError, "trials=-1 is out of range; give an integer >= 1"),
+    ("trials and a half", lambda: tune(trials=1.5), ArgumentError, "trials=1.5 is not an integer; give an integer"),
+    ("trials of text", lambda: tune(trials="10"), ArgumentError, "trials='10' is not an integer; give an integer"),
+    ("trials of minimize", lambda: pb.minimize(cost, SPACE, trials=0), ArgumentError, "trials=0 is out of range"),
+    ("early_stopping", lambda: tune(early_stopping=0), ArgumentError, "early_stopping=0 is out of range; give.* >= 1"),
     ("seed", lambda: tune(seed=-1), ArgumentError, "seed=-1 is out of range; give an integer >= 0"),
     ("seed of text", lambda: tune(seed="x"), ArgumentError, "seed='x' is not an integer"),
     ("timeout", lambda: tune(timeout="x"), ArgumentError, "timeout='x' is not a time; give seconds.*1m30s"),
@@ -291,7 +297,7 @@ def test_a_kernel_is_not_exported_over_a_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["90", "90s", "1.5m", "1m30s", " 90 "])
 def test_times_are_written_as_on_the_command_line(text: str) -> None:
-    result = tune(budget=text, timeout=text)
+    result = pb.tune(RECORDED, tuner="random", trials=1, budget=text, timeout=text, progress=False)
     assert result.stopped_because == "trials"
 
 

@@ -12,11 +12,12 @@ from pegbox.compute.axis import IterVar, Range, SizeVar
 from pegbox.compute.reducer import Reduce
 from pegbox.compute.tag import tag_of
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, TensorSlice
-from pegbox.errors import ComputeError
+from pegbox.errors import ComputeError, PegboxError
 from pegbox.expr import dtypes
 from pegbox.expr.build import as_expr, maximum, minimum
 from pegbox.expr.nodes import Binary, Cast, Const, Expr
 from pegbox.expr.visit import free_vars, walk
+from pegbox.origin import Definition, located
 
 FLOP = "FLOP"
 """The attribute of an operation that says how much arithmetic it counts for; the name is TVM's."""
@@ -150,13 +151,16 @@ def compute(
         IterVar(n, Range(0, e), "spatial")
         for n, e in zip(_axis_names(fcompute, extents, varargs_names), extents, strict=True)
     )
-    raw = fcompute(*axis)
+    try:
+        raw = fcompute(*axis)
+    except PegboxError as error:
+        raise located(error)  # noqa: B904  the same error, with the line of the function
     several = isinstance(raw, tuple | list)
     body = tuple(_element(v, name) for v in (raw if isinstance(raw, tuple | list) else (raw,)))
     if not body:
         raise ComputeError(f"{name}: the function gave {raw!r}; give an expression, or a tuple of at least one")
     _check(name, axis, body)
-    op = ComputeOp(name, axis, body, _attributes(name, attrs), tag)
+    op = ComputeOp(name, axis, body, _attributes(name, attrs), tag, Definition.of(fcompute))
     return op.outputs if several else op.outputs[0]
 
 

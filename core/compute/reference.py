@@ -39,7 +39,8 @@ def evaluate(outputs: Sequence[Tensor], inputs: Mapping[Tensor, Array]) -> list[
 
     Raises:
         ArgumentError: an input is missing, or has another shape or dtype than its tensor.
-        ComputeError: an element outside a tensor is read, or a tensor has size variables.
+        IndexOutOfBounds: an element outside a tensor is read.
+        ComputeError: a tensor has size variables.
     """
     check_static(post_order([tensor.op for tensor in outputs]))
     arrays: dict[Buffer, Array] = {}
@@ -49,7 +50,11 @@ def evaluate(outputs: Sequence[Tensor], inputs: Mapping[Tensor, Array]) -> list[
         for op in _pending(outputs, arrays):
             if not isinstance(op, ComputeOp):
                 raise ArgumentError(f"no array for input {op.outputs[0]!r}; given are {[t.name for t in inputs]}")
-            results = _run(op, arrays)
+            try:
+                results = _run(op, arrays)
+            except ComputeError as error:
+                error.source = error.source or str(op.definition)
+                raise
             for tensor, result in zip(op.outputs, results, strict=True):
                 arrays.setdefault(tensor.buffer, result)
     return [arrays[t.buffer] for t in outputs]

@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegbox.compute.graph import placeholders
 from pegbox.compute.reference_math import BINARY, COMPARE, call, cast
-from pegbox.errors import ComputeError
+from pegbox.compute.tensor import owner
+from pegbox.errors import IndexOutOfBounds
 from pegbox.expr.affine import linear
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
+from pegbox.expr.visit import loads
 
 Array = NDArray[Any]
 Arrays = Mapping[Buffer, Array]
@@ -149,9 +152,10 @@ class Evaluator:
             outside = both(mask, values != inside)
             if outside is not None and outside.any():
                 wrong = np.broadcast_to(values, outside.shape)[outside].flat[0]
-                raise ComputeError(
+                raise IndexOutOfBounds(
                     f"{load} reads index {wrong} in dimension {dim} of {load.buffer.name}, whose shape is "
-                    f"{list(load.buffer.shape)}; guard it with te.if_then_else"
+                    f"{list(load.buffer.shape)}; guard it with te.if_then_else",
+                    tuple(t.name for t in placeholders([owner(each.buffer) for each in loads(index)])),
                 )
             indices.append(inside)
         return np.asarray(self.arrays[load.buffer][tuple(indices)])

@@ -202,7 +202,7 @@ class Sizes:
         axes = [self.axis(iv) for iv in (*op.axis, *op.reduce_axis)]
         ranges: Ranges = {iv: (iv.dom.min, iv.dom.min + iv.extent - 1) for iv in axes}
         body = _map_once(op.body, lambda expr: self._expr(expr, ranges), self.axis)
-        made = ComputeOp(op.name, tuple(axes[: len(op.axis)]), body, op.attrs, op.tag)
+        made = ComputeOp(op.name, tuple(axes[: len(op.axis)]), body, op.attrs, op.tag, op.definition)
         for old, new in zip(op.outputs, made.outputs, strict=True):
             new.buffer.scope = old.buffer.scope
             self._tensors[old.buffer] = new

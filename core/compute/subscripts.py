@@ -10,7 +10,7 @@ from pegbox.compute.graph import post_order
 from pegbox.compute.reducer import Reduce
 from pegbox.compute.sizes import check_static
 from pegbox.compute.tensor import ComputeOp, Operation
-from pegbox.errors import ComputeError
+from pegbox.errors import IndexOutOfBounds
 from pegbox.expr.affine import linear
 from pegbox.expr.bounds import Ranges, bounds, linear_bounds
 from pegbox.expr.evaluate import evaluate
@@ -29,7 +29,8 @@ def check_subscripts(outputs: Sequence[Operation]) -> None:
     memory, and all others are left to the reference (`pegbox.compute.reference`).
 
     Raises:
-        ComputeError: an index leaves its dimension, or sizes are variables.
+        IndexOutOfBounds: an index leaves its dimension.
+        ComputeError: sizes are variables.
     """
     check_static(order := post_order(outputs))
     for op in order:
@@ -60,10 +61,12 @@ def _unguarded(op: ComputeOp) -> Iterator[Load]:
 def _check(op: ComputeOp, load: Load, ranges: Ranges) -> None:
     for dim, (index, extent) in enumerate(zip(load.indices, load.buffer.shape, strict=True)):
         if (wrong := _outside(index, extent, ranges)) is not None:
-            raise ComputeError(
+            error = IndexOutOfBounds(
                 f"{op.name}: {load} reads index {wrong} in dimension {dim} of {load.buffer.name}, whose shape is "
                 f"{list(load.buffer.shape)}; guard it with te.if_then_else, or choose other extents"
             )
+            error.source = str(op.definition)
+            raise error
 
 
 def _outside(index: Expr, extent: int, ranges: Ranges) -> int | None:

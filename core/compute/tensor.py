@@ -12,6 +12,7 @@ from pegbox.expr import dtypes
 from pegbox.expr.build import as_expr, cast
 from pegbox.expr.nodes import Buffer, Expr, Load
 from pegbox.expr.visit import loads
+from pegbox.origin import Definition
 
 
 class Tensor:
@@ -218,9 +219,12 @@ AHEAD = "ahead_of_time"
 
 
 class ComputeOp(Operation):
-    """An elementwise or reducing computation: for each point of `axis`, `body[i]` is the element of output i."""
+    """An elementwise or reducing computation: for each point of `axis`, `body[i]` is the element of output i.
 
-    __slots__ = ("_axis", "_inputs", "attrs", "body", "tag")
+    `definition` is where the function begins that `te.compute` was given.
+    """
+
+    __slots__ = ("_axis", "_inputs", "attrs", "body", "definition", "tag")
 
     def __init__(
         self,
@@ -229,9 +233,11 @@ class ComputeOp(Operation):
         body: tuple[Expr, ...],
         attrs: Mapping[str, Any] | None = None,
         tag: str = "",
+        definition: Definition | None = None,
     ) -> None:
         self.name = name
         self.tag = tag
+        self.definition = definition or Definition()
         self._axis = axis
         self.body = body
         self.attrs = dict(attrs or {})
@@ -246,7 +252,7 @@ class ComputeOp(Operation):
         """Another way to compute the same outputs (the very same tensors): for rewrites of the graph."""
         op = ComputeOp.__new__(ComputeOp)
         op.name, op._axis, op.body, op.attrs, op.outputs = self.name, self._axis, body, self.attrs, self.outputs
-        op.tag = self.tag
+        op.tag, op.definition = self.tag, self.definition
         op._inputs = tuple(owner(b) for b in dict.fromkeys(read_buffers(body)))
         return op
 

@@ -22,9 +22,9 @@ a tuner builds hundreds of thousands of them: construction is three times as fas
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from pegbox.errors import ExprError
+from pegbox.errors import ExprError, UnknownValue
 from pegbox.expr import dtypes
 
 if TYPE_CHECKING:
@@ -182,13 +182,40 @@ class Expr:
     def __bool__(self) -> bool:
         raise ExprError(
             f"the truth value of {self} is known only when the program runs; "
-            "use te.if_then_else(cond, a, b), te.all(...) and te.any(...) instead of if, and, or"
+            "use te.if_then_else(cond, a, b), te.all(...) and te.any(...) instead of if, and, or, "
+            "and te.max(a, b), te.min(a, b) instead of max, min"
         )
 
     def __repr__(self) -> str:
         from pegbox.expr.printer import show  # the printer imports this module
 
         return show(self)
+
+
+def _refusal(asking: str, remedy: str) -> Callable[..., NoReturn]:
+    def method(self: Expr, *_: object) -> NoReturn:
+        raise UnknownValue(f"{asking} asks {self} for its value, which is known only when the program runs; {remedy}")
+
+    return method
+
+
+# Type checkers don't see these methods: they refuse such calls by themselves.
+for _name, _asking, _remedy in [
+    ("float", "float(x) or a function of Python's math", "use te.exp, te.log and the like, or te.cast('float32', x)"),
+    ("int", "int(x)", "use te.cast('int32', x)"),
+    ("index", "range(x), or a list's index,", "use te.sum over a te.reduce_axis, or a tensor in place of a list"),
+    ("complex", "complex(x)", "compute the real and the imaginary part apart"),
+    ("abs", "abs(x)", "use te.abs(x)"),
+    ("round", "round(x)", "use te.round(x)"),
+    ("floor", "math.floor(x)", "use te.floor(x)"),
+    ("ceil", "math.ceil(x)", "use te.ceil(x)"),
+    ("trunc", "math.trunc(x)", "use te.trunc(x)"),
+    ("pow", "x ** y", "use te.power(x, y), or x * x"),
+    ("rpow", "x ** y", "use te.power(x, y)"),
+    ("divmod", "divmod(x, y)", "use x // y and x % y"),
+    ("rdivmod", "divmod(x, y)", "use x // y and x % y"),
+]:  # fmt: skip
+    setattr(Expr, f"__{_name}__", _refusal(_asking, _remedy))
 
 
 class Const(Expr):

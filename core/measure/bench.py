@@ -58,6 +58,18 @@ def make_inputs(args: Sequence[ArgSpec], *, seed: int, given: Mapping[str, Array
     return [(given or {}).get(name, array) for name, array in made]
 
 
+def about_random(names: Sequence[str], *, given: Mapping[str, Array]) -> str:
+    """What is to be said of those inputs, by name, whose values are drawn by `make_inputs`; empty where none are."""
+    drawn = [name for name in names if name not in given]
+    if not drawn:
+        return ""
+    arrays = ", ".join(f'"{name}": array' for name in drawn)
+    return (
+        f"; the values of {' and '.join(drawn)} are random, drawn by pegbox; give valid ones: "
+        f'pegbox.tune(..., measure_options={{"inputs": {{{arrays}}}}})'
+    )
+
+
 def check_inputs(args: Sequence[ArgSpec], given: object) -> dict[str, Array]:
     """Arrays for inputs by name, contiguous. Raises `ArgumentError` for no such input, another shape or data type."""
     inputs = {spec.name: spec for spec in args if not spec.is_output}

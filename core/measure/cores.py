@@ -59,6 +59,18 @@ class CorePlan:
         return bool(self.timing) and (threads > 1 or not self.overlap)
 
 
+def too_many(threads: int) -> str:
+    """What is wrong where candidates of `threads` threads are timed on the cores of this process; empty if nothing."""
+    cores = len(usable_cores())
+    if threads <= cores:
+        return ""
+    own = f"{cores} cores" if cores > 1 else "1 core"
+    return (
+        f"the target has -num-cores {threads}, but this process may use {own}: threads take turns there, and "
+        f"timings say nothing of {threads} cores; give -num-cores {cores} to tune for this machine"
+    )
+
+
 def _apart_first(cores: Sequence[int]) -> tuple[int, ...]:
     """The cores in an order in which hyperthreads of one physical core come together only when all others are taken."""
     ranks = {core: sum(other < core for other in _siblings(core).intersection(cores)) for core in cores}

@@ -7,6 +7,7 @@ import math
 import statistics
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -16,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_float, check_int, check_mapping
 from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
 from pegbox.codegen.runtime.affinity import confined, pin
-from pegbox.errors import ArgumentError, MeasureError
+from pegbox.errors import ArgumentError, IndexOutOfBounds, MeasureError
 from pegbox.measure.baseline import call_overhead
 from pegbox.measure.batch import Batch
-from pegbox.measure.bench import Bench, check_inputs, check_reference, make_inputs
+from pegbox.measure.bench import Bench, about_random, check_inputs, check_reference, make_inputs
 from pegbox.measure.build_sites import BuildSites
 from pegbox.measure.builder import Builder
 from pegbox.measure.cache import BuildCache
 from pegbox.measure.candidate import Candidate
 from pegbox.measure.check import Tolerance
-from pegbox.measure.cores import CorePlan
+from pegbox.measure.cores import CorePlan, too_many
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, Ok, Result
 from pegbox.measure.roofline import Roofline, kept_roofline
@@ -42,6 +43,7 @@ from pegbox.measure.runner_call import CheckedRunner, check_runner_factory
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.twins import Twins
 from pegbox.measure.yardstick import NEAR, Yardstick
+from pegbox.origin import users_level
 from pegbox.task.flop import slow_operations
 from pegbox.task.work import bytes_read, bytes_written
 
@@ -149,6 +151,8 @@ class LocalMeasurer:
         self._twins = Twins()
         self._on_cluster = is_cluster(self._factory)
         self._cores = CorePlan.for_building() if self._on_cluster else CorePlan.detect(threads=task.target.num_cores)
+        if not self._on_cluster and (wrong := too_many(task.target.num_cores)):
+            warnings.warn(wrong, RuntimeWarning, stacklevel=users_level())
         workers = builders or min(len(self._cores.building), _MOST_BUILDERS)
         self._runner: CheckedRunner | None = None
         self._batch: Batch | None = None
@@ -392,6 +396,8 @@ class LocalMeasurer:
             try:
                 inputs = make_inputs(args, seed=self._seed, given=self._inputs)
                 expected = check_reference(args, self._task.reference(inputs))
+            except IndexOutOfBounds as error:
+                raise MeasureError(f"{error}{about_random(error.inputs, given=self._inputs)}") from error
             except MemoryError as error:
                 size = sum(spec.nbytes for spec in args) / 1e9
                 raise MeasureError(

@@ -55,7 +55,7 @@ def tune(
 
     Args:
         tuner: a name, with options if any ("xgb:plan_size=32"), "file.py:Class", or a factory.
-        trials: new measurements at most; None when only the budget limits.
+        trials: new measurements at most, at least 1; None when only the budget limits.
         budget: seconds, or text such as "60s", "5m", "1m30s".
         early_stopping: end after that many trials without improvement.
         records: a file to which every trial is appended at once.
@@ -128,6 +128,8 @@ def search_problem(
 ) -> TuneResult:
     """Search a problem; `records` are of what is `measured`, all other arguments are those of `tune` or `run`."""
     check_int("seed", seed, minimum=0)
+    if trials is not None:
+        check_int("trials", trials)  # none at all would read as if nothing valid had been found
     budget_seconds = None if budget is None else check_seconds("budget", budget)
     listeners = check_callbacks(callbacks)
     problem.check_space()

@@ -243,7 +243,7 @@ class Task:
         try:
             check_subscripts([t.op for t in self._tensors])
         except ComputeError as error:
-            error.source = definition_of(self.template.function)
+            error.source = error.source or definition_of(self.template.function)
             raise
         if isinstance(made, Schedule):
             return  # whose arguments are its own

@@ -1,5 +1,29 @@
 """The command line: one file per command, registered through the plugin hook."""
 
-from pegbox.plugins.cli.app import main
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pegbox.plugins.cli.exits import INTERRUPTED
 
 __all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (default: the process's own) and give its exit code; raises nothing.
+
+    What it needs is imported inside, so that Ctrl-C ends it in words from the first millisecond.
+    """
+    try:
+        from pegbox.plugins.cli import app
+
+        return app.run(argv)
+    except KeyboardInterrupt:
+        return _interrupted()
+
+
+def _interrupted() -> int:
+    import sys
+
+    print("pegbox: interrupted", file=sys.stderr)
+    return INTERRUPTED

@@ -32,8 +32,8 @@ examples:
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line `argv` (default: the process's own) and give its exit code; raises nothing."""
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (default: the process's own), give its exit code; raises KeyboardInterrupt only."""
     words = list(sys.argv[1:] if argv is None else argv)
     _print_anything(sys.stdout, sys.stderr)
     try:
@@ -42,8 +42,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except SystemExit as stop:  # argparse has printed its message
         return stop.code if isinstance(stop.code, int) else exits.DONE if stop.code is None else exits.BAD_USAGE
-    except KeyboardInterrupt:
-        return exits.INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains again while it exits
         return exits.BROKEN_PIPE

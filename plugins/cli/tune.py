@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pegbox as pb
 from pegbox.errors import SpaceError, TuningError
@@ -23,6 +23,9 @@ from pegbox.plugins.cli.arguments import (
     recorded_task,
     write_outputs,
 )
+
+if TYPE_CHECKING:
+    from pegbox.search.loop.outcome import Trial
 
 _EPILOG = f"""\
 examples:
@@ -112,6 +115,8 @@ def run(namespace: argparse.Namespace) -> int:
         print(f"records: {records}")
     plot = None if result.best is None else lambda path: result.plot(path)
     write_outputs(namespace, html=lambda path: result.to_html(path), plot=plot)
+    if not namespace.quiet and result.first_failed is not None:
+        print(f"next:    {_failure_command(namespace, result.first_failed)}   (the first failed one's program)")
     if result.best is None:
         if not result.all_trials and result.stopped_because == "interrupted":
             return exits.INTERRUPTED
@@ -143,6 +148,12 @@ def _resumed(namespace: argparse.Namespace) -> str:
 
 def _build_command(namespace: argparse.Namespace, records: Path) -> str:
     return shlex.join(["pegbox", "build", *_task_words(namespace), "--records", str(records), "--out", "kernel.so"])
+
+
+def _failure_command(namespace: argparse.Namespace, failed: Trial) -> str:
+    """Shows the program of the configuration, or the error that its template raises, with the lines that it came by."""
+    index = str(failed.config.index)
+    return shlex.join(["pegbox", "show", *_task_words(namespace), "--config", index, "--emit", "ir", "--traceback"])
 
 
 def _plot_command(namespace: argparse.Namespace, records: Path) -> str:

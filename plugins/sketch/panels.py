@@ -212,6 +212,6 @@ def _rewritten(
         if isinstance(op, ComputeOp):
             body = tuple(map_body(each, lambda e: rewrite(e, moved)) for each in op.body)
             attrs = {key: value for key, value in op.attrs.items() if key != LAYOUT_FREE}
-            new = ComputeOp(op.name, op.axis, body, attrs, op.tag)
+            new = ComputeOp(op.name, op.axis, body, attrs, op.tag, op.definition)
             made.update(zip((t.buffer for t in op.outputs), new.outputs, strict=True))
     return tuple(made.get(t.buffer, t) for t in arguments)

@@ -57,6 +57,7 @@ class Api:
     best: Any = "the best"
     stopped_because: str = "trials"
     space: Any = field(default_factory=Space)
+    first_failed: Any = None
 
     def create_task(self, template: Any, **options: Any) -> Any:
         self.calls["create_task"] = {"template": template, **options}
@@ -69,7 +70,7 @@ class Api:
 
     def tune(self, task: Any, **options: Any) -> Any:
         self.calls["tune"] = options
-        return _Result(self.best, self.stopped_because)
+        return _Result(self.best, self.stopped_because, first_failed=self.first_failed)
 
     def build(self, task: Any, *, config: Any) -> Any:
         return SimpleNamespace(source=lambda kind: f"{kind} of {config}")
@@ -83,6 +84,7 @@ class _Result:
     best: Any
     stopped_because: str
     all_trials: tuple[int, ...] = (1, 2, 3)
+    first_failed: Any = None
 
     def __str__(self) -> str:
         return "the table"

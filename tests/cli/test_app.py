@@ -86,7 +86,7 @@ def test_bad_usage(pegbox: Any, words: list[str]) -> None:
         (PegboxError("tile 7 does not fit"), 2, "pegbox of-tests: error: tile 7 does not fit\n"),
         (PermissionError(13, "Permission denied", "a.jsonl"), 2, "Permission denied: 'a.jsonl'"),
         (NothingFound("no valid record"), 1, "pegbox of-tests: error: no valid record\n"),
-        (KeyboardInterrupt(), 130, ""),
+        (KeyboardInterrupt(), 130, "pegbox: interrupted\n"),
         (ZeroDivisionError("oops"), 3, "ZeroDivisionError: oops"),
         (SystemExit(7), 7, ""),
     ],
@@ -191,3 +191,29 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     shell = f"{sys.executable} -m pegbox --help | true"
     ran = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True)
     assert ran.stderr == ""
+
+
+def test_ctrl_c_is_one_line_also_while_the_commands_are_imported(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    class Interrupted:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "pegbox.plugins.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "pegbox.plugins.cli.app", raising=False)
+    monkeypatch.delattr("pegbox.plugins.cli.app", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    assert main(["--help"]) == 130
+    assert capsys.readouterr() == ("", "pegbox: interrupted\n")
+
+
+def test_what_comes_before_the_first_line_of_main_is_light() -> None:
+    """Ctrl-C ends that with Python's traceback."""
+    code = "import sys, pegbox.plugins.cli; print(*(m for m in sys.modules if m.startswith('pegbox')))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert set(loaded) == {
+        "pegbox",
+        "pegbox.exports",
+        "pegbox.plugins",
+        "pegbox.plugins.cli",
+        "pegbox.plugins.cli.exits",
+    }

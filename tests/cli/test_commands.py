@@ -60,6 +60,13 @@ def test_after_ctrl_c_the_next_line_goes_on_with_the_search(pegbox: Any, api: An
     assert "next:    pegbox build matmul 64" in ran.out
 
 
+def test_the_next_line_shows_the_program_of_what_failed_first(pegbox: Any, api: Any) -> None:
+    api.first_failed = SimpleNamespace(config=SimpleNamespace(index=17))
+    for words in (["matmul", "64"], ["matmul", "64", "--no-records"]):
+        assert "next:    pegbox show matmul 64 --config 17 --emit ir --traceback   (" in pegbox("tune", *words).out
+    assert "next:" not in pegbox("tune", "matmul", "64", "--quiet").out
+
+
 @pytest.mark.parametrize(("words", "resume"), [([], False), (["--resume"], True), (["--resume-edited"], "edited")])
 def test_resume_is_passed_on(pegbox: Any, api: Any, words: list[str], resume: object) -> None:
     assert pegbox("tune", "matmul", "64", *words).code == 0
@@ -158,7 +165,7 @@ def test_tune_that_finds_nothing_valid_exits_with_one(pegbox: Any, api: Any) -> 
 def test_tune_that_is_interrupted_before_the_first_trial_says_so(
     pegbox: Any, api: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nothing = SimpleNamespace(best=None, all_trials=(), stopped_because="interrupted")
+    nothing = SimpleNamespace(best=None, all_trials=(), stopped_because="interrupted", first_failed=None)
     monkeypatch.setattr(pb, "tune", lambda task, **options: nothing)
     ran = pegbox("tune", "matmul")
     assert ran.code == 130

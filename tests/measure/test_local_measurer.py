@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 from adding_task import AddingConfig, AddingTask
 
+import pegbox as pb
 from pegbox.codegen import Target
 from pegbox.codegen.runtime.affinity import confined
 from pegbox.codegen.targets.host import usable_cores
@@ -333,6 +335,18 @@ def test_what_is_done_beside_measurements_keeps_off_the_timing_core(open_measure
         assert cores[-1] not in usable_cores()
     assert usable_cores() == cores
     assert open_measurer(AddingTask(target=Target.host(num_cores=2))).beside() is None
+
+
+def test_more_threads_than_cores_are_told_once_where_kernels_are_timed(open_measurer: Any) -> None:
+    cores = len(usable_cores())
+    told = f"-num-cores {cores + 3}, but this process may use {cores} core.*give -num-cores {cores} to tune for this"
+    with pytest.warns(RuntimeWarning, match=told) as caught:
+        open_measurer(AddingTask(target=Target.host(num_cores=cores + 3)))
+    assert [Path(one.filename).name for one in caught] == [Path(__file__).name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        open_measurer(AddingTask(target=Target.host()))
+        pb.build(pb.create_task("matmul", args=(8, 8, 8), target=f"llvm -num-cores {cores + 3}"), config=0)
 
 
 def test_closing_ends_every_process(open_measurer: Any) -> None:

@@ -13,7 +13,7 @@ from pegbox.errors import ArgumentError, RecordError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.measure.roofline import Roofline
 from pegbox.measure.yardstick import Yardstick
-from pegbox.plugins.cli.app import main
+from pegbox.plugins.cli import main
 from pegbox.records import Journal, Record
 from pegbox.search import TuneResult, make_tuner, run
 from pegbox.search.charts.influence import influences

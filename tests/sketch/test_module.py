@@ -13,7 +13,7 @@ from pegbox import te
 from pegbox.errors import TemplateError
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
-from pegbox.plugins.cli.app import main
+from pegbox.plugins.cli import main
 from pegbox.schedule.te.replay import replay
 from pegbox.task.task import Task
 

@@ -18,7 +18,7 @@ from pegbox.compute.tensor import PlaceholderOp, Tensor
 from pegbox.loops.from_compute import function_from_tensors
 from pegbox.loops.nodes import Function
 from pegbox.loops.passes import lower_function
-from pegbox.plugins.cli.app import main
+from pegbox.plugins.cli import main
 from pegbox.plugins.sketch import generate_sketches
 from pegbox.plugins.sketch.generator import SketchGenerator
 from pegbox.plugins.sketch.module import template_module

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import io
 import pickle
 import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import pegbox as pb
@@ -17,8 +19,9 @@ from pegbox import te
 from pegbox.compute.subscripts import check_subscripts
 from pegbox.errors import ComputeError, MeasureError, PegboxError, SpaceError, TemplateError
 from pegbox.measure.local import LocalMeasurer
-from pegbox.measure.result import Failed
+from pegbox.measure.result import Failed, FailureKind
 from pegbox.origin import explained
+from pegbox.search.loop.outcome import Trial, TuneResult
 
 HERE = r"^\S*test_first_hour\.py:\d+: "
 
@@ -191,6 +194,23 @@ def test_failures_have_their_reason_beside_a_winner() -> None:
     assert "failed: 1 run error; the first said: ValueError: no ones\n" in f"{said}\n"
 
 
+def test_a_body_that_raises_in_some_configurations_names_the_first_and_how_to_see_it_again() -> None:
+    def body(cfg: Any, s: Any, B: te.Tensor) -> None:
+        if cfg["u"].val == 9:
+            raise ValueError("no nines")
+
+    made = task(body)
+    bad = next(config for config in made.space.iterate() if config["u"].val == 9)
+    failed = Failed(FailureKind.INVALID, "no nines")
+    result = TuneResult(None, [Trial(0, bad, failed)], 1.0, {}, "trials", task=made)
+    again = f"its config: {bad}; again: pegbox.build(task, config={bad.index})"
+    assert f"the first said: no nines\n    {again}" in str(result)
+    with pytest.raises(TemplateError, match=r"test_first_hour.py:\d+: .*no nines"):
+        pb.build(made, config=bad.index)
+    crashed = Trial(0, bad, Failed(FailureKind.CRASH, "signal 11"))
+    assert str(dataclasses.replace(result, trials=[crashed])).endswith(f"signal 11\n    its config: {bad}")
+
+
 def test_a_space_is_printed_where_only_ascii_is() -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     space = pb.ConfigSpace()
@@ -209,3 +229,27 @@ def test_arguments_that_fit_no_memory_are_told_with_their_size(monkeypatch: pyte
     huge = pb.create_task("matmul", args=[10**6, 10**6, 16])
     with LocalMeasurer(huge) as measurer, pytest.raises(MeasureError, match=r"4,000.* GB.*smaller shapes"):
         measurer._open()
+
+
+def gathered(cfg: Any) -> Any:
+    A, B = te.placeholder((8,), name="A"), te.placeholder((8,), "int32", name="B")
+    where = te.compute((8,), lambda i: B[i] * 2, name="where")
+    C = te.compute(
+        (8,),
+        lambda i: A[where[i]],
+        name="C",
+    )
+    s = te.create_schedule(C.op)
+    return s, [A, B, C]
+
+
+def test_an_index_from_memory_that_is_wrong_names_its_line_and_whose_values_these_are() -> None:
+    task = pb.create_task(gathered)
+    line = gathered.__code__.co_firstlineno + 5
+    told = rf'hour.py:{line}: A\[int64\(where\[i\]\)\] reads index .* values of B are random.*"inputs": \{{"B": array'
+    with LocalMeasurer(task) as measurer, pytest.raises(MeasureError, match=told):
+        list(measurer.measure([task.space.get(0)]))
+    given = {"B": np.full(8, 4, "int32")}
+    with LocalMeasurer(task, inputs=given) as measurer, pytest.raises(MeasureError, match="reads index 8") as caught:
+        list(measurer.measure([task.space.get(0)]))
+    assert "random" not in str(caught.value)

@@ -283,7 +283,8 @@ class TuneResult:
         return "\n  ".join(filter(None, lines))
 
     def __str__(self) -> str:
-        parts = [self.spent(rate=True), str(self.best) if self.best else "nothing valid was found"]
+        nothing = "nothing valid was found" if self.all_trials else "nothing was tried"
+        parts = [self.spent(rate=True), str(self.best) if self.best else nothing]
         parts += [f"  note: {line}" for line in self.notes]
         if self.failures:
             parts.append(f"  failed: {format_counts(self.failures)}{self.first_failure()}")
@@ -314,11 +315,21 @@ class TuneResult:
         speed = f" ({self.trials_per_second:.1f}/s)" if rate and self.trials else ""
         return f"{self.counted} in {self.elapsed:.1f} {time}{speed} with {self.tuner}, stopped: {self.stopped_because}"
 
+    @property
+    def first_failed(self) -> Trial | None:
+        """The first trial that failed; None where none did."""
+        return next((trial for trial in self.all_trials if not trial.ok and not trial.not_recorded), None)
+
     def first_failure(self) -> str:
-        """A reason: all of it where there is no winner, else its first line."""
-        failed = next(t.result for t in self.all_trials if isinstance(t.result, Failed) and not t.not_recorded)
-        told = failed.message if self.best is None else failed.message.partition("\n")[0]
-        return f"; the first said: {told}"
+        """A reason: all of it where there is no winner, else its first line; then of which configuration it is."""
+        trial = self.first_failed
+        if trial is None or not isinstance(trial.result, Failed):
+            return ""
+        said = trial.result.message
+        told = said if self.best is None else said.partition("\n")[0]
+        in_build = trial.result.kind in (FailureKind.INVALID, FailureKind.COMPILE_ERROR)
+        again = f"; again: pegbox.build(task, config={trial.config.index})" if self.task and in_build else ""
+        return f"; the first said: {told}\n    its config: {trial.config}{again}"
 
     def _unanswered(self) -> str:
         message = next(str(getattr(trial.result, "message", "")) for trial in self.trials if trial.not_recorded)
