@@ -33,6 +33,11 @@ def check(dtype: str) -> str:
 # The distance from 1 to the next number.
 EPSILON: Final[dict[str, float]] = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
+# The lowest and the highest exponent of a power of two that is a normal number.
+EXPONENTS: Final[dict[str, tuple[int, int]]] = {
+    "float64": (-1022, 1023), "float32": (-126, 127), "float16": (-14, 15), "bfloat16": (-126, 127),
+}  # fmt: skip
+
 
 def numpy_dtype(dtype: str) -> Any:
     """The `numpy.dtype` of an element type; bfloat16 is that of the package ml_dtypes, loaded when first needed."""

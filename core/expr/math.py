@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from math import inf
 
+from pegbox.errors import ExprError
 from pegbox.expr import dtypes, intrinsics
-from pegbox.expr.build import FALSE, TRUE, as_expr, cast, compare, const, logical_not, mul
-from pegbox.expr.nodes import Expr
+from pegbox.expr.build import FALSE, TRUE, as_expr, cast, compare, const, logical_not, maximum, minimum, mul, sub
+from pegbox.expr.nodes import Const, Expr
 
 
 def exp(x: object) -> Expr:
@@ -132,9 +133,37 @@ def copysign(x: object, y: object) -> Expr:
 
 
 def ldexp(x: object, exponent: object) -> Expr:
-    """`x * 2 ** exponent`, for an integer exponent with which the power itself is a number of `x`'s type."""
+    """`x * 2 ** exponent` for an integer exponent, rounded once, where the power itself is no number of the type too.
+
+    Raises:
+        ExprError: `x` is no float.
+    """
     number = as_expr(x)
-    return mul(number, exp2(cast(number.dtype, exponent)))
+    if number.dtype not in dtypes.EXPONENTS:
+        raise ExprError(f"ldexp({number}): needs a float, got {number.dtype}; use te.cast('float32', ...) first")
+    # Three powers take any number to zero and to infinity. The outermost ones come first: what is left of a number that
+    # they round ends as zero, so that only the last product rounds.
+    low, high = dtypes.EXPONENTS[number.dtype]
+    inner, middle, whole = (_between(exponent, n * low, n * high) for n in (1, 2, 3))
+    for part in (sub(whole, middle), sub(middle, inner), inner):
+        number = _scaled(number, part)
+    return number
+
+
+def _between(exponent: object, low: int, high: int) -> Expr:
+    """The nearest of the numbers from `low` to `high`."""
+    if (known := dtypes.integer(exponent)) is not None:
+        return const(min(max(known, low), high))
+    expr = as_expr(exponent)
+    wide = cast("int32", expr) if dtypes.BITS[expr.dtype] < 32 and not dtypes.is_float(expr.dtype) else expr
+    return maximum(minimum(wide, high), low)
+
+
+def _scaled(number: Expr, exponent: Expr) -> Expr:
+    """`number * 2 ** exponent`, where the power is a number of its type."""
+    if not isinstance(exponent, Const):
+        return mul(number, exp2(cast(number.dtype, exponent)))
+    return mul(number, const(2.0**exponent.value, number.dtype)) if exponent.value else number
 
 
 def abs(x: object) -> Expr:

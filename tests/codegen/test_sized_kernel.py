@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,39 @@ def test_a_kernel_is_compiled_once_for_each_set_of_sizes() -> None:
     assert kernel.sizes == [{"n": 3, "m": 4}, {"n": 5, "m": 2}]
     assert kernel.at(n=3, m=4) is kernel.at(m=4, n=3)
     assert repr(kernel).startswith("SizedKernel(scaled(A: float32[n, m], B: float32[n, m]), compiled for [{'n': 3")
+
+
+def test_the_kernels_that_were_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pegbox.codegen.runtime.sized_kernel.MAX_KERNELS", 2)
+    kernel = built()
+    first, second = kernel.at(n=1, m=2), weakref.ref(kernel.at(n=2, m=2))
+    assert kernel.at(n=1, m=2) is first
+    kernel(*arrays(3, 2))
+    assert second() is None  # that of the sizes which were used the longest ago
+    assert kernel.at(n=1, m=2) is first
+    kernel(*arrays(2, 2))
+    kernel(*arrays(3, 2))
+    a, b = arrays(1, 2)
+    first(a, b)  # left out by now, and still that of who has it
+    np.testing.assert_array_equal(b, a)
+    assert kernel.at(n=1, m=2) is not first
+    assert [size["n"] for size in kernel.sizes] == [1, 2, 3]
+    assert [program.name for program in kernel.programs] == ["scaled_n1_m2", "scaled_n2_m2", "scaled_n3_m2"]
+
+
+def test_threads_may_call_a_kernel_that_another_one_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pegbox.codegen.runtime.sized_kernel.MAX_KERNELS", 1)
+    kernel = built()
+
+    def call(n: int) -> None:
+        a, b = arrays(n, 4)
+        for _ in range(3):
+            b[:] = 0
+            kernel(a, b)
+            np.testing.assert_array_equal(b, a * n)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(call, [1, 2, 3, 1]))
 
 
 def test_what_is_done_to_the_schedule_later_does_not_change_the_kernel() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from threading import Lock
 from typing import Any
 
 from pegbox.codegen.program import Program
@@ -16,11 +18,16 @@ from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError
 from pegbox.origin import users_level
 
+MAX_KERNELS = 64
+"""How many kernels of one `SizedKernel` stay in memory: each takes a tenth of a megabyte or so, with its tables."""
+
 
 class SizedKernel(KernelFamily):
     """`kernel(a, b, c)` finds the sizes in the shapes of the arrays, and compiles where it has not seen them yet.
 
-    What it has compiled is kept: `kernel.sizes` lists the sizes, `kernel.at(n=128)` gives the `Kernel` of some.
+    The 64 kernels that were used last are kept (`MAX_KERNELS`); sizes that were used before them are compiled again.
+    `kernel.at(n=128)` gives the `Kernel` of some sizes, which lives as long as its caller has it. `kernel.sizes` lists
+    all sizes that were compiled. Several threads may call at once.
     """
 
     def __init__(
@@ -38,13 +45,15 @@ class SizedKernel(KernelFamily):
         super().__init__(name)
         check_bound(args, variables)
         self._args, self._variables, self._emit_at = tuple(args), tuple(variables), emit_at
-        self._kernels: dict[tuple[int, ...], Kernel] = {}
+        self._sizes: dict[tuple[int, ...], None] = {}  # in the order in which they were compiled first
+        self._kernels: OrderedDict[tuple[int, ...], Kernel] = OrderedDict()  # in the order of their last use
+        self._lock = Lock()
 
     @property
     def sizes(self) -> list[dict[str, int]]:
-        """The sizes that there are kernels for, by the names of the variables."""
+        """The sizes that it was compiled for, by the names of the variables."""
         names = [var.name for var in self._variables]
-        return [dict(zip(names, key, strict=True)) for key in list(self._kernels)]  # other threads may add some
+        return [dict(zip(names, key, strict=True)) for key in list(self._sizes)]  # other threads may add some
 
     def at(self, **sizes: int) -> Kernel:
         """The kernel for some sizes, which are given by the names of the variables.
@@ -62,23 +71,25 @@ class SizedKernel(KernelFamily):
         Raises:
             ArgumentError: it was not called yet.
         """
-        if not self._kernels:
+        if not self._sizes:
             raise ArgumentError(
                 f"{self.name}: its sizes are variables, and it was not called yet; call it with arrays of the sizes "
                 "that are wanted, or build it for numbers, sizes={...}"
             )
-        return [self._named(dict(zip(self._variables, key, strict=True))) for key in list(self._kernels)]
+        return [self._named(dict(zip(self._variables, key, strict=True))) for key in list(self._sizes)]
 
     def _named(self, sizes: Mapping[SizeVar, int]) -> Program:
         name = "_".join([self.name, *(f"{var.name}{size}" for var, size in sizes.items())])
         return replace(self._emit_at(sizes, name), family=self.name)
 
     def source(self, form: str = "ll") -> str:
-        """The program of the sizes that were compiled last, as text (see `Kernel.source`); a warning names them.
+        """The program of the sizes that were used last, as text (see `Kernel.source`); a warning names them.
 
         Before the first call it is that of numbers which stand in for the sizes.
         """
-        key = next(reversed(self._kernels), None) or tuple(stand_ins(self._variables).values())
+        with self._lock:
+            last = next(reversed(self._kernels), None)
+        key = last or tuple(stand_ins(self._variables).values())
         sizes = dict(zip(self._variables, key, strict=True))
         shown = ", ".join(f"{var.name}={size}" for var, size in sizes.items())
         warnings.warn(
@@ -106,6 +117,15 @@ class SizedKernel(KernelFamily):
 
     def _at(self, sizes: Mapping[SizeVar, int]) -> Kernel:
         key = tuple(sizes[var] for var in self._variables)
-        if key not in self._kernels:
-            self._kernels[key] = build(self._emit_at(sizes, self.name))
-        return self._kernels[key]
+        with self._lock:
+            if kernel := self._kernels.get(key):
+                self._kernels.move_to_end(key)
+                return kernel
+        kernel = build(self._emit_at(sizes, self.name))  # without the lock: others' sizes need not wait
+        with self._lock:
+            self._sizes[key] = None
+            kernel = self._kernels.setdefault(key, kernel)
+            self._kernels.move_to_end(key)
+            while len(self._kernels) > MAX_KERNELS:
+                self._kernels.popitem(last=False)
+        return kernel
