@@ -43,8 +43,10 @@ def call(kernel: Kernel) -> None:
 
 
 def masks() -> dict[int, set[int]]:
-    """The cores of every thread of this process."""
-    return {int(entry.name): os.sched_getaffinity(int(entry.name)) for entry in Path("/proc/self/task").iterdir()}
+    """The cores of every thread of this process that is none of Python's."""
+    known = {thread.native_id for thread in threading.enumerate()}
+    numbers = {int(entry.name) for entry in Path("/proc/self/task").iterdir()} - known
+    return {number: os.sched_getaffinity(number) for number in numbers}
 
 
 def in_new_thread(body: Callable[[], T]) -> T:
