@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable
@@ -45,8 +46,11 @@ def call(kernel: Kernel) -> None:
 def masks() -> dict[int, set[int]]:
     """The cores of every thread of this process that is none of Python's."""
     known = {thread.native_id for thread in threading.enumerate()}
-    numbers = {int(entry.name) for entry in Path("/proc/self/task").iterdir()} - known
-    return {number: os.sched_getaffinity(number) for number in numbers}
+    found = {}
+    for number in {int(entry.name) for entry in Path("/proc/self/task").iterdir()} - known:
+        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+            found[number] = os.sched_getaffinity(number)
+    return found
 
 
 def in_new_thread(body: Callable[[], T]) -> T:
