@@ -50,7 +50,7 @@ class BuildSites:
         """A site that compiles nothing else in the body; waits for one."""
         here = self._take()
         try:
-            yield self._local() if here else _Remote(self.cluster, self._here, self._timeout)
+            yield self._local() if here or self.cluster is None else _Remote(self.cluster, self._here, self._timeout)
         finally:
             with self._changed:
                 self._taken[here] -= 1

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_choice
+from pegbox.codegen import Target
+from pegbox.codegen.targets.features import missing
 from pegbox.errors import MeasureError
 from pegbox.measure.bench import Bench
 from pegbox.measure.cores import CorePlan
@@ -26,7 +28,7 @@ from pegbox.plugins.runners.machine import RESOURCE, Kind, building, one_kind
 if TYPE_CHECKING:
     from distributed import Client
 
-    from pegbox.codegen import CompiledProgram, Program, Target
+    from pegbox.codegen import CompiledProgram, Program
 
 
 class DaskRunner:
@@ -38,6 +40,7 @@ class DaskRunner:
         scheduler: its address, such as "tcp://host:8786", or a `distributed.Client`; without, a cluster of one worker
             on this machine is started.
         host: a part of the name of the machines to measure on, or of their processor's.
+        target: the target, or its text, whose processor the machines must have, or whose code they run.
         patience: seconds to wait for a worker when there is none any more.
         builds: "cluster" to compile there, too, when this machine's cores are busy, or "here".
 
@@ -53,16 +56,18 @@ class DaskRunner:
         max_memory: int | None = None,
         scheduler: Any = None,
         host: str | None = None,
+        target: str | Target | None = None,
         patience: float = 60.0,
         builds: str = "cluster",
     ) -> None:
         check_choice("builds", builds, ("cluster", "here"))
+        wanted = Target(target) if isinstance(target, str) else target
         self._name = f"pegbox-{uuid.uuid4().hex}"
         self._owned = contextlib.ExitStack()
         try:
             self._client: Client = self._owned.enter_context(connected(scheduler))
             found = find_machines(self._client)
-            chosen = one_kind([m for m in found if m.measures], here=Kind.own(), chosen=host)
+            chosen = one_kind([m for m in found if m.measures], here=Kind.own(), chosen=host, target=wanted)
             self._kind = chosen[0].kind
             self._measures_here = any(machine.node == platform.node() for machine in chosen)
             self._tasks = self._set_up(bench, timing, max_memory, host, patience)
@@ -156,9 +161,10 @@ class DaskRunner:
             )
 
     def _check_target(self, target: Target) -> None:
-        here = Kind.own()
-        if target.is_host_cpu and not set(here.features) <= set(self._kind.features):
+        if lacks := missing(target, self._kind.features):
+            own = "this machine's processor" if target.is_host_cpu else "the processor"
             raise MeasureError(
-                f"candidates are for this machine's processor ({here.llvm_cpu}), but the cluster's ({self._kind.cpu}) "
-                f"lacks some of its instructions; tune with --target 'llvm -mcpu={self._kind.llvm_cpu}' (target=...)"
+                f"candidates are for {own} {target.cpu}, but the cluster's ({self._kind.cpu}) lacks some of its "
+                f"instructions ({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}); tune with --target "
+                f"'llvm -mcpu={self._kind.llvm_cpu}' (target=...)"
             )

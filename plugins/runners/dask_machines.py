@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
@@ -46,7 +46,7 @@ def find_machines(client: Client) -> list[Machine]:
     return machines
 
 
-def speeds(client: Client, workers: Sequence[str]) -> dict[str, float]:
+def speeds(client: Client, workers: Collection[str]) -> dict[str, float]:
     """GFLOP/s of a core of each worker on one fixed kernel, measured on all at once; 0 where that is not known.
 
     A single worker is not asked: there is nothing to compare it with. Workers that measure are given by their address.

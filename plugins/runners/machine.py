@@ -13,7 +13,9 @@ from dataclasses import astuple, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from pegbox.codegen import Target
 from pegbox.codegen.targets import host
+from pegbox.codegen.targets.features import missing
 from pegbox.errors import MeasureError
 
 RESOURCE = "pegbox"
@@ -70,8 +72,11 @@ class Machine:
         return f"{self.node} at {self.address}: {self.kind}"
 
 
-def one_kind(machines: Iterable[Machine], *, here: Kind, chosen: str | None = None) -> list[Machine]:
-    """The machines to measure on: all, or those with `chosen` in their name or their processor's.
+def one_kind(
+    machines: Iterable[Machine], *, here: Kind, chosen: str | None = None, target: Target | None = None
+) -> list[Machine]:
+    """The machines to measure on: all, or those with `chosen` in their name or their processor's, and those that run
+    code for `target`: where some have its processor itself, only these.
 
     Raises `MeasureError`, with a list of what there is, where they are of several kinds, where none is chosen, or where
     the versions are not those of this process, which is of the kind `here`.
@@ -80,6 +85,8 @@ def one_kind(machines: Iterable[Machine], *, here: Kind, chosen: str | None = No
     found = [m for m in there if not chosen or chosen.lower() in f"{m.node} {m.kind.cpu} {m.kind.llvm_cpu}".lower()]
     if not found:
         raise MeasureError(f"host={chosen!r}: no machine of the cluster has that in its name:{_listed(there)}")
+    if target is not None:
+        found = _able(found, target)
     if other := [m for m in found if (m.kind.pegbox, m.kind.llvm) != (here.pegbox, here.llvm)]:
         raise MeasureError(
             f"the cluster has other versions than this process (pegbox {here.pegbox}, LLVM {here.llvm}); install the "
@@ -88,9 +95,16 @@ def one_kind(machines: Iterable[Machine], *, here: Kind, chosen: str | None = No
     if len({m.kind for m in found}) > 1:
         raise MeasureError(
             "the machines of the cluster differ, so that their costs don't compare; choose some with host=NAME, a part "
-            f"of a machine's or its processor's name:{_listed(found)}"
+            f"of a machine's or its processor's name, or with target=:{_listed(found)}"
         )
     return found
+
+
+def _able(machines: list[Machine], target: Target) -> list[Machine]:
+    able = [machine for machine in machines if not missing(target, machine.kind.features)]
+    if not able:
+        raise MeasureError(f"target='{target}': no machine of the cluster runs code for it:{_listed(machines)}")
+    return [machine for machine in able if machine.kind.llvm_cpu == target.cpu] or able
 
 
 def _listed(machines: Iterable[Machine]) -> str:

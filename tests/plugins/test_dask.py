@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 
 import pegbox as pb
+from pegbox.codegen import Target
+from pegbox.codegen.targets.host import cpu_features
 from pegbox.errors import MeasureError, TuningError
 from pegbox.measure import CorePlan, Ok, TimingPolicy
 from pegbox.plugins.cli import main
@@ -56,6 +58,29 @@ def test_some_of_unlike_machines_are_chosen_by_a_part_of_a_name() -> None:
     assert one_kind(machines, here=KIND, chosen="rack-2") == machines[1:]
     with pytest.raises(MeasureError, match="host='sparc': no machine"):
         one_kind(machines, here=KIND, chosen="sparc")
+
+
+def featured(*names: str, but: str) -> tuple[str, ...]:
+    """Of a processor with these features, and all of this machine's but for those with a part of a name."""
+    own = [name for name in cpu_features() if name.startswith("+") and "amx" not in name and but not in name]
+    return (*own, *(f"+{name}" for name in ("ssse3", "sse4.1", "sse4.2", "avx", "avx2", "f16c", *names)))
+
+
+def test_unlike_machines_are_chosen_by_a_target() -> None:
+    zen3 = other(llvm_cpu="znver3", features=featured(but="avx512"))
+    avx512 = ("avx512f", "avx512bw", "avx512vnni", "avx512bf16")
+    zen4 = replace(ONE, kind=replace(KIND, llvm_cpu="znver4", features=featured(*avx512, but="amx")))
+
+    def chosen(cpu: str) -> list[Machine]:
+        return one_kind([zen4, zen3], here=KIND, target=Target(f"llvm -mcpu={cpu}"))
+
+    assert (chosen("znver4"), chosen("znver3"), chosen("cascadelake")) == ([zen4], [zen3], [zen4])
+    with pytest.raises(MeasureError, match="differ"):
+        chosen("x86-64-v3")
+    with pytest.raises(
+        MeasureError, match=r"target='llvm -mcpu=sapphirerapids.*no machine of the cluster(.|\n)*rack-2"
+    ):
+        chosen("sapphirerapids")
 
 
 @pytest.mark.parametrize("fields", [{"pegbox": "0.0.9"}, {"llvm": "21.0.0"}])

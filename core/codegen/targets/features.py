@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Collection
 from functools import cache
 
 from pegbox.codegen.targets.cpus import X86_VECTOR_BITS
@@ -61,6 +62,17 @@ def _comes_with(feature: str) -> frozenset[str]:
     if feature == "sse4.2":
         without.add("penryn")
     return frozenset(cpu for cpu in bits if cpu not in without)
+
+
+def missing(target: Target, offered: Collection[str]) -> list[str]:
+    """The features, as far as they are known here, that code for the x86 target may use but a processor does not have.
+
+    `offered` are the processor's, as `+avx2`.
+    """
+    used = {item for item in target.features.split(",") if item.startswith("+")}
+    if not target.is_host_cpu:
+        used |= {f"+{feature}" for feature in {*_NEEDS.values(), "f16c"} if has(target, feature)}
+    return sorted(used - set(offered))
 
 
 def needed(intrinsic: str) -> str | None:
