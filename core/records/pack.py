@@ -81,7 +81,8 @@ def _compact(records: Sequence[Record]) -> list[Record]:
     """One record for each configuration: like ones beside each other, those measured again last."""
     keys = [str(record.config).encode() for record in records]
     last = dict(zip(keys, records, strict=True))
-    found = [dataclasses.replace(last[key], result=_short(r)) for key, r in latest_results(records, keys).items()]
+    results = latest_results(records, keys).items()
+    found = [dataclasses.replace(last[key], result=_short(result), run="") for key, result in results]
     # Whoever looks for the best takes what comes after the last measured again for newer than that.
     return sorted(found, key=lambda record: (record.remeasured, record.config.get("index", 0)))
 

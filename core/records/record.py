@@ -37,8 +37,9 @@ class Record:
     `config` is the JSON form of the config, `space` the fingerprint of the task whose space it is from. `remeasured`
     marks one of the best, measured again at the end of a run, and `yardstick` is what it was compared with then. `code`
     is the fingerprint of the template's code that was measured, empty where it is not known. `cost` in seconds, or in
-    the `unit` of a function's. `tool` is empty, or "autotvm" for a line of AutoTVM's log, which names no space and
-    gives arguments by place: its `space` is empty, and `workload` the name and the `args`.
+    the `unit` of a function's. `run` is the search that it is of, see `records.runs`. `tool` is empty, or "autotvm" for
+    a line of AutoTVM's log, which names no space and gives arguments by place: its `space` is empty, and `workload` the
+    name and the `args`.
     """
 
     target: str
@@ -56,6 +57,7 @@ class Record:
     code: str = ""
     yardstick: Yardstick | None = None
     unit: str = ""
+    run: str = ""
     tool: str = ""
 
     @classmethod
@@ -69,6 +71,7 @@ class Record:
         seed: int | None = None,
         remeasured: bool = False,
         yardstick: Yardstick | None = None,
+        run: str = "",
     ) -> Record:
         """The record of a trial of `task` on this machine."""
         return cls(
@@ -87,6 +90,7 @@ class Record:
             code=task.code,
             yardstick=yardstick,
             unit=getattr(task, "unit", ""),
+            run=run,
         )
 
     @property
@@ -137,6 +141,8 @@ class Record:
             extra["code"] = self.code
         if self.unit:
             extra["unit"] = self.unit
+        if self.run:
+            extra["run"] = self.run
         if self.yardstick is not None:
             extra["yardstick"] = self.yardstick.to_json()
         form = {
@@ -199,6 +205,7 @@ class Record:
             code=field(form, "code", str, ""),
             yardstick=Yardstick.from_json(field(form, "yardstick", dict)) if "yardstick" in form else None,
             unit=field(form, "unit", str, ""),
+            run=field(form, "run", str, ""),
         )
 
     @classmethod

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pegbox.records.runs import new_run
 from pegbox.search.factory.create import make_tuner, tuner_label
 from pegbox.search.loop.callbacks import CallbackLike
 from pegbox.search.loop.outcome import Trial, TuneResult
@@ -40,6 +41,7 @@ class Session:
         trials: of all rounds, in order, without the history.
         since_improvement: how many of them came after the best.
         exhausted: the tuner has nothing left to propose.
+        run: its name in records.
 
     Raises:
         ArgumentError, UnknownName, PluginError, SpaceError: as `pegbox.tune`.
@@ -59,6 +61,7 @@ class Session:
         self.task = task
         self.name = tuner_label(tuner)
         self.seed = seed
+        self.run = new_run()
         self.best: Trial | None = None
         self.trials: list[Trial] = []
         self.since_improvement = 0

@@ -15,6 +15,8 @@ from pegbox.records import History, Journal, Record
 from pegbox.records import best as best_of
 from pegbox.records.history import by_task, latest_yardstick, trials_of
 from pegbox.records.record import call
+from pegbox.records.runs import by_run
+from pegbox.search.loop.archive import gain_of
 from pegbox.search.loop.outcome import Gain
 from pegbox.search.loop.remarks import waiting
 from pegbox.search.objective import Objective
@@ -39,10 +41,10 @@ def best_config(path: Path, task: Task) -> Config:
 
 @dataclass(frozen=True)
 class Summary:
-    """All records of one task on one target: how many trials, how many failed, the best of them if any.
+    """All records of one task on one target: how many trials of how many runs, how many failed, the best if any.
 
-    `yardstick` is what the best of the latest run was compared with, `gain` what the trials have gained; both are of
-    the machine of the best. Of another, `yardstick` has only the work.
+    `yardstick` is what the best of the latest run was compared with, `gain` what the run of the best has gained; both
+    are of the machine of the best. Of another, `yardstick` has only the work.
     """
 
     first: Record
@@ -51,6 +53,7 @@ class Summary:
     best: Record | None
     yardstick: Yardstick | None = None
     gain: Gain | None = None
+    runs: int = 1
 
 
 def summaries(paths: Sequence[Path]) -> list[Summary]:
@@ -76,8 +79,8 @@ def _summary(group: Sequence[Record]) -> Summary:
     failed = sum(not record.result.ok for record in trials)
     best = best_of(group)
     host = "" if best is None else best.host
-    gain = Gain.of([r for r in trials if r.host == host]) if group[0].target != Objective.target else None
-    return Summary(group[0], len(trials), failed, best, _yardstick(group, host), gain)
+    gain = None if best is None or best.target == Objective.target else gain_of(best, group)
+    return Summary(group[0], len(trials), failed, best, _yardstick(group, host), gain, len(by_run(trials)))
 
 
 def _yardstick(group: Sequence[Record], host: str) -> Yardstick | None:
@@ -95,6 +98,7 @@ def _summary_json(summary: Summary) -> dict[str, Any]:
         "kwargs": dict(first.kwargs),
         "target": first.target,
         "trials": summary.trials,
+        "runs": summary.runs,
         "failed": summary.failed,
         "cost": None if best is None else best.cost,
         "config": None if best is None else best.config,
@@ -108,7 +112,8 @@ def _summary_text(summary: Summary) -> str:
     first, best = summary.first, summary.best
     what = call(first.name, first.kwargs, first.args)
     where = ", a function of Python" if first.target == Objective.target else f" on {first.target}"
-    lines = [f"{what}{where}: {summary.trials} trials, {summary.failed} failed"]
+    several = f" of {summary.runs} runs" if summary.runs > 1 else ""
+    lines = [f"{what}{where}: {summary.trials} trials{several}, {summary.failed} failed"]
     if best is None:
         return f"{lines[0]}\n  nothing valid"
     by = f" ({best.tuner}, on {best.host})" if best.tuner else ""

@@ -15,9 +15,10 @@ from pegbox.measure.roofline import Roofline
 from pegbox.measure.yardstick import Yardstick
 from pegbox.plugins.cli import main
 from pegbox.records import Journal, Record
+from pegbox.records.runs import by_run, run_to_go_on
 from pegbox.search import TuneResult, make_tuner, run
 from pegbox.search.charts.influence import influences
-from pegbox.search.loop.recorder import Recorder
+from pegbox.search.loop.recorder import Recorder, open_recording
 from pegbox.search.testing import ArtificialMeasurer
 from pegbox.space import Config, ConfigSpace
 
@@ -86,8 +87,55 @@ def test_it_is_drawn_and_written_as_a_page(task: pb.Task, tmp_path: Path) -> Non
     assert "matmul(16, 16, 16), 20 recorded trials with random" in (tmp_path / "r.svg").read_text(encoding="utf-8")
     loaded.to_html(tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
-    for said in ("<svg", "NumPy 5 ms", "best by value", "sch.", "the best as measured at the end"):
+    for said in (
+        "<svg",
+        "NumPy 5 ms",
+        "best by value",
+        "sch.",
+        "as it was measured again at the end",
+        "; the result, measured again, has ",
+    ):
         assert said in text, said
+
+
+def test_two_runs_in_one_file_are_told_apart(task: pb.Task, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "r.jsonl"
+    first = tuned(task, file)
+    before = len(Journal(file).read())
+    tuned(task, file)
+    one, two = (group[0].run for group in by_run(Journal(file).read()))
+    assert {len(one), len(two)} == {8}
+    loaded = pb.load_result(file, task)
+    assert loaded.runs == (20, 20)
+    assert loaded.best_costs() == [*first.best_costs(), *first.best_costs()]
+    assert str(loaded).startswith("40 recorded trials of 2 runs with random\n")
+    loaded.to_html(tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    for said in (
+        "40 recorded trials of 2 runs",
+        "another run of those in the records",
+        "Of the trials of these 2 runs",
+    ):
+        assert said in text, said
+    assert loaded.best.gain == first.best.gain
+    assert main(["best", str(file)]) == 0
+    assert ": 40 trials of 2 runs, 0 failed\n" in capsys.readouterr().out
+    lines = file.read_text(encoding="utf-8").splitlines()
+    mixed = [line for pair in zip(lines[:before], lines[before:], strict=True) for line in pair]
+    file.write_text("\n".join(mixed) + "\n", encoding="utf-8")  # two searches at the same time
+    assert [t.config for t in pb.load_result(file, task).trials] == [t.config for t in loaded.trials]
+
+
+def test_a_resumed_search_is_one_run_and_records_of_unknown_runs_are_one(task: pb.Task, tmp_path: Path) -> None:
+    file = tmp_path / "r.jsonl"
+    tuned(task, file)
+    (recorder,) = open_recording(file, task, resume=True, tuner="grid", seed=0).callbacks
+    (again,) = open_recording(file, task, resume=False, tuner="grid", seed=0).callbacks
+    assert recorder.run == Journal(file).read()[-1].run != again.run
+    nameless = [dataclasses.replace(record, run="") for record in Journal(file).read()]
+    assert len(by_run(nameless)) == 1
+    assert len(run_to_go_on(nameless)) == 8
+    assert '"run"' not in nameless[0].to_line()
 
 
 def test_a_function_is_given_with_its_space(tmp_path: Path) -> None:

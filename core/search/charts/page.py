@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
 from pegbox.errors import PegboxError
 from pegbox.report.figure import missing_curves
 from pegbox.report.page import definitions, document, figure, table
-from pegbox.search.charts.influence import Influence, influences
+from pegbox.search.charts.influence import influences
 from pegbox.search.charts.picture import search_svg, title_of
 from pegbox.task.work import format_cost, format_phases
 
@@ -25,7 +24,7 @@ def page(result: TuneResult) -> str:
     return document(
         title_of(result),
         result.spent(),
-        [_best(result), _curve(result), _knobs(influences(result.all_trials), result.unit), _program(result)],
+        [_best(result), _curve(result), _knobs(result), _program(result)],
     )
 
 
@@ -61,13 +60,17 @@ def _curve(result: TuneResult) -> str:
         return missing_curves(error)
     ran = sum(trial.ok for trial in trials)
     best = format_cost(min(trial.cost for trial in trials), result.unit)
-    about = f"{ran} of {len(trials)} trials ran, the best with {best}."
+    about = f"{ran} of {len(trials)} trials ran, the best with {best}"
+    again = result.best is not None and result.best.remeasured
+    about += f"; the result, measured again, has {format_cost(result.best.cost, result.unit)}." if again else "."
     return f'<section><div class="charts">{figure("The search", caption, about, svg)}</div></section>'
 
 
-def _knobs(found: Sequence[Influence], unit: str) -> str:
+def _knobs(result: TuneResult) -> str:
+    found, unit = influences(result.all_trials), result.unit
     if not found:
         return ""
+    where = "this search" if len(result.runs) == 1 else f"these {len(result.runs)} runs"
     rows = [
         (
             one.knob,
@@ -82,7 +85,7 @@ def _knobs(found: Sequence[Influence], unit: str) -> str:
         "<section><h2>The knobs' influence</h2>"
         + table(["knob", "explains", "values", "best by value"], rows, left=[3])
         + '<p class="soft">explains: the share of the variance of the logarithm of the cost that lies between the '
-        "knob's values (Kelley's epsilon squared). Of the trials of this search, which tried good values more often; "
+        f"knob's values (Kelley's epsilon squared). Of the trials of {where}, which tried good values more often; "
         "what knobs do together counts for none of them.</p></section>"
     )
 

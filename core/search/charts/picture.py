@@ -18,9 +18,10 @@ _CAPTIONS = {
     "trial": "each trial",
     "recorded trial": "each trial from the records",
     "new trial": "each new trial",
-    "best so far": "the best so far",
+    "best so far, as first timed": "the best so far by the first timing of each, where the luckiest is lowest",
+    "another run": "another run of those in the records, which begins anew",
     "failed": "failed trials at the bottom",
-    "the result, measured again": "the result, the best as measured at the end",
+    "the result, measured again": "the result (star): the best as it was measured again at the end, with more care",
     "NumPy": "NumPy's time for the same",
     "NumPy, too noisy to compare": "NumPy's time for the same (dotted: timings are too noisy to compare)",
 }
@@ -73,12 +74,7 @@ def draw_search(axes: Any, result: TuneResult) -> None:
     trials, recorded = result.all_trials, len(result.history)
     _dots(axes, result.history, 1, "recorded trial", COLOURS[6])
     _dots(axes, result.trials, recorded + 1, "new trial" if recorded else "trial", COLOURS[0])
-    curve = [(at, cost) for at, cost in enumerate(accumulate((t.cost for t in trials), min), 1) if cost < math.inf]
-    # The last one has a length too: otherwise one trial would be a point.
-    axes.step(
-        [at for at, _ in curve] + [len(trials) + 0.5], [cost for _, cost in curve] + [curve[-1][1]],
-        where="post", color=COLOURS[1], linewidth=1.8, label="best so far",
-    )  # fmt: skip
+    _curves(axes, result)
     if failed := [at for at, trial in enumerate(trials, 1) if not trial.ok]:
         axes.plot(
             failed, [0.025] * len(failed), "x",
@@ -86,8 +82,10 @@ def draw_search(axes: Any, result: TuneResult) -> None:
         )  # fmt: skip
     best = result.best
     if best is not None and best.remeasured:
+        # From its trial to the end of its run, where it was measured.
+        end = next(end for end in accumulate(result.runs) if best.place <= end)
         axes.plot(
-            [best.place], [best.cost], "*",
+            [best.place, end + 0.5], [best.cost] * 2, "*-", markevery=[0], linewidth=1.2,
             color=COLOURS[3], markersize=11, markeredgewidth=0, label="the result, measured again",
         )  # fmt: skip
     yardstick = best.yardstick if best is not None else None
@@ -98,6 +96,24 @@ def draw_search(axes: Any, result: TuneResult) -> None:
             label="NumPy" if steady else "NumPy, too noisy to compare",
         )  # fmt: skip
     _finish(axes, len(trials), result.unit)
+
+
+def _curves(axes: Any, result: TuneResult) -> None:
+    """The best so far, anew for each run; a line where another run begins."""
+    costs, first, label = result.all_best_costs(), 0, "best so far, as first timed"
+    for run, count in enumerate(result.runs):
+        if run:
+            axes.axvline(first + 0.5, color="#555555", linewidth=0.8, label="another run" if run == 1 else None)
+        curve = [(at, costs[at - 1]) for at in range(first + 1, first + count + 1) if costs[at - 1] < math.inf]
+        first += count
+        if not curve:
+            continue
+        # The last one has a length too: otherwise one trial would be a point.
+        axes.step(
+            [at for at, _ in curve] + [first + 0.5], [cost for _, cost in curve] + [curve[-1][1]],
+            where="post", color=COLOURS[1], linewidth=1.8, label=label,
+        )  # fmt: skip
+        label = "_nolegend_"
 
 
 def _dots(axes: Any, trials: Sequence[Trial], first: int, label: str, colour: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from pegbox.checks import check_list, check_path
@@ -12,6 +13,7 @@ from pegbox.records.history import best, latest_yardstick, trials_of
 from pegbox.records.journal import Journal
 from pegbox.records.library import choose_records, rows_of
 from pegbox.records.record import FUNCTION, Record
+from pegbox.records.runs import by_run
 from pegbox.search.loop.outcome import BestTrial, Gain, Trial, TuneResult, gflops_of
 from pegbox.search.objective import Objective
 from pegbox.space import Config
@@ -29,8 +31,9 @@ def load_result(
 ) -> TuneResult:
     """The result of the searches whose records the file holds, to be printed, drawn and written as a page.
 
-    `result.trials` are all trials in the order of the records, also those of several runs; `elapsed` goes from the
-    first to the last, pauses included. How the time was spent is not recorded.
+    `result.trials` are all trials in the order of the records, one run after the other where there are several, and
+    `result.runs` says how many each has; `elapsed` goes from the first to the last, pauses included. How the time was
+    spent is not recorded.
 
     Args:
         file: records of one task (.jsonl, also packed as .gz or .xz).
@@ -58,6 +61,11 @@ def load_result(
     return _result(records, found, [Config(found.space, tuple(row.tolist())) for row in rows])
 
 
+def gain_of(winner: Record, records: Sequence[Record]) -> Gain | None:
+    """What the run that found the winner has gained, on its machine; None where there is nothing to compare."""
+    return Gain.of([r for r in trials_of(records) if (r.run, r.host) == (winner.run, winner.host)])
+
+
 def _seen(records: Sequence[Record], source: str) -> list[Config]:
     try:
         return SeenSpace([record.config for record in records]).configs
@@ -76,21 +84,30 @@ def _result(records: Sequence[Record], task: Task | Objective | None, each_confi
         speed, elapsed = gflops_of(result, flop), result.timestamp - began
         return Trial(number, configs[id(record)], result, speed, elapsed, remeasured=record.remeasured)
 
-    trials = [trial(number, record) for number, record in enumerate(trials_of(records))]
-    numbers = {each.config: each.number for each in trials}
-    again = {id(r): trial(numbers[configs[id(r)]], r) for r in records if r.remeasured}
+    runs = by_run(trials_of(records))
+    trials = [trial(number, record) for number, record in enumerate(chain.from_iterable(runs))]
+    numbers: dict[object, int] = {each.config: each.number for each in trials}
+    for number, record in enumerate(chain.from_iterable(runs)):  # its own run's, where several tried the config
+        numbers[record.run, configs[id(record)]] = number
+
+    def number_of(record: Record) -> int:
+        config = configs[id(record)]
+        return numbers.get((record.run, config), numbers[config])
+
+    again = {id(r): trial(number_of(r), r) for r in records if r.remeasured}
     winner, unit = best(records), "s" if isinstance(task, Task) else (task or records[0]).unit
     bytes_moved = float(getattr(task, "bytes_moved", 0.0))
-    found = None
+    found, gain = None, None
     if winner is not None:
-        found = again.get(id(winner)) or trial(numbers[configs[id(winner)]], winner)
+        found = again.get(id(winner)) or trial(number_of(winner), winner)
+        gain = gain_of(winner, records) if unit == "s" else None
     return TuneResult(
         best=BestTrial.of(
             found,
             bytes_moved=bytes_moved,
             unit=unit,
             yardstick=latest_yardstick(records, records[0].host),
-            gain=Gain.of(trials) if unit == "s" else None,
+            gain=gain,
         ),
         trials=trials,
         elapsed=max(each.elapsed for each in trials),
@@ -103,4 +120,5 @@ def _result(records: Sequence[Record], task: Task | Objective | None, each_confi
         unit=unit,
         task=task if isinstance(task, Task) else None,
         subject=records[0].name,
+        recorded_runs=tuple(map(len, runs)),
     )

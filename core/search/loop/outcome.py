@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 from pegbox.checks import check_path
@@ -178,7 +179,8 @@ class TuneResult:
     the careful measurements that `best` was picked from; `model` tells how good the tuner's model was on trials that it
     had not seen. Where `simulated`, all seconds are those of the virtual clock: what the trials took when they were
     recorded, and what the tuner took now. `dropped` counts what the tuner proposed and nobody measured, by reason:
-    repetitions, and more than was asked for.
+    repetitions, and more than was asked for. `recorded_runs` says how many of `trials` each run has, where they were
+    read from the records of several.
     """
 
     best: BestTrial | Any  # None where nothing ran; `Any` spares `result.best.config` a check that most never need
@@ -197,6 +199,12 @@ class TuneResult:
     task: Task | None = field(default=None, compare=False)
     history: Sequence[Trial] = ()
     subject: str = ""
+    recorded_runs: Sequence[int] = ()
+
+    @property
+    def runs(self) -> Sequence[int]:
+        """How many of all trials each run has: one number, but for records of several runs, which follow each other."""
+        return self.recorded_runs or (len(self.all_trials),)
 
     @property
     def all_trials(self) -> Sequence[Trial]:
@@ -248,8 +256,15 @@ class TuneResult:
 
     def best_costs(self) -> list[float]:
         """The best cost so far after each of `trials`, in seconds, those of `history` counted; infinity until the first
-        success."""
-        return best_so_far([trial.cost for trial in self.all_trials])[len(self.history) :]
+        success. Each run begins anew.
+
+        Costs are those of the trials, of which the luckiest counts; `best.cost` was measured with more care.
+        """
+        return self.all_best_costs()[len(self.history) :]
+
+    def all_best_costs(self) -> list[float]:
+        """`best_costs` after each of all trials."""
+        return best_so_far([trial.cost for trial in self.all_trials], self.runs)
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Write a picture of the search (.png, .svg, .pdf) with matplotlib: every trial, and the best so far.
@@ -300,7 +315,8 @@ class TuneResult:
     def counted(self) -> str:
         """How many trials there are, as text; those from the records apart."""
         if self.stopped_because == "recorded":
-            return _trials(len(self.trials), "recorded ")
+            several = f" of {len(self.runs)} runs" if len(self.runs) > 1 else ""
+            return _trials(len(self.trials), "recorded ") + several
         if self.history and self.trials:
             return f"{len(self.history)} recorded and {_trials(len(self.trials), 'new ')}"
         return _trials(len(self.history), "recorded ") if self.history else _trials(len(self.trials))
@@ -345,14 +361,11 @@ def failure_counts(results: Iterable[Result]) -> dict[str, int]:
     return dict(Counter(str(result.kind) for result in results if isinstance(result, Failed)).most_common())
 
 
-def best_so_far(costs: Sequence[float]) -> list[float]:
-    """The running minimum of `costs`."""
-    curve: list[float] = []
-    best = math.inf
-    for cost in costs:
-        best = min(best, cost)
-        curve.append(best)
-    return curve
+def best_so_far(costs: Sequence[float], runs: Sequence[int]) -> list[float]:
+    """The running minimum of `costs`, which begins anew with each run; `runs` says how many each has."""
+    ends = list(accumulate(runs))
+    each = [costs[end - count : end] for end, count in zip(ends, runs, strict=True)]
+    return [best for run in each for best in accumulate(run, min)]
 
 
 def validated(result: Result) -> Result:

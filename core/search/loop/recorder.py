@@ -15,6 +15,7 @@ from pegbox.measure.yardstick import Yardstick
 from pegbox.records.history import latest_by_config, latest_yardstick, own_records, trials_of
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record
+from pegbox.records.runs import new_run, run_to_go_on
 from pegbox.search.loop.callbacks import Callback
 from pegbox.search.loop.outcome import Trial
 from pegbox.search.loop.state import SearchState
@@ -38,11 +39,12 @@ class Recorder(Callback):
 
     essential = True
 
-    def __init__(self, journal: Journal, task: Task, tuner: str, seed: int) -> None:
+    def __init__(self, journal: Journal, task: Task, tuner: str, seed: int, run: str | None = None) -> None:
         self.journal = journal
         self.task = task
         self.tuner = tuner
         self.seed = seed
+        self.run = run or new_run()
 
     def on_trial(self, trial: Trial, state: SearchState) -> None:
         self.append(trial.config, trial.result)
@@ -55,8 +57,9 @@ class Recorder(Callback):
     ) -> None:
         """Write one result."""
         record = Record.of(
-            self.task, config, result, tuner=self.tuner, seed=self.seed, remeasured=remeasured, yardstick=yardstick
-        )
+            self.task, config, result,
+            tuner=self.tuner, seed=self.seed, remeasured=remeasured, yardstick=yardstick, run=self.run,
+        )  # fmt: skip
         self.journal.append(record)
 
 
@@ -113,4 +116,4 @@ def open_recording(
     trials = latest_by_config(trials_of(held), task, source=str(journal.path))
     journal.check_writable()
     yardstick = latest_yardstick(held, describe_host())
-    return Recording(history, trials, yardstick, [Recorder(journal, task, tuner, seed)])
+    return Recording(history, trials, yardstick, [Recorder(journal, task, tuner, seed, run_to_go_on(held))])

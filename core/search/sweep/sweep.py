@@ -94,7 +94,7 @@ def sweep(
         budget_seconds=budget_seconds,
         known=known,
         before=before,
-        recorder=Recorder(journal, task, "sweep", seed),
+        recorder=Recorder(journal, task, "sweep", seed, "sweep"),
         callbacks=[*([progress_callback()] if progress else []), *listeners],
         say=_print if progress else lambda line: None,
     )

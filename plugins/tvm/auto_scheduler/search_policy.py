@@ -196,7 +196,7 @@ class SearchPolicy:
         for each in measurer.callbacks:
             if isinstance(each, RecordToFile):
                 each.journal.check_writable()
-                callbacks.append(Recorder(each.journal, own, session.name, session.seed))
+                callbacks.append(Recorder(each.journal, own, session.name, session.seed, session.run))
             elif isinstance(each, PythonBasedMeasureCallback):
                 callbacks.append(_Told(each, self))
             else:

@@ -1,0 +1,26 @@
+"""Runs in a file of records: a run is one search, also where it was resumed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from pegbox.records.record import Record
+
+
+def new_run() -> str:
+    """A name that no other run has."""
+    return os.urandom(4).hex()
+
+
+def run_to_go_on(held: Sequence[Record]) -> str:
+    """The run that a resumed search belongs to: the latest of its records, and a new one where it is not known."""
+    return (held[-1].run if held else "") or new_run()
+
+
+def by_run(records: Iterable[Record]) -> list[list[Record]]:
+    """The records of each run, in the order of first appearance; those that name none count as one."""
+    runs: dict[str, list[Record]] = {}
+    for record in records:
+        runs.setdefault(record.run, []).append(record)
+    return list(runs.values())
