@@ -178,8 +178,10 @@ class LocalMeasurer:
 
     @property
     def host(self) -> str:
-        """The kind of the machines that measure, where that is not this one."""
-        runner = None if self._runner is None else self._runner.inner
+        """The kind of the machines that measure, where that is not this one. The runner of a cluster is made to answer
+        that."""
+        checked = self._open() if self._on_cluster else self._runner
+        runner = None if checked is None else checked.inner
         return runner.host if isinstance(runner, ClusterRunner) else ""
 
     @property
@@ -229,7 +231,7 @@ class LocalMeasurer:
         ]
 
     def yardstick(self, cost: float) -> Yardstick | None:
-        """What costs are compared with: NumPy's time, and this machine's limits. It takes about a second.
+        """What costs are compared with: NumPy's time, and the machine's limits. It takes about a second.
 
         `cost` is the best in seconds: where it comes near the limits that were measured earlier, they are measured
         again.
@@ -239,7 +241,7 @@ class LocalMeasurer:
         runner, task = self._open(), self._task
         if not isinstance(runner.inner, YardstickRunner):
             return None
-        cores = len(self._cores.running(task.target.num_cores))
+        cores = task.target.num_cores if self._on_cluster else len(self._cores.running(task.target.num_cores))
         read, written = bytes_read(task.tensors), bytes_written(task.tensors)
         dtype, program = self._dtype(), task.numpy
 
@@ -249,9 +251,9 @@ class LocalMeasurer:
         with self._builder.silence():
             costs = () if program is None else self._time_numpy(runner, program)
             if self._roofline is None:
-                self._roofline = kept_roofline(dtype, read + written, task.target, cores, limits)
+                self._roofline = kept_roofline(dtype, read + written, task.target, cores, limits, host=self.host)
             made = Yardstick(
-                cores=cores,
+                cores=cores if self._roofline is None else self._roofline.cores,
                 flop=task.flop,
                 read=read,
                 written=written,
@@ -263,7 +265,7 @@ class LocalMeasurer:
             )
             if (made.measured_share(cost) or 0.0) <= NEAR:
                 return made
-            self._roofline = kept_roofline(dtype, read + written, task.target, cores, limits, anew=True)
+            self._roofline = kept_roofline(dtype, read + written, task.target, cores, limits, anew=True, host=self.host)
         return dataclasses.replace(made, roofline=self._roofline)
 
     def _time_numpy(self, runner: YardstickRunner, program: NumpyProgram) -> tuple[float, ...]:

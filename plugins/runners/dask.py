@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from pegbox.codegen import CompiledProgram, Program
+    from pegbox.compute.numpy_program import NumpyProgram
+    from pegbox.measure.roofline import Roofline
 
 
 class DaskRunner:
@@ -116,6 +118,20 @@ class DaskRunner:
 
         found: list[Result] | Failed = self._tasks.ask(dask_worker.rerun, list(programs)) or dask_worker.given_up()
         return [found] * len(programs) if isinstance(found, Failed) else found
+
+    def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | None:
+        """Seconds that NumPy takes on one of the machines. See `pegbox.measure.runner.YardstickRunner`."""
+        from pegbox.plugins.runners import dask_worker
+
+        found: Sequence[float] | Failed | None = self._tasks.ask(dask_worker.time_numpy, program, threads)
+        return None if isinstance(found, Failed) else found
+
+    def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
+        """The limits of one of the machines. See `pegbox.measure.runner.YardstickRunner`."""
+        from pegbox.plugins.runners import dask_worker
+
+        found: Roofline | Failed | None = self._tasks.ask(dask_worker.roofline, dtype, nbytes, target)
+        return None if isinstance(found, Failed) else found
 
     def interrupt(self) -> None:
         """Take back what is queued and give up what is measured."""

@@ -28,6 +28,8 @@ from pegbox.plugins.runners.machine import RESOURCE, Kind, Machine, alone
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram
+    from pegbox.compute.numpy_program import NumpyProgram
+    from pegbox.measure.roofline import Roofline
 
 IDLE = 60.0
 """Seconds without work after which the processes that run candidates end; the next candidate starts others."""
@@ -134,6 +136,20 @@ def rerun(name: str, number: int, programs: Sequence[CompiledProgram]) -> list[R
     """The task that measures several candidates in turns."""
     found = _station(name).use(number, lambda runner: runner.rerun(programs))
     return found or [given_up()] * len(programs)
+
+
+def time_numpy(name: str, number: int, program: NumpyProgram, threads: int) -> Sequence[float] | None:
+    """The task that times NumPy."""
+    found: Sequence[float] | None = _station(name).use(
+        number, lambda runner: runner.time_numpy(program, threads=threads)
+    )
+    return found
+
+
+def roofline(name: str, number: int, dtype: str, nbytes: int, target: Target) -> Roofline | None:
+    """The task that measures the limits of a machine."""
+    found: Roofline | None = _station(name).use(number, lambda runner: runner.roofline(dtype, nbytes, target))
+    return found
 
 
 def speed() -> float:

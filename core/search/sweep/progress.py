@@ -175,6 +175,7 @@ class Sweep:
 
     def _result(self, results: Mapping[Config, Result], trials: int, elapsed: float, reason: str) -> SweepResult:
         task = self.task
+        host = next((result.host for result in results.values() if result.host), "") or describe_host()
         recorded = None
         if any(result.ok for result in results.values()):
             recorded = RecordedSpace(
@@ -184,7 +185,7 @@ class Sweep:
                 flop=task.flop,
                 task=task,
                 source=self._source,
-                host=describe_host() if self.recorder else "",
+                host=host if self.recorder else "",
                 target=str(task.target),
             )
         return SweepResult(
