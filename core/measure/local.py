@@ -185,6 +185,15 @@ class LocalMeasurer:
         return runner.host if isinstance(runner, ClusterRunner) else ""
 
     @property
+    def where(self) -> str:
+        """For people: on how many machines of a cluster, and what shows them; empty where this one measures."""
+        runner = None if self._runner is None else self._runner.inner
+        if not isinstance(runner, ClusterRunner):
+            return ""
+        count, page = runner.machines, getattr(runner, "dashboard", "")
+        return f"on {count} machine{'s' if count != 1 else ''}{f' ({page})' if page else ''}"
+
+    @property
     def _window(self) -> int:
         """A trial in every builder, one running and one ready to run for each machine, one being lowered."""
         return self._sites.size + 2 * self.machines + 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import platform
-import uuid
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,10 +19,11 @@ from pegbox.measure.result import Failed, Result
 from pegbox.measure.timing import TimingPolicy
 from pegbox.origin import users_level
 from pegbox.plugins.runners.dask_builds import Builds
-from pegbox.plugins.runners.dask_client import connected
+from pegbox.plugins.runners.dask_client import connected, dashboard_of
 from pegbox.plugins.runners.dask_machines import APART, find_machines, speeds
 from pegbox.plugins.runners.dask_tasks import Tasks
 from pegbox.plugins.runners.machine import RESOURCE, Kind, building, one_kind
+from pegbox.plugins.runners.tally import search_name
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -64,7 +64,7 @@ class DaskRunner:
     ) -> None:
         check_choice("builds", builds, ("cluster", "here"))
         wanted = Target(target) if isinstance(target, str) else target
-        self._name = f"pegbox-{uuid.uuid4().hex}"
+        self._name = search_name()
         self._owned = contextlib.ExitStack()
         try:
             self._client: Client = self._owned.enter_context(connected(scheduler))
@@ -74,6 +74,7 @@ class DaskRunner:
             self._measures_here = any(machine.node == platform.node() for machine in chosen)
             self._tasks = self._set_up(bench, timing, max_memory, host, patience)
             self._builds = Builds(self._client, self._name, self._kind) if builds == "cluster" else None
+            self._dashboard = dashboard_of(self._client)
             self._warn_of_spread()
         except BaseException:
             self._owned.close()
@@ -83,6 +84,11 @@ class DaskRunner:
     def machines(self) -> int:
         """How many workers measure now. See `pegbox.measure.runner.ClusterRunner`."""
         return max(1, len(self._tasks.workers))
+
+    @property
+    def dashboard(self) -> str:
+        """The address of Dask's page on the cluster, empty where there is none."""
+        return self._dashboard
 
     @property
     def builders(self) -> int:

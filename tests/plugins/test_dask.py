@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -166,6 +167,8 @@ def test_the_cluster_command_lists_machines_with_their_speed(client: Any, capsys
     printed = capsys.readouterr().out
     assert printed.count(str(Kind.own())) == 2
     assert "the fastest has" in printed
+    assert re.search(r"; \d+ trials?: \d+ of process \d+ on ", printed)
+    assert "no trials" in printed  # the worker that was killed has been replaced
 
 
 def test_workers_without_the_resource_are_refused_with_the_command_that_starts_one() -> None:
