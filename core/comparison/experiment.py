@@ -235,7 +235,8 @@ class _Experiment:
         return f"{why}; the report of the {count} that were finished is in error.result{kept}", report
 
     def _report(self, note: str) -> Comparison:
-        infos = tuple(testbed.info for testbed in self.testbeds)
+        hosts = {run.task: run.host for run in self.runs if run.host}
+        infos = tuple(replace(t.info, host=hosts.get(t.info.name, t.info.host)) for t in self.testbeds)
         tasks, tuners = [info.name for info in infos], [contender.name for contender in self.plan.contenders]
         setup = Setup(
             tasks=infos,

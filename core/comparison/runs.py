@@ -37,6 +37,9 @@ class Run:
     seconds: float = 0.0
     tuner_seconds: float = 0.0
     stopped_because: str = "trials"
+    host: str = ""
+    """The machines that measured, where they were those of a cluster."""
+
     model: ModelReport | None = None
     dropped: int = 0
     experienced: bool = False
@@ -55,6 +58,7 @@ class Run:
             seconds=result.elapsed,
             tuner_seconds=sum(result.phases.get(phase, 0.0) for phase in ("propose", "learn")),
             stopped_because=result.stopped_because,
+            host=next((trial.result.host for trial in result.trials if trial.result.host), ""),
             model=result.model if result.model is not None and result.model.pairs else None,
             dropped=sum(result.dropped.values()),
             experienced=experienced,

@@ -178,9 +178,20 @@ class LocalMeasurer:
 
     @property
     def host(self) -> str:
-        """The kind of the machines that measure, where that is not this one."""
-        runner = None if self._runner is None else self._runner.inner
+        """The kind of the machines that measure, where that is not this one. The runner of a cluster is made to answer
+        that."""
+        checked = self._open() if self._on_cluster else self._runner
+        runner = None if checked is None else checked.inner
         return runner.host if isinstance(runner, ClusterRunner) else ""
+
+    @property
+    def where(self) -> str:
+        """For people: on how many machines of a cluster, and what shows them; empty where this one measures."""
+        runner = None if self._runner is None else self._runner.inner
+        if not isinstance(runner, ClusterRunner):
+            return ""
+        count, page = runner.machines, getattr(runner, "dashboard", "")
+        return f"on {count} machine{'s' if count != 1 else ''}{f' ({page})' if page else ''}"
 
     @property
     def _window(self) -> int:
@@ -229,7 +240,7 @@ class LocalMeasurer:
         ]
 
     def yardstick(self, cost: float) -> Yardstick | None:
-        """What costs are compared with: NumPy's time, and this machine's limits. It takes about a second.
+        """What costs are compared with: NumPy's time, and the machine's limits. It takes about a second.
 
         `cost` is the best in seconds: where it comes near the limits that were measured earlier, they are measured
         again.
@@ -239,7 +250,7 @@ class LocalMeasurer:
         runner, task = self._open(), self._task
         if not isinstance(runner.inner, YardstickRunner):
             return None
-        cores = len(self._cores.running(task.target.num_cores))
+        cores = task.target.num_cores if self._on_cluster else len(self._cores.running(task.target.num_cores))
         read, written = bytes_read(task.tensors), bytes_written(task.tensors)
         dtype, program = self._dtype(), task.numpy
 
@@ -249,9 +260,9 @@ class LocalMeasurer:
         with self._builder.silence():
             costs = () if program is None else self._time_numpy(runner, program)
             if self._roofline is None:
-                self._roofline = kept_roofline(dtype, read + written, task.target, cores, limits)
+                self._roofline = kept_roofline(dtype, read + written, task.target, cores, limits, host=self.host)
             made = Yardstick(
-                cores=cores,
+                cores=cores if self._roofline is None else self._roofline.cores,
                 flop=task.flop,
                 read=read,
                 written=written,
@@ -263,7 +274,7 @@ class LocalMeasurer:
             )
             if (made.measured_share(cost) or 0.0) <= NEAR:
                 return made
-            self._roofline = kept_roofline(dtype, read + written, task.target, cores, limits, anew=True)
+            self._roofline = kept_roofline(dtype, read + written, task.target, cores, limits, anew=True, host=self.host)
         return dataclasses.replace(made, roofline=self._roofline)
 
     def _time_numpy(self, runner: YardstickRunner, program: NumpyProgram) -> tuple[float, ...]:

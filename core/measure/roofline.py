@@ -138,14 +138,16 @@ def kept_roofline(
     measure: Callable[[int], Roofline | None],
     *,
     anew: bool = False,
+    host: str = "",
 ) -> Roofline | None:
-    """What was measured for this machine, target, type and number of cores, at the size of so many bytes.
+    """What was measured for this machine (or the one that `host` names), target, type and number of cores, at the size
+    of so many bytes.
 
     Where that was fewer than `TIMES` times, `measure` does so again for the size class, and the fastest is kept, in the
     user's cache folder. `anew` measures in any case.
     """
     size = size_class(nbytes, cores)
-    key = f"{describe_host()} | {target} on {cores} | {dtype if dtype in PEAKS else '-'} | {size}"
+    key = f"{host or describe_host()} | {target} on {cores} | {dtype if dtype in PEAKS else '-'} | {size}"
     known, times = _read().get(key, (None, 0))
     if times >= TIMES and not anew:
         return known

@@ -75,7 +75,8 @@ class ClusterRunner(Protocol):
     """A runner of other machines: `run` may be called from many threads, and as many candidates are on their way.
 
     It measures as many of them at the same time as there are machines. Where the factory is the class of the runner,
-    the runner is made before anything is compiled, and no core of this machine is kept free for timing.
+    the runner is made before anything is compiled, and no core of this machine is kept free for timing. It may have
+    `dashboard`, the address of a page that shows what the machines do.
     """
 
     @property

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeAlias
 
 from pegbox.checks import check_list
+from pegbox.codegen.targets.host import describe_host
 from pegbox.errors import RecordError, SpaceError
 from pegbox.measure.result import Result
 from pegbox.records.autotvm import is_for_cpu
@@ -56,6 +57,18 @@ def own_records(journal: Journal, task: Task, *, edited: bool = False, remedy: s
     source = str(journal.path)
     own = _measured_here(matching(journal.read(), task, source=source), task, source)
     return own if edited else of_code(own, task, source=source, remedy=remedy)
+
+
+def check_host(records: Iterable[Record], source: str, cluster: str = "", *, remedy: str) -> None:
+    """Raise `RecordError` (`remedy` ends its message) where records of the file `source` are from elsewhere than this
+    machine, or the machines of a cluster where it is one that measures."""
+    here = cluster or describe_host()
+    if others := sorted({record.host for record in records} - {here}):
+        raise RecordError(
+            f"{source!r} holds records of this task from {' and '.join(map(repr, others))}, but "
+            f"{'the cluster' if cluster else 'this machine'} is {here!r}: costs of several machines do not compare; "
+            f"{remedy}"
+        )
 
 
 def _measured_here(records: list[Record], task: Task, source: str) -> list[Record]:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pegbox.checks import check_mapping, check_seconds
-from pegbox.errors import ArgumentError
+from pegbox.errors import ArgumentError, MeasureError, TuningError
 from pegbox.hooks.options import bind_options
 from pegbox.measure.local import LocalMeasurer
 from pegbox.records.simulation import SimulatedMeasurer, recorded_space_for
@@ -97,6 +97,17 @@ def problem_of(task: Any, runner: object, measurer: MeasurerFactory | None) -> P
     if measurer is None:
         raise ArgumentError(f"{task.name}: nothing is recorded of it, and no measurer was given")
     return Problem(task, task.space, task.space, partial(measurer, task), False)
+
+
+def measuring_host(measurer: object) -> str:
+    """The kind of the machines of a cluster that measures; empty where this machine does.
+
+    Raises `TuningError` where the cluster cannot be used.
+    """
+    try:
+        return str(getattr(measurer, "host", ""))
+    except MeasureError as error:
+        raise TuningError(str(error)) from error
 
 
 def is_task(task: object) -> bool:

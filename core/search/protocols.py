@@ -99,7 +99,8 @@ class Measurer(Protocol):
     """Runs configurations and says what they cost.
 
     It may have a method `beside()` too, which gives a context manager for work that must not disturb what it measures,
-    or None where all work does. `machines` is how many it measures at the same time, where that is more than one.
+    or None where all work does. `machines` is how many it measures at the same time, where that is more than one;
+    `where` says so to people ("on 8 machines").
     `compiles` is True where a candidate is compiled first, and `yardstick(cost)` says what costs are compared with
     (`pegbox.measure.yardstick`).
     """

@@ -21,7 +21,7 @@ from pegbox.search.loop.recorder import Resume, open_recording
 from pegbox.search.loop.tuning import DEFAULT_FINALISTS, run
 from pegbox.search.models.inputs import TransferSource, tuner_inputs
 from pegbox.search.objective import Objective
-from pegbox.search.problem import Problem, local_measurer, problem_of
+from pegbox.search.problem import Problem, local_measurer, measuring_host, problem_of
 from pegbox.search.protocols import TunerFactory
 from pegbox.task.task import Task
 
@@ -140,6 +140,8 @@ def search_problem(
         print(finished, file=sys.stderr)
     watches = [NoiseWatch(measured.target.num_cores)] if isinstance(measured, Task) and not problem.simulated else []
     with problem.open(best=recording.best_cost) as opened:
+        host = measuring_host(opened) if recording.held else ""
+        recording.check_host(host)
         return run(
             made,
             opened,
@@ -163,7 +165,7 @@ def search_problem(
             name=name,
             finalists=finalists,
             yardstick=True,
-            recorded_yardstick=recording.yardstick,
+            recorded_yardstick=recording.yardstick(host),
             task=_template_task(measured),
             subject=measured.name,
         )

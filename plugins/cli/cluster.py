@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 
 from pegbox.errors import MeasureError
 from pegbox.plugins.cli import exits
-from pegbox.plugins.runners.dask_client import connected
-from pegbox.plugins.runners.dask_machines import APART, find_machines, speeds
-from pegbox.plugins.runners.machine import Kind, Machine, one_kind
+from pegbox.plugins.runners.dask_client import connected, dashboard_of
+from pegbox.plugins.runners.dask_machines import APART, find_machines, speeds, trials_of
+from pegbox.plugins.runners.machine import Kind, one_kind
+from pegbox.plugins.runners.tally import short_name
+
+_BUILDS = "does not measure, may compile"
 
 _EPILOG = f"""\
 examples:
   pegbox cluster tcp://host:8786
   pegbox tune matmul 512 512 512 --runner dask:scheduler=tcp://host:8786      measures there
 
-GFLOP/s are those of one core on a fixed kernel; equal machines should not differ by more than {APART:.0%}.
+GFLOP/s are those of one core on a fixed kernel, and in brackets how far behind the fastest; equal machines should not
+differ by more than {APART:.0%}. Trials are those that the worker has measured since it started, for each search: its
+process, and the machine of that.
 {exits.EXPLAINED}
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """List the machines of a Dask cluster, their kind and their speed"""
+    """List the machines of a Dask cluster, their kind, speed and trials"""
     parser.epilog = _EPILOG
     parser.add_argument("scheduler", metavar="ADDRESS", help="of the scheduler, such as tcp://host:8786")
     parser.set_defaults(run=run)
@@ -31,11 +37,20 @@ def run(namespace: argparse.Namespace) -> int:
     """Print a line for each worker, then whether a search can measure on all of them."""
     with connected(namespace.scheduler) as client:
         machines = find_machines(client)
+        trials = trials_of(client)
         rates = speeds(client, [machine.address for machine in machines if machine.measures])
+        page = dashboard_of(client)
+    fastest = max(rates.values(), default=0.0)
     for machine in machines:
-        print(f"{machine}{_state(machine, rates)}")
+        rate, counts = rates.get(machine.address, 0.0), trials.get(machine.address, {})
+        parts = (
+            [str(machine), *_speed(rate, fastest), *_trials(counts)] if machine.measures else [str(machine), _BUILDS]
+        )
+        print("; ".join(parts))
     if len(positive := [rate for rate in rates.values() if rate]) > 1:
-        print(f"the fastest has {max(positive) / min(positive) - 1:.1%} more than the slowest")
+        print(f"the fastest has {fastest / min(positive) - 1:.1%} more than the slowest")
+    if page:
+        print(f"dashboard: {page}")
     try:
         one_kind([machine for machine in machines if machine.measures], here=Kind.own())
     except MeasureError as error:
@@ -43,8 +58,15 @@ def run(namespace: argparse.Namespace) -> int:
     return exits.DONE
 
 
-def _state(machine: Machine, rates: dict[str, float]) -> str:
-    if not machine.measures:
-        return "; does not measure"
-    rate = rates.get(machine.address)
-    return f"; {rate:.4g} GFLOP/s" if rate else ""
+def _speed(rate: float, fastest: float) -> list[str]:
+    if not rate:
+        return []
+    return [f"{rate:.4g} GFLOP/s" if rate == fastest else f"{rate:.4g} GFLOP/s ({rate / fastest - 1:.1%})"]
+
+
+def _trials(counts: Mapping[str, int]) -> list[str]:
+    if not counts:
+        return ["no trials"]
+    searches = ", ".join(f"{count:,} of {short_name(search)}" for search, count in counts.items())
+    total = sum(counts.values())
+    return [f"{total:,} trial{'s' if total != 1 else ''}: {searches}"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import platform
-import uuid
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,15 +19,18 @@ from pegbox.measure.result import Failed, Result
 from pegbox.measure.timing import TimingPolicy
 from pegbox.origin import users_level
 from pegbox.plugins.runners.dask_builds import Builds
-from pegbox.plugins.runners.dask_client import connected
+from pegbox.plugins.runners.dask_client import connected, dashboard_of
 from pegbox.plugins.runners.dask_machines import APART, find_machines, speeds
 from pegbox.plugins.runners.dask_tasks import Tasks
 from pegbox.plugins.runners.machine import RESOURCE, Kind, building, one_kind
+from pegbox.plugins.runners.tally import search_name
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from pegbox.codegen import CompiledProgram, Program
+    from pegbox.compute.numpy_program import NumpyProgram
+    from pegbox.measure.roofline import Roofline
 
 
 class DaskRunner:
@@ -62,7 +64,7 @@ class DaskRunner:
     ) -> None:
         check_choice("builds", builds, ("cluster", "here"))
         wanted = Target(target) if isinstance(target, str) else target
-        self._name = f"pegbox-{uuid.uuid4().hex}"
+        self._name = search_name()
         self._owned = contextlib.ExitStack()
         try:
             self._client: Client = self._owned.enter_context(connected(scheduler))
@@ -72,6 +74,7 @@ class DaskRunner:
             self._measures_here = any(machine.node == platform.node() for machine in chosen)
             self._tasks = self._set_up(bench, timing, max_memory, host, patience)
             self._builds = Builds(self._client, self._name, self._kind) if builds == "cluster" else None
+            self._dashboard = dashboard_of(self._client)
             self._warn_of_spread()
         except BaseException:
             self._owned.close()
@@ -81,6 +84,11 @@ class DaskRunner:
     def machines(self) -> int:
         """How many workers measure now. See `pegbox.measure.runner.ClusterRunner`."""
         return max(1, len(self._tasks.workers))
+
+    @property
+    def dashboard(self) -> str:
+        """The address of Dask's page on the cluster, empty where there is none."""
+        return self._dashboard
 
     @property
     def builders(self) -> int:
@@ -116,6 +124,20 @@ class DaskRunner:
 
         found: list[Result] | Failed = self._tasks.ask(dask_worker.rerun, list(programs)) or dask_worker.given_up()
         return [found] * len(programs) if isinstance(found, Failed) else found
+
+    def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | None:
+        """Seconds that NumPy takes on one of the machines. See `pegbox.measure.runner.YardstickRunner`."""
+        from pegbox.plugins.runners import dask_worker
+
+        found: Sequence[float] | Failed | None = self._tasks.ask(dask_worker.time_numpy, program, threads)
+        return None if isinstance(found, Failed) else found
+
+    def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
+        """The limits of one of the machines. See `pegbox.measure.runner.YardstickRunner`."""
+        from pegbox.plugins.runners import dask_worker
+
+        found: Roofline | Failed | None = self._tasks.ask(dask_worker.roofline, dtype, nbytes, target)
+        return None if isinstance(found, Failed) else found
 
     def interrupt(self) -> None:
         """Take back what is queued and give up what is measured."""

@@ -24,6 +24,14 @@ def address_of(client: Client) -> str:
     return str(scheduler.address if scheduler is not None else "its address")
 
 
+def dashboard_of(client: Client) -> str:
+    """The address of the page that shows what the cluster does, empty where there is none."""
+    try:
+        return str(client.dashboard_link or "")
+    except (KeyError, ValueError):  # the scheduler has none
+        return ""
+
+
 def connected(scheduler: Any) -> contextlib.AbstractContextManager[Client]:
     """A client of the scheduler, which leaving the context closes; one that was given stays open.
 

@@ -46,6 +46,13 @@ def find_machines(client: Client) -> list[Machine]:
     return machines
 
 
+def trials_of(client: Client) -> dict[str, Mapping[str, int]]:
+    """How many candidates each search has measured on each worker since it started, by the worker's address."""
+    from pegbox.plugins.runners.dask_worker import measured
+
+    return dict(client.run(measured, on_error="ignore"))
+
+
 def speeds(client: Client, workers: Collection[str]) -> dict[str, float]:
     """GFLOP/s of a core of each worker on one fixed kernel, measured on all at once; 0 where that is not known.
 

@@ -9,7 +9,8 @@ import platform
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from distributed import Worker, WorkerPlugin, get_worker
@@ -25,12 +26,18 @@ from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.timing import TimingPolicy
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.plugins.runners.machine import RESOURCE, Kind, Machine, alone
+from pegbox.plugins.runners.tally import Tally
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram
+    from pegbox.compute.numpy_program import NumpyProgram
+    from pegbox.measure.roofline import Roofline
 
 IDLE = 60.0
 """Seconds without work after which the processes that run candidates end; the next candidate starts others."""
+
+_TALLIES: defaultdict[str, Tally] = defaultdict(Tally)
+"""What each worker of this process has measured, by address."""
 
 T = TypeVar("T")
 
@@ -43,6 +50,11 @@ def kind_resource(kind: Kind) -> str:
 def describe(dask_worker: Worker) -> Machine:
     """The machine of a worker."""
     return Machine.own(dask_worker.address, measures=bool(dask_worker.state.total_resources.get(RESOURCE)))
+
+
+def measured(dask_worker: Worker) -> Mapping[str, int]:
+    """How many candidates each search has measured on a worker since it started."""
+    return _TALLIES[dask_worker.address].counts
 
 
 class Station(WorkerPlugin):  # type: ignore[misc]
@@ -125,6 +137,7 @@ def run(name: str, number: int, program: CompiledProgram, best: float) -> Result
         began = time.perf_counter()
         result = runner.run(program, best=best)
         shipping = time.perf_counter() - began - sum(result.phases.values())
+        _TALLIES[get_worker().address].add(name)
         return dataclasses.replace(result, phases={**result.phases, "ship": max(0.0, shipping)})
 
     return _station(name).use(number, measured) or given_up()
@@ -134,6 +147,20 @@ def rerun(name: str, number: int, programs: Sequence[CompiledProgram]) -> list[R
     """The task that measures several candidates in turns."""
     found = _station(name).use(number, lambda runner: runner.rerun(programs))
     return found or [given_up()] * len(programs)
+
+
+def time_numpy(name: str, number: int, program: NumpyProgram, threads: int) -> Sequence[float] | None:
+    """The task that times NumPy."""
+    found: Sequence[float] | None = _station(name).use(
+        number, lambda runner: runner.time_numpy(program, threads=threads)
+    )
+    return found
+
+
+def roofline(name: str, number: int, dtype: str, nbytes: int, target: Target) -> Roofline | None:
+    """The task that measures the limits of a machine."""
+    found: Roofline | None = _station(name).use(number, lambda runner: runner.roofline(dtype, nbytes, target))
+    return found
 
 
 def speed() -> float:

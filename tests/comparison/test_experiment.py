@@ -102,6 +102,16 @@ def test_winners_are_measured_again_together_and_those_numbers_count() -> None:
     assert last.final_cost == pytest.approx(2.0 * last.curve[-1])
 
 
+def test_a_comparison_on_a_cluster_names_its_machines() -> None:
+    class Cluster(ArtificialMeasurer):
+        def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
+            for config in configs:
+                yield config, Ok((by_index(config),), host="EPYC, 16 cores")
+
+    (task,) = compared(measurer=lambda task: Cluster(by_index)).tasks
+    assert task.host == "EPYC, 16 cores"
+
+
 def test_a_recorded_space_is_answered_from_its_records() -> None:
     space = small_space()
     configs = list(space.iterate())[::2]

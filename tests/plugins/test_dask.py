@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -127,6 +128,9 @@ def test_a_search_measures_each_trial_once_and_records_the_kind(client: Any, tmp
     assert [trial.config for trial in result.trials] == list(proposed)
     assert result.best is not None
     assert {json.loads(line)["host"] for line in records.read_text().splitlines()} == {Kind.own().name}
+    assert result.best.yardstick is not None
+    assert result.best.yardstick.numpy
+    assert result.best.yardstick.roofline
     assert client.status == "running"
     assert not client.run(lambda dask_worker: [name for name in dask_worker.plugins if "pegbox" in name]).popitem()[1]
 
@@ -163,6 +167,8 @@ def test_the_cluster_command_lists_machines_with_their_speed(client: Any, capsys
     printed = capsys.readouterr().out
     assert printed.count(str(Kind.own())) == 2
     assert "the fastest has" in printed
+    assert re.search(r"; \d+ trials?: \d+ of process \d+ on ", printed)
+    assert "no trials" in printed  # the worker that was killed has been replaced
 
 
 def test_workers_without_the_resource_are_refused_with_the_command_that_starts_one() -> None:

@@ -111,3 +111,18 @@ def test_importing_the_search_loads_nothing_slow() -> None:
     code = "import sys, pegbox.search, pegbox.tuners.xgb; print({'xgboost', 'scipy', 'rich'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_the_machines_of_a_cluster_are_told_once_and_again_when_there_are_others() -> None:
+    places = iter(["on 2 machines (http://host/status)"] * 5 + ["on 3 machines (http://host/status)"] * 5)
+
+    class Cluster(ArtificialMeasurer):
+        @property
+        def where(self) -> str:
+            return next(places)
+
+    stream = io.StringIO()
+    tuner, measurer = make_tuner("grid", small_space()), Cluster(lambda config: 1e-3)
+    run(tuner, measurer, trials=8, batch_size=8, name="x", callbacks=[LineProgress(stream)])
+    told = [line for line in stream.getvalue().splitlines() if "measuring on" in line]
+    assert told == [f"x: measuring on {count} machines (http://host/status) ..." for count in (2, 3)]

@@ -14,7 +14,7 @@ import pytest
 from shipped_spaces import shipped_space
 
 import pegbox as pb
-from pegbox.errors import ArgumentError
+from pegbox.errors import ArgumentError, RecordError
 from pegbox.measure.result import Failed, FailureKind, Ok
 from pegbox.measure.roofline import Roofline
 from pegbox.measure.yardstick import Yardstick
@@ -213,12 +213,23 @@ def test_recordings_keep_the_latest_yardstick_of_this_machine(task: pb.Task, tmp
     journal = Journal(tmp_path / "r.jsonl")
     tuned(task, callbacks=[Recorder(journal, task, "random", 3)])
     recording = open_recording(journal, task, resume=True, tuner="random", seed=0)
-    assert recording.yardstick == YARDSTICK
+    assert recording.yardstick("") == YARDSTICK
     elsewhere = [dataclasses.replace(record, host="another") for record in journal.read()]
     other = Journal(tmp_path / "other.jsonl")
     for record in elsewhere:
         other.append(record)
-    assert open_recording(other, task, resume=True, tuner="random", seed=0).yardstick is None
+    found = open_recording(other, task, resume=True, tuner="random", seed=0)
+    assert found.yardstick("") is None
+    assert found.yardstick("another") == YARDSTICK
+
+
+def test_a_cluster_goes_on_with_records_of_its_own_kind_only(task: pb.Task, tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "r.jsonl")
+    tuned(task, callbacks=[Recorder(journal, task, "random", 3)])
+    recording = open_recording(journal, task, resume=True, tuner="random", seed=0)
+    recording.check_host("")
+    with pytest.raises(RecordError, match=r"but the cluster is 'EPYC, 16 cores'.*go on with another file"):
+        recording.check_host("EPYC, 16 cores")
 
 
 def test_a_resumed_search_shows_recorded_trials_as_they_ran_as_the_loaded_one_does(

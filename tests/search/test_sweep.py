@@ -13,11 +13,10 @@ import pytest
 import pegbox as pb
 from pegbox.errors import ArgumentError, RecordError, SpaceError, TuningError
 from pegbox.measure import Failed, FailureKind, Ok, Result
-from pegbox.records import Journal
+from pegbox.records import Journal, history
 from pegbox.search import problem
 from pegbox.search.loop.display import LineProgress
 from pegbox.search.sweep import remeasurement
-from pegbox.search.sweep import sweep as sweep_module
 from pegbox.search.sweep.progress import Sweep
 from pegbox.search.sweep.remeasurement import Convergence, Remeasurement, repeat
 from pegbox.space import Config
@@ -37,6 +36,8 @@ def true_cost(config: Config) -> float:
 
 class Noisy:
     """Single measurements are up to 30% too fast; what is measured again is right, within a percent."""
+
+    host = ""
 
     def __init__(self, *, stop_after: int | None = None, fails: Any = lambda config: False) -> None:
         self.rng = np.random.default_rng(0)
@@ -64,7 +65,7 @@ class Noisy:
     def result(self, config: Config, luck: float) -> Result:
         if self.fails(config):
             return Failed(FailureKind.COMPILE_ERROR, "too much code", 0.1)
-        return Ok((true_cost(config) * luck,), 0.5, 1.0, {"build": 0.4, "timing": 0.1})
+        return Ok((true_cost(config) * luck,), 0.5, 1.0, {"build": 0.4, "timing": 0.1}, host=self.host)
 
 
 @pytest.fixture
@@ -166,10 +167,20 @@ def test_another_machine_is_refused_before_anything_is_measured(
 ) -> None:
     file = tmp_path / "s.jsonl"
     pb.sweep(task, records=file, configs=5, progress=False)
-    monkeypatch.setattr(sweep_module, "describe_host", lambda: "elsewhere (a CPU)")
+    monkeypatch.setattr(history, "describe_host", lambda: "elsewhere (a CPU)")
     with pytest.raises(RecordError, match=r"this machine is 'elsewhere \(a CPU\)'.*sweep into another file"):
         pb.sweep(task, records=file, configs=10, progress=False)
+    machine.host = "EPYC, 16 cores"
+    with pytest.raises(RecordError, match=r"the cluster is 'EPYC, 16 cores'.*sweep into another file"):
+        pb.sweep(task, records=file, configs=10, progress=False)
     assert len(machine.measured) == 5
+
+
+def test_a_sweep_names_the_machines_that_measured(task: Any, tmp_path: Path, machine: Noisy) -> None:
+    machine.host = "EPYC, 16 cores"
+    result = pb.sweep(task, records=tmp_path / "s.jsonl", configs=5, progress=False)
+    assert result.recorded is not None
+    assert result.recorded.host == "EPYC, 16 cores"
 
 
 def test_a_budget_ends_a_sweep(task: Any, tmp_path: Path, machine: Noisy) -> None:

@@ -12,7 +12,7 @@ from pegbox.codegen.targets.host import describe_host
 from pegbox.errors import ArgumentError
 from pegbox.measure.result import Result
 from pegbox.measure.yardstick import Yardstick
-from pegbox.records.history import latest_by_config, latest_yardstick, own_records, trials_of
+from pegbox.records.history import check_host, latest_by_config, latest_yardstick, own_records, trials_of
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record
 from pegbox.records.runs import new_run, run_to_go_on
@@ -65,15 +65,25 @@ class Recorder(Callback):
 
 @dataclass(frozen=True)
 class Recording:
-    """The records of one run: its `history` with its `yardstick`, and the callbacks that write what it measures.
+    """The records of one run: its `history`, which is in the records `held`, and the callbacks that write what it
+    measures.
 
     The history has the latest result of each configuration; `trials` has those of its trials, where they are others.
     """
 
     history: Sequence[tuple[Config, Result]] = ()
     trials: Mapping[Config, Result] = field(default_factory=dict)
-    yardstick: Yardstick | None = None
+    held: Sequence[Record] = ()
     callbacks: Sequence[Recorder] = ()
+
+    def yardstick(self, host: str) -> Yardstick | None:
+        """What the best was compared with on this host, or on this machine where it is none."""
+        return latest_yardstick(self.held, host or describe_host())
+
+    def check_host(self, host: str) -> None:
+        """Raise `RecordError` where the history is from elsewhere than the cluster `host`, if one measures."""
+        if host and self.held:
+            check_host(self.held, str(self.callbacks[0].journal.path), host, remedy="go on with another file")
 
     @property
     def best_cost(self) -> float:
@@ -115,5 +125,4 @@ def open_recording(
     history = list(latest_by_config(held, task, source=str(journal.path)).items())
     trials = latest_by_config(trials_of(held), task, source=str(journal.path))
     journal.check_writable()
-    yardstick = latest_yardstick(held, describe_host())
-    return Recording(history, trials, yardstick, [Recorder(journal, task, tuner, seed, run_to_go_on(held))])
+    return Recording(history, trials, held, [Recorder(journal, task, tuner, seed, run_to_go_on(held))])

@@ -209,11 +209,11 @@ class _Loop:
                 self.proposer.wait()
         elif self.proposer.asks_ahead:
             half = batch[: -(-len(batch) // 2)]
-        self._now(COMPILING if getattr(self.measurer, "compiles", False) else MEASURING)
+        self._now(COMPILING if getattr(self.measurer, "compiles", False) else self._measuring())
         stream = self._results(batch)
         try:
             for config, result in stream:
-                self._now(MEASURING)
+                self._now(self._measuring())
                 self._commit(config, result)
                 measured[config] = result
                 if (reason := self._stop()) and reason != "trials":
@@ -240,6 +240,10 @@ class _Loop:
         self._now(activity)
         with self.clock.phase(name):
             yield
+
+    def _measuring(self) -> str:
+        where: str = getattr(self.measurer, "where", "")
+        return f"{MEASURING} {where}" if where else MEASURING
 
     def _now(self, activity: str) -> None:
         if activity != self.state.activity and not self.state.simulated:  # nothing is compiled or measured then

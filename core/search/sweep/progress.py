@@ -23,6 +23,7 @@ from pegbox.search.loop.interrupt import clear_interrupt
 from pegbox.search.loop.outcome import failure_counts, format_counts, format_seconds
 from pegbox.search.loop.recorder import Recorder
 from pegbox.search.loop.tuning import run
+from pegbox.search.problem import measuring_host
 from pegbox.search.protocols import Measurer
 from pegbox.search.sweep.remeasurement import Convergence, Remeasurement, repeat
 from pegbox.space.uniform_sample import LISTED, uniform_order
@@ -130,7 +131,8 @@ class Sweep:
         reason = str(first.stopped_because)
         if reason == "trials":
             reason = self._remeasure(measurer, results, began)
-        return self._result(results, len(first.trials), time.monotonic() - began, reason)
+        host = measuring_host(measurer) or describe_host()
+        return self._result(results, len(first.trials), time.monotonic() - began, reason, host)
 
     def _remeasure(self, measurer: Measurer, results: dict[Config, Result], began: float) -> str:
         def time_left() -> bool:
@@ -173,7 +175,9 @@ class Sweep:
                 if config not in self.known:
                     yield config
 
-    def _result(self, results: Mapping[Config, Result], trials: int, elapsed: float, reason: str) -> SweepResult:
+    def _result(
+        self, results: Mapping[Config, Result], trials: int, elapsed: float, reason: str, host: str
+    ) -> SweepResult:
         task = self.task
         recorded = None
         if any(result.ok for result in results.values()):
@@ -184,7 +188,7 @@ class Sweep:
                 flop=task.flop,
                 task=task,
                 source=self._source,
-                host=describe_host() if self.recorder else "",
+                host=host if self.recorder else "",
                 target=str(task.target),
             )
         return SweepResult(

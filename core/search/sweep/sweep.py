@@ -9,16 +9,15 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_int, check_seconds
-from pegbox.codegen.targets.host import describe_host
 from pegbox.errors import ArgumentError, RecordError
-from pegbox.records.history import load_history, matching, of_code, to_config
+from pegbox.records.history import check_host, load_history, matching, of_code, to_config
 from pegbox.records.journal import Journal
 from pegbox.records.record import Record
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.loop.callbacks import CallbackLike, check_callbacks
 from pegbox.search.loop.display import progress as progress_callback
 from pegbox.search.loop.recorder import Recorder
-from pegbox.search.problem import check_task, local_measurer
+from pegbox.search.problem import check_task, local_measurer, measuring_host
 from pegbox.search.sweep.progress import Sweep, SweepResult
 from pegbox.search.sweep.remeasurement import MOST
 from pegbox.task.task import Task
@@ -85,7 +84,7 @@ def sweep(
     )
     listeners = check_callbacks(callbacks)
     journal = records if isinstance(records, Journal) else Journal(records)
-    known, before = _known(journal, task, whole=configs is None)
+    own, known, before = _known(journal, task, whole=configs is None)
     plan = Sweep(
         task,
         configs,
@@ -101,28 +100,19 @@ def sweep(
     journal.check_writable()
     best = min((result.cost for result in known.values() if result.ok), default=float("inf"))
     with measurer(task, best=best) as opened:
+        check_host(own, str(journal.path), measuring_host(opened), remedy="sweep into another file")
         return plan.run(opened)
 
 
-def _known(journal: Journal, task: Task, *, whole: bool) -> tuple[dict[Any, Any], Counter[Any]]:
-    """What the file holds of the task: the latest results, and how often each was measured again."""
+def _known(journal: Journal, task: Task, *, whole: bool) -> tuple[list[Record], dict[Any, Any], Counter[Any]]:
+    """What the file holds of the task: the records, the latest results, and how often each was measured again."""
     configs, results = load_history(journal, task)
     source = str(journal.path)
     own = of_code(matching(journal.read(), task, source=source), task, source=source) if configs else []
-    _check_machine(own, source)
     if not whole:
         _check_uniform(own, source)
     again = Counter(to_config(record, task, source=source) for record in own if record.remeasured)
-    return dict(zip(configs, results, strict=True)), again
-
-
-def _check_machine(own: Iterable[Record], source: str) -> None:
-    here = describe_host()
-    if others := sorted({record.host for record in own} - {here}):
-        raise RecordError(
-            f"{source!r} holds records of this task from {' and '.join(map(repr, others))}, but this machine is "
-            f"{here!r}: costs of several machines do not compare; sweep into another file"
-        )
+    return own, dict(zip(configs, results, strict=True)), again
 
 
 def _check_uniform(own: Iterable[Record], source: str) -> None:
