@@ -240,20 +240,23 @@ def _task_of(record: Record, source: str) -> Task:
             "pegbox.load_result and 'pegbox plot' draw the search"
         )
     try:
-        return create_task(
-            template_of(record.name, registered=True), record.args, dict(record.kwargs), target=record.target
-        )
-    except PegboxError as error:
-        if record.ref:
-            raise RecordError(
-                f"{source!r}: the records are of {record.described} of {record.ref}, which is not imported because a "
-                f"file of records names it; {_with_ref(record)}"
-            ) from error
+        template = template_of(record.name, registered=True)
+        task = create_task(template, record.args, dict(record.kwargs), target=record.target)
+        if record.ref in ("", template.ref) or task.fingerprint == record.space:
+            return task
+        error: PegboxError | None = None  # another template of that name
+    except PegboxError as unknown:
+        error = unknown
+    if record.ref:
         raise RecordError(
-            f"{source!r}: the records are of {record.described} from a space with the fingerprint "
-            f"{record.space[:12] or '(not said)'}, which cannot be made here: {error}; import the template first, or "
-            "give task=pegbox.create_task('file.py:name', ...) (on the command line TEMPLATE and its arguments)"
+            f"{source!r}: the records are of {record.described} of {record.ref}, which is not imported because a file "
+            f"of records names it; {_with_ref(record)}"
         ) from error
+    raise RecordError(
+        f"{source!r}: the records are of {record.described} from a space with the fingerprint "
+        f"{record.space[:12] or '(not said)'}, which cannot be made here: {error}; import the template first, or "
+        "give task=pegbox.create_task('file.py:name', ...) (on the command line TEMPLATE and its arguments)"
+    ) from error
 
 
 def _with_ref(record: Record) -> str:

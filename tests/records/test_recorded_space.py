@@ -206,6 +206,9 @@ def test_a_record_says_where_its_template_is_found_and_the_error_how_to_give_it(
     words = rf"on the command line ops/mine.py:rows 8 4 --target '{task.target}'"
     with pytest.raises(RecordError, match=f"{told}, {words}"):
         pb.load_result(write(tmp_path / "mine.jsonl", [dataclasses.replace(record, name="mine")]))
+    namesake = dataclasses.replace(record, name="matmul", args=(8, 8, 8))
+    with pytest.raises(RecordError, match=r"on the command line ops/mine\.py:rows 8 8 8"):
+        pb.load_result(write(tmp_path / "namesake.jsonl", [namesake]))
     assert trial(pb.create_task("matmul", args=(8, 8, 8)), 0, 1e-3).ref == ""  # pegbox's own
     monkeypatch.chdir(tmp_path / "ops")
     there = pb.create_task(f"{TEMPLATES}:rows", args=(8, 4))
