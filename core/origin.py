@@ -89,9 +89,21 @@ class Definition(NamedTuple):
             return cls()
         return cls(str(getattr(plain, "__globals__", {}).get("__name__", "")), code.co_filename, code.co_firstlineno)
 
+    @property
+    def file(self) -> str:
+        """A user's file: from the current folder, or its name alone where it is elsewhere; empty for all others."""
+        if not self._is_users or self.path.startswith("<"):
+            return ""
+        short = _short(self.path)
+        return os.path.basename(short) if os.path.isabs(short) else short
+
     def __str__(self) -> str:
         """Empty for the functions of others than users."""
-        return f"{_short(self.path)}:{self.line}" if self.path and _is_users(self.module, self.path) else ""
+        return f"{_short(self.path)}:{self.line}" if self._is_users else ""
+
+    @property
+    def _is_users(self) -> bool:
+        return bool(self.path) and _is_users(self.module, self.path)
 
 
 def definition_of(function: Callable[..., Any]) -> str:

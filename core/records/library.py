@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -239,15 +240,36 @@ def _task_of(record: Record, source: str) -> Task:
             "pegbox.load_result and 'pegbox plot' draw the search"
         )
     try:
-        return create_task(
-            template_of(record.name, registered=True), record.args, dict(record.kwargs), target=record.target
-        )
-    except PegboxError as error:
+        template = template_of(record.name, registered=True)
+        task = create_task(template, record.args, dict(record.kwargs), target=record.target)
+        if record.ref in ("", template.ref) or task.fingerprint == record.space:
+            return task
+        error: PegboxError | None = None  # another template of that name
+    except PegboxError as unknown:
+        error = unknown
+    if record.ref:
         raise RecordError(
-            f"{source!r}: the records are of {record.described} from a space with the fingerprint "
-            f"{record.space[:12] or '(not said)'}, which cannot be made here: {error}; import the template first, or "
-            "give task=pegbox.create_task('file.py:name', ...) (on the command line TEMPLATE and its arguments)"
+            f"{source!r}: the records are of {record.described} of {record.ref}, which is not imported because a file "
+            f"of records names it; {_with_ref(record)}"
         ) from error
+    raise RecordError(
+        f"{source!r}: the records are of {record.described} from a space with the fingerprint "
+        f"{record.space[:12] or '(not said)'}, which cannot be made here: {error}; import the template first, or "
+        "give task=pegbox.create_task('file.py:name', ...) (on the command line TEMPLATE and its arguments)"
+    ) from error
+
+
+def _with_ref(record: Record) -> str:
+    """How to name the task, in Python and on the command line."""
+    space = record.name.partition("@")[2]
+    words = [record.ref, *map(str, record.args), *(f"{name}={value}" for name, value in record.kwargs.items())]
+    words += (["--space", space] if space else []) + ["--target", record.target]
+    options = [f"args={record.args!r}"] + ([f"kwargs={dict(record.kwargs)!r}"] if record.kwargs else [])
+    options += [f"space={space!r}"] if space else []
+    return (
+        f"give task=pegbox.create_task({record.ref!r}, {', '.join(options)}, target={record.target!r}), "
+        f"on the command line {shlex.join(words)}"
+    )
 
 
 def _compare_fingerprints(recorded: str, target: str, task: Any, source: str) -> None:

@@ -37,9 +37,9 @@ class Record:
     `config` is the JSON form of the config, `space` the fingerprint of the task whose space it is from. `remeasured`
     marks one of the best, measured again at the end of a run, and `yardstick` is what it was compared with then. `code`
     is the fingerprint of the template's code that was measured, empty where it is not known. `cost` in seconds, or in
-    the `unit` of a function's. `run` is the search that it is of, see `records.runs`. `tool` is empty, or "autotvm" for
-    a line of AutoTVM's log, which names no space and gives arguments by place: its `space` is empty, and `workload` the
-    name and the `args`.
+    the `unit` of a function's. `run` is the search that it is of, see `records.runs`. `ref` is where a user finds the
+    template, "my_ops.py:conv": for people, nothing imports it. `tool` is empty, or "autotvm" for a line of AutoTVM's
+    log, which names no space and gives arguments by place: its `space` is empty, and `workload` the name and `args`.
     """
 
     target: str
@@ -58,6 +58,7 @@ class Record:
     yardstick: Yardstick | None = None
     unit: str = ""
     run: str = ""
+    ref: str = ""
     tool: str = ""
 
     @classmethod
@@ -91,6 +92,7 @@ class Record:
             yardstick=yardstick,
             unit=getattr(task, "unit", ""),
             run=run,
+            ref=getattr(task, "ref", ""),
         )
 
     @property
@@ -143,6 +145,8 @@ class Record:
             extra["unit"] = self.unit
         if self.run:
             extra["run"] = self.run
+        if self.ref:
+            extra["ref"] = self.ref
         if self.yardstick is not None:
             extra["yardstick"] = self.yardstick.to_json()
         form = {
@@ -206,6 +210,7 @@ class Record:
             yardstick=Yardstick.from_json(field(form, "yardstick", dict)) if "yardstick" in form else None,
             unit=field(form, "unit", str, ""),
             run=field(form, "run", str, ""),
+            ref=field(form, "ref", str, ""),
         )
 
     @classmethod

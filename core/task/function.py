@@ -16,6 +16,7 @@ from pegbox.checks import near_names
 from pegbox.errors import TemplateError
 from pegbox.hooks import registry
 from pegbox.hooks.refs import import_file, is_file_module
+from pegbox.origin import Definition
 
 _Named = TypeVar("_Named", bound="NamedFunction")
 
@@ -42,6 +43,12 @@ class NamedFunction:
     def doc(self) -> str:
         """The function's docstring, or an empty string."""
         return inspect.getdoc(self.function) or ""
+
+    @property
+    def ref(self) -> str:
+        """Where a user finds it, "my_ops.py:conv"; empty where it is not at the top of a file of the user's."""
+        file, name = Definition.of(self.function).file, getattr(self.function, "__qualname__", "<")
+        return f"{file}:{name}" if file and name.isidentifier() else ""
 
     @property
     def signature(self) -> inspect.Signature:

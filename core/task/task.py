@@ -87,6 +87,11 @@ class Task:
         return self.template.code
 
     @cached_property
+    def ref(self) -> str:
+        """Where a user finds the template, or the workload that it is made of: "my_ops.py:conv", or empty."""
+        return self.template.ref
+
+    @cached_property
     def flop(self) -> float:
         """Arithmetic operations of one call: what the template says (`cfg.add_flop`), else what the computation has."""
         return count_flop(self.outputs) if self._declared_flop is None else self._declared_flop

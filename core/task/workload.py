@@ -200,6 +200,11 @@ class GeneratedTemplate(Template):
         packed: np.ndarray[Any, Any] = space.pack_weights(array, name)
         return packed
 
+    @property
+    def ref(self) -> str:
+        """The workload's."""
+        return self.function.workload.ref  # type: ignore[attr-defined,no-any-return]
+
     def __reduce__(self) -> tuple[Any, ...]:
         generated: _Generated = self.function  # type: ignore[assignment]
         return generated_template, (generated.workload, generated.space_given)

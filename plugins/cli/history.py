@@ -94,6 +94,7 @@ def _summary_json(summary: Summary) -> dict[str, Any]:
     first, best = summary.first, summary.best
     return {
         "task": first.name,
+        "ref": first.ref or None,
         "args": first.args,
         "kwargs": dict(first.kwargs),
         "target": first.target,
@@ -110,7 +111,7 @@ def _summary_json(summary: Summary) -> dict[str, Any]:
 
 def _summary_text(summary: Summary) -> str:
     first, best = summary.first, summary.best
-    what = call(first.name, first.kwargs, first.args)
+    what = call(first.name, first.kwargs, first.args) + (f" of {first.ref}" if first.ref else "")
     where = ", a function of Python" if first.target == Objective.target else f" on {first.target}"
     several = f" of {summary.runs} runs" if summary.runs > 1 else ""
     lines = [f"{what}{where}: {summary.trials} trials{several}, {summary.failed} failed"]

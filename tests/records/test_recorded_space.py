@@ -6,6 +6,7 @@ import dataclasses
 import gzip
 import json
 import lzma
+import re
 from pathlib import Path
 from typing import Any
 
@@ -81,9 +82,13 @@ def test_the_name_of_a_template_in_a_record_imports_and_runs_nothing(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "data.py").write_text("from pathlib import Path\nPath('ran').touch()\n")
-    file = write(tmp_path / "space.jsonl", [trial(rows, 0, 1.0, name=name)])
+    record = dataclasses.replace(trial(rows, 0, 1.0, name=name), ref="")
+    file = write(tmp_path / "space.jsonl", [record])
     with pytest.raises(RecordError, match=r"there is no template '.*import the template first, or give task="):
         pb.recorded_space(file)
+    hinted = write(tmp_path / "hinted.jsonl", [dataclasses.replace(record, ref=name)])
+    with pytest.raises(RecordError, match=rf"of {re.escape(name)}, which is not imported because a file of records"):
+        pb.load_result(hinted)
     with pytest.raises(RecordError):
         pb.compare([pb.recorded_space(file)], ["random", "ga"], trials=1)
     assert not (tmp_path / "ran").exists()
@@ -181,10 +186,33 @@ def test_another_definition_of_the_space_shows_both(tmp_path: Path, rows: Any) -
 
 
 def test_a_template_that_is_not_known_here(tmp_path: Path, rows: Any) -> None:
-    record = dataclasses.replace(trial(rows, 0, 1e-3), name="nowhere", workload=("nowhere", {"n": 1}))
+    record = dataclasses.replace(trial(rows, 0, 1e-3), name="nowhere", workload=("nowhere", {"n": 1}), ref="")
     own = rows.space.fingerprint[:12]
     with pytest.raises(RecordError, match=f"nowhere.n=1. .*{own}.*import the template first, or give task="):
         pb.recorded_space(write(tmp_path / "space.jsonl", [record]))
+
+
+def test_a_record_says_where_its_template_is_found_and_the_error_how_to_give_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ops").mkdir()
+    text = re.sub(r"@pb.template.*", "", Path(TEMPLATES).read_text(encoding="utf-8"))  # no names are taken twice
+    Path("ops/mine.py").write_text(text, encoding="utf-8")
+    task = pb.create_task("ops/mine.py:rows", args=(8, 4), target="llvm -num-cores 1")
+    record = trial(task, 0, 1e-3)
+    assert record.ref == "ops/mine.py:rows"
+    told = rf"create_task\('ops/mine.py:rows', args=\(8, 4\), target='{task.target}'\)"
+    words = rf"on the command line ops/mine.py:rows 8 4 --target '{task.target}'"
+    with pytest.raises(RecordError, match=f"{told}, {words}"):
+        pb.load_result(write(tmp_path / "mine.jsonl", [dataclasses.replace(record, name="mine")]))
+    namesake = dataclasses.replace(record, name="matmul", args=(8, 8, 8))
+    with pytest.raises(RecordError, match=r"on the command line ops/mine\.py:rows 8 8 8"):
+        pb.load_result(write(tmp_path / "namesake.jsonl", [namesake]))
+    assert trial(pb.create_task("matmul", args=(8, 8, 8)), 0, 1e-3).ref == ""  # pegbox's own
+    monkeypatch.chdir(tmp_path / "ops")
+    there = pb.create_task(f"{TEMPLATES}:rows", args=(8, 4))
+    assert there.ref == f"{Path(TEMPLATES).name}:rows"  # no folder of this machine
 
 
 def test_nothing_valid(tmp_path: Path, rows: Any) -> None:
