@@ -42,7 +42,7 @@ def check_rolls(before: Tree, after: Tree) -> None:
         if isinstance(found, Obstacle):
             raise refuse(
                 before,
-                f"{buffer.name} of block {realize.block.name} rolls, which it then could not: {found.reason}",
+                f"{buffer.name} of block {realize.block.name} could not be a rolling buffer any more: {found.reason}",
                 'do this first and rolling_buffer last, or unannotate(block, "rolling_buffer")',
                 *(mark for mark in found.place if mark in before.blocks or mark in before.loops),
             )
