@@ -97,6 +97,7 @@ class Schedule(ScheduleState):
     write_at = copies.write_at
     set_scope = storage.set_scope
     storage_align = storage.storage_align
+    rolling_buffer = storage.rolling_buffer
     reindex = layout.reindex
     transform_layout = layout.transform_layout
     transform_block_layout = layout.transform_block_layout
@@ -121,7 +122,6 @@ class Schedule(ScheduleState):
     enter_postproc = sampling.enter_postproc
 
     # What TVM has beside these: always refused, with the reason
-    rolling_buffer = refusal.refusal("rolling_buffer")
     cache_inplace = refusal.refusal("cache_inplace")
     cache_index = refusal.refusal("cache_index")
     unsafe_set_dtype = refusal.refusal("unsafe_set_dtype")

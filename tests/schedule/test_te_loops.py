@@ -385,7 +385,6 @@ def test_te_split_without_a_test_divides() -> None:
 @pytest.mark.parametrize(
     ("step", "arguments", "way"),
     [
-        ("rolling_buffer", [], "compute_at the consumer's loop"),
         ("transform_layout", [lambda i, j: [j, i]], r"tir.Schedule\(te.create_prim_func\(...\)\).transform_layout"),
     ],
 )

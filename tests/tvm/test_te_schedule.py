@@ -356,9 +356,7 @@ def test_constants_have_tvms_names() -> None:
     assert not isinstance(3, tir.IntImm)
 
 
-def test_layouts_and_rolling_buffers_of_stages_are_refused_with_the_way() -> None:
+def test_layouts_of_stages_are_refused_with_the_way() -> None:
     s, _, B, _ = chain(8, 8)
     with pytest.raises(ScheduleError, match=r"tir.Schedule.*transform_layout"):
         s[B].transform_layout(lambda i, j: [j, te.AXIS_SEPARATOR, i])
-    with pytest.raises(ScheduleError, match="compute_at the consumer's loop"):
-        s[B].rolling_buffer()

@@ -15,6 +15,7 @@ from pegbox.loops.passes.names import name_apart
 from pegbox.loops.passes.notes import collect_notes
 from pegbox.loops.passes.partition import partition_loops
 from pegbox.loops.passes.prefetch import place_prefetches
+from pegbox.loops.passes.rolling_buffer import roll_buffers
 from pegbox.loops.passes.storage_align import align_storage
 from pegbox.loops.queries import origins_of
 from pegbox.loops.threads.cooperation import lower_threads
@@ -26,7 +27,7 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
     Args:
         simple: leave loops with tails whole, with their tests inside, buffers no larger than their tensors, and what
             the threads of a block do together below the loops of these threads, as a GPU runs it: for people to read.
-            Strides and double buffers that such a program cannot have are left out.
+            Strides, double and rolling buffers that such a program cannot have are left out.
 
     Raises:
         LoweringError: the program is malformed.
@@ -34,9 +35,10 @@ def lower_function(func: Function, *, simple: bool = False) -> Function:
     func = name_apart(func)
     func = replace(func, origins=origins_of(func))
     notes = collect_notes(func)
+    func, carried = roll_buffers(func, strict=not simple)
     if not simple:
         func = lower_threads(func)
-    func = compact_buffers(flatten_blocks(lower_inits(func)), grow=not simple)
+    func = compact_buffers(flatten_blocks(lower_inits(func)), grow=not simple, carried=carried)
     func = drop_guards(place_prefetches(func))
     func = double_buffers(align_storage(func, notes, strict=not simple), notes, strict=not simple)
     func = hoist_tests(func)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pegbox.expr.affine import Linear
@@ -30,24 +30,28 @@ class _Placement:
     lows: tuple[Linear, ...]
 
 
-def compact_buffers(func: Function, *, grow: bool = True) -> Function:
+def compact_buffers(func: Function, *, grow: bool = True, carried: Mapping[Buffer, Var] | None = None) -> Function:
     """Put each intermediate in an Alloc at the innermost place that holds all its uses, cut to the part used there.
 
     Args:
         grow: let a buffer end up a little larger than its tensor: whole tiles, so that their tails can be computed
             unguarded.
+        carried: buffers whose values a loop carries from one iteration to the next: they stand around that loop.
     """
     ranges = loop_ranges(func.body)
     uses: dict[Buffer, list[Access]] = {b: [] for b in func.allocs}
     for access in accesses(func.body):
         if access.buffer in uses:
             uses[access.buffer].append(access)
-    placements = [_place(buffer, found, ranges, grow) for buffer, found in uses.items() if found]
+    carried = carried or {}
+    placements = [_place(buffer, found, ranges, grow, carried.get(buffer)) for buffer, found in uses.items() if found]
     return replace(func, body=_apply(func.body, placements, ranges), allocs=())
 
 
-def _place(buffer: Buffer, uses: Sequence[Access], ranges: Ranges, grow: bool) -> _Placement:
+def _place(buffer: Buffer, uses: Sequence[Access], ranges: Ranges, grow: bool, loop: Var | None) -> _Placement:
     common = common_path([use.path for use in uses])
+    if loop is not None:
+        del common[1 + next(n for n, s in enumerate(common) if isinstance(s, For) and s.var is loop) :]
     while len(common) > 1 and _is_vector(common):
         common.pop()
     # What threads see together must have room for all of them.

@@ -1,7 +1,8 @@
 """Pass: store the buffer annotations of blocks in `Function.notes`, before the blocks are removed.
 
 Block annotations: ("buffer_dim_align", ((buffer index, axis, factor, offset), ...)) and ("double_buffer_scope", buffer
-index), as in TVM. The passes `storage_align` and `double_buffer` act on the notes. Passes between make other buffers,
+index), as in TVM. The passes `storage_align` and `double_buffer` act on the notes. ("rolling_buffer", buffer index)
+is taken by a pass that runs before: see `rolling_buffer`. Passes between make other buffers,
 which keep their names: notes are by name. They count dimensions from the end, because some passes put others in front.
 """
 
@@ -18,6 +19,7 @@ from pegbox.loops.visit import common_path, paths, realizes
 
 ALIGN = "buffer_dim_align"
 DOUBLE = "double_buffer_scope"
+ROLLING = "rolling_buffer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ def collect_notes(func: Function) -> Notes:
                 for buffer, asked in _alignments(realize.block, value):
                     alignments.setdefault(buffer, {})[asked] = None
             elif key == DOUBLE:
-                buffer = _buffer(realize.block, key, value)
+                buffer = noted_buffer(realize.block, key, value)
                 if _meets(func.body, buffer):
                     doubles[buffer] = None
     for key, buffer in (*((ALIGN, b) for b in alignments), *((DOUBLE, b) for b in doubles)):
@@ -89,7 +91,7 @@ def _renumbered(key: str, value: Any, numbers: Mapping[int, int]) -> Any:
     items = alignment(value) if key == ALIGN else None
     if items is not None:
         return tuple((numbers[which], *rest) for which, *rest in items if which in numbers) or None
-    return numbers.get(value) if key == DOUBLE and type(value) is int else value
+    return numbers.get(value) if key in (DOUBLE, ROLLING) and type(value) is int else value
 
 
 def _alignments(block: Block, value: Any) -> Iterator[tuple[Buffer, tuple[int, int, int]]]:
@@ -100,7 +102,7 @@ def _alignments(block: Block, value: Any) -> Iterator[tuple[Buffer, tuple[int, i
             "let storage_align write it"
         )
     for which, axis, factor, offset in items:
-        buffer = _buffer(block, ALIGN, which)
+        buffer = noted_buffer(block, ALIGN, which)
         if not (0 <= axis < len(buffer.shape) - 1 and factor > 0 and 0 <= offset < factor):
             raise LoweringError(
                 f"block {block.name}: {ALIGN} asks of {buffer.name} axis {axis}, factor {factor}, offset {offset}; "
@@ -110,7 +112,12 @@ def _alignments(block: Block, value: Any) -> Iterator[tuple[Buffer, tuple[int, i
         yield buffer, (axis - len(buffer.shape), factor, offset)
 
 
-def _buffer(block: Block, key: str, which: Any) -> Buffer:
+def noted_buffer(block: Block, key: str, which: Any) -> Buffer:
+    """The buffer that a note gives by its number among those that the block writes.
+
+    Raises:
+        LoweringError: there is none of that number.
+    """
     written = list(dict.fromkeys(w.buffer for w in block.writes))
     if type(which) is not int or not 0 <= which < len(written):
         raise LoweringError(

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from typing import TypeAlias
 
 from pegbox.expr.affine import Linear, linear
 from pegbox.expr.bounds import Interval, fits, linear_bounds
 from pegbox.expr.build import add, compare, conjuncts, index
 from pegbox.expr.dtypes import INDEX
 from pegbox.expr.low_level import Stride
-from pegbox.expr.nodes import Binary, Buffer, Compare, Const, Expr, Load, Var
+from pegbox.expr.nodes import Binary, Buffer, Compare, Const, Expr, Load, Logic, Var
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, loads, rewrite
 from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, Function, If, Seq, Stmt, Store, seq
@@ -23,7 +24,10 @@ from pegbox.loops.visit import expressions, loop_ranges, map_present, walk
 
 _HOT = 8  # a test is worth peeling when it guards at least one part in this many of the loop's work
 _CHEAP = 2048  # stores that one test guards from where on it costs nothing
+_ANYWHERE = (0, 1 << 62)  # of what never ceases to hold
 _GROWTH = 6  # how many times longer a program may get; beyond, tests stay
+
+_Solution: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 
 
 def partition_loops(func: Function) -> Function:
@@ -199,8 +203,7 @@ class _Partition:
         always, sometimes = (0, end), (0, end)
         total = _work(loop.body)
         for test, guarded in tests:
-            gap = self.difference(test)
-            solved = None if gap is None else _solve(test.op, gap, loop.var, scope)
+            solved = self.solved(test, loop.var, scope)
             if solved is None or _work(guarded.then) >= _CHEAP:
                 continue
             if _work(loop.body, guarded) * _HOT >= total:
@@ -209,6 +212,16 @@ class _Partition:
         if len(points) == 2 or self.stores + (len(points) - 2) * _count(loop.body) > self.limit:
             return None
         return points
+
+    def solved(self, test: Compare | Logic, var: Var, scope: dict[Var, Interval]) -> _Solution | None:
+        """What `_solve` gives; an `or` always holds where one of its sides does."""
+        if isinstance(test, Compare):
+            gap = self.difference(test)
+            return None if gap is None else _solve(test.op, gap, var, scope)
+        if isinstance(simplify(test, scope), Const):
+            return None
+        sides = [self.solved(side, var, scope) for side in (test.a, test.b) if isinstance(side, Compare)]
+        return next(((found[0], _ANYWHERE) for found in sides if found is not None), None)
 
     def difference(self, test: Compare) -> Linear | None:
         """Left side minus right side, None where one may wrap around; every loop around a test asks for it."""
@@ -224,15 +237,13 @@ def _common(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
     return lo, max(lo, min(a[1], b[1]))
 
 
-def _tests(stmt: Stmt) -> Iterator[tuple[Compare, If]]:
+def _tests(stmt: Stmt) -> Iterator[tuple[Compare | Logic, If]]:
     for node in walk(stmt):
         if isinstance(node, If):
-            yield from ((c, node) for c in conjuncts(node.condition) if isinstance(c, Compare))
+            yield from ((c, node) for c in conjuncts(node.condition) if isinstance(c, Compare | Logic))
 
 
-def _solve(
-    op: str, form: Linear, var: Var, scope: dict[Var, Interval]
-) -> tuple[tuple[int, int], tuple[int, int]] | None:
+def _solve(op: str, form: Linear, var: Var, scope: dict[Var, Interval]) -> _Solution | None:
     """For the test `form op 0` two ranges [lo, hi) of `var`: where it always holds, and outside which it never does.
 
     "Always" and "never" speak of all values of the other variables; None if the test is not affine in them.

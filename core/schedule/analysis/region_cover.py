@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Set
 
-from pegbox.expr.affine import Linear, constant, linear
+from pegbox.expr.affine import constant
 from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import add, conjuncts
 from pegbox.expr.equal import same
-from pegbox.expr.injectivity import determined
-from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
-from pegbox.expr.simplify import simplified_linear
-from pegbox.expr.visit import free_vars, substitute
-from pegbox.loops.access.interval import Relaxation, SymbolicInterval, index_interval, relaxation
+from pegbox.expr.nodes import Buffer, Var
+from pegbox.loops.access.interval import SymbolicInterval, index_interval, relaxation
+from pegbox.loops.access.written_box import Box, box_of
 from pegbox.loops.nodes import BlockRealize, Region
 from pegbox.schedule.analysis import reduce_values, variables
 from pegbox.schedule.analysis.digit_loops import apart
 from pegbox.schedule.analysis.write_cover import fills
 from pegbox.schedule.tree import Tree
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """Per dimension the indices that are written, each of them, as far as they lie in the buffer.
-
-    `conditions` speak of the standing loops only: where one fails nothing is written at all.
-    """
-
-    intervals: Sequence[SymbolicInterval]
-    conditions: Sequence[Expr]
 
 
 def written_box(tree: Tree, producer: BlockRealize, buffer: Buffer, standing: Set[Var]) -> Box | None:
@@ -49,68 +34,7 @@ def _written_box(producer: BlockRealize, buffer: Buffer, running: Set[Var], rang
     running = running | set(digits.values())
     ranges = {**ranges, **{var: (0, region.box[dim][1] - 1) for dim, var in digits.items()}}
     box = tuple((add(lo, digits[dim]) if dim in digits else lo, 1) for dim, (lo, _) in enumerate(region.box))
-    region = Region(buffer, box)
-    relax = relaxation(running, ranges, producer.predicate)
-    intervals = _apart(producer, region, relax) or _filled(producer, region, relax)
-    if intervals is None:
-        return None
-    moved = [var for i in intervals for var in i.moved_by]
-    values = dict(zip((it.var for it in producer.block.iters), producer.values, strict=True))
-    whole = [
-        (simplified_linear(values[lo], ranges), extent)
-        for (lo, _), extent in zip(region.box, buffer.shape, strict=True)
-        if isinstance(lo, Var) and lo in values
-    ]
-    used = [relax.caps[n][0] for i in intervals for n in i.capped]
-    conditions = []
-    for part in conjuncts(producer.predicate):
-        loops = free_vars(part)
-        if _is_border(part, whole, used) or (loops <= running and not loops & set(moved)):
-            continue  # the buffer's own end, a cap that shaped the box, or the tail of a reduce loop
-        if loops & running:
-            return None
-        conditions.append(part)
-    return Box(intervals, conditions)
-
-
-def _intervals(producer: BlockRealize, region: Region, relax: Relaxation) -> list[SymbolicInterval] | None:
-    found = [index_interval(lo, producer, relax) for lo, _ in region.box]
-    known = [i for i in found if i is not None]
-    return known if len(known) == len(found) else None
-
-
-def _apart(producer: BlockRealize, region: Region, relax: Relaxation) -> list[SymbolicInterval] | None:
-    """Intervals that make a box because each running loop moves one of them, which then takes each of its values."""
-    found = _intervals(producer, region, relax)
-    moved = [var for i in found or () for var in i.moved_by]
-    return found if found and all(i.exact for i in found) and len(set(moved)) == len(moved) else None
-
-
-def _filled(producer: BlockRealize, region: Region, relax: Relaxation) -> list[SymbolicInterval] | None:
-    """Intervals that make a box because the running loops write as many different elements as it has.
-
-    So do the digits of a fused loop. What a predicate cuts off does not count: the caller asks whether that matters.
-    """
-    found = _intervals(producer, region, Relaxation(relax.running, relax.ranges))
-    if found is None:
-        return None
-    moved = frozenset[Var]().union(*(i.moved_by for i in found))
-    if prod(relax.ranges[v][1] + 1 for v in moved) != prod(i.width + 1 for i in found):
-        return None
-    bound = dict(zip((it.var for it in producer.block.iters), producer.values, strict=True))
-    indices = [substitute(lo, bound) for lo, _ in region.box]
-    standing = set(relax.ranges) - relax.running
-    return found if moved <= determined(indices, standing, relax.ranges) else None
-
-
-def _is_border(part: Expr, whole: Sequence[tuple[Linear, int]], used: Sequence[Mapping[Expr, int]]) -> bool:
-    """Does a part of a predicate only say that a written index (`whole`, with extents) lies inside the buffer?"""
-    if not (isinstance(part, Compare) and isinstance(part.b, Const)):
-        return False
-    gap = linear(part.a).add(constant(part.b.whole), -1)
-    if part.op == "lt":
-        return linear(part.a).terms in used or any(gap == form.add(constant(n), -1) for form, n in whole)
-    return part.op == "ge" and any(gap.terms == form.terms and gap.const >= form.const for form, _ in whole)
+    return box_of(producer, Region(buffer, box), running, ranges)
 
 
 def covers_reads(tree: Tree, producer: BlockRealize, buffer: Buffer, user: BlockRealize) -> bool:

@@ -13,7 +13,7 @@ from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import rewrite, substitute
 from pegbox.loops.access.region import reads_and_writes
 from pegbox.loops.nodes import Annotation, Block, BlockRealize, ForKind, Store
-from pegbox.loops.passes.notes import ALIGN, DOUBLE
+from pegbox.loops.passes.notes import ALIGN, DOUBLE, ROLLING
 from pegbox.loops.visit import iter_ranges, map_exprs
 from pegbox.schedule.analysis import read_buffers
 from pegbox.schedule.analysis.loop_kinds import check_kinds
@@ -175,8 +175,8 @@ def _into_producer(before: Tree, realize: BlockRealize) -> Tree:
 
 def _notes(producer: BlockRealize, consumer: BlockRealize) -> tuple[Annotation, ...]:
     """The producer's notes; what is said of the buffer that is written is said by the block that wrote it."""
-    kept = tuple(note for note in producer.block.annotations if note[0] not in (ALIGN, DOUBLE))
-    return (*kept, *(note for note in consumer.block.annotations if note[0] in (ALIGN, DOUBLE)))
+    kept = tuple(note for note in producer.block.annotations if note[0] not in (ALIGN, DOUBLE, ROLLING))
+    return (*kept, *(note for note in consumer.block.annotations if note[0] in (ALIGN, DOUBLE, ROLLING)))
 
 
 def _pair(tree: Tree, realize: BlockRealize) -> tuple[Store, BlockRealize, Store]:

@@ -10,10 +10,6 @@ from pegbox.schedule.errors import add_call
 
 # Name: (why it is not there, what to do instead).
 REFUSED = {
-    "rolling_buffer": (
-        "a buffer keeps no values from one iteration to the next: lowering makes its memory where it is used",
-        "compute_at makes what overlaps again, in each iteration; or compute the producer in a nest of its own",
-    ),
     "cache_inplace": (
         "a program that updates a parameter in place keeps its order",
         "use cache_read and cache_write on programs whose results have buffers of their own",

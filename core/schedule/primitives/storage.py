@@ -1,4 +1,4 @@
-"""Primitives for the storage of buffers: set_scope, storage_align. (double_buffer is an annotation.)"""
+"""Primitives for the storage of buffers: set_scope, storage_align, rolling_buffer. (double_buffer is an annotation.)"""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import replace
 from pegbox.expr.dtypes import integer
 from pegbox.expr.nodes import Buffer
 from pegbox.loops.nodes import BlockRealize
-from pegbox.loops.passes.notes import ALIGN, alignment
+from pegbox.loops.passes.notes import ALIGN, ROLLING, alignment
 from pegbox.loops.visit import replace_buffer
 from pegbox.schedule.analysis import written_buffers
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.state.buffers import check_intermediate, check_scope, choose_written
 from pegbox.schedule.state.handles import BlockRef
 from pegbox.schedule.state.recording import primitive
+from pegbox.schedule.state.rolls import check_roll
 from pegbox.schedule.state.schedule_state import ScheduleState
 
 
@@ -49,6 +50,50 @@ def set_scope(sch: ScheduleState, block: BlockRef | str, buffer_index: int | str
     new = buffer.in_scope(storage_scope)
     func = sch.func.with_body(replace_buffer(sch.func.body, {buffer: new}))
     sch.update(replace(func, allocs=tuple(new if b is buffer else b for b in func.allocs)))
+
+
+@primitive
+def rolling_buffer(sch: ScheduleState, block: BlockRef | str, write_buffer_index: int | str) -> None:
+    """Keep what an iteration has made for the next one, in a circular buffer; compute only what is new.
+
+    The outermost loop whose steps overlap carries the buffer, which has room for what one of its iterations needs.
+    The block gets the note `rolling_buffer`; lowering makes the buffer circular, and puts a test around the block.
+
+    Before `rolling_buffer("B", 0)`, lowered::
+
+        for i_0 in range(2):
+            B = alloc(float32[6], global)
+            for i in range(6):
+                B[i] = A[i_0 * 4 + i] + 1
+            for i_1 in range(4):
+                C[i_0 * 4 + i_1] = B[i_1] + B[i_1 + 2]
+
+    After::
+
+        B = alloc(float32[6], global)
+        for i_0 in range(2):
+            for i in range(6):
+                if i_0 < 1 or i >= 2:
+                    B[(i_0 * 4 + i) % 6] = A[i_0 * 4 + i] + 1
+            for i_1 in range(4):
+                C[i_0 * 4 + i_1] = B[(i_0 * 4 + i_1) % 6] + B[(i_0 * 4 + i_1 + 2) % 6]
+
+    Later steps that would make this wrong are refused.
+
+    Args:
+        write_buffer_index: which buffer: its number among those that `block` writes, or its name.
+
+    Raises:
+        ScheduleError: the buffer is a parameter, no loop is around it and its consumers, no such loop moves along one
+            dimension in steps that overlap, it or one inside of it is parallel, vectorized or bound to threads, or the
+            buffer is used by more than single elements.
+    """
+    realize = sch.find_block(block)
+    buffer = choose_written(realize, write_buffer_index)
+    check_roll(sch.tree, realize.block.name, buffer)
+    notes = {**dict(realize.block.annotations), ROLLING: written_buffers(realize.block).index(buffer)}
+    changed = replace(realize, block=replace(realize.block, annotations=tuple(notes.items())))
+    sch.update(sch.tree.replace(realize, changed))
 
 
 @primitive(any_block=True)

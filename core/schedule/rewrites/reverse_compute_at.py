@@ -7,9 +7,10 @@ from pegbox.expr.affine import Linear, constant, linear
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.loops.access.interval import SymbolicInterval
+from pegbox.loops.access.written_box import Box
 from pegbox.loops.nodes import BlockIter, BlockRealize, For
 from pegbox.schedule.analysis import read_buffers, reduce_values, variables, written_buffers
-from pegbox.schedule.analysis.region_cover import Box, written_box
+from pegbox.schedule.analysis.region_cover import written_box
 from pegbox.schedule.analysis.required_region import Span, span
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.rewrites.placement import (

@@ -14,6 +14,7 @@ from pegbox.schedule.errors import add_call, names_of, shown
 from pegbox.schedule.state.arguments import Signature
 from pegbox.schedule.state.block_scope import BlockScope, common_path
 from pegbox.schedule.state.handles import LoopRef, SampledInt, SampledLoop, handles
+from pegbox.schedule.state.rolls import check_rolls, has_rolls
 from pegbox.schedule.state.schedule_state import ScheduleState
 from pegbox.schedule.state.trace import Drawn, LoopAt, Step, frozen
 
@@ -54,6 +55,7 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
         values = (*args, *options.values())
         try:
             signature.check(args, options)
+            whole = sch.tree if sch.func_name is not None and has_rolls(sch.tree) else None
             scope = _enter(sch, values, changes=True)
             # Loops are told by their place before the step: afterwards they may be gone.
             step_args = tuple(_trace_value(sch, a) for a in args)
@@ -71,6 +73,8 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
                 sch.update(scope.rebuilt(sch.func))
             if stays is not None:
                 sch.legality.mark_immovable(sch.func.name, sch.tree.blocks.keys() - tree.blocks.keys(), stays)
+            if whole is not None:
+                check_rolls(whole, sch.tree)
         except Exception as error:
             sch.restore(before)
             _tell(error, sch, name, args, options)

@@ -17,8 +17,9 @@ from pegbox.expr.nodes import Buffer
 from pegbox.loops.foreign import with_code
 from pegbox.loops.from_compute import block_names, function_from_ops
 from pegbox.loops.nodes import ForKind, Function
-from pegbox.schedule.analysis import read_buffers
+from pegbox.schedule.analysis import read_buffers, written_buffers
 from pegbox.schedule.schedule import BlockRef, LoopRef, Schedule
+from pegbox.schedule.state.rolls import keeps_nothing
 from pegbox.schedule.te.call import Step
 from pegbox.schedule.te.draft import Draft
 from pegbox.schedule.te.schedule import TESchedule
@@ -69,6 +70,9 @@ def _replay(schedule: TESchedule, args: Sequence[Tensor], name: str, step: Step)
         if id(stage) in loops:
             _prefetch(sch, stage, blocks[id(stage)], loops[id(stage)], step)
     for stage in schedule.stages:
+        if stage.rolling and id(stage) in loops:
+            _roll(sch, stage, blocks[id(stage)], step)
+    for stage in schedule.stages:
         if stage.tensorized is not None and id(stage) in loops:
             axis, intrin = stage.tensorized
             step.asked = stage, ("tensorize",), axis
@@ -97,6 +101,17 @@ def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVa
         name = hint.tensor.name
         alone = [b.name for b in reads].count(name) == 1
         sch.prefetch(block, name if alone else own[0], live[hint.loop], hint.offset)
+
+
+def _roll(sch: Schedule, stage: Stage, block: BlockRef, step: Step) -> None:
+    """When all loops are what they will be. Where nothing is needed twice, nothing is kept, as in TVM."""
+    step.asked = stage, ("rolling_buffer",), None
+    if keeps_nothing(sch.tree, written_buffers(sch.tree.blocks[block.name].block)[0]):
+        return
+    try:
+        sch.rolling_buffer(block, 0)
+    except ScheduleError as error:
+        step.refuse(error, None)
 
 
 def check_arguments(schedule: TESchedule, args: Sequence[Tensor], draft: Draft | None = None) -> list[Buffer]:

@@ -167,6 +167,7 @@ class StageBase:
     scope: str | None = None
     alignments: dict[IterVar, tuple[int, int]] = field(default_factory=dict)
     doubled: bool = False
+    rolling: bool = False
     tensorized: tuple[IterVar, str] | None = None  # the loop and the name of the intrinsic
     code: list[ForeignCode] = field(default_factory=list)
     group: GroupBase | None = None

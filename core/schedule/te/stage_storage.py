@@ -1,4 +1,4 @@
-"""Stage methods for storage: set_scope, storage_align, double_buffer, and two that are refused."""
+"""Stage methods for storage: set_scope, storage_align, double_buffer, rolling_buffer; transform_layout is refused."""
 
 from __future__ import annotations
 
@@ -56,17 +56,35 @@ def double_buffer(stage: StageBase) -> None:
     stage.doubled = True
 
 
-@te_method
-def rolling_buffer(stage: StageBase) -> NoReturn:
-    """Refused: a buffer keeps no values from one iteration to the next.
+@recorded
+def rolling_buffer(stage: StageBase) -> None:
+    """Keep what an iteration has made for the next one, of the loop where the stage is attached or one around it.
+
+    Before, with a window of 3::
+
+        for i.outer in range(2):
+            B = alloc(float32[6], global)
+            for i in range(6):
+                B[i] = A[i.outer * 4 + i] + 1.0
+            ... B[i.inner], B[i.inner + 1], B[i.inner + 2]
+
+    After::
+
+        B = alloc(float32[6], global)
+        for i.outer in range(2):
+            for i in range(6):
+                if i.outer < 1 or i >= 2:
+                    B[(i.outer * 4 + i) % 6] = A[i.outer * 4 + i] + 1.0
+            ... B[(i.outer * 4 + i.inner) % 6] ...
+
+    Where no iteration needs what another one has made, nothing changes.
 
     Raises:
-        ScheduleError: always; it names the ways that there are.
+        ScheduleError: the stage is an output; when lowered: it is not attached, or the loop or one inside of it is
+            parallel, vectorized or bound to threads.
     """
-    raise ScheduleError(
-        f"TE stages of pegbox have no rolling buffers ({stage.op.name})",
-        "compute_at the consumer's loop computes rows anew, which costs little where few are needed twice",
-    )
+    _check_own(stage, "cache_write makes a stage of its own for it")
+    stage.rolling = True
 
 
 @te_method

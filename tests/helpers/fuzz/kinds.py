@@ -218,6 +218,40 @@ def _gather(rng: random.Random) -> Graph:
     return Graph("gather", (table, where, total), (total,))
 
 
+def _windows(rng: random.Random) -> Graph:
+    """Stages that read windows of each other, in steps, in halves and beyond their borders."""
+    shape: tuple[int, ...] = (rng.choice([12, 17, 23]), *rng.choice([(), (3,), (7,)]))
+    first = last = te.placeholder(shape, rng.choice(["int32", "float32"]), "X")
+    for position in range(rng.randint(2, 3)):
+        source, n, name = last, last.shape[0], f"S{position}"
+        size, step, way = rng.choice([2, 3, 4]), rng.choice([1, 1, 2]), rng.randrange(5)
+        out = (max((n - size) // step + 1, 1), *source.shape[1:])
+        if way == 0:
+            out = (n * 2, *source.shape[1:])
+            last = te.compute(out, lambda i, *j, a=source: a[(i // 2, *j)] + 1, name)
+        elif way == 1:
+            last = te.compute(
+                (n, *out[1:]),
+                lambda i, *j, a=source, n=n: te.select(
+                    i > 0, a[(te.maximum(i - 1, 0), *j)] + a[(te.minimum(i + 1, n - 1), *j)], a[(i, *j)]
+                ),
+                name,
+            )
+        elif way == 2 and n >= size:
+            last = te.compute(
+                out, lambda i, *j, a=source, s=step, w=size: a[(i * s, *j)] - a[(i * s + w - 1, *j)], name
+            )
+        elif n >= size:
+            k = te.reduce_axis((0, size), "k")
+            fold = te.max if way == 3 else te.sum
+            last = te.compute(out, lambda i, *j, a=source, s=step, k=k, f=fold: f(a[(i * s + k, *j)], axis=k), name)
+        if last.shape[1:] and last.shape[1] > 3 and rng.random() < 0.5:
+            source = last
+            wide = (source.shape[0], source.shape[1] - 2)
+            last = te.compute(wide, lambda i, j, a=source: a[i, j] + a[i, j + 2] * 2, f"{name}w")
+    return Graph("windows", (first, last), (last,))
+
+
 KINDS: dict[str, Build] = {
     "matmul": _matmul,
     "packed_matmul": _packed_matmul,
@@ -231,4 +265,5 @@ KINDS: dict[str, Build] = {
     "batched": _batched,
     "division": _division,
     "gather": _gather,
+    "windows": _windows,
 }

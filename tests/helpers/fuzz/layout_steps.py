@@ -211,11 +211,43 @@ def double_buffer(sch: Schedule, choose: Choose) -> None:
     sch.annotate(block, DOUBLE, 0)
 
 
+def _windows(sch: Schedule) -> list[tuple[str, int]]:
+    """Blocks that read a buffer at sums of variables, or in several places, with the number of the buffer."""
+    found = []
+    for name, realize in sch.tree.blocks.items():
+        buffers = list(dict.fromkeys(r.buffer for r in realize.block.reads))
+        for region in realize.block.reads:
+            places = sum(r.buffer is region.buffer for r in realize.block.reads)
+            if places > 1 or any(n > 1 or len(free_vars(lo)) > 1 for lo, n in region.box):
+                found.append((name, buffers.index(region.buffer)))
+    return found
+
+
+def rolling_buffer(sch: Schedule, choose: Choose) -> None:
+    """Mostly of what a block reads windows of, or of a copy of it, attached to a loop of that block or a tile of it."""
+    windows = _windows(sch)
+    if not windows or not choose(4):
+        sch.rolling_buffer(_block(sch, choose), 0)
+        return
+    reader, number = _pick(windows, choose)
+    buffer = list(dict.fromkeys(r.buffer for r in sch.tree.blocks[reader].block.reads))[number]
+    writers = sch.tree.writers(buffer)
+    block = writers[0].block.name if writers and choose(4) else sch.cache_read(reader, number, "local").name
+    spatial = len([it for it in sch.tree.blocks[reader].block.iters if not it.is_reduce])
+    outer = _pick(sch.get_loops(reader)[: max(spatial, 1)], choose)
+    if choose(3):
+        outer, _ = sch.split(outer, factor=1 + choose(4))
+    sch.compute_at(block, outer)
+    if not choose(4):
+        sch.split(_pick(sch.get_loops(block), choose), factor=1 + choose(3))
+    sch.rolling_buffer(block, 0)
+
+
 LAYOUT_STEPS: list[Callable[[Schedule, Choose], object]] = [
     cache_read, cache_read, cache_write, cache_write, reindex, reindex, transform_layout, transform_layout,
     transform_layout, transform_block_layout, pad_einsum, pad_einsum, set_scope, storage_align, double_buffer,
     reindex_cache, reindex_cache, copy_at, copy_at, decompose_padding, decompose_padding, decompose_padding,
-    decompose_padding,
+    decompose_padding, rolling_buffer, rolling_buffer, rolling_buffer,
 ]  # fmt: skip
 
 

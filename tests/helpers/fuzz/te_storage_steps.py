@@ -35,6 +35,23 @@ def double_buffer(s: TESchedule, rng: random.Random) -> None:
     s[copy].double_buffer()
 
 
+def rolling_buffer(s: TESchedule, rng: random.Random) -> None:
+    """Mostly of a stage that is attached, or that is attached to tiles of one of its readers now."""
+    attached = [stage for stage in s.stages if isinstance(stage.attach, At)]
+    if attached and rng.random() < 0.4:
+        rng.choice(attached).rolling_buffer()
+        return
+    stage = rng.choice(s.stages)
+    readers = [r for r in s.stages if any(t in r.op.inputs for t in stage.op.outputs)]
+    if readers:
+        reader = readers[-1]
+        loop = rng.choice(reader.leaf_iter_vars)
+        if rng.random() < 0.7:
+            loop, _ = reader.split(loop, factor=rng.choice((1, 2, 3, 4)))
+        stage.compute_at(reader, loop)
+    stage.rolling_buffer()
+
+
 def replayed(s: TESchedule, tensors: Sequence[Tensor]) -> Schedule:
     """The schedule replayed; what only lowering can refuse is refused too.
 

@@ -1,0 +1,304 @@
+"""Whether a buffer can roll: which part of what an iteration needs the iteration before has made already.
+
+    for i_0 in range(2):                     for i_0 in range(2):
+        for i in range(6):                       for i in range(6):
+            B[i_0 * 4 + i] = ...       =>            if i_0 < 1 or i >= 2:
+        ... B[i_0 * 4 : i_0 * 4 + 6]                     B[(i_0 * 4 + i) % 6] = ...
+                                                 ... B[... % 6]
+
+The buffer has room for one iteration, and lives as long as the loop. A later iteration needs the indices from `low` on;
+those that the iteration before has made too are `kept`. Loops further inside may keep indices of other dimensions. The
+idea is the sliding window of Halide (Ragan-Kelley et al., PLDI 2013), with its storage folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pegbox.expr.affine import Linear, linear
+from pegbox.expr.bounds import Ranges
+from pegbox.expr.equal import same
+from pegbox.expr.evaluate import evaluate
+from pegbox.expr.low_level import Address
+from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Var
+from pegbox.expr.visit import free_vars, loads
+from pegbox.loops.access.written_box import Box, box_of
+from pegbox.loops.nodes import Alloc, Block, BlockRealize, Evaluate, For, ForKind, Function, If, Region, Stmt
+from pegbox.loops.passes.notes import DOUBLE
+from pegbox.loops.visit import common_path, expressions, loop_ranges, paths, walk
+
+_IN_ORDER = (ForKind.SERIAL, ForKind.UNROLLED)
+_LONGEST = 4096  # iterations of a loop whose steps are looked at one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The `count` indices of a dimension from `low` on, which all iterations of a loop but the first find made."""
+
+    loop: For
+    dim: int
+    low: Linear
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """A buffer with room for `extent` indices in the dimension of the first of the `kept`, the outermost loop's."""
+
+    buffer: Buffer
+    extent: int
+    kept: tuple[Kept, ...]
+
+    @property
+    def loop(self) -> For:
+        """The loop that carries the buffer from one iteration to the next."""
+        return self.kept[0].loop
+
+    @property
+    def dim(self) -> int:
+        """The dimension that is circular."""
+        return self.kept[0].dim
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a buffer cannot roll, what to do instead, and the loops and blocks that it is about."""
+
+    reason: str
+    remedy: str
+    place: tuple[Var | str, ...] = ()
+    nothing_kept: bool = False  # it would be right, but no iteration needs what another one has made
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """The blocks that use a buffer, with the ways that lead to them, and the loops around all of them."""
+
+    buffer: Buffer
+    in_order: Sequence[tuple[Stmt, ...]]
+    writers: Sequence[tuple[Stmt, ...]]
+    readers: Sequence[tuple[Stmt, ...]]
+    around: Sequence[For]
+    ranges: Ranges
+
+
+def roll_of(func: Function, buffer: Buffer) -> Roll | Obstacle:
+    """How an intermediate of a scheduled program rolls, or why it cannot."""
+    site = _site(func, buffer)
+    wrong = _placed(func, site) or next((w for path in site.writers if (w := _computed_once(site, path))), None)
+    if wrong is not None:
+        return wrong
+    boxes = [_box(site, path) for path in site.writers]
+    first = boxes[0]
+    if first is None or any(box is None or not _equal(box, first) for box in boxes):
+        return Obstacle(
+            f"what {_names(site.writers)} writes of {buffer.name} in an iteration is no box, as far as can be shown",
+            "call rolling_buffer before the loops of the block are split or fused",
+            _blocks(site.writers),
+        )
+    return _rolled(site, first)
+
+
+def _site(func: Function, buffer: Buffer) -> _Site:
+    users = [p for p in paths(func.body) if _is_user(p, buffer)]
+    writers = [p for p in users if any(w.buffer is buffer for w in _block(p).writes)]
+    readers = [p for p in users if not any(p is w for w in writers)]
+    around = [s for s in common_path(users) if isinstance(s, For)]
+    return _Site(buffer, users, writers, readers, around, loop_ranges(func.body))
+
+
+def _is_user(path: tuple[Stmt, ...], buffer: Buffer) -> bool:
+    """Does the way lead to a block that uses the buffer, and not into one?"""
+    if not isinstance(path[-1], BlockRealize) or any(isinstance(s, BlockRealize) for s in path[:-1]):
+        return False
+    return any(r.buffer is buffer for r in (*path[-1].block.reads, *path[-1].block.writes))
+
+
+def _block(path: tuple[Stmt, ...]) -> Block:
+    realize = path[-1]
+    assert isinstance(realize, BlockRealize)
+    return realize.block
+
+
+def _blocks(ways: Sequence[tuple[Stmt, ...]]) -> tuple[str, ...]:
+    return tuple(_block(path).name for path in ways)
+
+
+def _names(ways: Sequence[tuple[Stmt, ...]]) -> str:
+    return ", ".join(_blocks(ways))
+
+
+def _placed(func: Function, site: _Site) -> Obstacle | None:
+    """Are there loops around all uses of the buffer, and nothing that has to decide where it is stored?"""
+    name, users = site.buffer.name, site.in_order
+    if site.buffer not in func.allocs:
+        return Obstacle(
+            f"{name} is a parameter of the function, of which all elements are kept",
+            "roll an intermediate buffer: cache_write makes one",
+            _blocks(site.writers),
+        )
+    if not site.readers:
+        return Obstacle(f"no other block reads {name}", "roll the buffer of a producer", _blocks(site.writers))
+    if not site.around:
+        return Obstacle(
+            f"no loop is around both {_names(site.writers)} and {_names(site.readers)}",
+            "compute_at a loop of its consumer first",
+            _blocks(users),
+        )
+    if any(key == DOUBLE for path in users for key, _ in _block(path).annotations):
+        return Obstacle(
+            f"{name} is a double buffer, of which each half holds other iterations",
+            f"have one of the two: unannotate {DOUBLE}",
+            _blocks(site.writers),
+        )
+    first = next((n for n, path in enumerate(site.in_order) if any(path is r for r in site.readers)), len(users))
+    if first < len(site.writers):
+        return Obstacle(
+            f"{_block(site.in_order[first]).name} reads {name} before {_block(site.writers[-1]).name} has written it",
+            "let all that reads a buffer come after all that writes it",
+            _blocks(users),
+        )
+    if any(isinstance(s, If) for path in users for s in path):
+        return Obstacle(f"a test is around the uses of {name}", "put it into the predicates of blocks", _blocks(users))
+    threads = [x for x in site.around if x.kind is ForKind.THREAD]
+    if threads:
+        return Obstacle(
+            f"{threads[0].var.name} around it is bound to threads, which share memory or have their own",
+            "roll in programs without threads",
+            (threads[0].var, *_blocks(site.writers)),
+        )
+    return next((w for path in users if (w := _by_elements(site.buffer, path))), None)
+
+
+def _by_elements(buffer: Buffer, path: tuple[Stmt, ...]) -> Obstacle | None:
+    """Does a block touch the buffer by single elements, so that each can be anywhere?"""
+    block = _block(path)
+    writes = any(w.buffer is buffer for w in block.writes)
+    for stmt in walk(path[-1]):
+        found = [x for expr in expressions(stmt) for x in loads(expr) if x.buffer is buffer]
+        boxes = any(isinstance(x, Address) or any(n > 1 for n in x.box) for x in found)
+        if boxes or (writes and stmt is not path[-1] and isinstance(stmt, Evaluate | For | Alloc | BlockRealize)):
+            return Obstacle(
+                f"block {block.name} uses {buffer.name} by more than single elements, which a circular buffer may tear",
+                "do without rolling_buffer where machine code, or a block of blocks, uses the buffer",
+                (block.name,),
+            )
+    return None
+
+
+def _computed_once(site: _Site, path: tuple[Stmt, ...]) -> Obstacle | None:
+    """Does the block compute one element a time, always the same value for it, and whole?"""
+    block, around = _block(path), {x.var for x in site.around if x.extent > 1}
+    realize = path[-1]
+    assert isinstance(realize, BlockRealize)
+    region = _region(path, site.buffer)
+    indices = {lo for lo, _ in region.box if isinstance(lo, Var)}
+    spatial = {it.var for it in block.iters if not it.is_reduce}
+    wrong = ""
+    if len({w.buffer for w in block.writes}) > 1:
+        wrong = "it writes several buffers at once"
+    elif any(r.buffer is site.buffer and not _is_same(r, region) for r in block.reads):
+        wrong = f"it reads other elements of {site.buffer.name}"
+    elif len(indices) + sum(isinstance(lo, Const) for lo, _ in region.box) < len(region.box) or any(
+        it.var in spatial - indices and it.extent > 1 for it in block.iters
+    ):
+        wrong = f"its spatial variables are not the indices at which it writes {site.buffer.name}"
+    elif any(n > 1 for _, n in region.box):
+        wrong = f"it writes more than one element of {site.buffer.name}"
+    elif any(it.is_reduce and free_vars(v) & around for it, v in zip(block.iters, realize.values, strict=True)):
+        wrong = f"reduce loops are around it and what reads {site.buffer.name}"
+    if not wrong:
+        return None
+    return Obstacle(
+        f"block {block.name} may make another value of an element in each iteration: {wrong}",
+        "roll the buffer of a block that computes each element from its own variables",
+        (block.name,),
+    )
+
+
+def _is_same(a: Region, b: Region) -> bool:
+    return all(same(x, y) and n == m for (x, n), (y, m) in zip(a.box, b.box, strict=True))
+
+
+def _region(path: tuple[Stmt, ...], buffer: Buffer) -> Region:
+    return next(w for w in _block(path).writes if w.buffer is buffer)
+
+
+def _box(site: _Site, path: tuple[Stmt, ...]) -> Box | None:
+    """What the block writes in one iteration of the loops around all uses."""
+    running = {s.var for s in path if isinstance(s, For)} - {x.var for x in site.around}
+    realize = path[-1]
+    assert isinstance(realize, BlockRealize)
+    return box_of(realize, _region(path, site.buffer), running, site.ranges)
+
+
+def _equal(a: Box, b: Box) -> bool:
+    gaps = [x.lo.minus(y.lo) for x, y in zip(a.intervals, b.intervals, strict=True)]
+    return all(gap.is_const and gap.const == 0 for gap in gaps) and all(
+        x.width == y.width for x, y in zip(a.intervals, b.intervals, strict=True)
+    )
+
+
+def _rolled(site: _Site, box: Box) -> Roll | Obstacle:
+    kept = tuple(k for depth, x in enumerate(site.around) if (k := _kept(x, site.around[depth + 1 :], box)))
+    if not kept:
+        return Obstacle(
+            f"no loop around {_names(site.writers)} and {_names(site.readers)} moves on by less than what an iteration "
+            f"needs of {site.buffer.name}: nothing that one has made is needed again",
+            "compute_at a loop that moves along one dimension of the buffer, in steps that overlap",
+            _blocks(site.in_order),
+            nothing_kept=True,
+        )
+    depth = next(n for n, x in enumerate(site.around) if x is kept[0].loop)
+    beside = next((x for x in site.around[depth:] if x.kind not in _IN_ORDER), None)
+    if beside is not None:
+        return Obstacle(
+            f"{beside.var.name} is {beside.kind}: an iteration needs what the one before it has made",
+            f"leave {kept[0].loop.var.name} and the loops between it and the uses of {site.buffer.name} serial, or "
+            "unroll them",
+            (beside.var, *_blocks(site.writers)),
+        )
+    return Roll(site.buffer, box.intervals[kept[0].dim].width + 1, kept)
+
+
+def _kept(loop: For, inside: Sequence[For], box: Box) -> Kept | None:
+    """What an iteration of a loop finds made: the loop moves along one dimension, along which no loop inside does."""
+    moved = [dim for dim, i in enumerate(box.intervals) if any(loop.var in free_vars(t) for t in i.lo.terms)]
+    if len(moved) != 1 or loop.extent < 2:
+        return None
+    dim = moved[0]
+    needed = box.intervals[dim]
+    if any(x.var in free_vars(t) for x in inside if x.extent > 1 for t in needed.lo.terms):
+        return None
+    steps = _steps(needed.lo, loop)
+    if steps is None or steps[0] < 0 or steps[1] > needed.width or not all(_held(c, loop.var) for c in box.conditions):
+        return None
+    return Kept(loop, dim, needed.lo, needed.width + 1 - steps[1])
+
+
+def _steps(low: Linear, loop: For) -> tuple[int, int] | None:
+    """The least and the most by which an index grows from one iteration to the next; None if that is not known."""
+    moving: dict[Expr, int] = {t: c for t, c in low.terms.items() if loop.var in free_vars(t)}
+    if set(moving) == {loop.var}:
+        return moving[loop.var], moving[loop.var]
+    if any(free_vars(t) != {loop.var} for t in moving) or loop.extent > _LONGEST:
+        return None
+    index = Linear(moving, 0).to_expr()
+    values = [int(evaluate(index, {loop.var: n})) for n in range(loop.extent)]
+    steps = [b - a for a, b in pairwise(values)]
+    return min(steps), max(steps)
+
+
+def _held(condition: Expr, var: Var) -> bool:
+    """Did a condition that holds hold in the iteration before, too?"""
+    if var not in free_vars(condition):
+        return True
+    if not isinstance(condition, Compare) or condition.op not in ("lt", "le", "gt", "ge"):
+        return False
+    tested = linear(condition.a).add(linear(condition.b), -1)
+    if any(var in free_vars(t) for t in tested.terms if t is not var):
+        return False
+    step = tested.coefficient(var)
+    return step >= 0 if condition.op in ("lt", "le") else step <= 0
