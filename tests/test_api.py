@@ -44,6 +44,12 @@ def test_names_of_te_are_those_that_it_gives_users_not_those_that_it_uses() -> N
     assert not {"as_expr", "check_text", "dtypes", "replace", "Callable"} & {*dir(te), *dir(names)}
 
 
+def test_names_of_tir_are_those_that_it_gives_users_not_those_that_it_uses() -> None:
+    renamed = set(re.findall(r"import \w+ as ([a-zA-Z]\w*)", inspect.getsource(tir) + inspect.getsource(tir.op)))
+    assert renamed | {"PrimFunc", "Select", "indexdiv", "indexmod"} == set(tir.__all__) == set(dir(tir))
+    assert all(hasattr(tir, name) for name in tir.__all__)
+
+
 @pytest.mark.parametrize("language", ["te", "tir"])
 def test_the_function_has_the_name_that_was_asked_for(language: str) -> None:
     s, args = made(language)

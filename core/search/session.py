@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pegbox.errors import TuningError
 from pegbox.records.runs import new_run
 from pegbox.search.factory.create import make_tuner, tuner_label
 from pegbox.search.loop.callbacks import CallbackLike
@@ -94,32 +95,37 @@ class Session:
             early_stopping, batch_size, callbacks, runner, timeout, measure_options: as for `pegbox.tune`.
 
         Raises:
-            ArgumentError, UnknownName, TuningError: as `pegbox.tune`.
+            ArgumentError, UnknownName, TuningError: as `pegbox.tune`; what was measured until then counts, here and in
+                later rounds.
         """
         measurer = local_measurer(measure_options, timeout=timeout, runner=runner, seed=self.seed, reserved=["best"])
         problem = problem_of(self.task, runner, measurer)
         with problem.open(best=self.best_cost) as opened:
-            result = run(
-                self._tuner,
-                opened,
-                trials=trials,
-                early_stopping=early_stopping,
-                batch_size=batch_size,
-                callbacks=callbacks,
-                history=self._untold,
-                space=problem.whole,
-                searched=problem.space,
-                flop=problem.flop,
-                bytes_moved=problem.bytes_moved,
-                name=self.name,
-                finalists=finalists,
-                subject=self.task.name,
-            )
-        self._take_in(result)
+            try:
+                result = run(
+                    self._tuner,
+                    opened,
+                    trials=trials,
+                    early_stopping=early_stopping,
+                    batch_size=batch_size,
+                    callbacks=callbacks,
+                    history=self._untold,
+                    space=problem.whole,
+                    searched=problem.space,
+                    flop=problem.flop,
+                    bytes_moved=problem.bytes_moved,
+                    name=self.name,
+                    finalists=finalists,
+                    subject=self.task.name,
+                )
+            except TuningError as error:
+                self._take_in(error.result)
+                raise
+            self._take_in(result)
         return result
 
     def _take_in(self, result: TuneResult) -> None:
-        self._untold = []
+        self._untold = [(trial.config, trial.result) for trial in result.untold]
         self.exhausted = result.stopped_because == "exhausted"
         for trial in result.history:
             self._consider(trial)

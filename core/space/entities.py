@@ -67,7 +67,10 @@ class OtherEntity(KnobEntity):
     @property
     def val(self) -> Any:
         """The value as the template declared it."""
-        return copy.deepcopy(self.raw) if isinstance(self.raw, (list, dict, tuple)) else self.raw
+        raw = self.raw
+        if type(raw) is int or type(raw) is str:  # constraints ask for them millions of times
+            return raw
+        return copy.deepcopy(raw) if isinstance(raw, (list, dict, tuple)) else raw
 
     def value(self) -> Any:
         return self.val

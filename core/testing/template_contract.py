@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pegbox.codegen import build, emit
+from pegbox.codegen import Program, build, emit
 from pegbox.errors import InvalidConfig, ScheduleError
 from pegbox.features.program import ProgramFeatures
 from pegbox.loops.nodes import Function
@@ -50,6 +50,22 @@ def lowered(task: Task, config: Config) -> Function:
     return task.lowered(config)
 
 
+@lru_cache(100)
+def emitted(task: Task, config: Config) -> Program:
+    """The LLVM text of a configuration, for tests that don't ask how it is made.
+
+    Raises:
+        InvalidConfig, ScheduleError: the template refuses it.
+    """
+    return emit(lowered(task, config), task.target)
+
+
+@lru_cache(1000)
+def sampled(task: Task, count: int, seed: int) -> list[Config]:
+    """Distinct valid configurations, the same ones in every run."""
+    return [task.space.config(row) for row in task.space.sample(count, np.random.default_rng(seed))]
+
+
 class TemplateContract:
     """Subclasses set `template` (a name, or what else `create_task` takes) and `cases` (arguments)."""
 
@@ -72,7 +88,7 @@ class TemplateContract:
 
     def sampled(self, task: Task, seed: int = 0) -> list[Config]:
         """Distinct valid configurations, the same ones in every run."""
-        return [task.space.config(row) for row in task.space.sample(self.configs, np.random.default_rng(seed))]
+        return list(sampled(task, self.configs, seed))
 
     def runnable(self, task: Task) -> Iterator[Config]:
         """The sampled configurations that the template does not refuse."""
@@ -120,7 +136,7 @@ class TemplateContract:
             assert fine, f"{task!r}: none of {self.configs} sampled configurations can be scheduled"
             for config in fine:
                 assert task.show_schedule(config)
-                assert emit(lowered(task, config), task.target).args == task.arguments()
+                assert emitted(task, config).args == task.arguments()
 
     def test_every_configuration_computes_what_numpy_computes_and_leaves_its_inputs(self) -> None:
         for task in self.tasks():
@@ -129,7 +145,7 @@ class TemplateContract:
             tolerance = Tolerance.of(expected, flop=task.flop)
             for config in self.runnable(task):
                 arrays, outputs = self.arrays(task, [array.copy() for array in given])
-                build(emit(lowered(task, config), task.target))(*arrays)
+                build(emitted(task, config))(*arrays)
                 for spec, got, wanted in zip(
                     (s for s in task.arguments() if s.is_output), outputs, expected, strict=True
                 ):
@@ -168,7 +184,7 @@ class TemplateContract:
         for first, second in zip(self.tasks(), self.made_again(), strict=True):
             for config in islice(self.runnable(first), 3):
                 same = second.space.from_json(config.to_json())
-                text = emit(lowered(first, config), first.target).ll
+                text = emitted(first, config).ll
                 assert text == first.lower(config).ll == second.lower(same).ll
 
     def test_every_knob_changes_the_program(self) -> None:

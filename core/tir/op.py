@@ -68,6 +68,16 @@ from pegbox.te import trunc as trunc
 from pegbox.te import truncdiv as truncdiv
 from pegbox.te import truncmod as truncmod
 
+__all__ = [
+    "Select", "abs", "acos", "acosh", "all", "any", "asin", "asinh", "atan", "atan2", "atanh", "c_library",
+    "c_source", "call_extern", "call_llvm_intrin", "call_llvm_pure_intrin", "call_pure_extern", "call_python",
+    "cast", "ceil", "ceildiv", "clz", "const", "copysign", "cos", "cosh", "div", "erf", "exp", "exp2", "exp10",
+    "floor", "floordiv", "floormod", "fmod", "hypot", "if_then_else", "indexdiv", "indexmod", "isfinite", "isinf",
+    "isnan", "ldexp", "log", "log1p", "log2", "log10", "max", "max_value", "min", "min_value", "nearbyint",
+    "popcount", "pow", "power", "reinterpret", "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "sum", "tan",
+    "tanh", "trunc", "truncdiv", "truncmod",
+]  # fmt: skip
+
 indexdiv = floordiv
 indexmod = floormod
 Select = if_then_else

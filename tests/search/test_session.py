@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 import pegbox as pb
 from pegbox import te
-from pegbox.errors import ArgumentError
-from pegbox.measure.result import Ok
-from pegbox.search import Trial
+from pegbox.errors import ArgumentError, MeasureError, PegboxError
+from pegbox.measure.result import Ok, Result
+from pegbox.search import Callback, Trial
 from pegbox.search.session import Session
 from pegbox.search.testing import ArtificialMeasurer
 from pegbox.space import Config
@@ -73,6 +74,76 @@ def test_a_space_that_has_no_more_is_exhausted(measured: list[dict[str, Any]]) -
     session = Session(pb.create_task("elementwise_chain", (4, 4), space=one), tuner="grid")
     assert len(session.round(3).trials) == 1
     assert session.exhausted
+
+
+class Listener:
+    """Proposes a list of configurations in its order; keeps what it is told."""
+
+    def __init__(self, configs: Sequence[Config]) -> None:
+        self.configs, self.told = list(configs), list[Config]()
+
+    def ask(self, n: int) -> list[Config]:
+        asked, self.configs = self.configs[:n], self.configs[n:]
+        return asked
+
+    def tell(self, configs: Sequence[Config], results: Sequence[Result]) -> None:
+        self.told += configs
+
+
+def listening(task: Task) -> tuple[Session, Listener, list[Config]]:
+    """A session, its tuner, and what that proposes, one after the other."""
+    configs = [task.space.config(row) for row in task.space.sample(10, np.random.default_rng(0))]
+    tuner = Listener(configs)
+    return Session(task, tuner=lambda space, seed: tuner), tuner, configs
+
+
+@pytest.mark.parametrize("broken", ["measurer", "closing", "callback"])
+def test_what_was_measured_before_a_round_broke_counts(task: Task, broken: str, monkeypatch: Any) -> None:
+    session, tuner, configs = listening(task)
+
+    class Breaking(ArtificialMeasurer):
+        def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
+            yield from super().measure(configs[:3])
+            if broken == "measurer":
+                raise RuntimeError("the cable is out")
+            yield from super().measure(configs[3:])
+
+        def __exit__(self, *error: object) -> None:
+            if broken == "closing":
+                raise MeasureError("the cable is out")
+
+    class Records(Callback):
+        essential = True
+
+        def on_trial(self, trial: Trial, state: Any) -> None:
+            if trial.number == 2 and broken == "callback":
+                raise OSError("the disk is full")
+
+    costs = dict(zip(configs, range(10, 0, -1), strict=True))
+    monkeypatch.setattr(
+        "pegbox.search.session.local_measurer", lambda *_, **__: lambda *_, **__: Breaking(costs.__getitem__)
+    )
+    measured = 6 if broken == "closing" else 3
+    with pytest.raises(PegboxError, match=r"cable|disk"):
+        session.round(6, batch_size=6, callbacks=[Records()])
+    assert [trial.config for trial in session.trials] == configs[:measured]
+    assert session.best_cost == 11 - measured
+    broken = "mended"
+    assert [trial.config for trial in session.round(2).trials] == configs[6:8]
+    assert [trial.number for trial in session.trials] == list(range(measured + 2))
+    assert tuner.told == [*configs[:measured], *configs[6:8]]
+
+
+def test_the_tuner_learns_in_the_next_round_what_a_limit_kept_from_it(task: Task, monkeypatch: Any) -> None:
+    session, tuner, configs = listening(task)
+    monkeypatch.setattr(
+        "pegbox.search.session.local_measurer", lambda *_, **__: lambda *_, **__: ArtificialMeasurer(lambda _: 1.0)
+    )
+    session.round(8, batch_size=8, early_stopping=3)
+    assert (len(session.trials), tuner.told) == (4, [])
+    session.round(1)
+    assert tuner.told == [*configs[:4], configs[8]]
+    assert [trial.config for trial in session.trials] == tuner.told
 
 
 def test_callbacks_and_options_are_those_of_the_round(task: Task, measured: list[dict[str, Any]]) -> None:

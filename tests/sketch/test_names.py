@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from pegbox.plugins.sketch.generator import SketchGenerator
 from pegbox.plugins.sketch.module import template_module
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.schedule.te.replay import replay
+from pegbox.space import Config
 from pegbox.task.task import Task
 
 TARGET = "llvm -mcpu=x86-64-v3 -num-cores 4"
@@ -48,9 +50,9 @@ def named(function: Callable[..., Any], axes: tuple[str, ...]) -> Callable[..., 
     return made
 
 
-def written(tmp_path: Path, tensors: list[Tensor], name: str, given: dict[str, Any]) -> Task:
+def written(tmp_path: Path, sketches: SketchSpace, name: str, given: dict[str, Any]) -> Task:
     """The task of the module that is written for a computation."""
-    text = template_module(SketchGenerator()(tensors, Target(TARGET)), name, given)
+    text = template_module(sketches, name, given)
     file = tmp_path / f"written_{len(list(tmp_path.iterdir()))}.py"
     file.write_text(text, encoding="utf-8")
     function = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)][-1]
@@ -62,25 +64,34 @@ def unnamed(program: Function) -> Function:
     return replace(program, name="kernel")
 
 
-def check(
-    tmp_path: Path, compute: Callable[[], list[Tensor]], name: str = "kernel", given: dict[str, Any] | None = None
-) -> None:
-    """The module and the code of a configuration make the programs of the sketches, which lowering then cannot part."""
+@cache
+def sketched(compute: Callable[[], list[Tensor]]) -> tuple[SketchSpace, Task, list[tuple[Config, Function]]]:
+    """The sketches, their task, and the programs of two configurations, which the code of these makes too."""
 
     def workload(**_: Any) -> list[Tensor]:
         return compute()
 
     task = pb.create_task(workload, space="sketch", target=TARGET)
-    module = written(tmp_path, compute(), name, given or {})
-    assert module.space.fingerprint == task.space.fingerprint
+    programs = []
     for row in task.space.sample(2, np.random.default_rng(0)):
         config = task.space.config(row)
         wanted = unnamed(task.schedule(config).func)
-        assert unnamed(module.schedule(module.space.from_json(config.to_json())).func) == wanted
         scope: dict[str, Any] = {"te": te}
         exec(task.schedule_code(config), scope)
-        tensors = rebuilt(scope, task)
-        assert unnamed(replay(scope["s"], tensors, task.symbol).func) == wanted
+        assert unnamed(replay(scope["s"], rebuilt(scope, task), task.symbol).func) == wanted
+        programs.append((config, wanted))
+    return SketchGenerator()(compute(), Target(TARGET)), task, programs
+
+
+def check(
+    tmp_path: Path, compute: Callable[[], list[Tensor]], name: str = "kernel", given: dict[str, Any] | None = None
+) -> None:
+    """The module and the code of a configuration make the programs of the sketches, which lowering then cannot part."""
+    sketches, task, programs = sketched(compute)
+    module = written(tmp_path, sketches, name, given or {})
+    assert module.space.fingerprint == task.space.fingerprint
+    for config, wanted in programs:
+        assert unnamed(module.schedule(module.space.from_json(config.to_json())).func) == wanted
 
 
 def rebuilt(scope: dict[str, Any], task: Task) -> list[Tensor]:

@@ -177,7 +177,7 @@ def test_a_walk_passes_where_no_single_knob_can_move():
 
 
 def test_what_lies_nowhere_near_is_not_said_to_be_impossible(monkeypatch):
-    monkeypatch.setattr("pegbox.space.sampling.CONSTRUCT_BUDGET", 50_000)
+    monkeypatch.setattr("pegbox.space.sampling.CONSTRUCT_BUDGET", 5_000)
     space = tied_space(holds=lambda total: total == 1000)
     with pytest.raises(SpaceError, match=r"none among [\d,]+ combinations .* out of 1,0{3}.*there may be one"):
         space.sample(1, np.random.default_rng(0))
@@ -185,7 +185,7 @@ def test_what_lies_nowhere_near_is_not_said_to_be_impossible(monkeypatch):
 
 def test_relatives_of_valid_rows_are_found_where_sampling_finds_nothing(monkeypatch):
     """Valid rows that are known are begun at, so that walking a space never says that it is empty."""
-    monkeypatch.setattr("pegbox.space.sampling.CONSTRUCT_BUDGET", 50_000)
+    monkeypatch.setattr("pegbox.space.sampling.CONSTRUCT_BUDGET", 5_000)
     middle = tuple([4, 5] * 9)
     space = ConfigSpace()
     names = tuple(f"k{i}" for i in range(18))

@@ -104,6 +104,26 @@ class CacheRewrites(TEScheduleBase):
         """
         _tensors("tensor", [tensor])
         check_scope(scope)
+        stages = self._readers(tensor, readers)
+        places = _order(order, tensor.ndim)
+        axis = tuple(IterVar(f"ax{i}", Range(0, extent), "spatial") for i, extent in enumerate(tensor.shape))
+        ordered = tuple(axis[place] for place in places)
+        cached = ComputeOp(self._name(f"{tensor.name}.{scope}"), ordered, (Load(tensor.buffer, axis),))
+        copy = cached.outputs[0].buffer
+        copy.scope = scope
+
+        def moved(expr: Expr) -> Expr | None:
+            if not isinstance(expr, Load) or expr.buffer is not tensor.buffer:
+                return None
+            return Load(copy, tuple(rewrite(expr.indices[place], moved) for place in places))
+
+        for stage in stages:
+            stage.op = stage.op.rebuilt(tuple(map_body(e, lambda x: rewrite(x, moved)) for e in stage.op.body))
+        self._insert_before(min(stages, key=self.stages.index), cached)
+        return cached.outputs[0]
+
+    def _readers(self, tensor: Tensor, readers: Tensor | Operation | Sequence[Tensor | Operation]) -> list[Stage]:
+        """The stages that are given, all of which read the tensor."""
         wanted = "a tensor or an operation that reads it, or several of these"
         given = [readers] if isinstance(readers, Tensor | Operation) else readers
         given = check_list("readers", given, wanted, error=ScheduleError)
@@ -122,22 +142,7 @@ class CacheRewrites(TEScheduleBase):
                 "no readers given",
                 f"give those that shall read the copy: {', '.join(known)}",
             )
-        places = _order(order, tensor.ndim)
-        axis = tuple(IterVar(f"ax{i}", Range(0, extent), "spatial") for i, extent in enumerate(tensor.shape))
-        ordered = tuple(axis[place] for place in places)
-        cached = ComputeOp(self._name(f"{tensor.name}.{scope}"), ordered, (Load(tensor.buffer, axis),))
-        copy = cached.outputs[0].buffer
-        copy.scope = scope
-
-        def moved(expr: Expr) -> Expr | None:
-            if not isinstance(expr, Load) or expr.buffer is not tensor.buffer:
-                return None
-            return Load(copy, tuple(rewrite(expr.indices[place], moved) for place in places))
-
-        for stage in stages:
-            stage.op = stage.op.rebuilt(tuple(map_body(e, lambda x: rewrite(x, moved)) for e in stage.op.body))
-        self._insert_before(min(stages, key=self.stages.index), cached)
-        return cached.outputs[0]
+        return stages
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,7 +180,8 @@ class TuneResult:
     had not seen. Where `simulated`, all seconds are those of the virtual clock: what the trials took when they were
     recorded, and what the tuner took now. `dropped` counts what the tuner proposed and nobody measured, by reason:
     repetitions, and more than was asked for. `recorded_runs` says how many of `trials` each run has, where they were
-    read from the records of several.
+    read from the records of several. `untold` are the trials that the tuner does not know of, as a limit or an error
+    cut their batch short.
     """
 
     best: BestTrial | Any  # None where nothing ran; `Any` spares `result.best.config` a check that most never need
@@ -200,6 +201,7 @@ class TuneResult:
     history: Sequence[Trial] = ()
     subject: str = ""
     recorded_runs: Sequence[int] = ()
+    untold: Sequence[Trial] = field(default=(), repr=False, compare=False)
 
     @property
     def runs(self) -> Sequence[int]:

@@ -87,6 +87,10 @@ class Proposer:
         except Exception as error:
             raise self._raised("tell()", error) from error
 
+    def knows(self, config: Config) -> bool:
+        """Was the tuner told of it?"""
+        return config in self._known
+
     @property
     def activity(self) -> str:
         """What the tuner does when it is asked, in words."""

@@ -353,6 +353,7 @@ class _Loop:
             task=self.task,
             history=tuple(self._recorded_trials()),
             subject=self.subject,
+            untold=tuple(t for t in (*self.history, *state.trials) if not self.proposer.knows(t.config)),
         )
 
     def _measured(self, result: TuneResult) -> str:
