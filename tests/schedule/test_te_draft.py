@@ -59,12 +59,25 @@ def stages_inside_of_a_race() -> Made:
     return s, [A, C]
 
 
+def rows_for_the_next_thread() -> Made:
+    A = te.placeholder((10, 4), name="A")
+    B = te.compute((10, 4), lambda i, j: A[i, j] + 1, name="B")
+    C = te.compute((8, 4), lambda i, j: B[i, j] + B[i + 2, j], name="C")
+    s = te.create_schedule(C.op)
+    outer, _ = s[C].split(C.op.axis[0], factor=4)
+    s[B].compute_at(s[C], outer)
+    s[B].rolling_buffer()
+    s[C].parallel(outer)
+    return s, [A, C]
+
+
 DRAFTS: list[tuple[Callable[[], Made], str]] = [
     (parallel_sum, "k.outer cannot be parallel: its iterations add up into the same elements"),
     (sum_over_blocks, "k cannot be bound to blockIdx.x"),
     (wrong_number_of_threads, "threadIdx.x has 32 threads, but i 8 iterations"),
     (predicate_of_no_thread, "no loop around the block is bound to threadIdx.x"),
     (stages_inside_of_a_race, "k cannot be parallel"),
+    (rows_for_the_next_thread, "i.outer is parallel"),
 ]
 
 

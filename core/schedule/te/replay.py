@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from pegbox.compute.axis import IterVar
 from pegbox.compute.tensor import ComputeOp, Tensor, TensorBuffer
@@ -26,6 +27,9 @@ from pegbox.schedule.te.schedule import TESchedule
 from pegbox.schedule.te.stage import At, FuseRelation, Inline, SplitRelation, Stage, UnitRelation
 from pegbox.schedule.te.stage_attach import attach_error
 from pegbox.schedule.te.threads import infer_scope, start_threads
+
+_Placed: TypeAlias = Mapping[int, Mapping[IterVar, LoopRef]]
+"""The loops of the stages that have their place, by the ids of the stages."""
 
 
 def replay(schedule: TESchedule, args: Sequence[Tensor], name: str = "main", draft: Draft | None = None) -> Schedule:
@@ -71,7 +75,7 @@ def _replay(schedule: TESchedule, args: Sequence[Tensor], name: str, step: Step)
             _prefetch(sch, stage, blocks[id(stage)], loops[id(stage)], step)
     for stage in schedule.stages:
         if stage.rolling and id(stage) in loops:
-            _roll(sch, stage, blocks[id(stage)], step)
+            _roll(sch, stage, blocks[id(stage)], loops, step)
     for stage in schedule.stages:
         if stage.tensorized is not None and id(stage) in loops:
             axis, intrin = stage.tensorized
@@ -103,7 +107,7 @@ def _prefetch(sch: Schedule, stage: Stage, block: BlockRef, live: Mapping[IterVa
         sch.prefetch(block, name if alone else own[0], live[hint.loop], hint.offset)
 
 
-def _roll(sch: Schedule, stage: Stage, block: BlockRef, step: Step) -> None:
+def _roll(sch: Schedule, stage: Stage, block: BlockRef, placed: _Placed, step: Step) -> None:
     """When all loops are what they will be. Where nothing is needed twice, nothing is kept, as in TVM."""
     step.asked = stage, ("rolling_buffer",), None
     if keeps_nothing(sch.tree, written_buffers(sch.tree.blocks[block.name].block)[0]):
@@ -111,7 +115,9 @@ def _roll(sch: Schedule, stage: Stage, block: BlockRef, step: Step) -> None:
     try:
         sch.rolling_buffer(block, 0)
     except ScheduleError as error:
-        step.refuse(error, None)
+        place = stage.place
+        around = placed[id(place.stage)].get(place.loop) if isinstance(place, At) else None
+        step.refuse(error, around or next(iter(sch.get_loops(block)), None))
 
 
 def check_arguments(schedule: TESchedule, args: Sequence[Tensor], draft: Draft | None = None) -> list[Buffer]:
@@ -155,7 +161,7 @@ def _stage(
     sch: Schedule,
     stage: Stage,
     block: BlockRef,
-    placed: Mapping[int, Mapping[IterVar, LoopRef]],
+    placed: _Placed,
     stages: Sequence[Stage],
     step: Step,
 ) -> dict[IterVar, LoopRef]:
