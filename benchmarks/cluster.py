@@ -1,10 +1,13 @@
-"""What a trial costs on a cluster of one worker on this machine, beside the runner "local".
+"""What a trial and a build cost on a cluster of one worker on this machine, beside the runner "local".
 
 Run: python benchmarks/cluster.py [--trials 200] [--rounds 3]
 
 Both runners are given the same compiled candidate again and again, in turns; the table gives the milliseconds of a
 trial (median of the rounds) and their ratio. In a search two candidates are on their way to each machine, of which one
 waits there; "alone" is one at a time.
+
+The second table has the milliseconds that a configuration takes to be lowered, which is done by the searching process,
+and to be compiled in one of its builders and on the worker, one at a time: the mean of some random configurations.
 """
 
 from __future__ import annotations
@@ -16,10 +19,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+
 import pegbox as pb
-from pegbox.codegen import CompiledProgram, compile_program
+from pegbox.codegen import CompiledProgram, Program, compile_program
 from pegbox.measure import Bench, CorePlan, TimingPolicy, Tolerance
 from pegbox.measure.bench import make_inputs
+from pegbox.measure.builder import Builder
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.local import LocalRunner
 
@@ -50,6 +56,45 @@ def milliseconds(runner: Any, program: CompiledProgram, trials: int, *, flying: 
     return (ends[-1] - ends[0]) / (trials - 1) * 1e3
 
 
+def configurations(size: int, count: int) -> tuple[list[Program], float]:
+    """Programs of random configurations of a matmul, and the milliseconds that lowering one takes."""
+    task = pb.create_task("matmul", args=(size, size, size))
+    configs = [task.space.config(tuple(row)) for row in task.space.sample(count, np.random.default_rng(0)).tolist()]
+    began = time.perf_counter()
+    programs = [task.lower(config) for config in configs]
+    spent = (time.perf_counter() - began) / count * 1e3
+    return [program for program in programs if program.longest_block <= 2000], spent
+
+
+def print_builds(runner: DaskRunner, size: int, rounds: int) -> None:
+    """Compile the same programs here and there, in turns."""
+    programs, lowering = configurations(size, 24)
+    builder = Builder(workers=1, timeout=60.0)
+    builds: dict[str, Callable[[Program], Any]] = {
+        "here": builder.build,
+        "on the worker": lambda program: runner.build(program, timeout=60.0),
+    }
+    found: dict[str, list[float]] = {where: [] for where in builds}
+    try:
+        for build in builds.values():
+            build(programs[0])
+        for _ in range(rounds):
+            for where, build in builds.items():
+                began = time.perf_counter()
+                for program in programs:
+                    assert isinstance(build(program), CompiledProgram)
+                found[where].append((time.perf_counter() - began) / len(programs) * 1e3)
+    finally:
+        builder.close()
+    here = statistics.median(found["here"])
+    print(
+        f"\nlowering {lowering:6.2f} ms, {sum(len(p.ll) for p in programs) / len(programs) / 1e3:.0f} kB of LLVM text"
+    )
+    for where, taken in found.items():
+        cost = statistics.median(taken)
+        print(f"compiled {where:<14} {cost:6.2f} ms, {cost / here:.2f}x, {cost - here:5.2f} ms more")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=200)
@@ -58,7 +103,9 @@ def main() -> None:
     given = parser.parse_args()
     bench, program = problem(given.size)
     timing = TimingPolicy(repeats=3, min_repeat_ms=1.0)
-    opened = {n: make(bench, timing=timing, cores=CorePlan.detect(), max_memory=None) for n, make in RUNNERS.items()}
+    opened: dict[str, Any] = {
+        n: make(bench, timing=timing, cores=CorePlan.detect(), max_memory=None) for n, make in RUNNERS.items()
+    }
     try:
         found: dict[str, list[float]] = {case: [] for case in CASES}
         for runner in opened.values():
@@ -67,10 +114,16 @@ def main() -> None:
             for case, (name, flying) in CASES.items():
                 trials = max(2, given.trials // given.rounds)
                 found[case].append(milliseconds(opened[name], program, trials, flying=flying))
+        print_trials(found, program, given.trials)
+        print_builds(opened["dask"], given.size, given.rounds)
     finally:
         for runner in opened.values():
             runner.close()
-    print(f"object code of {len(program.object_code):,} bytes, {given.trials} trials each")
+
+
+def print_trials(found: dict[str, list[float]], program: CompiledProgram, trials: int) -> None:
+    """The milliseconds of a trial."""
+    print(f"object code of {len(program.object_code):,} bytes, {trials} trials each")
     local = statistics.median(found["local"])
     for case, taken in found.items():
         cost = statistics.median(taken)
