@@ -11,12 +11,13 @@ virtual clock:
   build. So some candidates are lowered at the start, and the median share of the recorded time is taken for all. The
   rest of the compilation is a build.
 - `--work here`: lowering keeps the thread that searches busy, and `--builders` processes of its machine build.
-  `--work builds`: each machine of the cluster has a process that builds beside the one that is timing.
-  `--work all`: these lower as well.
+  `--work builds`: where these are busy, each machine of the cluster builds one more. `--work all`: who builds a
+  candidate lowers it, too, which pegbox does not do.
 - The tuner, and all that the loop does for a trial, takes the processor time that it takes here.
+- `--slower 10` stands for machines on which trials run ten times as long, or for a task with ten times the work.
 - A trial occupies its machine for `--overhead` seconds more than it runs, and comes there `--latency` seconds after it
-  was sent. Each task takes `--sending` seconds of the thread that searches, and `--dispatch` of the scheduler; trials
-  that the cluster builds are two tasks. benchmarks/cluster.py measures all four.
+  was sent. Each task takes `--sending` seconds of the thread that searches, and `--dispatch` of the scheduler; one
+  that the cluster builds is two tasks. benchmarks/cluster.py measures all four.
 
 "busy" is the share of the time in which the machines measure. "limit" is what is busiest: the machines, the builders,
 the tuner, lowering, sending, the scheduler; "batch" where none is busy four fifths of the time, because the search
@@ -58,8 +59,8 @@ TUNERS = ("bayes", "xgb", "ga", "random")
 MACHINES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 WORK = {
     "here": "lowered and built by the machine that searches",
-    "builds": "built by the cluster",
-    "all": "lowered and built by the cluster",
+    "builds": "lowered by the machine that searches, built by it and by the cluster",
+    "all": "lowered and built by both",
 }
 SENDING = {"here": "lowering", "builds": "lowering", "all": "sending"}
 """What the thread that searches does for a trial."""
@@ -132,6 +133,11 @@ class Servers(Executor):
         self.busy = 0.0
         """Seconds of work, of all together."""
 
+    @property
+    def free(self) -> int:
+        """How many have nothing to do."""
+        return self._free
+
     def submit(self, step: Callable[..., None], /, *args: Any, **_: Any) -> Future[Any]:  # type: ignore[override]
         self._clock.at(self._clock.now + self._latency, lambda: self._arrive(step, args))
         return Future()
@@ -152,6 +158,16 @@ class Servers(Executor):
         self._free += 1
         self._begin()
         step(*args)
+
+
+class Either(Executor):
+    """The first where it has somebody free, else the second."""
+
+    def __init__(self, first: Servers, second: Executor) -> None:
+        self._first, self._second = first, second
+
+    def submit(self, step: Callable[..., None], /, *args: Any, **_: Any) -> Future[Any]:  # type: ignore[override]
+        return (self._first if self._first.free else self._second).submit(step, *args)
 
 
 class Chain(Executor):
@@ -177,6 +193,7 @@ class Site:
     latency: float
     sending: float
     dispatch: float
+    slower: float
 
     @property
     def on_cluster(self) -> bool:
@@ -186,7 +203,7 @@ class Site:
     @property
     def slots(self) -> int:
         """How many builds go on at the same time."""
-        return self.machines if self.on_cluster else self.builders
+        return self.builders + (self.machines if self.on_cluster else 0)
 
 
 @dataclass(frozen=True)
@@ -218,12 +235,14 @@ class SimulatedCluster:
         clock = self.clock
         self.lowering = 0.0
         self.scheduler = Servers(clock, 1, lambda trial: site.dispatch)
-        away = site.latency if site.on_cluster else 0.0
-        self.builders = Servers(clock, site.slots, lambda trial: trial.building, latency=away)
+        self.builders = Servers(clock, site.builders, lambda trial: trial.building)
+        self.away = Servers(clock, site.machines, lambda trial: trial.building, latency=site.latency)
         self.runners = Servers(clock, self.machines, lambda trial: trial.running, latency=site.latency)
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
-        builders = Chain(self.scheduler, self.builders) if self.site.on_cluster else self.builders
+        builders: Executor = self.builders
+        if self.site.on_cluster:
+            builders = Either(self.builders, Chain(self.scheduler, self.away))
         runners = Chain(self.scheduler, self.runners)
         self.clock.stop()
         batch = Batch(builders=builders, runners=runners, silent=lambda program: False)
@@ -243,10 +262,10 @@ class SimulatedCluster:
         compiling, running = seconds_of(result)
         site = self.site
         lowering = 0.0 if site.work == "all" else compiling * site.lowering
-        busy = lowering + site.sending * (2 if site.on_cluster else 1)
+        busy = lowering + site.sending * (2 if site.on_cluster and not self.builders.free else 1)
         self.lowering += busy
         self.clock.spend(busy)
-        trial: Any = Trial(result, compiling - lowering, running + site.overhead)
+        trial: Any = Trial(result, compiling - lowering, running * site.slower + site.overhead)
         return batch.submit(trial)
 
 
@@ -277,7 +296,7 @@ def search(recorded: RecordedSpace, site: Site, tuner: str, seed: int, trials: i
         to_goal=next((trial.elapsed for trial in result.trials if trial.cost <= goal), float("inf")),
         shares={
             "machines": measurer.runners.busy / took / site.machines,
-            "builders": measurer.builders.busy / took / site.slots,
+            "builders": (measurer.builders.busy + measurer.away.busy) / took / site.slots,
             SENDING[site.work]: measurer.lowering / took,
             "tuner": thinking / took,
             "scheduler": measurer.scheduler.busy / took,
@@ -335,6 +354,7 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.012, help="seconds until a task is on a machine")
     parser.add_argument("--sending", type=float, default=0.001, help="seconds of the thread that searches a task")
     parser.add_argument("--dispatch", type=float, default=0.001, help="seconds of the scheduler a task")
+    parser.add_argument("--slower", type=float, default=1.0, help="how many times as long trials run as recorded")
     options = parser.parse_args()
     for name in options.spaces:
         recorded = pb.recorded_space(name)
@@ -351,6 +371,7 @@ def main() -> None:
                 latency=options.latency,
                 sending=options.sending,
                 dispatch=options.dispatch,
+                slower=options.slower,
             )
             for row in rows(recorded, site, options):
                 print(row, flush=True)
