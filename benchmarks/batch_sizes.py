@@ -58,9 +58,7 @@ def search(space: RecordedSpace, tuner: str, seed: int, size: int, trials: int) 
     return reached, asked, min(trial.cost for trial in found[: trials // 2])
 
 
-def rows(
-    space: RecordedSpace, tuners: Sequence[str], sizes: Sequence[int], options: argparse.Namespace
-) -> Iterator[str]:
+def rows(space: RecordedSpace, options: argparse.Namespace) -> Iterator[str]:
     """The lines of a table in Markdown, one for each tuner and size."""
     yield f"| tuner | asked for | to {GOAL:.0%} | rounds | of best |"
     yield "| --- | --- | --- | --- | --- |"
