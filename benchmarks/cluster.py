@@ -8,12 +8,17 @@ waits there; "alone" is one at a time.
 
 The second table has the milliseconds that a configuration takes to be lowered, which is done by the searching process,
 and to be compiled in one of its builders and on the worker, one at a time: the mean of some random configurations.
+
+The last line is what a task costs that does nothing: processor time of the client and of the scheduler, each in a
+process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -95,6 +100,43 @@ def print_builds(runner: DaskRunner, size: int, rounds: int) -> None:
         print(f"compiled {where:<14} {cost:6.2f} ms, {cost / here:.2f}x, {cost - here:5.2f} ms more")
 
 
+def tasks(count: int, *, flying: int = 4) -> tuple[float, float]:
+    """Milliseconds of processor time of the client and of the scheduler for a task with the resource of a worker."""
+    import psutil  # which Dask needs, too
+    from distributed import Client
+
+    start = [sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    with subprocess.Popen(start, stderr=subprocess.PIPE, text=True) as scheduler:
+        try:
+            assert scheduler.stderr is not None
+            line = next(line for line in scheduler.stderr if "Scheduler at:" in line)
+            address = line.split("Scheduler at:")[1].strip()
+            worker = [sys.executable, "-m", "dask", "worker", address, "--nthreads", "1", "--resources", "pegbox=1"]
+            with subprocess.Popen([*worker, "--no-dashboard", "--no-nanny"], stderr=subprocess.DEVNULL) as other:
+                try:
+                    with Client(address) as client:
+                        client.wait_for_workers(1, timeout=60)
+                        process = psutil.Process(scheduler.pid)
+                        return _costs(client, process, count, flying)
+                finally:
+                    other.terminate()
+        finally:
+            scheduler.terminate()
+
+
+def _costs(client: Any, scheduler: Any, count: int, flying: int) -> tuple[float, float]:
+    def run(number: int) -> None:
+        client.submit(abs, number, pure=False, resources={"pegbox": 1}).result()
+
+    with ThreadPoolExecutor(flying) as threads:
+        list(threads.map(run, range(50)))
+        before = time.process_time(), sum(scheduler.cpu_times()[:2])
+        list(threads.map(run, range(count)))
+        after = time.process_time(), sum(scheduler.cpu_times()[:2])
+    client_ms, scheduler_ms = ((late - early) / count * 1e3 for early, late in zip(before, after, strict=True))
+    return client_ms, scheduler_ms
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=200)
@@ -119,6 +161,8 @@ def main() -> None:
     finally:
         for runner in opened.values():
             runner.close()
+    client, scheduler = tasks(given.trials)
+    print(f"\nan empty task: {client:.2f} ms of the client, {scheduler:.2f} ms of the scheduler")
 
 
 def print_trials(found: dict[str, list[float]], program: CompiledProgram, trials: int) -> None:

@@ -27,6 +27,10 @@ from pegbox.tuners.trial_history import TrialHistory
 SHORTLIST = 8
 """The batch is picked from this many times as many of the best-scored candidates."""
 
+GROWTH = 4
+"""Where more are asked for than `plan_size`, plans grow with what is known: one for so many that were measured. What is
+learned from each result is most when there are few."""
+
 UNTESTED = 0.33
 """The random share of plans that are made on the word of other shapes alone."""
 
@@ -40,7 +44,8 @@ SAMPLE = 256
 class PlanTuner(BaseTuner, ABC):
     """Proposes what a cost model expects to be fast; a tuner adds `search`, which finds such configurations.
 
-    `plan_size` configurations are planned each time the model is fitted. The first `num_warmup` are random. Of every
+    `plan_size` configurations are planned each time the model is fitted, or more where more are asked for and enough is
+    known: a quarter as many as were measured. The first `num_warmup` are random. Of every
     later plan a share of `epsilon` is random, a share of `neglected` has values of choices that were tried least, and
     `diversity` weighs how much the rest of it should differ.
     `experience` is what other workloads say, or None. For the model's own options see `Learner`.
@@ -133,7 +138,7 @@ class PlanTuner(BaseTuner, ABC):
             # Uniformly random: a first batch spread as far apart as can be was tried and is worse, because the
             # farthest points of a space are its corners, and the corners of split knobs are bad schedules.
             return self._history.visited.configs(self._history.visited.sample(max(n, missing), self._rng))
-        rows = self._planned(self.batch_size)
+        rows = self._planned(max(self.batch_size, min(n, len(self._history) // GROWTH)))
         plan = self._history.visited.configs(rows)
         if plan:
             self._history.predictions.expect(plan, self._learner.score(rows))

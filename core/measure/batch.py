@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,6 +12,13 @@ from pegbox.measure.result import Failed, Result
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram
+    from pegbox.space import Config
+
+
+def window_of(builders: int, machines: int) -> int:
+    """How many trials are on their way: one in every builder, two for each machine, one measured there and one that
+    waits, and one being lowered."""
+    return builders + 2 * machines + 1
 
 
 class Trial(Protocol):
@@ -29,11 +37,13 @@ class Batch:
     Builds run on the threads of `builders`, runs on the single thread of `runners`, in the order the builds end. A
     program that `silent` says must be timed in silence is held until `all_lowered` was called and no build is left.
     `moved` is set whenever a trial has finished or is held from now on: clear it, look at what there is to do, wait.
+    `pending` are trials that have been started and whose results `in_order` has not given yet.
     """
 
     def __init__(self, *, builders: Executor, runners: Executor, silent: Callable[[CompiledProgram], bool]) -> None:
         self._builders, self._runners, self._silent = builders, runners, silent
         self.moved = threading.Event()
+        self.pending: deque[tuple[Config, Future[Result]]] = deque()
         self._lock = threading.Lock()
         self._building = 0
         self._unfinished = 0
@@ -55,6 +65,26 @@ class Batch:
             self._unfinished += 1
         self._builders.submit(self._build, trial, future)
         return future
+
+    def in_order(
+        self, configs: Sequence[Config], start: Callable[[Config], Future[Result]], *, window: Callable[[], int]
+    ) -> Iterator[tuple[Config, Result]]:
+        """Start a trial of each config while fewer than `window()` are on their way, and give results in the order of
+        `configs`, each as soon as it and those before it are known."""
+        waiting = deque(configs)
+        while waiting or self.pending:
+            self.moved.clear()
+            room = window()
+            if self.pending and self.pending[0][1].done():
+                config, future = self.pending.popleft()
+                yield config, future.result()
+            elif waiting and self.load < room:
+                config = waiting.popleft()
+                self.pending.append((config, start(config)))
+                if not waiting:
+                    self.all_lowered()
+            else:
+                self.moved.wait()
 
     def all_lowered(self) -> None:
         """No trial follows, so silence may begin when the last build ends."""

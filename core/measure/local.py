@@ -8,7 +8,6 @@ import statistics
 import threading
 import time
 import warnings
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -19,7 +18,7 @@ from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
 from pegbox.codegen.runtime.affinity import confined, pin
 from pegbox.errors import ArgumentError, IndexOutOfBounds, MeasureError
 from pegbox.measure.baseline import call_overhead
-from pegbox.measure.batch import Batch
+from pegbox.measure.batch import Batch, window_of
 from pegbox.measure.bench import Bench, about_random, check_inputs, check_reference, make_inputs
 from pegbox.measure.build_sites import BuildSites
 from pegbox.measure.builder import Builder
@@ -193,10 +192,10 @@ class LocalMeasurer:
         count, page = runner.machines, getattr(runner, "dashboard", "")
         return f"on {count} machine{'s' if count != 1 else ''}{f' ({page})' if page else ''}"
 
-    @property
     def _window(self) -> int:
-        """A trial in every builder, one running and one ready to run for each machine, one being lowered."""
-        return self._sites.size + 2 * self.machines + 1
+        """How many trials may be on their way. Raises `MeasureError` once the measurer is closed."""
+        self._check_open()
+        return window_of(self._sites.size, self.machines)
 
     def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         """Measure each config; gives (config, result) in the order of `configs`, each as soon as it is known.
@@ -316,31 +315,18 @@ class LocalMeasurer:
     def _measure_chunk(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
         self._open()
         self._batch = batch = Batch(builders=self._build_threads, runners=self._run_threads, silent=self._silent)
-        waiting = deque(configs)
-        pending: deque[tuple[Config, Future[Result]]] = deque()
         try:
-            while waiting or pending:
-                batch.moved.clear()
-                self._check_open()
-                if pending and pending[0][1].done():
-                    config, future = pending.popleft()
-                    yield config, future.result()
-                elif waiting and batch.load < self._window:
-                    pending.append(self._start(waiting.popleft(), batch))
-                    if not waiting:
-                        batch.all_lowered()
-                else:
-                    batch.moved.wait()
+            yield from batch.in_order(configs, lambda config: self._start(config, batch), window=self._window)
         except (RuntimeError, CancelledError):  # of threads that have ended meanwhile
             self._check_open()
             raise
         finally:
-            if pending:
+            if batch.pending:
                 batch.cancel()
-                self._twins.forget([future for _, future in pending])
+                self._twins.forget([future for _, future in batch.pending])
                 self._interrupt()
 
-    def _start(self, config: Config, batch: Batch) -> tuple[Config, Future[Result]]:
+    def _start(self, config: Config, batch: Batch) -> Future[Result]:
         candidate = Candidate(self._task, config, host=self.host)
         program = self._lower(candidate)
         future: Future[Result] = Future()
@@ -351,7 +337,7 @@ class LocalMeasurer:
         else:
             future = batch.submit(_LocalTrial(self, candidate, program))
             self._twins.add(config, program, future)
-        return config, future
+        return future
 
     def _lower(self, candidate: Candidate) -> Program | Failed:
         # Only this thread, and only meanwhile: the timing core stays free, and the caller's affinity stays its own.

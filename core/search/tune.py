@@ -66,6 +66,8 @@ def tune(
         runner: the name of a runner plugin, with options if any ("patient:spread=0.1"), "file.py:Class", a factory, a
             `distributed.Client`, which measures on its cluster, or a `SimulatedRunner`.
         timeout: what one trial may run, written as `budget` is.
+        batch_size: how many configurations the tuner is asked for at a time; by default its own number, or as many as a
+            cluster has machines where these are more. With a number given, proposals do not depend on the machines.
         progress: show a live line on a terminal, one line a batch otherwise (on standard error).
         measure_options: further keyword arguments of `LocalMeasurer`.
         transfer: records of other shapes of the template on the same target (files, names of recorded spaces that

@@ -63,6 +63,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--start", type=natural, metavar="N", help="random trials that all runs of a seed begin with (default: 1)"
     )
     search.add_argument(
+        "--batch-size",
+        type=positive,
+        metavar="N",
+        help="ask tuners for N at a time (default: each its own, or as many as a cluster has machines)",
+    )
+    search.add_argument(
         "--no-experience",
         action="store_const",
         const=False,
@@ -152,7 +158,7 @@ def _tasks(namespace: argparse.Namespace) -> list[Any]:
 
 def _options(namespace: argparse.Namespace) -> dict[str, Any]:
     """The keyword arguments of `pb.compare` that were given; its own defaults stand for the others."""
-    names = ("trials", "seeds", "start", "experience", "runner", "timeout")
+    names = ("trials", "seeds", "start", "experience", "batch_size", "runner", "timeout")
     options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
     return {**options, "save": namespace.json, "progress": not namespace.quiet}
 

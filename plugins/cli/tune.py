@@ -56,6 +56,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--budget", type=duration, metavar="TIME", help="stop after this time: 60s, 1m30s, 1h")
     search.add_argument("--early-stopping", type=positive, metavar="N", help="stop after N trials without a better one")
     search.add_argument(
+        "--batch-size",
+        type=positive,
+        metavar="N",
+        help="ask the tuner for N at a time (default: its own, or as many as a cluster has machines)",
+    )
+    search.add_argument(
         "--seed", type=natural, metavar="N", help="the same seed and measurements give the same search (default: 0)"
     )
     search.add_argument(
@@ -133,7 +139,7 @@ def run(namespace: argparse.Namespace) -> int:
 
 def _options(namespace: argparse.Namespace) -> dict[str, Any]:
     """The keyword arguments of `pb.tune` that were given; its own defaults stand for the others."""
-    names = ("tuner", "trials", "budget", "early_stopping", "seed", "runner", "timeout", "transfer")
+    names = ("tuner", "trials", "budget", "early_stopping", "batch_size", "seed", "runner", "timeout", "transfer")
     options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
     if "budget" in options and "trials" not in options:
         options["trials"] = None

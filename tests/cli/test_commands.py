@@ -122,7 +122,7 @@ def test_sketch_renames_a_parameter_that_the_code_of_a_template_has(pegbox: Any)
 
 def test_tune_passes_every_option(pegbox: Any, api: Any) -> None:
     words = "tune t.py:f --target llvm --tuner xgb:plan_size=32 --trials 9 --budget 1m --records a/b.jsonl --resume "
-    words += "--early-stopping 5 --seed 3 --runner local --timeout 2s --quiet"
+    words += "--early-stopping 5 --batch-size 4 --seed 3 --runner local --timeout 2s --quiet"
     ran = pegbox(*words.split())
     assert ran.code == 0
     assert api.calls["create_task"]["template"] == "t.py:f"
@@ -133,6 +133,7 @@ def test_tune_passes_every_option(pegbox: Any, api: Any) -> None:
         "records": Path("a/b.jsonl"),
         "resume": True,
         "early_stopping": 5,
+        "batch_size": 4,
         "seed": 3,
         "runner": "local",
         "timeout": 2.0,

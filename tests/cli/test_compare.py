@@ -72,6 +72,11 @@ def test_experience_is_left_out_on_request(pegbox: Any, api: Any, compared: dict
     assert compared["options"]["experience"] is False
 
 
+def test_the_batch_is_the_one_that_is_given(pegbox: Any, api: Any, compared: dict[str, Any]) -> None:
+    assert pegbox("compare", "matmul", "64", "32", "--batch-size", "8").code == 0
+    assert compared["options"]["batch_size"] == 8
+
+
 def test_records_know_the_template_and_its_arguments(pegbox: Any, api: Any, compared: dict[str, Any]) -> None:
     assert pegbox("compare", "--simulate", "a.jsonl", "--simulate", "b", "--host", "vm").code == 0
     assert compared["tasks"] == ["recorded in a.jsonl", "recorded in b"]

@@ -79,6 +79,17 @@ def test_the_model_is_fitted_once_a_plan_on_all_trials_so_far() -> None:
     assert model.fits == [8, 16, 24]
 
 
+def test_a_plan_is_larger_where_more_are_asked_for_and_enough_is_known() -> None:
+    space = matmul_space()
+    _, model = perfect_model()
+    for known, planned in ((16, 12), (80, 20)):
+        tuner = XGBTuner(space, cost_model=model)
+        told = [space.config(row) for row in space.sample(known, np.random.default_rng(0)).tolist()]
+        tuner.tell(told, [result_of(matmul_cost(config)) for config in told])
+        assert len(tuner.ask(64)) == planned
+    assert len(tuner.ask(12)) == 12
+
+
 def test_history_takes_the_place_of_the_warmup() -> None:
     space = matmul_space()
     _, model = perfect_model()
