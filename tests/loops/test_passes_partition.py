@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lowered_interpreter import run
+from lowered_interpreter import POISON_INT, run
 from te_programs import blur, check_values, matmul, two_stages
 
 from pegbox import te
-from pegbox.expr.build import add, as_expr, compare, index, mul
+from pegbox.expr.build import add, any_of, as_expr, compare, index, mul
 from pegbox.expr.nodes import Buffer, Expr, Load, Var
 from pegbox.loops.nodes import Alloc, For, ForKind, Function, If, Stmt, Store, seq
 from pegbox.loops.passes import lower_function
@@ -55,6 +55,24 @@ def test_two_tails_make_four_parts(golden: Any) -> None:
     s[y].reorder(yo, xo, yi, xi)
     # The corner is not worth more code.
     golden(check_values(s, [x, y]))
+
+
+def test_where_one_side_of_an_or_turns_the_loop_is_cut() -> None:
+    """A first iteration that is an exception is peeled off; the rest knows what is left of the test."""
+    i, j, k = Var("i"), Var("j"), Var("k")
+    x, y = Buffer("X", (4, 6, 2), "int32"), Buffer("Y", (4, 6, 2), "int32")
+    store = Store(y, (i, j, k), Load(x, (i, j, k)))
+    either = any_of([compare("lt", i, index(1)), compare("ge", j, index(2))])
+    func = Function("f", (x, y), (y,), For(i, 4, For(j, 6, If(either, For(k, 2, store)))))
+    cut = partition_loops(func)
+    assert ifs(cut) == 0
+    given = np.random.default_rng(0).integers(-9, 9, (4, 6, 2)).astype("int32")
+    got = np.empty_like(given)
+    run(cut, [given, got])
+    made = np.ones((4, 6, 2), bool)
+    made[1:, :2] = False
+    np.testing.assert_array_equal(got[made], given[made])
+    assert (got[~made] == POISON_INT).all()
 
 
 def test_lanes_keep_their_mask(golden: Any) -> None:
