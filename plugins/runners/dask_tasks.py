@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
 import itertools
 import math
@@ -133,26 +135,39 @@ class Tasks:
             raise self._gone(error) from error
 
     def _result(self, future: Future) -> Any:
-        from distributed import CancelledError, KilledWorker, TimeoutError
-
         lonely: float | None = None
         unplaced = 0
-        while True:
-            try:
-                return future.result(timeout=_POLL_SECONDS)
-            except TimeoutError:
-                lonely = self._check_cluster(lonely)
-                unplaced = 0 if lonely or future.done() or future.key in self._sight().placed else unplaced + 1
-                if unplaced == _UNPLACED:
-                    raise _Unplaced from None
-            except (MeasureError, KilledWorker):
-                raise
-            except CancelledError as error:
-                raise self._gone(error) from error
-            except Exception as error:
-                raise MeasureError(
-                    f"a worker of the cluster cannot measure: {type(error).__name__}: {error}"
-                ) from error
+        answer = self._gathered(future)
+        while not concurrent.futures.wait([answer], timeout=_POLL_SECONDS).done:
+            lonely = self._check_cluster(lonely)
+            unplaced = 0 if lonely or future.done() or future.key in self._sight().placed else unplaced + 1
+            if unplaced == _UNPLACED:
+                raise _Unplaced
+        return self._read(answer)
+
+    def _gathered(self, future: Future) -> concurrent.futures.Future[Any]:
+        """The result once it is there. `future.result(timeout)` is none of several threads': where the time of one is
+        over, Dask takes away what the others are about to be given."""
+
+        async def gather() -> Any:
+            return await self._client.gather(future, asynchronous=True)
+
+        try:
+            return asyncio.run_coroutine_threadsafe(gather(), self._client.loop.asyncio_loop)
+        except RuntimeError as error:  # the client was closed
+            raise self._gone(error) from error
+
+    def _read(self, answer: concurrent.futures.Future[Any]) -> Any:
+        from distributed import CancelledError, KilledWorker
+
+        try:
+            return answer.result()
+        except (MeasureError, KilledWorker):
+            raise
+        except (CancelledError, concurrent.futures.CancelledError) as error:
+            raise self._gone(error) from error
+        except Exception as error:
+            raise MeasureError(f"a worker of the cluster cannot measure: {type(error).__name__}: {error}") from error
 
     def _check_cluster(self, lonely: float | None) -> float | None:
         """Since when there is no worker, if so. Raises `MeasureError` where it was too long, or without scheduler."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +16,10 @@ from pegbox.errors import ArgumentError
 from pegbox.measure import CorePlan, Failed, Ok, TimingPolicy
 from pegbox.measure.result import FailureKind
 from pegbox.measure.runner import BuildingRunner
+from pegbox.plugins.runners import dask_tasks
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.dask_builds import Builds
+from pegbox.plugins.runners.dask_tasks import Tasks
 from pegbox.plugins.runners.machine import Kind, alone, building
 from pegbox.testing import llvm_kernels as kernels
 
@@ -108,3 +111,11 @@ def test_a_target_says_all_that_compiling_elsewhere_needs() -> None:
     assert (target.explicit.cpu, target.explicit.num_cores) == (target.cpu, 3)
     other = Target("llvm -mtriple=aarch64-linux-gnu -num-cores 2")
     assert other.explicit == other
+
+
+def test_who_looks_again_takes_no_result_from_others(runner: DaskRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_tasks, "_POLL_SECONDS", 0.001)
+    tasks = Tasks(runner._client, "quick", resources={}, patience=20.0)
+    with ThreadPoolExecutor(16) as threads:
+        found = list(threads.map(lambda value: tasks.ask(lambda name, number, given: bytes(given), value), range(100)))
+    assert [len(each) for each in found] == list(range(100))
