@@ -106,13 +106,11 @@ def read_jobs(jobs: Any, contest: Contest) -> Any:
     """
     if jobs == "auto":
         jobs = len(usable_cores())
-    if isinstance(jobs, str) or not hasattr(jobs, "__index__"):
-        if jobs is None or (isinstance(jobs, str) and jobs.strip().lstrip("-").isdigit()):
-            raise ArgumentError(f"jobs={jobs!r}: give {JOBS}")
-    else:
-        jobs = min(
-            check_int("jobs", jobs), len(contest.testbeds) * len(contest.plan.contenders) * len(contest.plan.seeds)
-        )
+    if jobs is None or isinstance(jobs, float) or (isinstance(jobs, str) and jobs.strip().lstrip("+-").isdigit()):
+        raise ArgumentError(f"jobs={jobs!r}: give {JOBS}")
+    if hasattr(jobs, "__index__"):
+        planned = len(contest.testbeds) * len(contest.plan.contenders) * len(contest.plan.seeds)
+        jobs = min(check_int("jobs", jobs), planned)
         if jobs == 1:
             return 1
     _check_side_by_side(jobs, contest)
@@ -128,8 +126,8 @@ def open_pool(jobs: Any, parcel: bytes) -> RunPool:
         return _cluster_pool(jobs, parcel)
     if jobs > (cores := len(usable_cores())):
         warnings.warn(
-            f"jobs={jobs}, but this process may use {cores} core{'s' if cores != 1 else ''}: the runs wait for each other, "
-            "and the overhead of the tuners has these waits in it; jobs='auto' takes one for each core",
+            f"jobs={jobs}, but this process may use {cores} core{'s' if cores != 1 else ''}: the runs wait for each "
+            "other, and the overhead of the tuners has these waits in it; jobs='auto' takes one for each core",
             RuntimeWarning,
             stacklevel=users_level(),
         )
@@ -151,16 +149,17 @@ def _check_side_by_side(jobs: Any, contest: Contest) -> None:
         name, problem = testbed.info.name, testbed.problem
         if not testbed.side_by_side and isinstance(problem.task, Objective):
             raise ArgumentError(
-                f"jobs={jobs!r}: the function {name} may time something, which other runs would disturb. Where its costs "
-                "depend on the configuration alone, say pegbox.Objective(..., pure=True); else leave jobs out"
+                f"jobs={jobs!r}: the function {name} may time something, which other runs would disturb. Where its "
+                "costs depend on the configuration alone, say pegbox.Objective(..., pure=True); else leave jobs out"
             )
         if not testbed.side_by_side:
             raise ArgumentError(
-                f"jobs={jobs!r}: {name} is measured, and what is timed runs alone (a cluster's machines all measure for "
-                "one run); comparisons on recorded measurements (pegbox.recorded_space, SimulatedRunner, --simulate) are "
-                "made side by side; here leave jobs out"
+                f"jobs={jobs!r}: {name} is measured, and what is timed runs alone (a cluster's machines all measure "
+                "for one run). Comparisons on recorded measurements (pegbox.recorded_space, SimulatedRunner, "
+                "--simulate) are made side by side; here leave jobs out"
             )
     if contest.plan.callbacks is not None:
         raise ArgumentError(
-            f"jobs={jobs!r}: callbacks are called in this process, but the runs are made in others; leave one of them out"
+            f"jobs={jobs!r}: callbacks are called in this process, but the runs are made in others; leave one of the "
+            "two out"
         )

@@ -18,7 +18,7 @@ from pegbox.comparison.contest import Contest, Entry, Finish, reason_of
 from pegbox.comparison.parcel import unpack
 from pegbox.errors import MeasureError
 
-_ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 """Libraries read them when they are loaded, as the first tuner that needs them is."""
 
 _contest: Contest | None = None
@@ -52,7 +52,7 @@ class Answer:
 def prepare(parcel: bytes) -> None:
     """Take the contest in: the recorded spaces are there once for all runs of this process."""
     global _contest
-    for name in _ONE_THREAD:
+    for name in ONE_THREAD:
         os.environ.setdefault(name, "1")
     _contest = unpack(parcel)
 

@@ -25,9 +25,11 @@ from pegbox.plugins.runners.dask import _address as address_of
 from pegbox.plugins.runners.dask import connected
 
 if TYPE_CHECKING:
+    from distributed import Client
     from distributed import Future as DaskFuture
 
 _JOIN_SECONDS = 10.0
+_FETCH_SECONDS = 2.0
 
 START = "dask worker {address} --nthreads 1"
 """What starts a worker that makes runs, one at a time."""
@@ -71,7 +73,8 @@ class DaskPool:
     def __init__(self, parcel: bytes, *, scheduler: Any, patience: float = 60.0) -> None:
         self._name = f"pegbox-runs-{uuid.uuid4().hex}"
         self._patience, self._seen = patience, time.monotonic()
-        self._running: set[DaskFuture] = set()
+        self._running: list[DaskFuture] = []  # Dask forgets those that nobody holds
+        self._closed = False
         self._owned = contextlib.ExitStack()
         try:
             self._client = self._owned.enter_context(connected(scheduler))
@@ -105,23 +108,26 @@ class DaskPool:
             raise MeasureError(f"the scheduler at {address_of(self._client)} is gone ({error})") from error
         answer: Future[bytes] = Future()
         answer.set_running_or_notify_cancel()
-        self._running.add(asked)
+        self._running.append(asked)
         asked.add_done_callback(lambda done: self._take(done, answer))
         return answer
 
     def close(self) -> None:
         """Leave the cluster as it was."""
+        self._closed = True
         with contextlib.suppress(Exception):  # a cluster that is gone makes no runs
             if self._client.status == "running":
-                self._client.cancel(list(self._running))
+                self._client.cancel(self._running)
                 self._client.unregister_worker_plugin(self._name)
         self._owned.close()
 
     def _take(self, done: DaskFuture, answer: Future[bytes]) -> None:
-        """Called by Dask on a thread of its own."""
-        self._running.discard(done)
+        """Called by Dask, on one thread for all runs: it must not wait long."""
         try:
-            answer.set_result(done.result(timeout=_JOIN_SECONDS))
+            answer.set_result(done.result(timeout=_FETCH_SECONDS))
+        except TimeoutError:  # its worker died with the answer: it is made again
+            if not self._closed:
+                done.add_done_callback(lambda done: self._take(done, answer))
         except MeasureError as error:
             answer.set_exception(error)
         except KilledWorker as error:
@@ -137,14 +143,19 @@ class DaskPool:
         except TimeoutError:
             start = START.format(address=address)
             raise MeasureError(f"the scheduler at {address} has no worker; start some: {start}") from None
-        found: Mapping[str, Any] = self._client.run(versions, on_error="return")
-        if other := {worker: has for worker, has in found.items() if has != versions()}:
+        if other := {worker: has for worker, has in _found(self._client).items() if has != versions()}:
             raise MeasureError(_differing(other, versions()))
 
 
 def versions() -> dict[str, str]:
     """What has to be equal here and there."""
     return {"Python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
+
+
+def _found(client: Client) -> Mapping[str, Any]:
+    """The versions of each worker, or the error where it has no pegbox."""
+    found: Mapping[str, Any] = client.run(versions, on_error="return")
+    return found
 
 
 def make_run(name: str, entry: Entry) -> bytes:
