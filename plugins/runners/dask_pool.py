@@ -21,8 +21,7 @@ from distributed import KilledWorker, TimeoutError, Worker, WorkerPlugin, get_wo
 from pegbox.comparison.contest import Entry
 from pegbox.comparison.pool import LocalPool
 from pegbox.errors import MeasureError
-from pegbox.plugins.runners.dask import _address as address_of
-from pegbox.plugins.runners.dask import connected
+from pegbox.plugins.runners.dask_client import address_of, connected
 
 if TYPE_CHECKING:
     from distributed import Client

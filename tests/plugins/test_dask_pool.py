@@ -79,7 +79,7 @@ def test_a_tuner_that_breaks_there_is_told_as_here(client: Any) -> None:
         return backwards(space, seed=seed)
 
     told = []
-    for jobs in (1, on(client)):
+    for jobs in (1, client):
         with pytest.raises(ComparisonError) as error:
             pb.compare(_few(), [broken], trials=3, seeds=2, jobs=jobs, progress=False)
         told.append(str(error.value))
