@@ -97,7 +97,8 @@ class DaskPool:
                 f"the cluster has had no worker for {self._patience:g} s; start some "
                 f"({START.format(address=address_of(self._client))})"
             )
-        return max(1, sum(worker["nthreads"] for worker in workers.values()))
+        threads: int = sum(worker["nthreads"] for worker in workers.values())
+        return max(1, threads)
 
     def submit(self, entry: Entry) -> Future[bytes]:
         """Make a run on some worker; Dask gives it to another one where that one dies."""
