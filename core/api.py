@@ -288,9 +288,10 @@ def compare(
         progress: print a line for each finished run (on standard error).
         save: a file that holds the report of the finished runs at any time; see `Comparison.load`.
         timeout, batch_size, measure_options: as for `tune`.
-        jobs: how many runs are made at the same time, each in a process; "auto": one on each core. Or the cluster that
-            makes them: "dask:scheduler=tcp://host:8786", or a `distributed.Client`. Only where nothing is timed:
-            recorded spaces, and an `Objective` that is `pure`. The results are those of `jobs=1`.
+        jobs: how many runs are made at the same time, each in a process; "auto": one on each core, where nothing is
+            timed. Or the cluster that makes them: "dask:scheduler=tcp://host:8786", or a `distributed.Client`. Several
+            only where nothing is timed: on recorded spaces, and on an `Objective` that is `pure`. The results are those
+            of `jobs=1`.
 
     Raises:
         ArgumentError, UnknownName, SpaceError, RecordError: what cannot be compared, before anything is measured.

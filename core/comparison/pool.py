@@ -105,7 +105,7 @@ def read_jobs(jobs: Any, contest: Contest) -> Any:
     Raises `ArgumentError` for something else, and where runs cannot be made side by side.
     """
     if jobs == "auto":
-        jobs = len(usable_cores())
+        jobs = len(usable_cores()) if not _hindrance(contest) else 1
     if jobs is None or isinstance(jobs, float) or (isinstance(jobs, str) and jobs.strip().lstrip("+-").isdigit()):
         raise ArgumentError(f"jobs={jobs!r}: give {JOBS}")
     if hasattr(jobs, "__index__"):
@@ -113,7 +113,8 @@ def read_jobs(jobs: Any, contest: Contest) -> Any:
         jobs = min(check_int("jobs", jobs), planned)
         if jobs == 1:
             return 1
-    _check_side_by_side(jobs, contest)
+    if why := _hindrance(contest):
+        raise ArgumentError(f"jobs={jobs!r}: {why}")
     return jobs
 
 
@@ -144,22 +145,21 @@ def _cluster_pool(jobs: Any, parcel: bytes) -> RunPool:
     return pool
 
 
-def _check_side_by_side(jobs: Any, contest: Contest) -> None:
+def _hindrance(contest: Contest) -> str:
+    """Why runs cannot be made side by side, and what to do; empty where they can."""
     for testbed in contest.testbeds:
         name, problem = testbed.info.name, testbed.problem
         if not testbed.side_by_side and isinstance(problem.task, Objective):
-            raise ArgumentError(
-                f"jobs={jobs!r}: the function {name} may time something, which other runs would disturb. Where its "
-                "costs depend on the configuration alone, say pegbox.Objective(..., pure=True); else leave jobs out"
+            return (
+                f"the function {name} may time something, which other runs would disturb. Where its costs depend on the "
+                "configuration alone, say pegbox.Objective(..., pure=True); else leave jobs out"
             )
         if not testbed.side_by_side:
-            raise ArgumentError(
-                f"jobs={jobs!r}: {name} is measured, and what is timed runs alone (a cluster's machines all measure "
-                "for one run). Comparisons on recorded measurements (pegbox.recorded_space, SimulatedRunner, "
-                "--simulate) are made side by side; here leave jobs out"
+            return (
+                f"{name} is measured, and what is timed runs alone (a cluster's machines all measure for one run). "
+                "Comparisons on recorded measurements (pegbox.recorded_space, SimulatedRunner, --simulate) are made side "
+                "by side; here leave jobs out"
             )
     if contest.plan.callbacks is not None:
-        raise ArgumentError(
-            f"jobs={jobs!r}: callbacks are called in this process, but the runs are made in others; leave one of the "
-            "two out"
-        )
+        return "callbacks are called in this process, but the runs are made in others; leave one of the two out"
+    return ""

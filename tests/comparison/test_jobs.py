@@ -202,6 +202,15 @@ def test_what_cannot_be_made_side_by_side_is_refused(wrong: dict[str, Any], said
         simulated(**wrong)
 
 
+def test_auto_is_one_process_for_each_core_and_none_where_something_is_timed(
+    here: list[HerePool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegbox.comparison.pool.usable_cores", lambda: (0, 1, 2))
+    assert simulated(jobs="auto").setup.jobs == 3
+    assert compared(jobs="auto").setup.jobs == 1
+    assert len(here) == 1
+
+
 def test_more_processes_than_cores_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     from pegbox.comparison import pool
 
