@@ -151,14 +151,14 @@ def _hindrance(contest: Contest) -> str:
         name, problem = testbed.info.name, testbed.problem
         if not testbed.side_by_side and isinstance(problem.task, Objective):
             return (
-                f"the function {name} may time something, which other runs would disturb. Where its costs depend on the "
-                "configuration alone, say pegbox.Objective(..., pure=True); else leave jobs out"
+                f"the function {name} may time something, which other runs would disturb. Where its costs depend on "
+                "the configuration alone, say pegbox.Objective(..., pure=True); else leave jobs out"
             )
         if not testbed.side_by_side:
             return (
                 f"{name} is measured, and what is timed runs alone (a cluster's machines all measure for one run). "
-                "Comparisons on recorded measurements (pegbox.recorded_space, SimulatedRunner, --simulate) are made side "
-                "by side; here leave jobs out"
+                "Comparisons on recorded measurements (pegbox.recorded_space, SimulatedRunner, --simulate) are made "
+                "side by side; here leave jobs out"
             )
     if contest.plan.callbacks is not None:
         return "callbacks are called in this process, but the runs are made in others; leave one of the two out"
