@@ -25,29 +25,56 @@ class RunTraceback(Exception):
         return f"\n{self.args[0]}"
 
 
-def answers(pool: RunPool, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Answer]]:
+class Answers:
     """The answers to all of `entries`, in the order of finishing.
 
     After one that broke no other run begins, those that have begun are finished, and the one that broke comes last:
     where there are several, the first of `entries`. It is the one that would have been the first without a pool.
+
+    Iterating raises `MeasureError` where the pool's cluster is gone, after what it has answered.
     """
-    queue, asked = deque(entries), dict[Future[bytes], Entry]()
-    broken: dict[Entry, Answer] = {}
-    while queue or asked:
-        while queue and len(asked) < 2 * pool.jobs:  # each has the next one at hand
-            entry = queue.popleft()
-            asked[pool.submit(entry)] = entry
-        for future in wait(asked, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED).done:
-            entry, answer = asked.pop(future), _answer(future)
-            if answer.finish is not None:
-                yield entry, answer
-                continue
-            broken[entry] = answer
-            queue.clear()
-            asked = {other: entry for other, entry in asked.items() if not other.cancel()}
-    if broken:
-        first = min(broken, key=list(entries).index)
-        yield first, broken[first]
+
+    def __init__(self, pool: RunPool, entries: Sequence[Entry]) -> None:
+        self._pool, self._entries = pool, list(entries)
+        self._queue = deque(entries)
+        self._asked: dict[Future[bytes], Entry] = {}
+        self.jobs = 1
+        """How many runs were made at the same time, at most."""
+
+    def __iter__(self) -> Iterator[tuple[Entry, Answer]]:
+        broken: dict[Entry, Answer] = {}
+        while self._queue or self._asked:
+            gone = self._ask()
+            seconds = 0.0 if gone else _LOOK_SECONDS
+            for future in wait(self._asked, timeout=seconds, return_when=FIRST_COMPLETED).done:
+                entry, answer = self._asked.pop(future), _answer(future)
+                if answer.finish is not None:
+                    yield entry, answer
+                else:
+                    broken[entry] = answer
+                    self._end()
+            if gone:
+                raise gone
+        if broken:
+            first = min(broken, key=self._entries.index)
+            yield first, broken[first]
+
+    def _ask(self) -> MeasureError | None:
+        """Ask for as many runs as the pool makes, and as many again, so that each has the next one at hand."""
+        try:
+            jobs = self._pool.jobs
+            while self._queue and len(self._asked) < 2 * jobs:
+                asked = self._pool.submit(self._queue[0])
+                self._asked[asked] = self._queue.popleft()
+        except MeasureError as error:
+            return error
+        self.jobs = max(self.jobs, jobs)
+        return None
+
+    def _end(self) -> None:
+        """Let no other run begin."""
+        self._queue.clear()
+        self._asked = {future: entry for future, entry in self._asked.items() if not future.cancel()}
 
 
 def finish_of(answer: Answer) -> Finish:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pegbox
-from pegbox.comparison.answers import answers, finish_of, tell_of
+from pegbox.comparison.answers import Answers, finish_of, tell_of
 from pegbox.comparison.computation import with_computations
 from pegbox.comparison.contenders import Tuners, read_seeds, read_tasks, read_tuners
 from pegbox.comparison.contest import Contest, Entry, Finish, Plan, reason_of
@@ -164,9 +164,10 @@ class _Experiment:
         """All runs of all tasks; where one breaks, those that have begun are finished."""
         entries = [entry for task in range(len(self.testbeds)) for entry in self.contest.entries(task)]
         told: set[Notice] = set()
+        found = Answers(pool, entries)
         try:
-            for entry, answer in answers(pool, entries):
-                self.most_jobs = max(self.most_jobs, pool.jobs)
+            for entry, answer in found:
+                self.most_jobs = found.jobs
                 tell_of(answer, told)
                 with _named(entry):
                     finish = finish_of(answer)

@@ -70,14 +70,15 @@ class LocalPool:
 
     def run(self, entry: Entry) -> bytes:
         """Make a run on a free process; from any thread, and from no more than there are processes."""
-        worker = self._free.get() or self._start()
+        worker = self._free.get()
         try:
+            worker = worker or self._start()
             reply: bytes = worker.call("run", entry, timeout=_LONGEST)
             return reply
         except WorkerDied as error:
             raise MeasureError(f"the process of the run {error}") from error
         finally:
-            self._free.put(worker if worker.alive else None)
+            self._free.put(worker if worker is not None and worker.alive else None)
 
     def close(self) -> None:
         """See `RunPool`."""

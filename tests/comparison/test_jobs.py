@@ -17,7 +17,7 @@ import pytest
 from comparisons import FakeTask, InOrder, by_index, compared
 
 from pegbox.comparison import experiment, run_job
-from pegbox.comparison.answers import answers
+from pegbox.comparison.answers import Answers
 from pegbox.comparison.contenders import read_tuners
 from pegbox.comparison.contest import Contest, Entry, Plan
 from pegbox.comparison.parcel import pack, unpack
@@ -165,6 +165,33 @@ def test_ctrl_c_keeps_the_finished_runs_and_closes_the_pool(here: list[HerePool]
     assert here[0].closed
 
 
+def test_a_cluster_that_goes_away_costs_no_finished_run(here: list[HerePool], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone(HerePool):
+        @property
+        def jobs(self) -> int:
+            if len(self.asked) > 3:
+                raise MeasureError("the scheduler is gone")
+            return 2
+
+        @jobs.setter
+        def jobs(self, value: int) -> None: ...
+
+    monkeypatch.setattr(experiment, "open_pool", Gone)
+    with pytest.raises(ComparisonError, match="the scheduler is gone; the report of the 4 of 8 runs") as error:
+        simulated(jobs=2, seeds=4)
+    assert len(error.value.result.runs) == 4
+
+
+def test_processes_that_cannot_start_end_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise MeasureError("no more processes")
+
+    monkeypatch.setattr("pegbox.comparison.pool.Worker", full)
+    monkeypatch.setattr("pegbox.comparison.pool.usable_cores", lambda: (0, 1))
+    with pytest.raises(ComparisonError, match="recorded, seed 0, random: no more processes"):
+        simulated(jobs=2, seeds=4)
+
+
 def test_no_more_runs_are_made_at_a_time_than_there_are(here: list[HerePool]) -> None:
     assert simulated(seeds=2, jobs=50).setup.jobs == 4
 
@@ -305,7 +332,7 @@ def ones() -> Iterator[int]:
 
 def test_after_a_run_that_broke_no_other_begins() -> None:
     pool = Scripted(lambda entry: MeasureError("gone") if entry.seed in (2, 3) else Answer(_finish()), jobs=ones())
-    told = list(answers(pool, ENTRIES))
+    told = list(Answers(pool, ENTRIES))
     assert [entry.seed for entry, answer in told if answer.finish is None] == [2]
     assert told[-1][1].reason == "gone"
     assert max(pool.asked) < 6
@@ -314,7 +341,7 @@ def test_after_a_run_that_broke_no_other_begins() -> None:
 def test_machines_that_join_later_are_used() -> None:
     sizes = iter([1, 1, 1, *[4] * 100])
     pool = Scripted(lambda entry: Answer(_finish()), jobs=sizes)
-    assert {entry.seed for entry, _ in answers(pool, ENTRIES)} == set(range(8))
+    assert {entry.seed for entry, _ in Answers(pool, ENTRIES)} == set(range(8))
 
 
 def _finish() -> Any:
