@@ -37,6 +37,8 @@ from pegbox.task.task import Task, create_task
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from distributed import Client
+
     from pegbox.codegen.program import Program
     from pegbox.codegen.runtime.kernel import Kernel
     from pegbox.codegen.runtime.runtime_module import RuntimeModule
@@ -265,6 +267,7 @@ def compare(
     progress: bool = True,
     save: str | os.PathLike[str] | None = None,
     measure_options: Mapping[str, Any] | None = None,
+    jobs: int | str | Client = 1,
 ) -> Comparison:
     """Compare tuners honestly: the same trials, seeds and start for each, interleaved; differences carry a test.
 
@@ -285,9 +288,14 @@ def compare(
         progress: print a line for each finished run (on standard error).
         save: a file that holds the report of the finished runs at any time; see `Comparison.load`.
         timeout, batch_size, measure_options: as for `tune`.
+        jobs: how many runs are made at the same time, each in a process; "auto": one on each core, where nothing is
+            timed. Or the cluster that makes them: "dask:scheduler=tcp://host:8786", or a `distributed.Client`. Several
+            only where nothing is timed: on recorded spaces, and on an `Objective` that is `pure`. The results are those
+            of `jobs=1`.
 
     Raises:
         ArgumentError, UnknownName, SpaceError, RecordError: what cannot be compared, before anything is measured.
+        MeasureError: the cluster that is to make the runs does not answer, or cannot.
         ComparisonError: a run broke; the report of the finished ones is in its `result`.
         ComparisonInterrupted: Ctrl-C; it is a `KeyboardInterrupt`, and likewise has a `result`.
     """
@@ -311,4 +319,5 @@ def compare(
         program=program_features,
         on_run=print_run if progress else None,
         save=save,
+        jobs=jobs,
     )

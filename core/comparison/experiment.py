@@ -13,36 +13,28 @@ from __future__ import annotations
 import datetime
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pegbox
-from pegbox.checks import check_instance, check_int
+from pegbox.comparison.answers import Answers, finish_of, tell_of
 from pegbox.comparison.computation import with_computations
-from pegbox.comparison.contenders import (
-    Contender,
-    Tuners,
-    interleaving,
-    read_seeds,
-    read_tasks,
-    read_tuners,
-)
+from pegbox.comparison.contenders import Tuners, read_seeds, read_tasks, read_tuners
+from pegbox.comparison.contest import Contest, Entry, Finish, Plan, reason_of
 from pegbox.comparison.jsonform import REPORT
+from pegbox.comparison.parcel import pack
+from pegbox.comparison.pool import RunPool, open_pool, read_jobs
 from pegbox.comparison.report import Comparison
+from pegbox.comparison.run_job import Notice
 from pegbox.comparison.runs import Run, Setup, TaskInfo
-from pegbox.comparison.testbed import CommonStartTuner, Testbed, draw_start, open_testbed
-from pegbox.errors import ComparisonError, TuningError
+from pegbox.comparison.testbed import Testbed, open_testbed
+from pegbox.errors import ComparisonError
 from pegbox.output import check_output
-from pegbox.search.factory.base import TunerInputs
-from pegbox.search.factory.create import declared_inputs, make_tuner
-from pegbox.search.loop.callbacks import CallbackLike
-from pegbox.search.loop.outcome import TuneResult, validated
-from pegbox.search.loop.tuning import run as search
-from pegbox.search.models.experience import shipped_experience
+from pegbox.search.loop.outcome import validated
 from pegbox.search.problem import MeasurerFactory
-from pegbox.search.protocols import FeatureSource, Prior, SearchTask, Tuner
+from pegbox.search.protocols import SearchTask
 
 if TYPE_CHECKING:
     from pegbox.space import Config
@@ -59,29 +51,6 @@ class ComparisonInterrupted(KeyboardInterrupt):
         self.result = result
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What all runs of a comparison have in common: each of the `contenders` gets each of the `seeds`.
-
-    `start` is how many random configurations each run begins with, the same for all tuners with one seed; they are told
-    to the tuner and count among its `trials`. `callbacks(task name, tuner, seed)` makes the callbacks of one run,
-    `program` the program features of a task, for tuners that declare them. Without `experience` no tuner is given any.
-    """
-
-    contenders: Sequence[Contender]
-    seeds: tuple[int, ...]
-    trials: int = 200
-    start: int = 1
-    experience: bool = True
-    batch_size: int | None = None
-    callbacks: Callable[[str, str, int], Sequence[CallbackLike]] | None = None
-    program: Callable[[SearchTask], FeatureSource | None] | None = None
-
-    def __post_init__(self) -> None:
-        check_int("start", self.start, minimum=0, maximum=check_int("trials", self.trials))
-        check_instance("experience", self.experience, bool, "True, or False to compare tuners without it")
-
-
 def compare(
     tasks: SearchTask | Sequence[SearchTask],
     tuners: Tuners,
@@ -89,6 +58,7 @@ def compare(
     measurer: MeasurerFactory | None = None,
     runner: object = "local",
     seeds: int | Sequence[int] = 10,
+    jobs: Any = 1,
     on_run: RunListener | None = None,
     save: str | os.PathLike[str] | None = None,
     **options: Any,
@@ -101,6 +71,7 @@ def compare(
         measurer: opens a measurer for a task; each run gets a fresh one. Where all is recorded none is needed.
         runner: a `SimulatedRunner` simulates every task; any other one is the measurer's affair.
         seeds: a count (0, 1, ...) or the seeds themselves.
+        jobs: how many runs are made at the same time, "auto", or a cluster; see `pegbox.comparison.pool`.
         on_run: hears of each finished run.
         save: a file to which the report so far is written after every run.
         options: the other fields of the `Plan`.
@@ -109,107 +80,114 @@ def compare(
         ArgumentError, UnknownName: no tuner, two of one name, an option out of its domain; before anything is measured.
         SpaceError: a task has no valid configuration; likewise.
         RecordError: records of another task or space; likewise.
+        MeasureError: no cluster answers; likewise.
         ComparisonError: a run broke; the report of the finished ones is in its `result`.
         ComparisonInterrupted: Ctrl-C (a `KeyboardInterrupt`); likewise.
     """
     plan = Plan(read_tuners(tuners), read_seeds(seeds), **options)
     check_output(save, REPORT)
     testbeds = [open_testbed(name, task, measurer=measurer, runner=runner) for name, task in read_tasks(tasks).items()]
-    return _Experiment(plan, with_computations(testbeds), on_run, save).run()
+    contest = Contest(plan, with_computations(testbeds))
+    return _Experiment(contest, read_jobs(jobs, contest), on_run, save).run()
+
+
+class _Broken(Exception):
+    """The run of an entry has broken; `error` says how."""
+
+    def __init__(self, entry: Entry, error: Exception) -> None:
+        super().__init__(entry, error)
+        self.entry, self.error = entry, error
+
+
+@contextmanager
+def _named(entry: Entry) -> Iterator[None]:
+    """Errors of the body are those of this run."""
+    try:
+        yield
+    except Exception as error:
+        raise _Broken(entry, error) from error
 
 
 class _Experiment:
     """A comparison in progress."""
 
     def __init__(
-        self, plan: Plan, testbeds: Sequence[Testbed], on_run: RunListener | None, save: str | os.PathLike[str] | None
+        self, contest: Contest, jobs: Any, on_run: RunListener | None, save: str | os.PathLike[str] | None
     ) -> None:
-        self.plan = plan
-        self.testbeds = testbeds
-        self.features: dict[str, FeatureSource | None] = {}
+        self.contest = contest
+        self.plan = contest.plan
+        self.testbeds = contest.testbeds
+        self.jobs = jobs
+        self.most_jobs = 1
         self.on_run = on_run
         self.save = save
-        self.planned = len(testbeds) * len(plan.contenders) * len(plan.seeds)
+        self.planned = len(contest.testbeds) * len(contest.plan.contenders) * len(contest.plan.seeds)
         self.runs: list[Run] = []
-        self.winners: dict[str, list[Config | None]] = {testbed.info.name: [] for testbed in testbeds}
+        self.winners: dict[str, list[Config | None]] = {testbed.info.name: [] for testbed in contest.testbeds}
         self.began = time.monotonic()
         self.started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
     def run(self) -> Comparison:
-        self._rehearse()
+        self.contest.rehearse()
+        pool = None if self.jobs == 1 else open_pool(self.jobs, pack(self.contest))
         try:
-            for testbed in self.testbeds:
-                self._task(testbed)
+            if pool is None:
+                for task in range(len(self.testbeds)):
+                    self._one_by_one(task)
+            else:
+                self._side_by_side(pool)
         except KeyboardInterrupt as error:
             raise ComparisonInterrupted(*self._cut_short("interrupted")) from error
+        except _Broken as broken:
+            where = self.contest.name(broken.entry)
+            raise ComparisonError(*self._cut_short(reason_of(broken.error), where)) from broken.error
         except Exception as error:
-            raise ComparisonError(*self._cut_short(_reason(error))) from error
+            raise ComparisonError(*self._cut_short(reason_of(error))) from error
+        finally:
+            if pool is not None:
+                pool.close()
         return self._saved(self._report(""))
 
-    def _rehearse(self) -> None:
-        """Make every tuner and draw every start once: what cannot work is said before anything is measured."""
-        for testbed in self.testbeds:
-            draw_start(testbed, self.plan.seeds[0], 1)
-            for contender in self.plan.contenders:
-                self._tuner(testbed, contender, self.plan.seeds[0])
-
-    def _task(self, testbed: Testbed) -> None:
+    def _one_by_one(self, task: int) -> None:
         try:
-            for contender, seed in interleaving(self.plan.contenders, self.plan.seeds):
-                self._run(testbed, contender, seed)
+            for entry in self.contest.entries(task):
+                with _named(entry):
+                    finish = self.contest.run(entry)
+                self._add(entry, finish)
         except Exception:
             with suppress(Exception):  # the first error is the one to tell of
-                self._measure_winners(testbed)
+                self._measure_winners(self.testbeds[task])
             raise
-        self._measure_winners(testbed)
+        self._measure_winners(self.testbeds[task])
 
-    def _run(self, testbed: Testbed, contender: Contender, seed: int) -> None:
-        plan, name = self.plan, testbed.info.name
-        made = self._tuner(testbed, contender, seed)
-        tuner = CommonStartTuner(made, draw_start(testbed, seed, plan.start))
-        with testbed.problem.open() as opened:
-            result = search(
-                tuner,
-                opened,
-                trials=plan.trials,
-                batch_size=plan.batch_size,
-                callbacks=plan.callbacks(name, contender.name, seed) if plan.callbacks else (),
-                space=testbed.problem.whole,
-                searched=testbed.problem.space,
-                flop=testbed.problem.flop,
-                bytes_moved=testbed.problem.bytes_moved,
-                name=contender.name,
-                finalists=0 if testbed.problem.simulated else 1,
-            )
-        if result.stopped_because == "interrupted":
-            raise KeyboardInterrupt
-        experienced = self._experience(testbed, contender) is not None and getattr(made, "experienced", True)
-        self._add(testbed, contender.name, seed, result, experienced=bool(experienced))
+    def _side_by_side(self, pool: RunPool) -> None:
+        """All runs of all tasks; where one breaks, those that have begun are finished."""
+        entries = [entry for task in range(len(self.testbeds)) for entry in self.contest.entries(task)]
+        told: set[Notice] = set()
+        found = Answers(pool, entries)
+        try:
+            for entry, answer in found:
+                self.most_jobs = found.jobs
+                tell_of(answer, told)
+                with _named(entry):
+                    finish = finish_of(answer)
+                self._add(entry, finish)
+        except Exception:
+            with suppress(Exception):
+                self._measure_all_winners()
+            raise
+        self._measure_all_winners()
 
-    def _tuner(self, testbed: Testbed, contender: Contender, seed: int) -> Tuner:
-        given = contender.tuner
-        takes = declared_inputs(given)
-        program = self._program(testbed) if "program" in takes else None
-        inputs: TunerInputs = {"program": program, "experience": self._experience(testbed, contender)}
-        return make_tuner(given, testbed.problem.space, seed=seed, **inputs)
+    def _measure_all_winners(self) -> None:
+        for testbed in self.testbeds:
+            self._measure_winners(testbed)
 
-    def _experience(self, testbed: Testbed, contender: Contender) -> Prior | None:
-        """What the tuner is given of other workloads."""
-        wanted = self.plan.experience and "experience" in declared_inputs(contender.tuner)
-        return shipped_experience(testbed.problem.task) if wanted else None
-
-    def _program(self, testbed: Testbed) -> FeatureSource | None:
-        """The program features of the task, made when the first tuner declares that it wants them."""
-        name = testbed.info.name
-        if name not in self.features:
-            self.features[name] = self.plan.program(testbed.problem.task) if self.plan.program else None
-        return self.features[name]
-
-    def _add(self, testbed: Testbed, tuner: str, seed: int, result: TuneResult, *, experienced: bool) -> None:
-        self.winners[testbed.info.name].append(None if result.best is None else result.best.config)
-        self.runs.append(Run.of(testbed.info.name, tuner, seed, result, experienced=experienced))
+    def _add(self, entry: Entry, finish: Finish) -> None:
+        info = self.testbeds[entry.task].info
+        self.winners[info.name].append(self.contest.winner(entry, finish))
+        self.runs.append(finish.run)
         if self.on_run:
-            self.on_run(self.runs[-1], testbed.info, len(self.runs), self.planned)
+            self.on_run(self.runs[-1], info, len(self.runs), self.planned)
         if self.save and len(self.runs) < self.planned:
             self._saved(self._report(f"{len(self.runs)} of {self.planned} runs are finished"))
 
@@ -227,12 +205,13 @@ class _Experiment:
             if config is not None:
                 self.runs[place] = replace(self.runs[place], final_cost=costs[config])
 
-    def _cut_short(self, why: str) -> tuple[str, Comparison]:
-        """The message and the report of what is finished."""
+    def _cut_short(self, why: str, where: str = "") -> tuple[str, Comparison]:
+        """The message, which begins with the run that broke, and the report of what is finished."""
         count = f"{len(self.runs)} of {self.planned} runs"
         report = self._saved(self._report(f"{count} are finished: {why}"))
         kept = f" and in {os.fspath(self.save)}" if self.save else ""
-        return f"{why}; the report of the {count} that were finished is in error.result{kept}", report
+        told = f"{where}: {why}" if where else why
+        return f"{told}; the report of the {count} that were finished is in error.result{kept}", report
 
     def _report(self, note: str) -> Comparison:
         hosts = {run.task: run.host for run in self.runs if run.host}
@@ -246,20 +225,17 @@ class _Experiment:
             start=self.plan.start,
             experience=self.plan.experience,
             planned=self.planned,
+            jobs=self.most_jobs,
             note=note,
             started=self.started,
             seconds=time.monotonic() - self.began,
             version=pegbox.__version__,
         )
-        order = sorted(self.runs, key=lambda run: (tasks.index(run.task), tuners.index(run.tuner)))
+        places = {seed: place for place, seed in enumerate(self.plan.seeds)}
+        order = sorted(self.runs, key=lambda run: (tasks.index(run.task), tuners.index(run.tuner), places[run.seed]))
         return Comparison(setup, tuple(order))
 
     def _saved(self, report: Comparison) -> Comparison:
         if self.save:
             report.save(self.save)
         return report
-
-
-def _reason(error: Exception) -> str:
-    """What broke, without what a tuning run says of its own trials."""
-    return error.reason if isinstance(error, TuningError) else f"{type(error).__name__}: {error}"

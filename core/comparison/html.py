@@ -138,6 +138,7 @@ def _ratio(verdict: Verdict) -> str:
 
 def _setup(setup: Setup) -> str:
     rows = [("tuners", ", ".join(setup.tuners))]
+    at_once = f", {setup.jobs} runs at a time" if setup.jobs > 1 else ""
     for task in setup.tasks:
         about = [
             f"target {task.target}" if task.target else "",
@@ -153,7 +154,7 @@ def _setup(setup: Setup) -> str:
         ("trials", str(setup.trials)),
         ("seeds", ", ".join(map(str, setup.seeds))),
         ("start", f"{start_text(setup.start)}{'' if setup.experience else WITHOUT}"),
-        ("made", f"{setup.started.replace('T', ' ').replace('+00:00', ' UTC')}, in {setup.seconds:.0f} s"),
+        ("made", f"{setup.started.replace('T', ' ').replace('+00:00', ' UTC')}, in {setup.seconds:.0f} s{at_once}"),
         ("with", f"pegbox {setup.version}"),
     ]
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows)

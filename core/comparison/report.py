@@ -92,7 +92,10 @@ class Comparison:
     def words(self, task: str) -> list[str]:
         """What the tests say of the tuners on a task, a sentence for each question; then what limits it."""
         verdicts = [verdict for verdict in self._verdicts if verdict.task == task]
-        return [*sentences(verdicts, self.setup.tuners), *remarks(self.runs_of(task), trials=self.trials)]
+        return [*sentences(verdicts, self.setup.tuners), *self._remarks(task)]
+
+    def _remarks(self, task: str) -> list[str]:
+        return remarks(self.runs_of(task), trials=self.trials, jobs=self.setup.jobs)
 
     def space_verdicts(self) -> list[Verdict]:
         """Every pair of tasks that compute the same, by the final costs of all runs; tasks stand for tuners."""

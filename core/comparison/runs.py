@@ -24,7 +24,8 @@ class Run:
     (as recorded, where the run was simulated). `failures` counts failed trials by kind. `tuner_seconds` is what the
     tuner itself took (proposing and learning), `seconds` what everything took: on the virtual clock if simulated.
     `dropped` counts proposals that were left out: repetitions, and more than was asked for. `experienced` tells whether
-    the tuner began with experience: measurements of other workloads.
+    the tuner began with experience: measurements of other workloads. `waited` is the share of its real time in which a
+    simulated run waited for a core that other programs, or other runs, had.
     """
 
     task: str
@@ -43,6 +44,7 @@ class Run:
     model: ModelReport | None = None
     dropped: int = 0
     experienced: bool = False
+    waited: float = 0.0
 
     @classmethod
     def of(cls, task: str, tuner: str, seed: int, result: TuneResult, *, experienced: bool = False) -> Run:
@@ -130,8 +132,9 @@ class TaskInfo:
 class Setup:
     """How a comparison was made. `started` is ISO 8601, `seconds` what all of it took in real time.
 
-    Without `experience` no tuner was given what was measured of other workloads. `planned` counts the runs that it
-    should have; `note` says why some are missing, and is empty where none is.
+    Without `experience` no tuner was given what was measured of other workloads. `jobs` is how many runs were made at
+    the same time. `planned` counts the runs that it should have; `note` says why some are missing, and is empty where
+    none is.
     """
 
     tasks: tuple[TaskInfo, ...]
@@ -141,6 +144,7 @@ class Setup:
     start: int = 1
     experience: bool = True
     planned: int = 0
+    jobs: int = 1
     note: str = ""
     started: str = ""
     seconds: float = 0.0

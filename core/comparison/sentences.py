@@ -7,9 +7,12 @@ import math
 from collections.abc import Mapping, Sequence
 
 from pegbox.comparison.runs import Run
-from pegbox.comparison.statistics import smallest_p
+from pegbox.comparison.statistics import median, smallest_p
 from pegbox.comparison.verdicts import LEVEL, Question, Verdict
 from pegbox.search.loop.outcome import format_seconds
+
+WAITED = 0.05
+"""The share of their time in which runs wait for cores that is worth telling of."""
 
 
 def sentences(verdicts: Sequence[Verdict], tuners: Sequence[str]) -> list[str]:
@@ -45,9 +48,9 @@ def _best(cost: float) -> str:
     return format_seconds(cost) if cost < math.inf else "nothing valid"
 
 
-def remarks(runs: Mapping[str, Sequence[Run]], *, trials: int) -> list[str]:
-    """What a reader has to know before believing the sentences; `runs` of one task by tuner."""
-    notes = _experience(runs)
+def remarks(runs: Mapping[str, Sequence[Run]], *, trials: int, jobs: int = 1) -> list[str]:
+    """What a reader has to know before believing the sentences; `runs` of one task by tuner, `jobs` at a time."""
+    notes = _experience(runs) + (_waited(runs) if jobs > 1 else [])
     notes += [note for tuner, some in runs.items() for note in (*_short(tuner, some, trials), *_dropped(tuner, some))]
     counts = sorted(len(some) for some in runs.values())
     if len(counts) < 2:
@@ -70,6 +73,17 @@ def _experience(runs: Mapping[str, Sequence[Run]]) -> list[str]:
     return [
         f"{joined(with_it)} began with experience, measurements of other workloads{without}. What tuners learn by "
         "themselves is compared without it: experience=False, or --no-experience."
+    ]
+
+
+def _waited(runs: Mapping[str, Sequence[Run]]) -> list[str]:
+    """How long runs waited for cores while others were made: the overhead of the tuners has these waits in it."""
+    share = median([run.waited for some in runs.values() for run in some])
+    if share < WAITED:
+        return []
+    return [
+        f"Runs waited for a core for {share:.0%} of their time, as there were several at the same time; overheads have "
+        "these waits in them. With jobs=1 (--jobs 1), or jobs='auto' on a machine at rest, they don't."
     ]
 
 

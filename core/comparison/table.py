@@ -84,5 +84,6 @@ def _closing(setup: Setup) -> str:
     seeds = f"{len(setup.seeds)} seed{'s' if len(setup.seeds) != 1 else ''}"
     simulated = any(task.simulated for task in setup.tasks)
     how = "simulated on recorded measurements" if simulated else "winners measured again together"
+    how += f", {setup.jobs} runs at a time" if setup.jobs > 1 else ""
     line = f"{setup.trials} trials, {seeds}; {how}. {start_text(setup.start)}{'' if setup.experience else WITHOUT}."
     return f"{line}\nincomplete: {setup.note}" if setup.note else line

@@ -15,6 +15,7 @@ from pegbox.errors import SpaceError
 from pegbox.measure.result import Result
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search.models.report import ModelReport
+from pegbox.search.objective import Objective
 from pegbox.search.problem import MeasurerFactory, Problem, problem_of
 from pegbox.search.protocols import SearchTask, SelfReporting, Tuner
 from pegbox.space import Config
@@ -29,6 +30,12 @@ class Testbed:
 
     problem: Problem
     info: TaskInfo
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether runs may be made at the same time: nothing of them is timed, or times itself."""
+        task = self.problem.task
+        return self.problem.simulated or (isinstance(task, Objective) and task.pure)
 
 
 def open_testbed(name: str, task: SearchTask, *, measurer: MeasurerFactory | None, runner: object) -> Testbed:

@@ -48,6 +48,8 @@ class Objective:
         repeat: calls for each configuration; the median of their costs counts. With several of them costs are taken to
             be noisy: at the end the best few are called again, interleaved.
         unit: of the costs, for people; "s" is shown as ms or us where that is readable. By default they are numbers.
+        pure: the cost depends on the configuration alone, not on what else the machine does. `compare(jobs=N)` may then
+            call the function in several processes at once.
 
     Raises:
         ArgumentError: no function of one argument, no space, or another argument that makes no sense.
@@ -58,13 +60,21 @@ class Objective:
     target = FUNCTION
 
     def __init__(
-        self, function: CostFunction, space: ConfigSpace, *, name: str | None = None, repeat: int = 1, unit: str = ""
+        self,
+        function: CostFunction,
+        space: ConfigSpace,
+        *,
+        name: str | None = None,
+        repeat: int = 1,
+        unit: str = "",
+        pure: bool = False,
     ) -> None:
         self.function = _checked(function)
         self.space = check_instance("space", space, ConfigSpace, _SPACE)
         self.name = _name_of(function) if name is None else check_text("name", name)
         self.repeat = check_int("repeat", repeat)
         self.unit = check_text("unit", unit)
+        self.pure = check_instance("pure", pure, bool, "True, or False for a function that times something")
         self.kwargs: dict[str, Any] = {}
         self.code = code_fingerprint(function)  # now: what it closes over may change when it is called
 

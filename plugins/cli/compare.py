@@ -37,6 +37,8 @@ examples:
   pegbox compare matmul 512 512 512 --simulate all-records.jsonl --html report.html --plot curves.png
   pegbox compare --simulate space.jsonl --tuners random --tuners ga --json report.json
   pegbox compare --simulate matmul-999x999x37 --tuners bayes,xgb --no-experience
+  pegbox compare --simulate space.jsonl --seeds 60 --jobs auto                        one run on each core
+  pegbox compare --simulate space.jsonl --seeds 60 --jobs dask:scheduler=tcp://host:8786
 
 Every tuner gets each seed, the same trials and the same random start. With --simulate the answers come from records (a
 file, or the name of a recorded space that ships with pegbox), which know the template and its arguments. A name after a
@@ -75,6 +77,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="experience",
         help="no tuner begins with measurements of other workloads: compare what each learns by itself",
     )
+    search.add_argument(
+        "--jobs",
+        type=jobs,
+        metavar="N",
+        help="runs at the same time, where they are simulated; 'auto': one on each core; or a cluster, as in "
+        "dask:scheduler=tcp://host:8786 (default: 1)",
+    )
     measuring = parser.add_argument_group("measuring")
     add_simulate_arguments(measuring, several=True)
     measuring.add_argument("--runner", metavar="NAME[:OPTION=VALUE,...]", help="who runs candidates (default: local)")
@@ -104,6 +113,11 @@ def run(namespace: argparse.Namespace) -> int:
     if not any(run.final_cost < float("inf") for run in report.runs):
         raise exits.NothingFound(f"none of the {len(report.runs)} runs found a valid kernel")
     return exits.DONE
+
+
+def jobs(text: str) -> int | str:
+    """A number, or what `pb.compare` reads itself: "auto", or a cluster."""
+    return positive(text) if text.lstrip("+-").isdigit() else text
 
 
 def split_tuners(texts: list[str]) -> list[str]:
@@ -158,7 +172,7 @@ def _tasks(namespace: argparse.Namespace) -> list[Any]:
 
 def _options(namespace: argparse.Namespace) -> dict[str, Any]:
     """The keyword arguments of `pb.compare` that were given; its own defaults stand for the others."""
-    names = ("trials", "seeds", "start", "experience", "batch_size", "runner", "timeout")
+    names = ("trials", "seeds", "start", "experience", "batch_size", "runner", "timeout", "jobs")
     options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
     return {**options, "save": namespace.json, "progress": not namespace.quiet}
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_choice
 from pegbox.codegen import Target
 from pegbox.codegen.targets.features import missing
-from pegbox.errors import MeasureError
+from pegbox.errors import ArgumentError, MeasureError
 from pegbox.measure.bench import Bench
 from pegbox.measure.cores import CorePlan
 from pegbox.measure.result import Failed, Result
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from pegbox.codegen import CompiledProgram, Program
+    from pegbox.comparison.pool import RunPool
     from pegbox.compute.numpy_program import NumpyProgram
     from pegbox.measure.roofline import Roofline
 
@@ -79,6 +80,18 @@ class DaskRunner:
         except BaseException:
             self._owned.close()
             raise
+
+    @staticmethod
+    def run_pool(parcel: bytes, *, scheduler: Any = None, patience: float = 60.0) -> RunPool:
+        """The pool that makes runs of a comparison on the cluster (`compare(jobs="dask:scheduler=...")`)."""
+        if scheduler is None:
+            raise ArgumentError(
+                "jobs='dask': say which cluster, as in 'dask:scheduler=tcp://host:8786'; processes of this "
+                "machine need none: jobs=N"
+            )
+        from pegbox.plugins.runners.dask_pool import DaskPool
+
+        return DaskPool(parcel, scheduler=scheduler, patience=patience)
 
     @property
     def machines(self) -> int:

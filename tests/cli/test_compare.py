@@ -53,7 +53,7 @@ def test_passes_every_option(pegbox: Any, api: Any, compared: dict[str, Any]) ->
     words = (
         "compare matmul 64 --tuners xgb:plan_size=8,epsilon=0,ga --tuners my.py:Mine --trials 9 --seeds 3 --start 2 "
     )
-    words += "--runner mine --timeout 2s --json r.json --quiet"
+    words += "--runner mine --timeout 2s --json r.json --quiet --jobs 2"
     assert pegbox(*words.split()).code == 0
     assert compared["tuners"] == ["xgb:plan_size=8,epsilon=0", "ga", "my.py:Mine"]
     assert compared["options"] == {
@@ -62,6 +62,7 @@ def test_passes_every_option(pegbox: Any, api: Any, compared: dict[str, Any]) ->
         "start": 2,
         "runner": "mine",
         "timeout": 2.0,
+        "jobs": 2,
         "save": Path("r.json"),
         "progress": False,
     }
@@ -75,6 +76,14 @@ def test_experience_is_left_out_on_request(pegbox: Any, api: Any, compared: dict
 def test_the_batch_is_the_one_that_is_given(pegbox: Any, api: Any, compared: dict[str, Any]) -> None:
     assert pegbox("compare", "matmul", "64", "32", "--batch-size", "8").code == 0
     assert compared["options"]["batch_size"] == 8
+
+
+@pytest.mark.parametrize("jobs", ["auto", "dask:scheduler=tcp://host:8786"])
+def test_jobs_may_be_those_of_all_cores_or_of_a_cluster(
+    pegbox: Any, api: Any, compared: dict[str, Any], jobs: str
+) -> None:
+    assert pegbox("compare", "--simulate", "a.jsonl", "--jobs", jobs).code == 0
+    assert compared["options"]["jobs"] == jobs
 
 
 def test_records_know_the_template_and_its_arguments(pegbox: Any, api: Any, compared: dict[str, Any]) -> None:
@@ -99,6 +108,7 @@ def test_a_template_chooses_among_records_of_several(pegbox: Any, api: Any, comp
         ("matmul --simulate a --runner local", "excludes --runner"),
         ("matmul --host vm", "it needs --simulate"),
         ("matmul --seeds 0", "'0' is not a whole number of at least 1"),
+        ("matmul --jobs 0", "'0' is not a whole number of at least 1"),
         ("matmul --tuners epsilon=0", "stands behind no tuner"),
         ("matmul --tuners xgb,epsilon=0", "stands behind 'xgb': write xgb:epsilon=0"),
         (

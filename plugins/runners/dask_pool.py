@@ -1,0 +1,178 @@
+"""The pool that makes runs of a comparison on a Dask cluster: as many on each worker as it has threads.
+
+A run needs nothing of its machine but a core, so that workers without the resource "pegbox" make runs, too. On each
+worker they are made in processes (`pegbox.comparison.pool.LocalPool`): a tuner that crashes takes no worker with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import platform
+import time
+import uuid
+from collections.abc import Mapping
+from concurrent.futures import Future
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from distributed import KilledWorker, TimeoutError, Worker, WorkerPlugin, get_worker
+
+from pegbox.comparison.contest import Entry
+from pegbox.comparison.pool import LocalPool
+from pegbox.errors import MeasureError
+from pegbox.plugins.runners.dask_client import address_of, connected
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from distributed import Future as DaskFuture
+
+_JOIN_SECONDS = 10.0
+_FETCH_SECONDS = 2.0
+
+START = "dask worker {address} --nthreads 1"
+"""What starts a worker that makes runs, one at a time."""
+
+_PACKAGES = ("pegbox", "numpy", "scipy", "xgboost")
+"""What proposals of tuners depend on."""
+
+
+class Host(WorkerPlugin):  # type: ignore[misc]
+    """The processes of a worker that make runs. Dask gives it to every worker, also to those that join later."""
+
+    def __init__(self, parcel: bytes, versions: Mapping[str, str]) -> None:
+        self._parcel, self._versions = parcel, versions
+
+    async def setup(self, worker: Worker) -> None:
+        """Called by Dask where the worker is."""
+        self._pool = LocalPool(self._parcel, worker.state.nthreads)
+
+    async def teardown(self, worker: Worker) -> None:
+        """Called by Dask when the client says so, and when the worker ends."""
+        await asyncio.to_thread(self._pool.close)
+
+    def run(self, entry: Entry) -> bytes:
+        """Make a run here; see `pegbox.comparison.run_job.run`."""
+        if (own := versions()) != self._versions:
+            raise MeasureError(_differing({platform.node(): own}, self._versions))
+        return self._pool.run(entry)
+
+
+class DaskPool:
+    """Makes runs on all workers of a cluster; see `pegbox.comparison.pool.RunPool`.
+
+    Args:
+        parcel: of the contest; it goes to each worker once.
+        scheduler: its address, or a `distributed.Client`, which stays open.
+        patience: seconds to wait for a worker when there is none any more.
+
+    Raises `MeasureError` where no scheduler answers, there is no worker, or versions differ.
+    """
+
+    def __init__(self, parcel: bytes, *, scheduler: Any, patience: float = 60.0) -> None:
+        self._name = f"pegbox-runs-{uuid.uuid4().hex}"
+        self._patience, self._seen = patience, time.monotonic()
+        self._running: list[DaskFuture] = []  # Dask forgets those that nobody holds
+        self._closed = False
+        self._owned = contextlib.ExitStack()
+        try:
+            self._client = self._owned.enter_context(connected(scheduler))
+            self._check_workers()
+            self._client.register_plugin(Host(parcel, versions()), name=self._name)
+        except BaseException:
+            self._owned.close()
+            raise
+
+    @property
+    def jobs(self) -> int:
+        """The threads of all workers. Raises `MeasureError` without the scheduler, or where they stay away."""
+        if self._client.status in ("closed", "closing"):
+            raise MeasureError(f"the scheduler at {address_of(self._client)} is gone")
+        workers = self._client.scheduler_info(n_workers=-1)["workers"] if self._client.status == "running" else {}
+        now = time.monotonic()
+        if workers:
+            self._seen = now
+        elif now - self._seen > self._patience:
+            raise MeasureError(
+                f"the cluster has had no worker for {self._patience:g} s; start some "
+                f"({START.format(address=address_of(self._client))})"
+            )
+        threads: int = sum(worker["nthreads"] for worker in workers.values())
+        return max(1, threads)
+
+    def submit(self, entry: Entry) -> Future[bytes]:
+        """Make a run on some worker; Dask gives it to another one where that one dies."""
+        try:
+            asked = self._client.submit(make_run, self._name, entry, pure=False)
+        except Exception as error:
+            raise MeasureError(f"the scheduler at {address_of(self._client)} is gone ({error})") from error
+        answer: Future[bytes] = Future()
+        answer.set_running_or_notify_cancel()
+        self._running.append(asked)
+        asked.add_done_callback(lambda done: self._take(done, answer))
+        return answer
+
+    def close(self) -> None:
+        """Leave the cluster as it was."""
+        self._closed = True
+        with contextlib.suppress(Exception):  # a cluster that is gone makes no runs
+            if self._client.status == "running":
+                self._client.cancel(self._running)
+                self._client.unregister_worker_plugin(self._name)
+        self._owned.close()
+
+    def _take(self, done: DaskFuture, answer: Future[bytes]) -> None:
+        """Called by Dask, on one thread for all runs: it must not wait long."""
+        try:
+            answer.set_result(done.result(timeout=_FETCH_SECONDS))
+        except TimeoutError:  # its worker died with the answer: it is made again
+            if not self._closed:
+                done.add_done_callback(lambda done: self._take(done, answer))
+        except MeasureError as error:
+            answer.set_exception(error)
+        except KilledWorker as error:
+            answer.set_exception(MeasureError(f"several workers ended while they made the run: {error}"))
+        except BaseException as error:
+            told = f"{type(error).__name__}: {error}"
+            answer.set_exception(MeasureError(f"the cluster at {address_of(self._client)} lost the run ({told})"))
+
+    def _check_workers(self) -> None:
+        address = address_of(self._client)
+        try:
+            self._client.wait_for_workers(1, timeout=_JOIN_SECONDS)
+        except TimeoutError:
+            start = START.format(address=address)
+            raise MeasureError(f"the scheduler at {address} has no worker; start some: {start}") from None
+        if other := {worker: has for worker, has in _found(self._client).items() if has != versions()}:
+            raise MeasureError(_differing(other, versions()))
+
+
+def versions() -> dict[str, str]:
+    """What has to be equal here and there."""
+    return {"Python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
+
+
+def _found(client: Client) -> Mapping[str, Any]:
+    """The versions of each worker, or the error where it has no pegbox."""
+    found: Mapping[str, Any] = client.run(versions, on_error="return")
+    return found
+
+
+def make_run(name: str, entry: Entry) -> bytes:
+    """The task that makes a run."""
+    try:
+        host: Host = get_worker().plugins[name]
+    except KeyError:
+        raise MeasureError(f"{platform.node()} makes no runs of this comparison: it has ended") from None
+    return host.run(entry)
+
+
+def _differing(found: Mapping[str, Any], here: Mapping[str, str]) -> str:
+    listed = "".join(f"\n  {worker}: {_shown(has)}" for worker, has in found.items())
+    return f"workers have other versions than this process ({_shown(here)}); install the same there:{listed}"
+
+
+def _shown(versions: Any) -> str:
+    if isinstance(versions, Mapping):
+        return ", ".join(f"{name} {number}" for name, number in versions.items())
+    return f"{type(versions).__name__}: {versions}"

@@ -1,0 +1,348 @@
+"""Runs of a simulated comparison are made side by side: the results are those of one run after the other."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from comparisons import FakeTask, InOrder, by_index, compared
+
+from pegbox.comparison import experiment, run_job
+from pegbox.comparison.answers import Answers
+from pegbox.comparison.contenders import read_tuners
+from pegbox.comparison.contest import Contest, Entry, Plan
+from pegbox.comparison.parcel import pack, unpack
+from pegbox.comparison.run_job import Answer
+from pegbox.comparison.runs import Run
+from pegbox.comparison.testbed import open_testbed
+from pegbox.errors import ArgumentError, ComparisonError, MeasureError, PluginError, TuningError
+from pegbox.hooks import registry
+from pegbox.measure.result import Ok
+from pegbox.records.recorded_space import RecordedSpace
+from pegbox.search import Comparison, ComparisonInterrupted
+from pegbox.search.objective import Objective
+from pegbox.search.testing import small_space
+from pegbox.space import Config, ConfigSpace
+
+
+def recorded() -> RecordedSpace:
+    space = small_space()
+    results = {config: Ok((by_index(config),), total_seconds=7.0) for config in list(space.iterate())[::2]}
+    return RecordedSpace("recorded", space, results, flop=1e9)
+
+
+def simulated(tuners: Any = ("random", "ga"), **options: Any) -> Comparison:
+    return compared(tuners, options.pop("tasks", None) or recorded(), **{"measurer": None, **options})
+
+
+def results(report: Comparison) -> list[Run]:
+    """The runs without what the clock says."""
+    return [replace(run, seconds=0.0, tuner_seconds=0.0, waited=0.0) for run in report.runs]
+
+
+class HerePool:
+    """Makes runs in this process when they are asked for, and keeps the parcel."""
+
+    def __init__(self, jobs: int, parcel: bytes) -> None:
+        self.jobs, self.closed = jobs, False
+        self.asked: list[Entry] = []
+        run_job.prepare(parcel)
+
+    def submit(self, entry: Entry) -> Future[bytes]:
+        self.asked.append(entry)
+        answer: Future[bytes] = Future()
+        answer.set_result(run_job.run(entry))
+        return answer
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> list[HerePool]:
+    """The pools that comparisons open: none of them starts a process."""
+    opened: list[HerePool] = []
+
+    def opens(jobs: Any, parcel: bytes) -> HerePool:
+        opened.append(HerePool(jobs, parcel))
+        return opened[-1]
+
+    monkeypatch.setattr(experiment, "open_pool", opens)
+    for name in run_job.ONE_THREAD:
+        monkeypatch.setenv(name, "1")  # else they would stay
+    return opened
+
+
+@pytest.mark.filterwarnings("ignore:jobs=2, but this process")
+def test_processes_give_the_results_of_one_run_after_the_other(capfd: pytest.CaptureFixture[str]) -> None:
+    class Talks(InOrder):
+        def tell(self, configs: Any, results: Any) -> None:
+            print(f"told in {os.getpid()}")
+            warnings.warn("careful", UserWarning, stacklevel=1)
+            super().tell(configs, results)
+
+    def backwards(space: ConfigSpace, *, seed: int = 0) -> Talks:
+        return Talks(space, seed=seed, backwards=True)
+
+    registry.register("tuner", "registered_here", Talks, owner="this test")
+    try:
+        tuners = {"named": "registered_here", "closure": backwards, "ga": "ga:population=4,elite=1"}
+        with pytest.warns(UserWarning, match="careful"):
+            one = simulated(tuners, seeds=[3, 0, 1])
+        capfd.readouterr()
+        lines: list[tuple[int, int]] = []
+        with pytest.warns(UserWarning, match="careful") as warned:
+            two = simulated(tuners, seeds=[3, 0, 1], jobs=2, on_run=lambda run, task, n, of: lines.append((n, of)))
+    finally:
+        registry.unregister("tuner", "registered_here", owner="this test")
+    assert results(two) == results(one)
+    assert [run.seed for run in two.runs] == [3, 0, 1] * 3
+    assert (one.setup.jobs, two.setup.jobs) == (1, 2)
+    assert "2 runs at a time" in str(two)
+    assert lines == [(n, 9) for n in range(1, 10)]
+    assert [str(each.message) for each in warned].count("careful") == 1
+    told = set(capfd.readouterr().err.split("told in ")[1:])
+    assert 1 <= len(told) <= 2
+    assert str(os.getpid()) not in {pid.strip() for pid in told}
+
+
+@pytest.mark.filterwarnings("ignore:jobs=2, but this process")
+def test_a_tuner_that_ends_its_process_is_named_and_the_others_runs_are_kept() -> None:
+    class Ends(InOrder):
+        def ask(self, n: int) -> list[Config]:
+            os.kill(os.getpid(), signal.SIGKILL)
+            return []
+
+    with pytest.raises(ComparisonError, match="recorded, seed 0, Ends: the process of the run was killed") as broken:
+        simulated(["random", Ends], seeds=1, jobs=2)
+    assert "SIGKILL" in str(broken.value)
+    assert [run.tuner for run in broken.value.result.runs] == ["random"]
+
+
+def test_a_tuner_that_breaks_is_told_with_its_seed_and_line(here: list[HerePool]) -> None:
+    class Breaks(InOrder):
+        def __init__(self, space: ConfigSpace, *, seed: int = 0) -> None:
+            super().__init__(space, seed=seed)
+            self.seed = seed
+
+        def ask(self, n: int) -> list[Config]:
+            if self.seed:
+                raise ZeroDivisionError("out of ideas")
+            return super().ask(n)
+
+    messages = []
+    for jobs in (1, 2):
+        with pytest.raises(ComparisonError) as broken:
+            simulated(["random", Breaks], seeds=3, jobs=jobs)
+        messages.append(str(broken.value).partition("; the report")[0])
+        assert {(run.tuner, run.seed) for run in broken.value.result.runs} >= {("random", 0), ("Breaks", 0)}
+        assert isinstance(broken.value.__cause__, TuningError)
+        assert broken.value.__cause__.result.trials  # the common start
+    assert "recorded, seed 1, Breaks: " in messages[0]
+    assert "test_jobs.py:" in messages[0]
+    assert messages[1] == messages[0]
+    assert here[0].closed
+    assert "out of ideas" in str(broken.value.__cause__.__cause__)
+
+
+def test_ctrl_c_keeps_the_finished_runs_and_closes_the_pool(here: list[HerePool]) -> None:
+    def interrupt(run: Run, task: object, number: int, planned: int) -> None:
+        if number == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(ComparisonInterrupted) as stopped:
+        simulated(jobs=2, seeds=3, on_run=interrupt)
+    assert len(stopped.value.result.runs) == 2
+    assert here[0].closed
+
+
+def test_a_cluster_that_goes_away_costs_no_finished_run(here: list[HerePool], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone(HerePool):
+        @property
+        def jobs(self) -> int:
+            if len(self.asked) > 3:
+                raise MeasureError("the scheduler is gone")
+            return 2
+
+        @jobs.setter
+        def jobs(self, value: int) -> None: ...
+
+    monkeypatch.setattr(experiment, "open_pool", Gone)
+    with pytest.raises(ComparisonError, match="the scheduler is gone; the report of the 4 of 8 runs") as error:
+        simulated(jobs=2, seeds=4)
+    assert len(error.value.result.runs) == 4
+
+
+def test_processes_that_cannot_start_end_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise MeasureError("no more processes")
+
+    monkeypatch.setattr("pegbox.comparison.pool.Worker", full)
+    monkeypatch.setattr("pegbox.comparison.pool.usable_cores", lambda: (0, 1))
+    with pytest.raises(ComparisonError, match="recorded, seed 0, random: no more processes"):
+        simulated(jobs=2, seeds=4)
+
+
+def test_no_more_runs_are_made_at_a_time_than_there_are(here: list[HerePool]) -> None:
+    assert simulated(seeds=2, jobs=50).setup.jobs == 4
+
+
+def test_a_pure_function_is_called_side_by_side_and_its_winners_here(here: list[HerePool]) -> None:
+    one, two = (simulated(tasks=Objective(by_index, small_space(), pure=True), jobs=jobs) for jobs in (1, 2))
+    assert results(one) == results(two)
+    assert len(here) == 1
+
+
+def test_several_recorded_spaces_are_compared_side_by_side(here: list[HerePool]) -> None:
+    tasks = [recorded(), recorded()]
+    tasks[1].name = "other"
+    assert results(simulated(tasks=tasks, jobs=3)) == results(simulated(tasks=tasks))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"jobs": 0}, "jobs=0 is out of range"),
+        ({"jobs": -2}, "jobs=-2 is out of range"),
+        ({"jobs": True}, "jobs=True is not an integer"),
+        ({"jobs": 2.5}, "jobs=2.5: give a number of processes"),
+        ({"jobs": None}, "jobs=None: give a number of processes, 'auto'"),
+        ({"jobs": "2"}, "jobs='2': give a number of processes, 'auto'"),
+        ({"jobs": "local"}, "jobs='local': this runner has no machines"),
+        ({"jobs": "dask"}, "say which cluster"),
+        ({"jobs": 2, "callbacks": lambda *_: []}, "callbacks are called in this process"),
+        ({"jobs": 2, "tasks": Objective(by_index, small_space())}, r"by_index may time something.*pure=True"),
+        ({"jobs": 2, "measurer": object, "tasks": FakeTask()}, "job is measured, and what is timed runs alone"),
+    ],
+)
+def test_what_cannot_be_made_side_by_side_is_refused(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ArgumentError, match=said):
+        simulated(**wrong)
+
+
+def test_auto_is_one_process_for_each_core_and_none_where_something_is_timed(
+    here: list[HerePool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegbox.comparison.pool.usable_cores", lambda: (0, 1, 2))
+    assert simulated(jobs="auto").setup.jobs == 3
+    assert compared(jobs="auto").setup.jobs == 1
+    assert len(here) == 1
+
+
+def test_more_processes_than_cores_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pegbox.comparison import pool
+
+    monkeypatch.setattr(pool, "usable_cores", lambda: (0,))
+    with pytest.warns(RuntimeWarning, match="jobs=3, but this process may use 1 core: "):
+        pool.open_pool(3, b"").close()
+
+
+# --- parcels ----------------------------------------------------------------------------------------------------------
+
+
+def contest(tuners: Any, task: Any = None) -> Contest:
+    testbed = open_testbed("recorded", task or recorded(), measurer=None, runner="local")
+    return Contest(Plan(read_tuners(tuners), (0,), trials=5), [testbed])
+
+
+def test_code_of_a_script_travels() -> None:
+    scope: dict[str, Any] = {"InOrder": InOrder, "__name__": "__main__"}
+    exec("class Mine(InOrder):\n    pass\nmine = lambda space, *, seed=0: Mine(space, seed=seed)", scope)
+    there = unpack(pack(contest({"class": scope["Mine"], "lambda": scope["mine"]})))
+    one, two = (there.run(Entry(0, place, 0)).run for place in (0, 1))
+    assert len(one.curve) == 5
+    assert one.curve == two.curve
+
+
+def test_constraints_travel_though_they_are_lambdas() -> None:
+    space = ConfigSpace()
+    space.define_knob("a", [1, 2, 3])
+    space.add_constraint(lambda config: config["a"].val > 1, reads=("a",), message="above 1")
+    whole = RecordedSpace("few", space, {config: Ok((1.0,)) for config in space.iterate()})
+    there = unpack(pack(contest(["random"], whole))).testbeds[0].problem
+    assert [config["a"].val for config in there.space.iterate()] == [2, 3]
+
+
+def test_what_cannot_leave_the_process_is_told_before_the_first_run() -> None:
+    lock = threading.Lock()
+
+    def locked(space: ConfigSpace, *, seed: int = 0) -> InOrder:
+        with lock:
+            return InOrder(space, seed=seed)
+
+    with pytest.raises(ArgumentError, match=r"tuner 'locked' cannot be sent to another process \(TypeError: .*jobs=1"):
+        simulated([locked], jobs=2)
+
+
+def test_a_module_that_is_not_there_is_told_with_the_tuner(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = type(sys)("only_here")
+    exec("def tuner(space, *, seed=0): ...", vars(module))
+    monkeypatch.setitem(sys.modules, "only_here", module)
+    parcel = pack(contest([vars(module)["tuner"]]))
+    monkeypatch.delitem(sys.modules, "only_here")
+    with pytest.raises(
+        PluginError, match=r"tuner 'tuner' cannot be made in another process .*only_here.*file\.py:NAME"
+    ):
+        unpack(parcel)
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+class Scripted:
+    """A pool whose runs end when the test says so: at each look, those that `ends` names."""
+
+    def __init__(self, replies: Callable[[Entry], Answer | Exception], *, jobs: Iterator[int]) -> None:
+        self._replies, self._jobs = replies, jobs
+        self.asked: list[int] = []
+
+    @property
+    def jobs(self) -> int:
+        return next(self._jobs)
+
+    def submit(self, entry: Entry) -> Future[bytes]:
+        self.asked.append(entry.seed)
+        future: Future[bytes] = Future()
+        reply = self._replies(entry)
+        if isinstance(reply, Exception):
+            future.set_exception(reply)
+        else:
+            future.set_result(pickle.dumps(reply))
+        return future
+
+    def close(self) -> None: ...
+
+
+ENTRIES = [Entry(0, 0, seed) for seed in range(8)]
+
+
+def ones() -> Iterator[int]:
+    while True:
+        yield 1
+
+
+def test_after_a_run_that_broke_no_other_begins() -> None:
+    pool = Scripted(lambda entry: MeasureError("gone") if entry.seed in (2, 3) else Answer(_finish()), jobs=ones())
+    told = list(Answers(pool, ENTRIES))
+    assert [entry.seed for entry, answer in told if answer.finish is None] == [2]
+    assert told[-1][1].reason == "gone"
+    assert max(pool.asked) < 6
+
+
+def test_machines_that_join_later_are_used() -> None:
+    sizes = iter([1, 1, 1, *[4] * 100])
+    pool = Scripted(lambda entry: Answer(_finish()), jobs=sizes)
+    assert {entry.seed for entry, _ in Answers(pool, ENTRIES)} == set(range(8))
+
+
+def _finish() -> Any:
+    return experiment.Finish(Run("job", "walk", 0, (1.0,), 1.0), None)

@@ -1,0 +1,118 @@
+"""Runs of a simulated comparison on a Dask cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from comparisons import InOrder, by_index
+
+import pegbox as pb
+from pegbox.comparison.runs import Run
+from pegbox.errors import ArgumentError, ComparisonError, MeasureError
+from pegbox.measure.result import Ok
+from pegbox.records.recorded_space import RecordedSpace
+from pegbox.search import Comparison
+from pegbox.search.testing import small_space
+from pegbox.space import ConfigSpace
+
+distributed = pytest.importorskip("distributed")
+dask_pool = pytest.importorskip("pegbox.plugins.runners.dask_pool")
+
+OPTIONS = {"dashboard_address": None, "silence_logs": 50}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=0, **OPTIONS) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def on(client: Any) -> str:
+    return f"dask:scheduler={client.scheduler.address}"
+
+
+def backwards(space: ConfigSpace, *, seed: int = 0) -> InOrder:
+    return InOrder(space, seed=seed, backwards=True)
+
+
+def compared(**options: Any) -> Comparison:
+    settings: dict[str, Any] = {"trials": 5, "seeds": 3, "progress": False}
+    tuners = {"random": "random", "mine": lambda space, *, seed=0: backwards(space, seed=seed)}
+    return pb.compare(_few(), tuners, **{**settings, **options})
+
+
+def results(report: Comparison) -> list[Run]:
+    return [replace(run, seconds=0.0, tuner_seconds=0.0, waited=0.0) for run in report.runs]
+
+
+def test_workers_give_the_results_of_one_run_after_the_other(client: Any) -> None:
+    report = compared(jobs=on(client))
+    assert results(report) == results(compared())
+    assert report.setup.jobs == 2
+    assert not any(name.startswith("pegbox") for names in client.run(_plugins).values() for name in names)
+
+
+def test_runs_of_a_worker_that_dies_are_made_by_another(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pids = client.run(os.getpid)
+
+    def kill(run: Run, *rest: object) -> None:
+        if pids:
+            os.kill(pids.popitem()[1], signal.SIGKILL)
+
+    monkeypatch.setattr("pegbox.comparison.runs.print_run", kill)
+    report = compared(jobs=on(client), progress=True)
+    assert results(report) == results(compared())
+
+
+def test_a_tuner_that_breaks_there_is_told_as_here(client: Any) -> None:
+    def broken(space: ConfigSpace, *, seed: int = 0) -> InOrder:
+        if seed:
+            raise ZeroDivisionError("out of ideas")
+        return backwards(space, seed=seed)
+
+    told = []
+    for jobs in (1, client):
+        with pytest.raises(ComparisonError) as error:
+            pb.compare(_few(), [broken], trials=3, seeds=2, jobs=jobs, progress=False)
+        told.append(str(error.value))
+    assert told[0] == told[1]
+    assert "seed 1, broken: ZeroDivisionError: out of ideas" in told[0]
+
+
+def test_other_versions_than_here_are_refused_with_a_list(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = dask_pool.versions()
+    monkeypatch.setattr(dask_pool, "versions", lambda: {**there, "numpy": "1.0"})
+    monkeypatch.setattr(dask_pool, "_found", lambda client: {"tcp://one:1": there})
+    with pytest.raises(MeasureError, match=r"other versions than this process .*numpy 1\.0.*\n  tcp://one:1: Python"):
+        compared(jobs=on(client))
+
+
+def test_a_client_that_is_closed_ends_the_comparison_with_what_is_finished(client: Any) -> None:
+    with distributed.Client(client.scheduler.address, set_as_default=False) as other:
+        pool = dask_pool.DaskPool(b"", scheduler=other)
+        assert pool.jobs == 2
+    with pytest.raises(MeasureError, match=r"the scheduler at .* is gone"):
+        _ = pool.jobs
+    pool.close()
+
+
+def test_the_cluster_has_to_be_named() -> None:
+    with pytest.raises(ArgumentError, match="say which cluster, as in 'dask:scheduler="):
+        compared(jobs="dask")
+
+
+def _few() -> RecordedSpace:
+    space = small_space()
+    return RecordedSpace("few", space, {config: Ok((by_index(config),)) for config in space.iterate()})
+
+
+def _plugins(dask_worker: Any) -> list[str]:
+    return list(dask_worker.plugins)
