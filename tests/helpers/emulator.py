@@ -22,8 +22,8 @@ from processors import PROVIDED
 
 from pegbox.codegen import CompiledProgram, Target
 from pegbox.codegen.runtime import kernel
+from pegbox.codegen.runtime.elf import undefined
 from pegbox.codegen.runtime.loader import LoadedCode
-from pegbox.codegen.runtime.symbols import undefined
 from pegbox.loops.foreign import CSource
 
 # Arrays lie as far beyond a multiple of 64 as the caller's did.
