@@ -197,8 +197,8 @@ def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
 
     A config counts with its latest measurement; those of emulators count where there are no others.
 
-    Where the best were measured again at the end of a run, those that
-    were not among them have lost: their first costs are the luckier ones, being single measurements.
+    Where the best were measured again at the end of a run, those that were not among them have lost: their first costs
+    are the luckier ones, being single measurements.
 
     Args:
         records: oldest first, as a journal gives them.
