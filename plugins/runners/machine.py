@@ -79,11 +79,13 @@ class Kind:
         lacks = self.lacks(target)
         if not lacks:
             return
+        why = f"lacks some of its instructions ({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''})"
+        if target.architecture != self.architecture:
+            why = f"is of the architecture {self.architecture}, not {target.architecture}"
         own = "this machine's processor" if target.is_host_cpu else "the processor"
         triple = f" -mtriple={self.architecture}-linux-gnu" if self.architecture != host.architecture() else ""
         raise MeasureError(
-            f"candidates are for {own} {target.cpu}, but the cluster's ({self.cpu}) lacks some of its "
-            f"instructions ({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}); tune with --target "
+            f"candidates are for {own} {target.cpu}, but the cluster's ({self.cpu}) {why}; tune with --target "
             f"'llvm{triple} -mcpu={self.llvm_cpu or 'NAME'}' (target=...)"
         )
 

@@ -135,7 +135,7 @@ def test_code_runs_in_a_process_without_llvmlite(tmp_path: Path) -> None:
     program = """
 import pickle, sys
 from pathlib import Path
-for name in ("llvmlite", "scipy", "xgboost", "rich", "ml_dtypes"):
+for name in ("llvmlite", "scipy", "xgboost", "rich", "ml_dtypes", "pluggy", "typing_extensions"):
     sys.modules[name] = None
 import numpy as np
 import pegbox.plugins.runners.local

@@ -136,6 +136,8 @@ def test_times_of_an_emulator_are_no_noise_and_no_speed() -> None:
     result = Ok((1e-3, 9e-3), host="emulated by QEMU 9.2", waited=0.9)
     trials = [Trial(number, space.get(0), result, 0.0, 0.0) for number in range(9)]
     told = remarks(trials, trials, BestTrial.of(trials[0]), threads=2)
-    assert told == ["values were checked, but times are emulated by QEMU 9.2: they say nothing of a processor"]
+    assert told == [
+        "values were checked, but times are an emulator's (emulated by QEMU 9.2): they say nothing of a processor"
+    ]
     assert remarks(trials, trials, None, threads=2) == []
     assert math.isfinite(np.median(result.costs))

@@ -125,7 +125,9 @@ def contradiction(trials: Sequence[Trial], best: BestTrial | None) -> str:
 def remarks(trials: Sequence[Trial], finalists: Sequence[Trial], best: BestTrial | None, threads: int) -> list[str]:
     """All that there is to say of the timings of a search, one line each."""
     if best is not None and best.result.emulated:
-        return [f"values were checked, but times are {best.result.host}: they say nothing of a processor"]
+        return [
+            f"values were checked, but times are an emulator's ({best.result.host}): they say nothing of a processor"
+        ]
     noise = SearchNoise(threads, trials)
     found = noise.told() or finalists_noise(finalists, trials, best, threads)
     if not found and max(noise.waited, _waited(finalists)) >= WAITED:
