@@ -140,6 +140,8 @@ class DaskRunner:
 
     def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | None:
         """Seconds that NumPy takes on one of the machines. See `pegbox.measure.runner.YardstickRunner`."""
+        if self._kind.emulated:
+            return None
         from pegbox.plugins.runners import dask_worker
 
         found: Sequence[float] | Failed | None = self._tasks.ask(dask_worker.time_numpy, program, threads)
@@ -147,6 +149,8 @@ class DaskRunner:
 
     def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
         """The limits of one of the machines. See `pegbox.measure.runner.YardstickRunner`."""
+        if not self._kind.llvm or self._kind.emulated:
+            return None
         from pegbox.plugins.runners import dask_worker
 
         found: Roofline | Failed | None = self._tasks.ask(dask_worker.roofline, dtype, nbytes, target)

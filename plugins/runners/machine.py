@@ -58,6 +58,11 @@ class Kind:
         return f"{self.cpu}, {self.cores} core{'s' if self.cores != 1 else ''}"
 
     @property
+    def emulated(self) -> bool:
+        """Whether times there are an emulator's, which say nothing."""
+        return self.cpu.startswith(host.EMULATED)
+
+    @property
     def digest(self) -> str:
         """Equal for equal kinds, and short."""
         return hashlib.sha256(repr(astuple(self)).encode()).hexdigest()[:12]

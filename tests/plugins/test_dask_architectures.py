@@ -61,6 +61,8 @@ def test_code_goes_to_machines_of_its_architecture_only() -> None:
 
 def test_a_machine_without_llvm_says_what_the_system_knows(without_llvm: None) -> None:
     kind = Kind.own()
+    assert not kind.emulated
+    assert replace(kind, cpu="emulated aarch64").emulated
     assert (kind.llvm, kind.llvm_cpu, kind.features) == ("", "", host.cpu_flags())
     assert kind.architecture == host.architecture()
     assert kind.cpu == host.cpu_model()

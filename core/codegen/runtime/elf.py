@@ -90,7 +90,9 @@ def _parse(code: bytes) -> ObjectFile:
     (start,) = struct.unpack_from("<Q", code, 40)
     size, count = struct.unpack_from("<HH", code, 58)
     headers = [struct.unpack_from("<IIQQQQIIQQ", code, start + number * size) for number in range(count)]
-    sections, symbols, relocations = [], [], []
+    sections: list[Section] = []
+    symbols: list[Symbol] = []
+    relocations: list[Relocation] = []
     for _, kind, flags, _, offset, length, link, info, alignment, _ in headers:
         if kind != _EMPTY and offset + length > len(code):
             raise IndexError("a section reaches beyond its end")
