@@ -75,7 +75,7 @@ class QemuRunner:
     @property
     def host(self) -> str:
         """For records: that nothing was timed on a processor."""
-        return f"{host.EMULATED}by {emulator_version('aarch64')}"
+        return f"{host.EMULATED}by {emulator_version()}"
 
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
         """Check and time one candidate. See `pegbox.measure.Runner`."""
