@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from dataclasses import replace
 from typing import Any
@@ -68,6 +69,13 @@ def test_a_machine_without_llvm_says_what_the_system_knows(without_llvm: None) -
     assert kind.cpu == host.cpu_model()
     with pytest.raises(TargetError, match=r"llvmlite is not installed .*pip install llvmlite"):
         host.cpu_name()
+
+
+def test_the_workers_side_needs_no_llvm() -> None:
+    pytest.importorskip("distributed")
+    names = ("llvmlite", "scipy", "xgboost", "rich", "ml_dtypes")
+    program = f"import sys; sys.modules.update(dict.fromkeys({names})); import pegbox.plugins.runners.dask_worker"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_targets_are_understood_without_llvm(without_llvm: None) -> None:
