@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pegbox.codegen.targets.host import has_llvm
 from pegbox.errors import CompileError
 from pegbox.measure.reply import of_build
 from pegbox.measure.result import Failed, FailureKind
@@ -13,11 +14,15 @@ if TYPE_CHECKING:
 
 
 def warm_up() -> None:
-    """Load LLVM, and make it ready for this machine, before the first program arrives."""
+    """Load LLVM, and make it ready for this machine, before the first program arrives.
+
+    Machines that only run what others compile may have none.
+    """
     from pegbox.codegen import Target
     from pegbox.codegen.runtime.machine import target_machine
 
-    target_machine(Target.host())
+    if has_llvm():
+        target_machine(Target.host())
 
 
 def build(program: Program) -> dict[str, Any] | bytes:

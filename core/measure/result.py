@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeAlias
 
+from pegbox.codegen.targets.host import EMULATED
+
 
 class FailureKind(IntEnum):
     """Why a candidate has no cost. The numbers are what records store as the error number (0 is success).
@@ -53,6 +55,11 @@ class Ok:
         return True
 
     @property
+    def emulated(self) -> bool:
+        """Whether the seconds are those of an emulator, which say nothing of a processor."""
+        return self.host.startswith(EMULATED)
+
+    @property
     def cost(self) -> float:
         """Median of the costs, in seconds."""
         return statistics.median(self.costs)
@@ -72,6 +79,11 @@ class Failed:
     @property
     def ok(self) -> bool:
         return False
+
+    @property
+    def emulated(self) -> bool:
+        """As that of `Ok`."""
+        return self.host.startswith(EMULATED)
 
     @property
     def cost(self) -> float:

@@ -55,7 +55,7 @@ def own_records(journal: Journal, task: Task, *, edited: bool = False, remedy: s
     if not journal.path.exists():
         return []
     source = str(journal.path)
-    own = _measured_here(matching(journal.read(), task, source=source), task, source)
+    own = _real(_measured_here(matching(journal.read(), task, source=source), task, source), task, source)
     return own if edited else of_code(own, task, source=source, remedy=remedy)
 
 
@@ -82,6 +82,19 @@ def _measured_here(records: list[Record], task: Task, source: str) -> list[Recor
             stacklevel=3,
         )
     return here
+
+
+def _real(records: list[Record], task: Task, source: str) -> list[Record]:
+    """Those that were measured on a processor."""
+    real = [record for record in records if not record.emulated]
+    if others := len(records) - len(real):
+        warnings.warn(
+            f"{source}: {others} records of {call(*task.workload)} come from an emulator, whose times say nothing of a "
+            "processor; they are left out",
+            RecordWarning,
+            stacklevel=3,
+        )
+    return real
 
 
 def latest_by_config(records: Iterable[Record], task: Task, *, source: str = "the records") -> dict[Config, Result]:
@@ -182,8 +195,10 @@ def to_config(record: Record, task: Task, *, source: str = "the records") -> Con
 def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
     """The fastest record, or None when no trial succeeded.
 
-    A config counts with its latest measurement. Where the best were measured again at the end of a run, those that
-    were not among them have lost: their first costs are the luckier ones, being single measurements.
+    A config counts with its latest measurement; those of emulators count where there are no others.
+
+    Where the best were measured again at the end of a run, those that were not among them have lost: their first costs
+    are the luckier ones, being single measurements.
 
     Args:
         records: oldest first, as a journal gives them.
@@ -191,6 +206,7 @@ def best(records: Iterable[Record], task: Task | None = None) -> Record | None:
             other code of the template.
     """
     kept = list(records) if task is None else of_code(matching(records, task), task)
+    kept = [record for record in kept if not record.emulated] or kept
     last = max((place for place, record in enumerate(kept) if record.remeasured), default=-1)
     places = {id(record): place for place, record in enumerate(kept)}
     every = [record for record in latest(kept) if record.result.ok]
@@ -217,8 +233,12 @@ def latest_yardstick(records: Sequence[Record], host: str | None = None) -> Yard
 
 
 def best_of_each(records: Iterable[Record]) -> list[Record]:
-    """The best record of each workload on each target from each space, in the order of first appearance."""
-    return [found for group in by_task(records) if (found := best(group)) is not None]
+    """The best record of each workload on each target from each space, in the order of first appearance.
+
+    Records of emulators don't count.
+    """
+    real = [record for record in records if not record.emulated]
+    return [found for group in by_task(real) if (found := best(group)) is not None]
 
 
 class History:
@@ -231,9 +251,10 @@ class History:
     def best_config(self, task: Task) -> Config | None:
         """The config of the best record of this task, or None when its workload was never measured well.
 
-        Raises `RecordError`, with both shown, when the records of its workload are for another target or space.
+        Records of emulators, whose times say nothing of a processor, are left out with a `RecordWarning`. Raises
+        `RecordError`, with both shown, when the records of its workload are for another target or space.
         """
-        own = matching(self.records, task, source=self.source)
+        own = _real(matching(self.records, task, source=self.source), task, self.source)
         found = best([record for record in own if not is_of_other_code(record, task)])
         if found is None and (found := best(own)) is not None:
             warnings.warn(

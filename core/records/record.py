@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pegbox.codegen.targets.host import describe_host
+from pegbox.codegen.targets.host import EMULATED, describe_host
 from pegbox.errors import RecordError
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.measure.yardstick import Yardstick
@@ -99,6 +99,11 @@ class Record:
     def cost(self) -> float:
         """Seconds per call, infinite when the trial failed."""
         return self.result.cost
+
+    @property
+    def emulated(self) -> bool:
+        """Whether its seconds are those of an emulator, which say nothing of a processor."""
+        return self.host.startswith(EMULATED)
 
     def is_of(self, task: Task) -> bool:
         """Whether the record is of this task's workload, on whatever target and from whatever space."""

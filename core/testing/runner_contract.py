@@ -21,10 +21,11 @@ import struct
 import threading
 import time
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pegbox.codegen import Program
+from pegbox.codegen import CompiledProgram, Program, Target
 from pegbox.measure import Bench, CorePlan, Failed, FailureKind, Ok, Runner, TimingPolicy
 from pegbox.testing import llvm_kernels as kernels
 
@@ -73,6 +74,9 @@ def _hung_up(reader: int) -> bool:
 class RunnerContract:
     """What every runner must do. Subclass it, override `make`, and pytest runs it."""
 
+    target: ClassVar[Target | None] = None
+    """What the candidates are compiled for; this machine, where it is None."""
+
     _shared: ClassVar[Runner | None] = None
 
     def make(self, bench: Bench, *, timing: TimingPolicy, cores: CorePlan, max_memory: int) -> Runner:
@@ -94,6 +98,10 @@ class RunnerContract:
             self._opened.remove(cls._shared)
         return cls._shared
 
+    def compiled(self, program: Program) -> CompiledProgram:
+        """The candidate as runners get it."""
+        return kernels.compiled(program if self.target is None else replace(program, target=self.target))
+
     def setup_method(self) -> None:
         self._opened: list[Runner] = []
 
@@ -110,20 +118,20 @@ class RunnerContract:
     def check_failed(self, program: Program, kinds: Collection[FailureKind], words: str = "") -> None:
         """The candidate fails in one of these ways, and the next one does not suffer from it."""
         runner = self.shared()
-        result = runner.run(kernels.compiled(program))
+        result = runner.run(self.compiled(program))
         assert isinstance(result, Failed), result
         assert result.kind in kinds, result
         assert words in result.message
         self.check_recovered(runner)
 
     def check_recovered(self, runner: Runner) -> None:
-        assert isinstance(runner.run(kernels.compiled(kernels.good())), Ok)
+        assert isinstance(runner.run(self.compiled(kernels.good())), Ok)
 
     def test_it_is_a_runner(self) -> None:
         assert isinstance(self.shared(), Runner), "a runner has run, rerun, interrupt and close"
 
     def test_a_good_candidate_has_a_cost_for_each_repeat(self) -> None:
-        result = self.opened(repeats=4, max_repeats=4).run(kernels.compiled(kernels.good()))
+        result = self.opened(repeats=4, max_repeats=4).run(self.compiled(kernels.good()))
         assert isinstance(result, Ok), result
         assert len(result.costs) == 4, f"timing.repeats is 4, and result.costs are {result.costs}: one for each repeat"
         assert all(0 < cost < 1e-3 for cost in result.costs), (
@@ -132,7 +140,7 @@ class RunnerContract:
         assert not result.partial, f"{result} is partial: only a candidate that is far behind `best` is dropped"
 
     def test_a_slower_candidate_costs_more(self) -> None:
-        fast, slow = (self.shared().run(kernels.compiled(kernels.slow(turns))) for turns in (100_000, 2_000_000))
+        fast, slow = (self.shared().run(self.compiled(kernels.slow(turns))) for turns in (100_000, 2_000_000))
         assert fast.cost * 3 < slow.cost < math.inf
 
     def test_a_wrong_element_is_a_wrong_result(self) -> None:
@@ -151,7 +159,7 @@ class RunnerContract:
     def test_an_endless_loop_times_out(self) -> None:
         runner = self.opened(timeout=0.4)
         began = time.monotonic()
-        result = runner.run(kernels.compiled(kernels.endless()))
+        result = runner.run(self.compiled(kernels.endless()))
         assert isinstance(result, Failed)
         assert result.kind is FailureKind.TIMEOUT
         assert time.monotonic() - began < 30
@@ -165,28 +173,28 @@ class RunnerContract:
         self.check_failed(kernels.greedy(), RUN_FAILURES)
 
     def test_a_candidate_may_print(self) -> None:
-        assert isinstance(self.shared().run(kernels.compiled(kernels.prints())), Ok)
+        assert isinstance(self.shared().run(self.compiled(kernels.prints())), Ok)
 
     def test_a_candidate_far_behind_the_best_is_dropped(self) -> None:
-        result = self.shared().run(kernels.compiled(kernels.slow(3_000_000)), best=1e-6)
+        result = self.shared().run(self.compiled(kernels.slow(3_000_000)), best=1e-6)
         assert isinstance(result, Ok), result
         assert result.partial
         assert len(result.costs) == 1
 
     def test_a_hopeless_candidate_is_cut_off(self) -> None:
         runner = self.opened(timeout=60.0, least_limit=0.05)
-        result = runner.run(kernels.compiled(kernels.endless()), best=1e-6)
+        result = runner.run(self.compiled(kernels.endless()), best=1e-6)
         assert isinstance(result, Failed)
         assert result.kind is FailureKind.TIMEOUT
 
     def test_several_candidates_are_timed_in_turns(self) -> None:
-        programs = [kernels.compiled(kernels.slow(turns)) for turns in (500_000, 1000, 1000)]
+        programs = [self.compiled(kernels.slow(turns)) for turns in (500_000, 1000, 1000)]
         results = self.opened(rounds=4).rerun(programs)
         assert [len(result.costs) for result in results if isinstance(result, Ok)] == [4, 4, 4]
         assert results[0].cost > results[1].cost
 
     def test_one_bad_candidate_does_not_spoil_the_others_turns(self) -> None:
-        programs = [kernels.compiled(make()) for make in (kernels.good, kernels.segfault, kernels.good)]
+        programs = [self.compiled(make()) for make in (kernels.good, kernels.segfault, kernels.good)]
         assert [result.ok for result in self.shared().rerun(programs)] == [True, False, True]
 
     def test_noise_that_a_candidate_writes_to_descriptors_fails_it_alone(self) -> None:
@@ -206,9 +214,9 @@ class RunnerContract:
 
     def test_a_candidate_that_takes_all_descriptors_does_not_fail_later_ones(self) -> None:
         runner = self.shared()
-        runner.run(kernels.compiled(kernels.running('while (open("/dev/null", 0) >= 0);')))
+        runner.run(self.compiled(kernels.running('while (open("/dev/null", 0) >= 0);')))
         for number in range(3):
-            assert isinstance(runner.run(kernels.compiled(kernels.running(f"(void){number};"))), Ok)
+            assert isinstance(runner.run(self.compiled(kernels.running(f"(void){number};"))), Ok)
 
     def test_processes_of_a_candidate_that_returns_end_with_the_runner(self, tmp_path: Path) -> None:
         self.check_children_end(tmp_path, "")
@@ -229,7 +237,7 @@ class RunnerContract:
                 sleeps = 'if (!fork()) execlp("sleep", "sleep", "600", NULL);'
                 body = f'if (open("{fifo}", O_WRONLY) < 0) _exit(1); {start} {sleeps} _exit(0);'
                 runner = self.opened()
-                runner.run(kernels.compiled(kernels.running(f"if (!fork()) {{ {body} }} wait(0); {end}")))
+                runner.run(self.compiled(kernels.running(f"if (!fork()) {{ {body} }} wait(0); {end}")))
                 runner.close()
                 assert _hung_up(reader), f"a process that the candidate started still runs ({start or 'same group'})"
             finally:
@@ -238,7 +246,7 @@ class RunnerContract:
     def test_a_crash_is_known_at_once_although_a_child_lives_on(self) -> None:
         runner = self.opened(timeout=120.0)
         began = time.monotonic()
-        result = runner.run(kernels.compiled(kernels.running("if (!fork()) { sleep(600); _exit(0); } abort();")))
+        result = runner.run(self.compiled(kernels.running("if (!fork()) { sleep(600); _exit(0); } abort();")))
         assert isinstance(result, Failed)
         assert result.kind is FailureKind.CRASH
         assert time.monotonic() - began < 60
@@ -246,7 +254,7 @@ class RunnerContract:
     def test_a_run_can_be_given_up_from_another_thread(self) -> None:
         runner = self.opened(timeout=120.0)
         self.check_recovered(runner)
-        endless = kernels.compiled(kernels.endless())
+        endless = self.compiled(kernels.endless())
         threading.Timer(0.2, runner.interrupt).start()
         began = time.monotonic()
         # Work for as long as the timeout allows: only the interruption ends it early.

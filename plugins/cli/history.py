@@ -43,8 +43,9 @@ def best_config(path: Path, task: Task) -> Config:
 class Summary:
     """All records of one task on one target: how many trials of how many runs, how many failed, the best if any.
 
-    `yardstick` is what the best of the latest run was compared with, `gain` what the run of the best has gained; both
-    are of the machine of the best. Of another, `yardstick` has only the work.
+    Trials of an emulator, `emulated` in number, are never the best. `yardstick` is what the best of the latest run was
+    compared with, `gain` what the run of the best has gained; both are of the machine of the best. Of another,
+    `yardstick` has only the work.
     """
 
     first: Record
@@ -54,6 +55,7 @@ class Summary:
     yardstick: Yardstick | None = None
     gain: Gain | None = None
     runs: int = 1
+    emulated: int = 0
 
 
 def summaries(paths: Sequence[Path]) -> list[Summary]:
@@ -77,10 +79,12 @@ def as_text(found: Sequence[Summary]) -> str:
 def _summary(group: Sequence[Record]) -> Summary:
     trials = trials_of(group)
     failed = sum(not record.result.ok for record in trials)
-    best = best_of(group)
+    real = [record for record in group if not record.emulated]
+    best = best_of(real)
     host = "" if best is None else best.host
     gain = None if best is None or best.target == Objective.target else gain_of(best, group)
-    return Summary(group[0], len(trials), failed, best, _yardstick(group, host), gain, len(by_run(trials)))
+    runs, emulated = len(by_run(trials)), sum(record.emulated for record in trials)
+    return Summary(group[0], len(trials), failed, best, _yardstick(group, host), gain, runs, emulated)
 
 
 def _yardstick(group: Sequence[Record], host: str) -> Yardstick | None:
@@ -101,6 +105,7 @@ def _summary_json(summary: Summary) -> dict[str, Any]:
         "trials": summary.trials,
         "runs": summary.runs,
         "failed": summary.failed,
+        "emulated": summary.emulated,
         "cost": None if best is None else best.cost,
         "config": None if best is None else best.config,
         "tuner": None if best is None else best.tuner,
@@ -114,7 +119,8 @@ def _summary_text(summary: Summary) -> str:
     what = call(first.name, first.kwargs, first.args) + (f" of {first.ref}" if first.ref else "")
     where = ", a function of Python" if first.target == Objective.target else f" on {first.target}"
     several = f" of {summary.runs} runs" if summary.runs > 1 else ""
-    lines = [f"{what}{where}: {summary.trials} trials{several}, {summary.failed} failed"]
+    emulated = f", {summary.emulated} in an emulator, whose times mean nothing" if summary.emulated else ""
+    lines = [f"{what}{where}: {summary.trials} trials{several}, {summary.failed} failed{emulated}"]
     if best is None:
         return f"{lines[0]}\n  nothing valid"
     by = f" ({best.tuner}, on {best.host})" if best.tuner else ""

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_choice
 from pegbox.codegen import Target
-from pegbox.codegen.targets.features import missing
-from pegbox.errors import ArgumentError, MeasureError
+from pegbox.errors import ArgumentError
 from pegbox.measure.bench import Bench
 from pegbox.measure.cores import CorePlan
 from pegbox.measure.result import Failed, Result
@@ -74,7 +73,8 @@ class DaskRunner:
             self._kind = chosen[0].kind
             self._measures_here = any(machine.node == platform.node() for machine in chosen)
             self._tasks = self._set_up(bench, timing, max_memory, host, patience)
-            self._builds = Builds(self._client, self._name, self._kind) if builds == "cluster" else None
+            may_build = builds == "cluster" and self._kind.llvm
+            self._builds = Builds(self._client, self._name, self._kind) if may_build else None
             self._dashboard = dashboard_of(self._client)
             self._warn_of_spread()
         except BaseException:
@@ -127,7 +127,7 @@ class DaskRunner:
         """Check and time one candidate on some machine. See `pegbox.measure.Runner`."""
         from pegbox.plugins.runners import dask_worker
 
-        self._check_target(program.target)
+        self._kind.check_target(program.target)
         found: Result = self._tasks.ask(dask_worker.run, program, best) or dask_worker.given_up()
         return found
 
@@ -140,6 +140,8 @@ class DaskRunner:
 
     def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | None:
         """Seconds that NumPy takes on one of the machines. See `pegbox.measure.runner.YardstickRunner`."""
+        if self._kind.emulated:
+            return None
         from pegbox.plugins.runners import dask_worker
 
         found: Sequence[float] | Failed | None = self._tasks.ask(dask_worker.time_numpy, program, threads)
@@ -147,6 +149,8 @@ class DaskRunner:
 
     def roofline(self, dtype: str, nbytes: int, target: Target) -> Roofline | None:
         """The limits of one of the machines. See `pegbox.measure.runner.YardstickRunner`."""
+        if not self._kind.llvm or self._kind.emulated:
+            return None
         from pegbox.plugins.runners import dask_worker
 
         found: Roofline | Failed | None = self._tasks.ask(dask_worker.roofline, dtype, nbytes, target)
@@ -193,13 +197,4 @@ class DaskRunner:
                 "again on one of them; 'pegbox cluster' shows which is slow",
                 RuntimeWarning,
                 stacklevel=users_level(),
-            )
-
-    def _check_target(self, target: Target) -> None:
-        if lacks := missing(target, self._kind.features):
-            own = "this machine's processor" if target.is_host_cpu else "the processor"
-            raise MeasureError(
-                f"candidates are for {own} {target.cpu}, but the cluster's ({self._kind.cpu}) lacks some of its "
-                f"instructions ({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}); tune with --target "
-                f"'llvm -mcpu={self._kind.llvm_cpu}' (target=...)"
             )

@@ -74,8 +74,7 @@ class Station(WorkerPlugin):  # type: ignore[misc]
         self._turn, self._runner, self._since, self._closed = threading.Lock(), None, 0, False
         self._rest: threading.Timer | None = None
         machine = describe(worker)
-        named = not self.chosen or self.chosen.lower() in f"{machine.node} {machine.kind.cpu}".lower()
-        if machine.measures and machine.kind == self.kind and named:
+        if machine.measures and machine.kind == self.kind and machine.is_named(self.chosen):
             await worker.set_resources(**{kind_resource(self.kind): 1})
 
     async def teardown(self, worker: Worker) -> None:

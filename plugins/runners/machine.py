@@ -9,14 +9,18 @@ import os
 import platform
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pegbox.codegen import Target
 from pegbox.codegen.targets import host
 from pegbox.codegen.targets.features import missing
 from pegbox.errors import MeasureError
+
+if TYPE_CHECKING:
+    from pegbox.codegen import Target
 
 RESOURCE = "pegbox"
 """What a worker that measures was started with: one of it."""
@@ -25,7 +29,11 @@ RESOURCE = "pegbox"
 @dataclass(frozen=True)
 class Kind:
     """What must be equal for costs to compare: `cpu` is the processor's name, `llvm_cpu` LLVM's name of it, `features`
-    what it has, `cores` how many may be used; `pegbox` and `llvm` are versions."""
+    what it has, `cores` how many may be used; `pegbox` and `llvm` are versions.
+
+    A machine without llvmlite runs what others compile: `llvm_cpu` and `llvm` are empty there, and `features` are in
+    the words of /proc/cpuinfo.
+    """
 
     cpu: str
     llvm_cpu: str
@@ -33,13 +41,16 @@ class Kind:
     cores: int
     pegbox: str
     llvm: str
+    architecture: str = field(default_factory=host.architecture)
 
     @classmethod
     def own(cls) -> Kind:
         """That of this machine and this process."""
-        features = tuple(name for name in host.cpu_features() if name.startswith("+"))
+        name, features = "", host.cpu_flags()
+        if host.has_llvm():
+            name, features = host.cpu_name(), tuple(name for name in host.cpu_features() if name.startswith("+"))
         cores = len(host.usable_cores())
-        return cls(host.cpu_model(), host.cpu_name(), features, cores, version("pegbox"), host.llvm_version())
+        return cls(host.cpu_model(), name, features, cores, version("pegbox"), host.llvm_version())
 
     @property
     def name(self) -> str:
@@ -47,12 +58,41 @@ class Kind:
         return f"{self.cpu}, {self.cores} core{'s' if self.cores != 1 else ''}"
 
     @property
+    def emulated(self) -> bool:
+        """Whether times there are an emulator's, which say nothing."""
+        return self.cpu.startswith(host.EMULATED)
+
+    @property
     def digest(self) -> str:
         """Equal for equal kinds, and short."""
         return hashlib.sha256(repr(astuple(self)).encode()).hexdigest()[:12]
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.llvm_cpu}), pegbox {self.pegbox}, LLVM {self.llvm}"
+        llvm = f"LLVM {self.llvm}" if self.llvm else "no LLVM"
+        return f"{self.name} ({self.llvm_cpu or self.architecture}), pegbox {self.pegbox}, {llvm}"
+
+    def lacks(self, target: Target) -> list[str]:
+        """What code for the target may use and the processor does not have, as far as that is known here."""
+        if target.architecture != self.architecture:
+            return [target.architecture]
+        if self.llvm:
+            return missing(target, self.features)
+        return sorted(set(host.cpu_flags()) - set(self.features)) if target.is_host_cpu else []
+
+    def check_target(self, target: Target) -> None:
+        """Raise `MeasureError` where the processor cannot run code for the target."""
+        lacks = self.lacks(target)
+        if not lacks:
+            return
+        why = f"lacks some of its instructions ({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''})"
+        if target.architecture != self.architecture:
+            why = f"is of the architecture {self.architecture}, not {target.architecture}"
+        own = "this machine's processor" if target.is_host_cpu else "the processor"
+        triple = f" -mtriple={self.architecture}-linux-gnu" if self.architecture != host.architecture() else ""
+        raise MeasureError(
+            f"candidates are for {own} {target.cpu}, but the cluster's ({self.cpu}) {why}; tune with --target "
+            f"'llvm{triple} -mcpu={self.llvm_cpu or 'NAME'}' (target=...)"
+        )
 
 
 @dataclass(frozen=True)
@@ -68,6 +108,11 @@ class Machine:
     def own(cls, address: str, *, measures: bool) -> Machine:
         return cls(address, platform.node(), Kind.own(), measures)
 
+    def is_named(self, part: str | None) -> bool:
+        """Whether the machine's name or its processor's has that part; every one has none."""
+        names = (self.node, self.kind.cpu, self.kind.llvm_cpu, self.kind.architecture)
+        return not part or part.lower() in " ".join(names).lower()
+
     def __str__(self) -> str:
         return f"{self.node} at {self.address}: {self.kind}"
 
@@ -82,12 +127,12 @@ def one_kind(
     the versions are not those of this process, which is of the kind `here`.
     """
     there = list(machines)
-    found = [m for m in there if not chosen or chosen.lower() in f"{m.node} {m.kind.cpu} {m.kind.llvm_cpu}".lower()]
+    found = [machine for machine in there if machine.is_named(chosen)]
     if not found:
         raise MeasureError(f"host={chosen!r}: no machine of the cluster has that in its name:{_listed(there)}")
     if target is not None:
         found = _able(found, target)
-    if other := [m for m in found if (m.kind.pegbox, m.kind.llvm) != (here.pegbox, here.llvm)]:
+    if other := [m for m in found if m.kind.pegbox != here.pegbox or m.kind.llvm not in ("", here.llvm)]:
         raise MeasureError(
             f"the cluster has other versions than this process (pegbox {here.pegbox}, LLVM {here.llvm}); install the "
             f"same there:{_listed(other)}"
@@ -101,7 +146,7 @@ def one_kind(
 
 
 def _able(machines: list[Machine], target: Target) -> list[Machine]:
-    able = [machine for machine in machines if not missing(target, machine.kind.features)]
+    able = [machine for machine in machines if not machine.kind.lacks(target)]
     if not able:
         raise MeasureError(f"target='{target}': no machine of the cluster runs code for it:{_listed(machines)}")
     return [machine for machine in able if machine.kind.llvm_cpu == target.cpu] or able

@@ -8,7 +8,7 @@ import platform
 import pytest
 
 from pegbox.codegen import Program, Target, compile_program
-from pegbox.codegen.runtime.symbols import undefined
+from pegbox.codegen.runtime.elf import undefined
 from pegbox.codegen.targets import features
 
 on_this_machine = pytest.mark.skipif(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pegbox.errors import ArgumentError, RecordError
-from pegbox.measure import Failed
+from pegbox.measure import Failed, Ok
 from pegbox.records import (
     History,
     Journal,
@@ -28,6 +28,9 @@ def other_space() -> ConfigSpace:
     space = ConfigSpace()
     space.define_knob("unroll", [0, 1])
     return space
+
+
+EMULATED = Ok((1e-4,), host="emulated by QEMU 9.2")
 
 
 class TestBest:
@@ -52,6 +55,13 @@ class TestBest:
         first = task.record(1, 1e-3)
         second = task.record(2, 2e-3)
         assert best([first, second, task.record(1, crash, remeasured=True)]) == second
+
+    def test_what_an_emulator_timed_counts_only_where_nothing_else_is(self, task: Any) -> None:
+        real, emulated = task.record(1, 2e-3), task.record(2, EMULATED)
+        again = task.record(2, EMULATED, remeasured=True)
+        assert best([real, emulated, again]) == real
+        assert best([emulated]) == emulated
+        assert best_of_each([emulated]) == []
 
     def test_of_a_task_only_its_own_records_count(self, task: Any, other_task: Any) -> None:
         own, faster = task.record(1, 2e-3), other_task.record(1, 1e-3)
@@ -228,3 +238,16 @@ def test_a_finished_run_says_so(journal: Journal, task: Any, trials: int | None,
     found = open_recording(journal, task, resume=True, tuner="random", seed=0).finished(trials)
     assert found.startswith(said)
     assert bool(found) == bool(said)
+
+
+def test_what_an_emulator_timed_is_neither_applied_nor_resumed(journal: Journal, task: Any) -> None:
+    journal.append(task.record(2, EMULATED))
+    assert [record.emulated for record in journal.read()] == [True]
+    with apply_history_best(journal) as history, pytest.warns(RecordWarning, match="1 records .* from an emulator"):
+        assert history.best_config(task) is None
+    journal.append(task.record(1, 2e-3))
+    with pytest.warns(RecordWarning, match="say nothing of a processor; they are left out"):
+        configs, _ = load_history(journal, task)
+    assert configs == [task.space.get(1)]
+    with pytest.warns(RecordWarning, match="from an emulator"):
+        assert History(journal.read()).best_config(task) == task.space.get(1)

@@ -13,10 +13,10 @@ from typing import TypeAlias
 from pegbox.codegen.emitter.intrinsics import LIBRARY_SYMBOLS
 from pegbox.codegen.emitter.text import identifier
 from pegbox.codegen.program import ArgSpec, Program
+from pegbox.codegen.runtime.elf import undefined
 from pegbox.codegen.runtime.foreign import compile_options, run_compiler
 from pegbox.codegen.runtime.machine import compile_program
 from pegbox.codegen.runtime.signature import with_signature
-from pegbox.codegen.runtime.symbols import undefined
 from pegbox.codegen.targets.compiler import find
 from pegbox.errors import CompileError
 from pegbox.loops.foreign import CSource

@@ -1,18 +1,21 @@
-"""Loading of object code into this process: one JIT for all kernels, one library per kernel, freed with the kernel."""
+"""Loading of object code into this process: ELF files by our own linker, others by LLVM's; freed with the kernel."""
 
 from __future__ import annotations
 
 import ctypes
 import itertools
 import os
+import struct
 import threading
-from collections.abc import Collection
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from pegbox.codegen.program import CompiledProgram
-from pegbox.codegen.runtime import foreign, llvm, openmp, symbols
+from pegbox.codegen.runtime import elf, foreign, llvm, openmp
+from pegbox.codegen.runtime.image import Image
 from pegbox.codegen.runtime.machine import target_machine
+from pegbox.codegen.targets import host
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import CompileError, TargetError
 
@@ -21,43 +24,65 @@ _lock = threading.Lock()
 
 
 class LoadedCode:
-    """Addresses of a kernel's two functions; the code stays while this object lives."""
+    """Addresses of a kernel's two functions; the code stays while this object lives.
+
+    Object code is the same for all processors of an architecture: whether this one has the instructions is seen when
+    they run.
+    """
 
     def __init__(self, compiled: CompiledProgram) -> None:
-        names = (compiled.name, f"{compiled.name}__timed")
-        target = compiled.target
-        if target.triple and target.triple.split("-")[0] != llvm.binding().get_process_triple().split("-")[0]:
-            raise TargetError(f"{compiled.name} was compiled for {target.triple} and cannot run on this machine")
-        builder = llvm.binding().JITLibraryBuilder().add_object_img(compiled.object_code)
-        for name in names:
-            builder.export_symbol(name)
+        if compiled.target.architecture != host.architecture():
+            raise TargetError(
+                f"{compiled.name} was compiled for {compiled.target.triple} and cannot run on this machine"
+            )
         imports = {"clock_gettime": _clock_gettime()}
         if compiled.num_threads > 1:
             imports |= openmp.addresses()
-        imports |= foreign.addresses(compiled.name, compiled.externs, compiled.foreign, target)
-        for name, address in imports.items():
-            builder.import_symbol(name, address)
-        _check_symbols(compiled, imports)
-        builder.add_current_process()
-        with _lock:
-            try:
-                self._library = builder.link(_jit(os.getpid()), f"pegbox.{next(_numbers)}")
-            except RuntimeError as error:
-                raise CompileError(f"{compiled.name}: the object code cannot be loaded: {error}") from error
-        self.entry, self.timed = (self._library[name] for name in names)
+        imports |= foreign.addresses(compiled.name, compiled.externs, compiled.foreign, compiled.target)
+        imports = _process_symbols(compiled, imports) | imports
+        link = _image if compiled.object_code.startswith(elf.MAGIC) else _jit_library
+        try:
+            self._code, (self.entry, self.timed) = link(compiled, imports)
+        except (ValueError, struct.error, OverflowError, OSError, RuntimeError) as error:
+            raise CompileError(f"{compiled.name}: the object code cannot be loaded: {error}") from error
 
 
-def _check_symbols(compiled: CompiledProgram, imports: Collection[str]) -> None:
-    """The JIT would print the names of missing functions and say only that something is missing."""
+def _names(compiled: CompiledProgram) -> tuple[str, str]:
+    return compiled.name, f"{compiled.name}__timed"
+
+
+def _image(compiled: CompiledProgram, imports: Mapping[str, int]) -> tuple[object, list[int]]:
+    image = Image(compiled.object_code, imports)
+    return image, [image.address(name) for name in _names(compiled)]
+
+
+def _jit_library(compiled: CompiledProgram, imports: Mapping[str, int]) -> tuple[object, list[int]]:
+    """One JIT for all kernels, one library per kernel."""
+    builder = llvm.binding().JITLibraryBuilder().add_object_img(compiled.object_code)
+    for name in _names(compiled):
+        builder.export_symbol(name)
+    for name, address in imports.items():
+        builder.import_symbol(name, address)
+    builder.add_current_process()
+    with _lock:
+        library = builder.link(_jit(os.getpid()), f"pegbox.{next(_numbers)}")
+    return library, [library[name] for name in _names(compiled)]
+
+
+def _process_symbols(compiled: CompiledProgram, imports: Mapping[str, int]) -> dict[str, int]:
+    """What else the code calls, from the libraries of this process.
+
+    Raises:
+        CompileError: they lack some.
+    """
     process = ctypes.CDLL(None)
-    missing = [
-        name for name in symbols.undefined(compiled.object_code) if name not in imports and not hasattr(process, name)
-    ]
-    if missing:
+    wanted = [name for name in elf.undefined(compiled.object_code) if name not in imports]
+    if missing := [name for name in wanted if not hasattr(process, name)]:
         raise CompileError(
             f"{compiled.name}: the object code cannot be loaded: it calls {', '.join(missing)}, which LLVM takes for a "
             f"part of the runtime library of {compiled.target} and this process does not have"
         )
+    return {name: ctypes.cast(getattr(process, name), ctypes.c_void_p).value or 0 for name in wanted}
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Collection
 from functools import cache
 
@@ -27,9 +26,7 @@ _NEEDS = {
     "llvm.x86.tdpb": "amx-int8",
     "llvm.x86.tile": "amx-tile",
 }
-_ARCHITECTURES = {
-    "llvm.x86.": ("x86_64", "x86-64", "amd64"), "llvm.aarch64.": ("aarch64", "arm64"), "llvm.arm.": ("arm",),
-}  # fmt: skip
+_ARCHITECTURES = {"llvm.x86.": "x86_64", "llvm.aarch64.": "aarch64", "llvm.arm.": "arm"}
 
 _VNNI = """
     cascadelake cooperlake icelake-client icelake-server rocketlake tigerlake sapphirerapids emeraldrapids graniterapids
@@ -104,16 +101,16 @@ def computes_float16(target: Target) -> bool:
 
 
 def _is(target: Target, prefix: str) -> bool:
-    return _architecture(target).startswith(_ARCHITECTURES[prefix])
+    return target.architecture.startswith(_ARCHITECTURES[prefix])
 
 
 def check_intrinsic(name: str, target: Target) -> None:
     """Raises TargetError: the target has no such instruction."""
-    for prefix, architectures in _ARCHITECTURES.items():
-        if name.startswith(prefix) and not _architecture(target).startswith(architectures):
+    for prefix, architecture in _ARCHITECTURES.items():
+        if name.startswith(prefix) and not target.architecture.startswith(architecture):
             raise TargetError(
-                f"{name} is an instruction of {architectures[0]}, the target {str(target)!r} is for "
-                f"{_architecture(target)}; tensorize for that processor with another intrinsic, or not at all"
+                f"{name} is an instruction of {architecture}, the target {str(target)!r} is for "
+                f"{target.architecture}; tensorize for that processor with another intrinsic, or not at all"
             )
     feature = needed(name)
     if feature is not None and not has(target, feature):
@@ -121,7 +118,3 @@ def check_intrinsic(name: str, target: Target) -> None:
             f"{name} needs the feature {feature}, which the target {str(target)!r} does not have; leave the tensorize "
             f"out there, name a processor that has it (-mcpu=...), or say that this one does (-mattr=+{feature})"
         )
-
-
-def _architecture(target: Target) -> str:
-    return target.triple.split("-")[0] or platform.machine().lower()

@@ -2,49 +2,128 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 from functools import cache
+from typing import Any
+
+from pegbox.errors import TargetError
+
+EMULATED = "emulated "
+"""How the names of emulated processors start, and so those of their hosts in records."""
+
+_MODEL = ("model name", "uarch")  # keys of /proc/cpuinfo: x86, RISC-V
+_FLAGS = ("flags", "Features", "isa")  # x86, AArch64, RISC-V
+
+
+@cache
+def has_llvm() -> bool:
+    """Whether this machine can compile; without, it runs what was compiled elsewhere."""
+    return importlib.util.find_spec("llvmlite") is not None
+
+
+def binding() -> Any:
+    """llvmlite.binding, which is slow to import.
+
+    Raises:
+        TargetError: this machine has no llvmlite.
+    """
+    try:
+        from llvmlite import binding
+    except ImportError as error:
+        raise TargetError(
+            f"llvmlite is not installed ({error}), so nothing can be compiled here and this machine's processor has no "
+            "name: pip install llvmlite, or compile on another machine for a target with -mcpu"
+        ) from error
+    return binding
 
 
 @cache
 def cpu_name() -> str:
-    from llvmlite import binding  # slow to import, and only this needs it
-
-    return str(binding.get_host_cpu_name())
+    """LLVM's name of the processor. Raises `TargetError` without llvmlite."""
+    return str(binding().get_host_cpu_name())
 
 
 @cache
 def cpu_features() -> tuple[str, ...]:
-    """`+avx2`, `-amx-tile`, ...: what the processor (or the virtual machine) really offers."""
-    from llvmlite import binding
+    """`+avx2`, `-amx-tile`, ...: what the processor (or the virtual machine) really offers.
 
-    return tuple(binding.get_host_cpu_features().flatten().split(","))
+    Raises `TargetError` without llvmlite.
+    """
+    return tuple(binding().get_host_cpu_features().flatten().split(","))
 
 
 @cache
 def llvm_version() -> str:
-    from llvmlite import binding
+    """Empty without llvmlite."""
+    return ".".join(map(str, binding().llvm_version_info)) if has_llvm() else ""
 
-    return ".".join(map(str, binding.llvm_version_info))
+
+def canonical_architecture(name: str) -> str:
+    """One word for the names that an architecture has in triples and elsewhere."""
+    plain = name.lower()
+    if plain.startswith("riscv64"):
+        return "riscv64"
+    return {"x86-64": "x86_64", "amd64": "x86_64", "arm64": "aarch64"}.get(plain, plain)
+
+
+def architecture() -> str:
+    """That of this process: aarch64, riscv64, x86_64, ..."""
+    return canonical_architecture(platform.machine())
+
+
+@cache
+def emulator() -> str:
+    """The program that emulates the processor for this process, such as "qemu-aarch64"; empty on a real one.
+
+    QEMU's user mode hides itself in /proc/self and /proc/PID, but not among the tasks.
+    """
+    try:
+        program = os.path.basename(os.readlink(f"/proc/self/task/{os.getpid()}/exe"))
+    except OSError:
+        return ""
+    return program if program.startswith("qemu-") else ""
 
 
 @cache
 def cpu_model() -> str:
-    """The processor's name, for people."""
-    model = platform.processor() or platform.machine()
+    """The processor's name, for people. That of an emulated one starts with `EMULATED`."""
+    if emulator():
+        return f"{EMULATED}{architecture()}"
+    lines = _processor_lines()
+    if named := next((lines[key] for key in _MODEL if lines.get(key)), ""):
+        return named
+    if "CPU part" in lines:
+        return f"{architecture()} {lines.get('CPU implementer', '')}/{lines['CPU part']}"
+    return platform.processor() or platform.machine()
+
+
+@cache
+def cpu_flags() -> tuple[str, ...]:
+    """The processor's features in the words of /proc/cpuinfo, sorted; none where it is emulated or does not tell."""
+    lines = {} if emulator() else _processor_lines()
+    return tuple(sorted(next((lines[key] for key in _FLAGS if key in lines), "").split()))
+
+
+def _processor_lines() -> dict[str, str]:
+    """What /proc/cpuinfo says of the first processor."""
+    found: dict[str, str] = {}
     try:
         with open("/proc/cpuinfo") as file:
-            named = next((line for line in file if line.startswith("model name")), "")
-        model = named.partition(":")[2].strip() or model
+            for line in file:
+                key, _, value = line.partition(":")
+                found.setdefault(key.strip(), value.strip())
     except OSError:
         pass
-    return model
+    return found
 
 
 @cache
 def describe_host() -> str:
-    """This machine: its name and its processor."""
+    """This machine: its name and its processor. An emulated one has no other name than that."""
+    if emulator():
+        return f"{cpu_model()} ({emulator()})"
     return f"{platform.node()} ({cpu_model()})"
 
 

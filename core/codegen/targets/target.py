@@ -97,8 +97,14 @@ class Target:
         _entered.set(_entered.get()[:-1])
 
     @property
+    def architecture(self) -> str:
+        """aarch64, riscv64, x86_64, ...: the first word of the triple, or that of this machine."""
+        return host.canonical_architecture(self.triple.split("-")[0]) if self.triple else host.architecture()
+
+    @property
     def is_host_cpu(self) -> bool:
-        return not self.triple and self.cpu == host.cpu_name()
+        """Whether it is this machine's processor. No where there is no llvmlite, which knows its name."""
+        return not self.triple and host.has_llvm() and self.cpu == host.cpu_name()
 
     @property
     def features(self) -> str:
@@ -261,7 +267,7 @@ def _native(triple: str, text: str) -> str:
 def _check_cpu(cpu: str, triple: str, text: str) -> None:
     if not _is_x86(triple):
         return  # no list of names for other architectures; LLVM falls back to their plainest processor
-    if cpu in X86_VECTOR_BITS or cpu == host.cpu_name():
+    if cpu in X86_VECTOR_BITS or (host.has_llvm() and cpu == host.cpu_name()):
         return
     hint = did_you_mean(cpu, [*X86_VECTOR_BITS, host.cpu_name()]) or "; see `llc -mcpu=help` for the names"
     raise TargetError(f"target {text!r}: unknown processor {cpu!r} in -mcpu{hint}; without -mcpu it is this machine")

@@ -46,7 +46,9 @@ class SearchNoise:
             self.add(trial)
 
     def add(self, trial: Trial) -> None:
-        """Take in a trial."""
+        """Take in a trial. What an emulator has timed is noise to begin with."""
+        if trial.result.emulated:
+            return
         if isinstance(trial.result, Ok):
             self._shares.append(trial.result.waited)
         if len(_costs(trial)) >= 2:
@@ -85,7 +87,7 @@ def finalists_noise(
     finalists: Sequence[Trial], trials: Sequence[Trial], best: BestTrial | None, threads: int = 1
 ) -> str:
     """What those measured again say, beside themselves in the search; empty where there is nothing to tell."""
-    again = [trial for trial in finalists if trial.ok]
+    again = [trial for trial in finalists if trial.ok and not trial.result.emulated]
     if threads > 1 and (share := _waited(again)) >= WAITED:
         return waiting(share, threads)
     unsteady = [trial for trial in again if spread(_costs(trial)) > UNSTEADY]
@@ -122,6 +124,10 @@ def contradiction(trials: Sequence[Trial], best: BestTrial | None) -> str:
 
 def remarks(trials: Sequence[Trial], finalists: Sequence[Trial], best: BestTrial | None, threads: int) -> list[str]:
     """All that there is to say of the timings of a search, one line each."""
+    if best is not None and best.result.emulated:
+        return [
+            f"values were checked, but times are an emulator's ({best.result.host}): they say nothing of a processor"
+        ]
     noise = SearchNoise(threads, trials)
     found = noise.told() or finalists_noise(finalists, trials, best, threads)
     if not found and max(noise.waited, _waited(finalists)) >= WAITED:
@@ -130,7 +136,9 @@ def remarks(trials: Sequence[Trial], finalists: Sequence[Trial], best: BestTrial
 
 
 def _waited(trials: Sequence[Trial]) -> float:
-    return statistics.fmean([t.result.waited for t in trials if isinstance(t.result, Ok)] or [0.0])
+    return statistics.fmean(
+        [t.result.waited for t in trials if isinstance(t.result, Ok) and not t.result.emulated] or [0.0]
+    )
 
 
 def _differ(found: str) -> str:

@@ -99,6 +99,9 @@ def load_transfer(sources: TransferSource | Sequence[TransferSource], task: Sear
 def _transfer(records: Sequence[Record], task: Task) -> Transfer | str:
     """What the records of one workload teach, or why nothing."""
     first = records[0]
+    if all(record.emulated for record in records):
+        return f"of {first.described}, from an emulator, whose times say nothing of a processor"
+    records = [record for record in records if not record.emulated]
     if first.name != task.name:
         return f"of the template {first.name}, the task is of {task.name}"
     if first.target != str(task.target) and not first.tool:

@@ -1,0 +1,119 @@
+"""ELF object files: sections, symbols and relocations.
+
+Source: "System V Application Binary Interface", chapters "Sections", "Symbol Table" and "Relocation" (ELF, 64 bits,
+little endian).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+MAGIC = b"\x7fELF\x02\x01"
+"""How a file of 64 bits, little endian, begins."""
+
+X86_64, AARCH64, RISCV64 = 62, 183, 243
+"""Numbers of machines."""
+
+WRITABLE, ALLOCATED, EXECUTABLE = 1, 2, 4
+"""Flags of sections."""
+
+ABSOLUTE = 0xFFF1
+"""In place of a symbol's section: the value is no place."""
+
+_SYMBOLS, _RELOCATIONS, _EMPTY = 2, 4, 8  # types of sections; the last has no bytes in the file
+_COMMON = 0xFFF2
+
+
+class Section(NamedTuple):
+    """A section; `content` is empty where it has only zeros, `size` of them."""
+
+    flags: int
+    size: int
+    alignment: int
+    content: bytes
+
+
+class Symbol(NamedTuple):
+    """A name for byte `value` of a section; section 0 is that of symbols from elsewhere."""
+
+    name: str
+    section: int
+    value: int
+
+
+class Relocation(NamedTuple):
+    """What must be written at byte `offset` of a section once addresses are known; `kind` is a machine's number."""
+
+    section: int
+    offset: int
+    kind: int
+    symbol: int
+    addend: int
+
+
+class ObjectFile(NamedTuple):
+    """What a linker needs of an object file; sections and symbols are meant by their numbers."""
+
+    machine: int
+    sections: tuple[Section, ...]
+    symbols: tuple[Symbol, ...]
+    relocations: tuple[Relocation, ...]
+
+
+def parse(code: bytes) -> ObjectFile:
+    """The parts of an object file.
+
+    Raises:
+        ValueError: another format, a damaged file, or symbols of a kind that compilers no longer write.
+    """
+    if not code.startswith(MAGIC):
+        raise ValueError("it is no ELF file of 64 bits, little endian")
+    try:
+        return _parse(code)
+    except (struct.error, IndexError, OverflowError, UnicodeDecodeError) as error:
+        raise ValueError(f"it is damaged: {error}") from error
+
+
+def undefined(code: bytes) -> tuple[str, ...]:
+    """The names of symbols from elsewhere. Empty for another format or a damaged file, which a linker will refuse."""
+    try:
+        found = parse(code)
+    except ValueError:
+        return ()
+    return tuple(symbol.name for symbol in found.symbols if symbol.section == 0 and symbol.name)
+
+
+def _parse(code: bytes) -> ObjectFile:
+    (machine,) = struct.unpack_from("<H", code, 18)
+    (start,) = struct.unpack_from("<Q", code, 40)
+    size, count = struct.unpack_from("<HH", code, 58)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", code, start + number * size) for number in range(count)]
+    sections: list[Section] = []
+    symbols: list[Symbol] = []
+    relocations: list[Relocation] = []
+    for _, kind, flags, _, offset, length, link, info, alignment, _ in headers:
+        if kind != _EMPTY and offset + length > len(code):
+            raise IndexError("a section reaches beyond its end")
+        content = b"" if kind == _EMPTY else code[offset : offset + length]
+        sections.append(Section(flags, length, alignment, content))
+        if kind == _SYMBOLS:
+            symbols += _symbols(content, code[headers[link][4] :])
+        elif kind == _RELOCATIONS:
+            entries = struct.iter_unpack("<QQq", content)
+            relocations += [Relocation(info, at, what & 0xFFFFFFFF, what >> 32, more) for at, what, more in entries]
+    for relocation in relocations:
+        if relocation.symbol >= len(symbols) or relocation.offset >= sections[relocation.section].size:
+            raise IndexError("a relocation is for something that is not there")
+    return ObjectFile(machine, tuple(sections), tuple(symbols), tuple(relocations))
+
+
+def _symbols(table: bytes, names: bytes) -> Iterator[Symbol]:
+    for name, _, _, section, value, _ in struct.iter_unpack("<IBBHQQ", table):
+        if section == _COMMON:
+            raise IndexError("a symbol is in no section")
+        end = names.index(b"\0", name) if b"\0" in names[name:] else -1
+        if end < 0:
+            raise IndexError("the name of a symbol has no end")
+        yield Symbol(names[name:end].decode(), section, value)

@@ -1,0 +1,143 @@
+"""The runner "qemu": values of other architectures, times that are nobody's. Most tests need the emulator."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from processors import for_target
+
+import pegbox as pb
+from pegbox.codegen import Program, Target
+from pegbox.codegen.targets import host
+from pegbox.errors import MeasureError
+from pegbox.measure import CorePlan, Failed, FailureKind, Ok, Result, TimingPolicy
+from pegbox.measure.runner import ClusterRunner, is_cluster
+from pegbox.plugins.cli import history
+from pegbox.plugins.runners.emulation import emulated_cpu
+from pegbox.plugins.runners.qemu import QemuRunner
+from pegbox.search.loop.outcome import BestTrial, Trial
+from pegbox.search.loop.remarks import remarks
+from pegbox.search.models.inputs import load_transfer
+from pegbox.testing import llvm_kernels as kernels
+
+ARM, RISCV = for_target("aarch64"), for_target("riscv64-vector")
+FOREIGN = ARM if host.architecture() != "aarch64" else RISCV
+
+
+def emulated(target: Target) -> pytest.MarkDecorator:
+    name = target.architecture
+    missing = [tool for tool in (f"qemu-{name}", f"{name}-linux-gnu-gcc") if shutil.which(tool) is None]
+    return pytest.mark.skipif(
+        bool(missing) or host.architecture() == name,
+        reason=f"needs {' and '.join(missing)} (apt install qemu-user gcc-{name}-linux-gnu), on another architecture",
+    )
+
+
+@pytest.fixture
+def runner() -> Iterator[QemuRunner]:
+    timing = TimingPolicy(timeout=2.0, repeats=1, min_repeat_ms=0.0)
+    made = QemuRunner(kernels.bench(), timing=timing, cores=CorePlan.detect(), max_memory=1 << 30)
+    yield made
+    made.close()
+
+
+def ran(runner: QemuRunner, program: Program, target: Target = FOREIGN) -> Result:
+    return runner.run(kernels.compiled(replace(program, target=target)))
+
+
+@pytest.mark.parametrize("target", [pytest.param(each, marks=emulated(each)) for each in (ARM, RISCV)], ids=str)
+def test_a_candidate_of_another_architecture_is_checked(runner: QemuRunner, target: Target) -> None:
+    result = ran(runner, kernels.good(), target)
+    assert isinstance(result, Ok), result
+    assert result.cost > 0
+
+
+@emulated(FOREIGN)
+@pytest.mark.parametrize(
+    ("make", "kind", "words"),
+    [
+        (kernels.wrong, FailureKind.WRONG_RESULT, "[77]"),
+        (kernels.segfault, FailureKind.CRASH, "SIGSEGV"),
+        (kernels.greedy, FailureKind.CRASH, "status 6"),
+    ],
+)
+def test_what_a_candidate_does_wrong_is_its_failure(
+    runner: QemuRunner, make: Callable[[], Program], kind: FailureKind, words: str
+) -> None:
+    result = ran(runner, make())
+    assert isinstance(result, Failed)
+    assert result.kind is kind
+    assert words in result.message
+
+
+@emulated(FOREIGN)
+def test_a_run_is_given_up_also_while_it_is_linked(runner: QemuRunner) -> None:
+    program = replace(kernels.endless(), target=FOREIGN)
+    compiled = kernels.compiled(program)
+    threading.Timer(0.01, runner.interrupt).start()
+    began = time.monotonic()
+    result = runner.run(compiled, best=100.0)
+    assert isinstance(result, Failed)
+    assert "given up" in result.message
+    assert time.monotonic() - began < 30
+
+
+@emulated(RISCV)
+def test_a_search_with_vectors_of_riscv_says_that_it_was_emulated(tmp_path: Path) -> None:
+    task = pb.create_task("matmul", args=(9, 8, 20), target=RISCV)
+    records = tmp_path / "records.jsonl"
+    quick = {"rounds": 1, "repeats": 1, "min_repeat_ms": 0.0}
+    result = pb.tune(task, tuner="random", trials=2, runner="qemu", records=records, measure_options=quick)
+    assert [trial.result.ok for trial in result.trials] == [True, True], result.trials
+    assert result.best.result.host.startswith("emulated by QEMU")
+    assert "they say nothing of a processor" in str(result)
+    (summary,) = history.summaries([records])
+    assert (summary.trials, summary.emulated, summary.best) == (2, 2, None)
+    assert "2 in an emulator" in history.as_text([summary])
+    with pytest.raises(pb.errors.ArgumentError, match="from an emulator"):
+        load_transfer(records, pb.create_task("matmul", args=(9, 8, 40), target=RISCV))
+
+
+def test_a_missing_program_is_named_with_its_package(runner: QemuRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    packages = f"apt install qemu-user gcc-{FOREIGN.architecture}-linux-gnu"
+    with pytest.raises(MeasureError, match=f"needs qemu-{FOREIGN.architecture} for the target .*{packages}"):
+        ran(runner, kernels.good())
+
+
+def test_a_target_of_this_machine_is_not_emulated(runner: QemuRunner) -> None:
+    with pytest.raises(MeasureError, match=r"another architecture than this machine's.*--target 'llvm -mtriple="):
+        runner.run(kernels.compiled(kernels.good()))
+
+
+def test_it_runs_as_many_at_once_as_there_are_cores(runner: QemuRunner) -> None:
+    assert isinstance(runner, ClusterRunner)
+    assert is_cluster(QemuRunner)
+    assert runner.machines == len(CorePlan.detect().building)
+
+
+def test_the_emulated_processor_has_the_vectors_of_the_target() -> None:
+    assert emulated_cpu(ARM) == ""
+    assert emulated_cpu(RISCV) == "rv64,v=true,vlen=128"
+    assert emulated_cpu(for_target("riscv64")) == ""
+
+
+def test_times_of_an_emulator_are_no_noise_and_no_speed() -> None:
+    space = pb.ConfigSpace()
+    space.define_knob("x", [0, 1])
+    result = Ok((1e-3, 9e-3), host="emulated by QEMU 9.2", waited=0.9)
+    trials = [Trial(number, space.get(0), result, 0.0, 0.0) for number in range(9)]
+    told = remarks(trials, trials, BestTrial.of(trials[0]), threads=2)
+    assert told == [
+        "values were checked, but times are an emulator's (emulated by QEMU 9.2): they say nothing of a processor"
+    ]
+    assert remarks(trials, trials, None, threads=2) == []
+    assert math.isfinite(np.median(result.costs))
