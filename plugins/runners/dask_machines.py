@@ -40,8 +40,8 @@ def find_machines(client: Client) -> list[Machine]:
     machines = sorted(found.values(), key=lambda machine: (machine.node, machine.address))
     if not any(machine.measures for machine in machines):
         raise MeasureError(
-            f"none of the {len(machines)} workers at {address_of(client)} has the resource 'pegbox', which says that a "
-            f"machine may measure; {start}"
+            f"none of the {len(machines)} workers at {address_of(client)} has the resource 'pegbox', of which one says "
+            f"that a machine may measure (they have {_resources(client)}); {start}"
         )
     return machines
 
@@ -51,6 +51,13 @@ def trials_of(client: Client) -> dict[str, Mapping[str, int]]:
     from pegbox.plugins.runners.dask_worker import measured
 
     return dict(client.run(measured, on_error="ignore"))
+
+
+def _resources(client: Client) -> str:
+    """Those of all workers, as `--resources` takes them."""
+    workers: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    found = {f"{name}={count:g}" for worker in workers.values() for name, count in worker["resources"].items()}
+    return ", ".join(sorted(found)) or "no resources"
 
 
 def speeds(client: Client, workers: Collection[str]) -> dict[str, float]:

@@ -182,7 +182,17 @@ def _locked(name: str, how: int) -> Iterator[None]:
 
 
 def _lock(stack: contextlib.ExitStack, name: str, how: int) -> None:
-    path = Path(tempfile.gettempdir()) / f"pegbox-{name}.lock"
-    descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    descriptor = _opened(Path(tempfile.gettempdir()) / f"pegbox-{name}.lock")
     stack.callback(os.close, descriptor)
     fcntl.flock(descriptor, how)
+
+
+def _opened(path: Path) -> int:
+    """A file that all users of this machine may lock. Linux lets nobody "create" what another has in such a folder."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        with contextlib.suppress(PermissionError):  # another user was faster
+            os.fchmod(descriptor, 0o666)
+        return descriptor
