@@ -128,6 +128,7 @@ class DaskRunner:
         from pegbox.plugins.runners import dask_worker
 
         self._kind.check_target(program.target)
+        self._kind.check_threads(program.num_threads)
         found: Result = self._tasks.ask(dask_worker.run, program, best) or dask_worker.given_up()
         return found
 

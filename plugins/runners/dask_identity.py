@@ -1,13 +1,19 @@
-"""What answers at the address of a Dask scheduler: asked before a client is made, which would wait for it for ever."""
+"""What answers at the address of a Dask scheduler: asked before a client is made, which would wait for it for ever.
+
+Also the versions of distributed: its parts understand each other in one version only, and break in many ways else.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
+from importlib.metadata import version
 from typing import Any
 
 from pegbox.errors import MeasureError
+
+Answer = tuple[str, str] | Exception
 
 _START = "start one with 'dask scheduler', and give the address that it prints"
 
@@ -18,10 +24,23 @@ def check_scheduler(address: str, *, seconds: float) -> None:
     if isinstance(found, Exception):
         why, remedy = _reason(found, address, seconds)
         raise MeasureError(f"scheduler={address!r}: no Dask scheduler answers there ({why}); {remedy}") from found
-    if found != "Scheduler":
+    kind, there = found
+    if kind != "Scheduler":
         raise MeasureError(
-            f"scheduler={address!r}: a Dask {found.lower()} answers there, not a scheduler; give the address that "
+            f"scheduler={address!r}: a Dask {kind.lower()} answers there, not a scheduler; give the address that "
             "'dask scheduler' prints"
+        )
+    check_versions({f"scheduler at {address}": there})
+
+
+def check_versions(found: Mapping[str, str]) -> None:
+    """Raise `MeasureError`, with a list, unless all have this process's version of distributed, by who has it."""
+    here = version("distributed")
+    if other := {who: there for who, there in found.items() if there != here}:
+        listed = "".join(f"\n  {who}: {there}" for who, there in other.items())
+        raise MeasureError(
+            f"the cluster has other versions of distributed than this process ({here}); install the same there, or "
+            f"theirs here (pip install dask==VERSION distributed==VERSION):{listed}"
         )
 
 
@@ -39,15 +58,15 @@ def _reason(error: Exception, address: str, seconds: float) -> tuple[str, str]:
     return str(error) or type(error).__name__, _START
 
 
-async def _identity(address: str, seconds: float) -> str | Exception:
-    """What kind of server it is, in Dask's word, or why that is not known."""
+async def _identity(address: str, seconds: float) -> Answer:
+    """What kind of server it is, in Dask's word, and its version; or why that is not known."""
     try:
         return await asyncio.wait_for(_asked(address, seconds), seconds + 1)
     except Exception as error:  # of the network, of TLS, or of reading what is no message of Dask's
         return error
 
 
-async def _asked(address: str, seconds: float) -> str:
+async def _asked(address: str, seconds: float) -> tuple[str, str]:
     from distributed.comm import connect, resolve_address
     from distributed.core import send_recv
     from distributed.security import Security
@@ -55,15 +74,16 @@ async def _asked(address: str, seconds: float) -> str:
     resolve_address(address)  # a name that means nothing would be tried again and again
     comm = await connect(address, timeout=seconds, **Security().get_connection_args("client"))
     try:
-        answer: dict[str, Any] = await send_recv(comm, op="identity")
-        return str(answer["type"])
+        identity: dict[str, Any] = await send_recv(comm, op="identity")
+        versions: dict[str, Any] = await send_recv(comm, op="versions") if identity["type"] == "Scheduler" else {}
+        return str(identity["type"]), str(versions.get("packages", {}).get("distributed"))
     finally:
         comm.abort()
 
 
-def _run(question: Coroutine[Any, Any, str | Exception]) -> str | Exception:
+def _run(question: Coroutine[Any, Any, Answer]) -> Answer:
     """The answer, from a thread of its own: in a notebook, this one has a loop that runs."""
-    answers: list[str | Exception] = []
+    answers: list[Answer] = []
     thread = threading.Thread(target=lambda: answers.append(asyncio.run(question)), name="pegbox-identity")
     thread.start()
     thread.join()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
 from pegbox.plugins.runners.dask_client import START, address_of
+from pegbox.plugins.runners.dask_identity import check_versions
 from pegbox.plugins.runners.machine import RESOURCE, Machine
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ def find_machines(client: Client) -> list[Machine]:
         client.wait_for_workers(1, timeout=_JOIN_SECONDS)
     except TimeoutError:
         raise MeasureError(f"the scheduler at {address_of(client)} has no worker; {start}") from None
+    packages = {
+        f"worker at {address}": there["packages"] for address, there in client.get_versions()["workers"].items()
+    }
+    check_versions({who: each["distributed"] for who, each in packages.items()})
     found: Mapping[str, Any] = client.run(describe, on_error="return")
     if broken := {address: error for address, error in found.items() if not isinstance(error, Machine)}:
         listed = "".join(f"\n  {address}: {type(error).__name__}: {error}" for address, error in broken.items())

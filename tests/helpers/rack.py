@@ -98,10 +98,11 @@ class Rack:
     Args:
         folder: theirs, and that of their temporary files.
         wires: whether each has a network of its own.
+        ttl: after which time without a sign of life the scheduler gives a worker up; by default, Dask's five minutes.
     """
 
-    def __init__(self, folder: Path, *, wires: bool = False) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *, wires: bool = False, ttl: str = "") -> None:
+        self.folder, self._ttl = folder, ttl
         self.wires = Wires() if wires else None
         (folder / "tmp").mkdir(exist_ok=True)
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -119,7 +120,9 @@ class Rack:
         """Start a scheduler."""
         said = ["--scheduler-file", str(self.folder / "scheduler.json"), "--no-dashboard"]
         host = ["--host", "127.0.0.1" if self.wires is None else self.wires.address(0)]
-        return self.start("distributed.cli.dask_scheduler", *host, "--port", str(port), *said, at=self.hub)
+        patience = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": self._ttl} if self._ttl else None
+        words = [*host, "--port", str(port), *said]
+        return self.start("distributed.cli.dask_scheduler", *words, at=self.hub, environment=patience)
 
     def work(
         self, *options: str, at: int | None = None, environment: Mapping[str, str] | None = None
@@ -128,7 +131,8 @@ class Rack:
         place = self.place() if at is None else at
         given = options or ("--nthreads", "1", "--resources", "pegbox=1")
         host = ["--host", "127.0.0.1" if self.wires is None else self.wires.address(place)]
-        words = [self.address, *host, "--no-dashboard", "--local-directory", str(self.folder / "scratch"), *given]
+        scratch = [] if "--local-directory" in given else ["--local-directory", str(self.folder / "scratch")]
+        words = [self.address, *host, "--no-dashboard", *scratch, *given]
         process = self.start("distributed.cli.dask_worker", *words, at=place, environment=environment)
         self.workers.append(process)
         self.places.append(place)
@@ -190,9 +194,9 @@ class Rack:
 
 
 @contextlib.contextmanager
-def rack(folder: Path, count: int, *, wires: bool = False) -> Iterator[Rack]:
+def rack(folder: Path, count: int, *, wires: bool = False, ttl: str = "") -> Iterator[Rack]:
     """A rack with so many workers, which ends with the context; no process of it may be left then."""
-    made = Rack(folder, wires=wires)
+    made = Rack(folder, wires=wires, ttl=ttl)
     try:
         for _ in range(count):
             made.work()

@@ -9,8 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import signal
+import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -145,3 +148,177 @@ def test_every_trial_is_there_once_although_workers_of_a_local_cluster_are_kille
             assert search.wait(900) == 0, cluster.said(search)
         check_records(records, trials)
         assert cluster.left() == []
+
+
+def recorded(records: Path, count: int) -> None:
+    waited(lambda: len(lines(records)) >= count, seconds=120)
+
+
+@contextlib.contextmanager
+def asked(cluster: Rack) -> Iterator[Any]:
+    """A client of its own for questions."""
+    import distributed
+
+    with distributed.Client(cluster.address, set_as_default=False) as client:
+        yield client
+
+
+def benches(client: Any) -> list[str]:
+    """The plugins of searches that workers have."""
+    found = client.run(lambda dask_worker: [name for name in dask_worker.plugins if name.startswith("pegbox")])
+    return [name for names in found.values() for name in names]
+
+
+def apart(folder: Path, name: str) -> dict[str, str]:
+    """The environment of a worker that is to be another machine: workers of one machine wait for each other."""
+    (folder / name).mkdir()
+    return {"TMPDIR": str(folder / name)}
+
+
+def test_the_bench_of_a_killed_search_leaves_the_workers(tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    with rack(tmp_path, 2) as cluster, asked(cluster) as client:
+        client.wait_for_workers(2)
+        idle = len(cluster.processes())
+        search = cluster.search(*tuned(records, 1000), *on(cluster))
+        recorded(records, 5)
+        assert len(benches(client)) >= 2
+        search.kill()
+        search.wait()
+        waited(lambda: not benches(client), seconds=90)
+        waited(lambda: len(cluster.processes()) <= idle, seconds=120)  # a process that forks others waits a minute
+        assert list((tmp_path / "scratch").rglob("pegbox-bench-*")) == []
+        again = tmp_path / "again.jsonl"
+        search = cluster.search(*tuned(again, 10), *on(cluster))
+        assert search.wait(120) == 0, cluster.said(search)
+
+
+def test_a_search_whose_scheduler_is_killed_ends_and_goes_on_later(tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    with rack(tmp_path, 2) as cluster:
+        search = cluster.search(*tuned(records, 60), *on(cluster))
+        recorded(records, 10)
+        cluster.scheduler.kill()
+        assert search.wait(120) == 2
+        assert re.search("is gone.*--resume", cluster.said(search))
+        for worker in cluster.workers:
+            worker.wait(120)  # they end with it
+        kept = len(lines(records))
+        assert kept >= 10
+        cluster.scheduler = cluster.schedule(int(cluster.address.rpartition(":")[2]))
+        cluster.work()
+        search = cluster.search(*tuned(records, 60), *on(cluster), "--resume")
+        assert search.wait(240) == 0, cluster.said(search)
+        check_records(records, 60)
+
+
+def test_a_worker_that_joins_in_the_middle_is_used(tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    with rack(tmp_path, 1) as cluster, asked(cluster) as client:
+        search = cluster.search(*tuned(records, 120), *on(cluster))
+        recorded(records, 10)
+        cluster.work()
+        client.wait_for_workers(2)
+        done = lambda dask_worker: dask_worker.state.executed_count  # noqa: E731
+        assert min(waited(lambda: (c := client.run(done)) and len(c) == 2 and min(c.values()) >= 3 and c).values()) >= 3
+        assert search.wait(240) == 0, cluster.said(search)
+        check_records(records, 120)
+
+
+def test_ctrl_c_keeps_the_records_and_frees_the_workers(tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    with rack(tmp_path, 2) as cluster, asked(cluster) as client:
+        search = cluster.search(*tuned(records, 1000), *on(cluster))
+        recorded(records, 10)
+        search.send_signal(signal.SIGINT)
+        assert search.wait(30) in (0, 130), cluster.said(search)
+        assert benches(client) == []
+        assert len(client.scheduler_info()["workers"]) == 2
+        found = [line["config"]["index"] for line in lines(records)]
+        assert len(found) >= 10
+        resumed = cluster.search(*tuned(records, 40), *on(cluster), "--resume")
+        assert resumed.wait(120) == 0, cluster.said(resumed)
+        check_records(records, 40)
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+def test_the_trials_of_a_worker_that_is_told_to_end_are_measured_by_another(sign: int, tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    with rack(tmp_path, 2) as cluster:
+        search = cluster.search(*tuned(records, 60), *on(cluster))
+        recorded(records, 10)
+        cluster.workers[0].send_signal(sign)
+        cluster.workers[0].wait(60)
+        assert search.wait(240) == 0, cluster.said(search)
+        check_records(records, 60)
+        assert cluster.left() == []
+
+
+@needs_wires
+@pytest.mark.parametrize("seconds", [5, 60, 0], ids=["shortly", "long", "for good"])
+def test_the_trials_of_a_worker_without_network_are_measured_by_another(seconds: int, tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    with rack(tmp_path, 0, wires=True) as cluster:
+        for name in ("one", "two"):
+            cluster.work(environment=apart(tmp_path, name))
+        assert cluster.wires is not None
+        search = cluster.search(*tuned(records, 200), *on(cluster))
+        recorded(records, 10)
+        cluster.wires.cut(cluster.places[0])
+        if seconds:
+            time.sleep(seconds)
+            cluster.wires.join(cluster.places[0])
+        assert search.wait(400) == 0, cluster.said(search)
+        check_records(records, 200)
+        if seconds:
+            cluster.wires.join(cluster.places[0])
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["worker", "worker and nanny"])
+def test_the_trials_of_a_frozen_worker_are_measured_by_another(whole: bool, tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    with rack(tmp_path, 0, ttl="15s") as cluster:
+        for name in ("one", "two"):
+            cluster.work(environment=apart(tmp_path, name))
+        search = cluster.search(*tuned(records, 60), *on(cluster))
+        recorded(records, 10)
+        frozen = [children(cluster.workers[0].pid)[0], *([cluster.workers[0].pid] if whole else [])]
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            assert search.wait(240) == 0, cluster.said(search)
+        finally:
+            for pid in frozen:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+        check_records(records, 60)
+
+
+@needs_wires
+def test_a_scheduler_behind_a_firewall_that_says_nothing_is_an_error(tmp_path: Path) -> None:
+    with rack(tmp_path, 1, wires=True) as cluster:
+        assert cluster.wires is not None
+        place = cluster.place()
+        cluster.wires.swallow(place, cluster.wires.address(0))
+        search = cluster.search(*tuned(tmp_path / "records.jsonl", 2), *on(cluster), at=place)
+        assert search.wait(60) == 2
+        assert "no Dask scheduler answers there" in cluster.said(search)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="needs root, to make small disks")
+def test_a_full_disk_of_a_worker_is_an_error_with_the_remedy(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "none", str(small)], check=True)
+    try:
+        with rack(tmp_path, 0) as cluster, asked(cluster) as client:
+            cluster.work("--nthreads", "1", "--resources", "pegbox=1", "--local-directory", str(small))
+            client.wait_for_workers(1)
+            with contextlib.suppress(OSError), open(small / "rest", "wb", buffering=0) as rest:
+                while rest.write(b"x" * 4096):
+                    pass
+            search = cluster.search(*tuned(tmp_path / "records.jsonl", 5), *on(cluster))
+            assert search.wait(60) == 2, cluster.said(search)
+            assert re.search("No space left.*--local-directory.*TMPDIR", cluster.said(search))
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)
