@@ -60,6 +60,7 @@ class Tasks:
         self._number = 0
         self._running: set[Future] = set()
         self._lock = threading.Lock()
+        self._suspects = threading.Lock()
         self._closed = False
         self._seen: tuple[float, _Sight] = (-math.inf, _Sight())
         self._looking = threading.Lock()
@@ -84,23 +85,32 @@ class Tasks:
 
         number, attempts = self._number, 0
         while attempts < _ATTEMPTS:
-            future = self._submit(job, number, *arguments)
-            with self._lock:
-                self._running.add(future)
-            try:
-                return self._result(future)
-            except KilledWorker as error:
-                died, attempts = error, attempts + 1
-            except _Unplaced:
-                self._client.cancel(future)
-            except MeasureError:
-                if self._closed or number != self._number:
-                    return None
-                raise
-            finally:
-                with self._lock:
-                    self._running.discard(future)
+            # What waited on a worker beside a candidate that ends workers is suspected, too, until it is asked without.
+            with self._suspects if attempts else contextlib.nullcontext():
+                try:
+                    return self._asked(job, number, *arguments)
+                except KilledWorker as error:
+                    died, attempts = error, attempts + 1
+                except _Unplaced:
+                    continue
+                except MeasureError:
+                    if self._closed or number != self._number:
+                        return None
+                    raise
         return Failed(FailureKind.CRASH, f"several workers ended while they had the candidate: {died}")
+
+    def _asked(self, job: Callable[..., Any], number: int, *arguments: object) -> Any:
+        future = self._submit(job, number, *arguments)
+        with self._lock:
+            self._running.add(future)
+        try:
+            return self._result(future)
+        except _Unplaced:
+            self._client.cancel(future)
+            raise
+        finally:
+            with self._lock:
+                self._running.discard(future)
 
     def give_up(self, job: Callable[..., Any]) -> None:
         """Take back what is queued, and end what runs, by `job(name, number)` on each worker."""

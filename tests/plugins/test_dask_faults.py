@@ -10,22 +10,27 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pegbox.codegen.runtime import openmp
 from pegbox.errors import MeasureError
-from pegbox.measure import CorePlan, Ok, TimingPolicy
-from pegbox.plugins.runners import dask_client, dask_identity, dask_lease, dask_worker, machine
+from pegbox.measure import CorePlan, Failed, Ok, TimingPolicy
+from pegbox.plugins.runners import dask_client, dask_identity, machine
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.dask_client import connected
 from pegbox.plugins.runners.dask_machines import find_machines
+from pegbox.plugins.runners.dask_tasks import Tasks
 from pegbox.testing import llvm_kernels as kernels
 from tests.helpers.rack import waited
 
 distributed = pytest.importorskip("distributed")
+dask_lease = pytest.importorskip("pegbox.plugins.runners.dask_lease")
+dask_worker = pytest.importorskip("pegbox.plugins.runners.dask_worker")
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +172,34 @@ def test_the_bench_leaves_the_workers_with_its_client(cluster: Any, monkeypatch:
         assert isinstance(staying.run(kernels.compiled(kernels.good())), Ok)
         gone.close()
     assert stations(cluster) == []
+
+
+def test_only_the_candidate_that_ends_workers_fails(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    both, together = threading.Barrier(2), threading.Semaphore(1)
+    first = threading.local()
+    died = distributed.KilledWorker("a", SimpleNamespace(address="tcp://one:1"), 3)
+
+    def result(tasks: Tasks, future: Any) -> str:
+        if not hasattr(first, "over"):  # they are on one worker, which four times ends
+            first.over = True
+            both.wait(10)
+            raise died
+        alone = together.acquire(blocking=False)
+        time.sleep(0.05)
+        if alone:
+            together.release()
+        if future == "guilty" or not alone:
+            raise died
+        return "measured"
+
+    monkeypatch.setattr(Tasks, "_submit", lambda tasks, job, number, which: which)
+    monkeypatch.setattr(Tasks, "_result", result)
+    with client_of(cluster) as client, ThreadPoolExecutor(2) as threads:
+        tasks = Tasks(client, "search", resources={}, patience=1.0)
+        guilty, innocent = threads.map(lambda which: tasks.ask(print, which), ["guilty", "innocent"])
+    assert innocent == "measured"
+    assert isinstance(guilty, Failed)
+    assert "several workers ended" in guilty.message
 
 
 def test_a_worker_that_cannot_write_is_named_with_the_remedy(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
