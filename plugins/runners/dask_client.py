@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError, MeasureError
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _CONNECT_SECONDS = 10.0
+
+_BRIEF_SECONDS = 5.0
 
 START = "dask worker {address} --nthreads 1 --resources pegbox=1"
 """What starts a worker that measures."""
@@ -31,6 +34,18 @@ def dashboard_of(client: Client) -> str:
         return str(client.dashboard_link or "")
     except (KeyError, ValueError):  # the scheduler has none
         return ""
+
+
+def briefly(call: Callable[[], object]) -> None:
+    """Tell all workers something, without waiting for one that hangs, and without minding a cluster that is gone."""
+
+    def told() -> None:
+        with contextlib.suppress(Exception):
+            call()
+
+    thread = threading.Thread(target=told, name="pegbox-briefly", daemon=True)
+    thread.start()
+    thread.join(_BRIEF_SECONDS)
 
 
 def connected(scheduler: Any) -> contextlib.AbstractContextManager[Client]:

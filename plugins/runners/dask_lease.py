@@ -8,6 +8,7 @@ import contextlib
 from distributed import Client, Future, Worker, WorkerPlugin
 
 from pegbox.errors import MeasureError
+from pegbox.plugins.runners.dask_client import briefly
 
 LEASE = 15.0
 """Seconds between two questions whether the client is still there."""
@@ -64,10 +65,9 @@ class Lease:
 
     def close(self) -> None:
         """Take the plugin from the workers."""
-        with contextlib.suppress(Exception):  # a cluster that is gone has none
-            if self._client.status == "running":
-                self._client.unregister_worker_plugin(self._name)
-                self._wanted.release()
+        if self._client.status == "running":
+            self._wanted.release()
+            briefly(lambda: self._client.unregister_worker_plugin(self._name))
 
 
 def _never() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
 from pegbox.measure.result import Failed, FailureKind
-from pegbox.plugins.runners.dask_client import START, address_of
+from pegbox.plugins.runners.dask_client import START, address_of, briefly
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -111,6 +111,7 @@ class Tasks:
         finally:
             with self._lock:
                 self._running.discard(future)
+            future.release()  # else Dask would measure it again when the worker that has the result dies
 
     def give_up(self, job: Callable[..., Any]) -> None:
         """Take back what is queued, and end what runs, by `job(name, number)` on each worker."""
@@ -120,7 +121,7 @@ class Tasks:
         with contextlib.suppress(Exception):  # a cluster that is gone runs nothing
             if futures and self._client.status == "running":
                 self._client.cancel(futures)
-                self._client.run(job, self._name, self._number, on_error="ignore")
+                briefly(lambda: self._client.run(job, self._name, self._number, on_error="ignore"))
 
     def close(self, job: Callable[..., Any]) -> bool:
         """Give up for good; whether that was to be done."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -174,6 +174,23 @@ def test_the_bench_leaves_the_workers_with_its_client(cluster: Any, monkeypatch:
     assert stations(cluster) == []
 
 
+def test_what_is_told_to_all_workers_does_not_wait_for_one_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_client, "_BRIEF_SECONDS", 0.05)
+    hanging, said = threading.Event(), []
+    dask_client.briefly(lambda: (said.append("give up"), hanging.wait(10)))
+    assert said == ["give up"]
+    assert not hanging.is_set()
+    hanging.set()
+
+
+class Asked(NamedTuple):
+    """A future of a task that no worker has."""
+
+    which: str
+
+    def release(self) -> None: ...
+
+
 def test_only_the_candidate_that_ends_workers_fails(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     both, together = threading.Barrier(2), threading.Semaphore(1)
     first = threading.local()
@@ -188,11 +205,11 @@ def test_only_the_candidate_that_ends_workers_fails(cluster: Any, monkeypatch: p
         time.sleep(0.05)
         if alone:
             together.release()
-        if future == "guilty" or not alone:
+        if future.which == "guilty" or not alone:
             raise died
         return "measured"
 
-    monkeypatch.setattr(Tasks, "_submit", lambda tasks, job, number, which: which)
+    monkeypatch.setattr(Tasks, "_submit", lambda tasks, job, number, which: Asked(which))
     monkeypatch.setattr(Tasks, "_result", result)
     with client_of(cluster) as client, ThreadPoolExecutor(2) as threads:
         tasks = Tasks(client, "search", resources={}, patience=1.0)

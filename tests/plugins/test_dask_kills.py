@@ -25,7 +25,7 @@ from pegbox.measure.result import FailureKind
 from pegbox.tuners.random import RandomTuner
 from tests.helpers.rack import Rack, Wires, children, lines, rack, waited
 
-pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed")
 
 KILLS = int(os.environ.get("PEGBOX_KILLS", "0"))
 """Of workers and nannies in each of the tests that kill them."""
@@ -126,6 +126,7 @@ from distributed import Client, LocalCluster
 if __name__ == "__main__":
     options = {{"threads_per_worker": 1, "resources": {{"pegbox": 1}}, "dashboard_address": None}}
     with LocalCluster(n_workers={count}, **options) as local:
+        open("address", "w").write(local.scheduler_address)
         with Client(local) as client:
             options = {{"runner_options": {{"scheduler": client}}}}
             pb.tune(pb.create_task("matmul", args={shape}), tuner="random:range_idx={range}", trials={trials},
@@ -140,12 +141,16 @@ def test_every_trial_is_there_once_although_workers_of_a_local_cluster_are_kille
     (tmp_path / "search.py").write_text(script)
     with rack(tmp_path, 0) as cluster:
         search = cluster.start("search")
+        address = waited(lambda: (place := tmp_path / "address").exists() and place.read_text())
+        with distributed.Client(address, set_as_default=False) as client:
 
-        def kill(rng: random.Random) -> None:
-            os.kill(rng.choice(waited(lambda: children(search.pid))), signal.SIGKILL)
+            def kill(rng: random.Random) -> None:
+                # A nanny gives up a worker that dies before it has joined the cluster.
+                joined = waited(lambda: client.run(os.getpid, on_error="ignore"))
+                os.kill(rng.choice(sorted(joined.values())), signal.SIGKILL)
 
-        with killing(records, kill):
-            assert search.wait(900) == 0, cluster.said(search)
+            with killing(records, kill):
+                assert search.wait(900) == 0, cluster.said(search)
         check_records(records, trials)
         assert cluster.left() == []
 
@@ -157,8 +162,6 @@ def recorded(records: Path, count: int) -> None:
 @contextlib.contextmanager
 def asked(cluster: Rack) -> Iterator[Any]:
     """A client of its own for questions."""
-    import distributed
-
     with distributed.Client(cluster.address, set_as_default=False) as client:
         yield client
 
@@ -239,6 +242,23 @@ def test_ctrl_c_keeps_the_records_and_frees_the_workers(tmp_path: Path) -> None:
         resumed = cluster.search(*tuned(records, 40), *on(cluster), "--resume")
         assert resumed.wait(120) == 0, cluster.said(resumed)
         check_records(records, 40)
+
+
+def test_ctrl_c_does_not_wait_for_a_frozen_worker(tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    with rack(tmp_path, 0) as cluster:
+        for name in ("one", "two"):
+            cluster.work(environment=apart(tmp_path, name))
+        search = cluster.search(*tuned(records, 1000), *on(cluster))
+        recorded(records, 10)
+        frozen = children(cluster.workers[0].pid)[0]
+        os.kill(frozen, signal.SIGSTOP)
+        try:
+            time.sleep(1)
+            search.send_signal(signal.SIGINT)
+            assert search.wait(60) in (0, 130), cluster.said(search)
+        finally:
+            os.kill(frozen, signal.SIGCONT)
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
