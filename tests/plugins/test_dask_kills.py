@@ -144,10 +144,13 @@ def test_every_trial_is_there_once_although_workers_of_a_local_cluster_are_kille
         address = waited(lambda: (place := tmp_path / "address").exists() and place.read_text())
         with distributed.Client(address, set_as_default=False) as client:
 
+            def process(dask_worker: Any) -> tuple[int, int]:
+                return os.getpid(), dask_worker.state.executed_count
+
             def kill(rng: random.Random) -> None:
-                # A nanny gives up a worker that dies before it has joined the cluster.
-                joined = waited(lambda: client.run(os.getpid, on_error="ignore"))
-                os.kill(rng.choice(sorted(joined.values())), signal.SIGKILL)
+                # A nanny does not start a worker again that dies while it starts: those are killed that have measured.
+                done = waited(lambda: {pid for pid, count in client.run(process, on_error="ignore").values() if count})
+                os.kill(rng.choice(sorted(done)), signal.SIGKILL)
 
             with killing(records, kill):
                 assert search.wait(900) == 0, cluster.said(search)
