@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError, MeasureError
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _CONNECT_SECONDS = 10.0
-
-_BRIEF_SECONDS = 5.0
 
 START = "dask worker {address} --nthreads 1 --resources pegbox=1"
 """What starts a worker that measures."""
@@ -34,18 +31,6 @@ def dashboard_of(client: Client) -> str:
         return str(client.dashboard_link or "")
     except (KeyError, ValueError):  # the scheduler has none
         return ""
-
-
-def briefly(call: Callable[[], object]) -> None:
-    """Tell all workers something, without waiting for one that hangs, and without minding a cluster that is gone."""
-
-    def told() -> None:
-        with contextlib.suppress(Exception):
-            call()
-
-    thread = threading.Thread(target=told, name="pegbox-briefly", daemon=True)
-    thread.start()
-    thread.join(_BRIEF_SECONDS)
 
 
 def connected(scheduler: Any) -> contextlib.AbstractContextManager[Client]:

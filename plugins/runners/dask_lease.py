@@ -8,7 +8,7 @@ import contextlib
 from distributed import Client, Future, Worker, WorkerPlugin
 
 from pegbox.errors import MeasureError
-from pegbox.plugins.runners.dask_client import briefly
+from pegbox.plugins.runners.dask_broadcast import briefly
 
 LEASE = 15.0
 """Seconds between two questions whether the client is still there."""

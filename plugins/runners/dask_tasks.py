@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
 from pegbox.measure.result import Failed, FailureKind
-from pegbox.plugins.runners.dask_client import START, address_of, briefly
+from pegbox.plugins.runners.dask_broadcast import briefly
+from pegbox.plugins.runners.dask_client import START, address_of
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -20,7 +20,7 @@ import pytest
 from pegbox.codegen.runtime import openmp
 from pegbox.errors import MeasureError
 from pegbox.measure import CorePlan, Failed, Ok, TimingPolicy
-from pegbox.plugins.runners import dask_client, dask_identity, machine
+from pegbox.plugins.runners import dask_broadcast, dask_client, dask_identity, machine
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.dask_client import connected
 from pegbox.plugins.runners.dask_machines import find_machines
@@ -175,9 +175,9 @@ def test_the_bench_leaves_the_workers_with_its_client(cluster: Any, monkeypatch:
 
 
 def test_what_is_told_to_all_workers_does_not_wait_for_one_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_client, "_BRIEF_SECONDS", 0.05)
+    monkeypatch.setattr(dask_broadcast, "_BRIEF_SECONDS", 0.05)
     hanging, said = threading.Event(), []
-    dask_client.briefly(lambda: (said.append("give up"), hanging.wait(10)))
+    dask_broadcast.briefly(lambda: (said.append("give up"), hanging.wait(10)))
     assert said == ["give up"]
     assert not hanging.is_set()
     hanging.set()

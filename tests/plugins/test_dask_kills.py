@@ -26,6 +26,7 @@ from pegbox.tuners.random import RandomTuner
 from tests.helpers.rack import Rack, Wires, children, lines, rack, waited
 
 distributed = pytest.importorskip("distributed")
+psutil = pytest.importorskip("psutil")  # distributed needs it
 
 KILLS = int(os.environ.get("PEGBOX_KILLS", "0"))
 """Of workers and nannies in each of the tests that kill them."""
@@ -144,12 +145,12 @@ def test_every_trial_is_there_once_although_workers_of_a_local_cluster_are_kille
         address = waited(lambda: (place := tmp_path / "address").exists() and place.read_text())
         with distributed.Client(address, set_as_default=False) as client:
 
-            def process(dask_worker: Any) -> tuple[int, int]:
-                return os.getpid(), dask_worker.state.executed_count
+            def process(dask_worker: Any) -> tuple[int, bool]:
+                return os.getpid(), time.time() - psutil.Process().create_time() > 6
 
             def kill(rng: random.Random) -> None:
-                # A nanny does not start a worker again that dies while it starts: those are killed that have measured.
-                done = waited(lambda: {pid for pid, count in client.run(process, on_error="ignore").values() if count})
+                # A nanny does not start a worker again that dies while it starts, or shortly afterwards.
+                done = waited(lambda: {pid for pid, old in client.run(process, on_error="ignore").values() if old})
                 os.kill(rng.choice(sorted(done)), signal.SIGKILL)
 
             with killing(records, kill):
