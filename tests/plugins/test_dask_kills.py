@@ -129,7 +129,7 @@ if __name__ == "__main__":
     with LocalCluster(n_workers={count}, **options) as local:
         open("address", "w").write(local.scheduler_address)
         with Client(local) as client:
-            options = {{"runner_options": {{"scheduler": client}}}}
+            options = {{"runner_options": {{"scheduler": client}}, "min_repeat_ms": 60.0, "repeats": 5}}
             pb.tune(pb.create_task("matmul", args={shape}), tuner="random:range_idx={range}", trials={trials},
                     records={records!r}, runner="dask", progress=False, measure_options=options)
 """
