@@ -128,6 +128,7 @@ class DaskRunner:
         from pegbox.plugins.runners import dask_worker
 
         self._kind.check_target(program.target)
+        self._kind.check_threads(program.num_threads)
         found: Result = self._tasks.ask(dask_worker.run, program, best) or dask_worker.given_up()
         return found
 
@@ -172,19 +173,17 @@ class DaskRunner:
             return
         if self._builds is not None:
             self._builds.close()
-        with contextlib.suppress(Exception):
-            if self._client.status == "running":
-                self._client.unregister_worker_plugin(self._name)
         self._owned.close()
 
     def _set_up(
         self, bench: Bench, timing: TimingPolicy, max_memory: int | None, host: str | None, patience: float
     ) -> Tasks:
         """Give the bench to the workers; the tasks that can use it there."""
+        from pegbox.plugins.runners.dask_lease import Lease
         from pegbox.plugins.runners.dask_worker import Station, kind_resource
 
-        station = Station(bench, timing, max_memory=max_memory, kind=self._kind, chosen=host)
-        self._client.register_plugin(station, name=self._name)
+        station = Station(self._name, bench, timing, max_memory=max_memory, kind=self._kind, chosen=host)
+        self._owned.callback(Lease(self._client, station).close)
         resources = {RESOURCE: 1, kind_resource(self._kind): 1}
         return Tasks(self._client, self._name, resources=resources, patience=patience)
 

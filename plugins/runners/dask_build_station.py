@@ -7,13 +7,14 @@ import hashlib
 import threading
 from typing import TYPE_CHECKING
 
-from distributed import Worker, WorkerPlugin, get_worker
+from distributed import Worker, get_worker
 
 from pegbox.codegen.targets.host import usable_cores
 from pegbox.errors import MeasureError
 from pegbox.measure.builder import Builder
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed
+from pegbox.plugins.runners.dask_lease import LeasedPlugin
 from pegbox.plugins.runners.idle_timer import IdleTimer
 from pegbox.plugins.runners.machine import Kind, building
 
@@ -30,20 +31,21 @@ def build_resource(kind: Kind) -> str:
     return f"pegbox-build-{hashlib.sha256(versions.encode()).hexdigest()[:12]}"
 
 
-class BuildStation(WorkerPlugin):  # type: ignore[misc]
+class BuildStation(LeasedPlugin):
     """Builder processes on a worker, as many as it has threads, or cores; they start with the first program.
 
     A worker with other versions than those of `kind` keeps it without use.
     """
 
-    def __init__(self, kind: Kind) -> None:
-        self.kind = kind
+    def __init__(self, name: str, kind: Kind) -> None:
+        self.name, self.kind = name, kind
 
     async def setup(self, worker: Worker) -> None:
         """Called by Dask where the worker is."""
         self._lock, self._users, self._closed = threading.Lock(), 0, False
         self._builder: Builder | None = None
         self._idle = IdleTimer(IDLE, self._release)
+        await super().setup(worker)
         self._size = max(1, min(worker.state.nthreads, len(usable_cores())))
         try:
             own = await asyncio.to_thread(Kind.own)
@@ -54,6 +56,7 @@ class BuildStation(WorkerPlugin):  # type: ignore[misc]
 
     async def teardown(self, worker: Worker) -> None:
         """Called by Dask when the client says so, and when the worker ends."""
+        await super().teardown(worker)
         await asyncio.to_thread(self.close)
 
     def build(self, program: Program, timeout: float) -> CompiledProgram | Failed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from typing import TYPE_CHECKING
 
@@ -29,10 +28,11 @@ class Builds:
 
     def __init__(self, client: Client, name: str, kind: Kind) -> None:
         from pegbox.plugins.runners.dask_build_station import BuildStation, build_resource
+        from pegbox.plugins.runners.dask_lease import Lease
 
-        self._client, self._name = client, f"{name}-build"
+        self._name = f"{name}-build"
         self._resource = build_resource(kind)
-        client.register_plugin(BuildStation(kind), name=self._name)
+        self._lease = Lease(client, BuildStation(self._name, kind))
         self._tasks = Tasks(client, self._name, resources={self._resource: 1}, patience=0.0, priority=_LATER)
 
     def places(self, measuring: str, idle: int) -> int:
@@ -71,6 +71,4 @@ class Builds:
         from pegbox.plugins.runners import dask_build_station
 
         if self._tasks.close(dask_build_station.give_up):
-            with contextlib.suppress(Exception):
-                if self._client.status == "running":
-                    self._client.unregister_worker_plugin(self._name)
+            self._lease.close()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError, MeasureError
+from pegbox.plugins.runners.dask_identity import check_scheduler
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -63,12 +64,11 @@ def _check_usable(client: Client) -> None:
 @contextlib.contextmanager
 def _remote_client(address: str) -> Iterator[Client]:
     from distributed import Client
-    from distributed.comm import resolve_address
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(_quiet())
         try:
-            resolve_address(address)  # a client that was made in vain takes long to end
+            check_scheduler(address, seconds=_CONNECT_SECONDS)  # a client that was made in vain takes long to end
             client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TypeError, ImportError) as error:
             raise MeasureError(

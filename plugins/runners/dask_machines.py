@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
 from pegbox.plugins.runners.dask_client import START, address_of
+from pegbox.plugins.runners.dask_identity import check_versions
 from pegbox.plugins.runners.machine import RESOURCE, Machine
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ def find_machines(client: Client) -> list[Machine]:
         client.wait_for_workers(1, timeout=_JOIN_SECONDS)
     except TimeoutError:
         raise MeasureError(f"the scheduler at {address_of(client)} has no worker; {start}") from None
+    packages = {
+        f"worker at {address}": there["packages"] for address, there in client.get_versions()["workers"].items()
+    }
+    check_versions({who: each["distributed"] for who, each in packages.items()})
     found: Mapping[str, Any] = client.run(describe, on_error="return")
     if broken := {address: error for address, error in found.items() if not isinstance(error, Machine)}:
         listed = "".join(f"\n  {address}: {type(error).__name__}: {error}" for address, error in broken.items())
@@ -40,8 +45,8 @@ def find_machines(client: Client) -> list[Machine]:
     machines = sorted(found.values(), key=lambda machine: (machine.node, machine.address))
     if not any(machine.measures for machine in machines):
         raise MeasureError(
-            f"none of the {len(machines)} workers at {address_of(client)} has the resource 'pegbox', which says that a "
-            f"machine may measure; {start}"
+            f"none of the {len(machines)} workers at {address_of(client)} has the resource 'pegbox', of which one says "
+            f"that a machine may measure (they have {_resources(client)}); {start}"
         )
     return machines
 
@@ -51,6 +56,13 @@ def trials_of(client: Client) -> dict[str, Mapping[str, int]]:
     from pegbox.plugins.runners.dask_worker import measured
 
     return dict(client.run(measured, on_error="ignore"))
+
+
+def _resources(client: Client) -> str:
+    """Those of all workers, as `--resources` takes them."""
+    workers: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    found = {f"{name}={count:g}" for worker in workers.values() for name, count in worker["resources"].items()}
+    return ", ".join(sorted(found)) or "no resources"
 
 
 def speeds(client: Client, workers: Collection[str]) -> dict[str, float]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
 from pegbox.measure.result import Failed, FailureKind
+from pegbox.plugins.runners.dask_broadcast import briefly
 from pegbox.plugins.runners.dask_client import START, address_of
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Tasks:
         self._number = 0
         self._running: set[Future] = set()
         self._lock = threading.Lock()
+        self._suspects = threading.Lock()
         self._closed = False
         self._seen: tuple[float, _Sight] = (-math.inf, _Sight())
         self._looking = threading.Lock()
@@ -84,23 +86,33 @@ class Tasks:
 
         number, attempts = self._number, 0
         while attempts < _ATTEMPTS:
-            future = self._submit(job, number, *arguments)
-            with self._lock:
-                self._running.add(future)
-            try:
-                return self._result(future)
-            except KilledWorker as error:
-                died, attempts = error, attempts + 1
-            except _Unplaced:
-                self._client.cancel(future)
-            except MeasureError:
-                if self._closed or number != self._number:
-                    return None
-                raise
-            finally:
-                with self._lock:
-                    self._running.discard(future)
+            # What waited on a worker beside a candidate that ends workers is suspected, too, until it is asked without.
+            with self._suspects if attempts else contextlib.nullcontext():
+                try:
+                    return self._asked(job, number, *arguments)
+                except KilledWorker as error:
+                    died, attempts = error, attempts + 1
+                except _Unplaced:
+                    continue
+                except MeasureError:
+                    if self._closed or number != self._number:
+                        return None
+                    raise
         return Failed(FailureKind.CRASH, f"several workers ended while they had the candidate: {died}")
+
+    def _asked(self, job: Callable[..., Any], number: int, *arguments: object) -> Any:
+        future = self._submit(job, number, *arguments)
+        with self._lock:
+            self._running.add(future)
+        try:
+            return self._result(future)
+        except _Unplaced:
+            self._client.cancel(future)
+            raise
+        finally:
+            with self._lock:
+                self._running.discard(future)
+            future.release()  # else Dask would measure it again when the worker that has the result dies
 
     def give_up(self, job: Callable[..., Any]) -> None:
         """Take back what is queued, and end what runs, by `job(name, number)` on each worker."""
@@ -110,7 +122,7 @@ class Tasks:
         with contextlib.suppress(Exception):  # a cluster that is gone runs nothing
             if futures and self._client.status == "running":
                 self._client.cancel(futures)
-                self._client.run(job, self._name, self._number, on_error="ignore")
+                briefly(lambda: self._client.run(job, self._name, self._number, on_error="ignore"))
 
     def close(self, job: Callable[..., Any]) -> bool:
         """Give up for good; whether that was to be done."""

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from distributed import Worker, WorkerPlugin, get_worker
+from distributed import Worker, get_worker
 
 from pegbox.codegen import Target
 from pegbox.codegen.runtime.peak import LEAST_BYTES
@@ -24,6 +24,7 @@ from pegbox.measure.cores import CorePlan
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.timing import TimingPolicy
+from pegbox.plugins.runners.dask_lease import LeasedPlugin
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.plugins.runners.machine import RESOURCE, Kind, Machine, alone
 from pegbox.plugins.runners.tally import Tally
@@ -49,7 +50,7 @@ def kind_resource(kind: Kind) -> str:
 
 def describe(dask_worker: Worker) -> Machine:
     """The machine of a worker."""
-    return Machine.own(dask_worker.address, measures=bool(dask_worker.state.total_resources.get(RESOURCE)))
+    return Machine.own(dask_worker.address, measures=dask_worker.state.total_resources.get(RESOURCE, 0) >= 1)
 
 
 def measured(dask_worker: Worker) -> Mapping[str, int]:
@@ -57,7 +58,7 @@ def measured(dask_worker: Worker) -> Mapping[str, int]:
     return _TALLIES[dask_worker.address].counts
 
 
-class Station(WorkerPlugin):  # type: ignore[misc]
+class Station(LeasedPlugin):
     """A task's bench on a worker, with a `LocalRunner` from the first candidate on.
 
     Dask gives it to every worker, also to those that join later. A worker of another kind than `kind`, or one that was
@@ -65,37 +66,45 @@ class Station(WorkerPlugin):  # type: ignore[misc]
     """
 
     def __init__(
-        self, bench: Bench, timing: TimingPolicy, *, max_memory: int | None, kind: Kind, chosen: str | None
+        self, name: str, bench: Bench, timing: TimingPolicy, *, max_memory: int | None, kind: Kind, chosen: str | None
     ) -> None:
-        self.bench, self.timing, self.max_memory, self.kind, self.chosen = bench, timing, max_memory, kind, chosen
+        self.name, self.bench, self.timing = name, bench, timing
+        self.max_memory, self.kind, self.chosen = max_memory, kind, chosen
 
     async def setup(self, worker: Worker) -> None:
         """Called by Dask where the worker is."""
         self._turn, self._runner, self._since, self._closed = threading.Lock(), None, 0, False
         self._rest: threading.Timer | None = None
+        self._folder = worker.local_directory  # Dask removes what a killed worker leaves there
         machine = describe(worker)
         if machine.measures and machine.kind == self.kind and machine.is_named(self.chosen):
             await worker.set_resources(**{kind_resource(self.kind): 1})
+        await super().setup(worker)
 
     async def teardown(self, worker: Worker) -> None:
         """Called by Dask when the client says so, and when the worker ends."""
+        await super().teardown(worker)
         await asyncio.to_thread(self.close)
 
     def use(self, number: int, action: Callable[[LocalRunner], T]) -> T | None:
         """What `action` gives, alone on this machine; None where what was asked before turn `number` is given up."""
-        with alone(), self._turn:
-            if self._closed or number < self._since:
-                return None
-            if self._rest is not None:
-                self._rest.cancel()
-            try:
-                return action(self._open())
-            except OSError as error:
-                raise MeasureError(f"{platform.node()} cannot measure: {error}") from error
-            finally:
-                self._rest = threading.Timer(IDLE, self._release)
-                self._rest.daemon = True
-                self._rest.start()
+        try:
+            with alone(), self._turn:
+                if self._closed or number < self._since:
+                    return None
+                if self._rest is not None:
+                    self._rest.cancel()
+                try:
+                    return action(self._open())
+                finally:
+                    self._rest = threading.Timer(IDLE, self._release)
+                    self._rest.daemon = True
+                    self._rest.start()
+        except OSError as error:
+            raise MeasureError(
+                f"{platform.node()} cannot measure: {error}; its worker must be able to write in {self._folder} (dask "
+                "worker --local-directory DIR) and where temporary files are (TMPDIR=DIR): make room there"
+            ) from error
 
     def give_up(self, number: int) -> None:
         """Give up the run in progress and all that were asked before the turn `number`."""
@@ -115,7 +124,9 @@ class Station(WorkerPlugin):  # type: ignore[misc]
             share = memory_share()
             memory = share if self.max_memory is None else min(share, self.max_memory)
             cores = CorePlan.detect()
-            self._runner = LocalRunner(self.bench, timing=self.timing, cores=cores, max_memory=memory)
+            self._runner = LocalRunner(
+                self.bench, timing=self.timing, cores=cores, max_memory=memory, folder=self._folder
+            )
         return self._runner
 
     def _release(self) -> None:

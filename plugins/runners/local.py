@@ -42,12 +42,24 @@ class LocalRunner:
     A worker in which a candidate failed (it may have written anywhere, and used up anything) is replaced by the one
     standing by, so that a bad candidate costs no waiting. A crash, or a failure to load or to run, is tried once more
     in a fresh worker, if the worker had run other candidates before: one of those may be the culprit.
+
+    Args:
+        bench, timing, cores, max_memory: as of every runner.
+        folder: where the bench is put on disk; by default, where temporary files are.
     """
 
-    def __init__(self, bench: Bench, *, timing: TimingPolicy, cores: CorePlan, max_memory: int | None = None) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        *,
+        timing: TimingPolicy,
+        cores: CorePlan,
+        max_memory: int | None = None,
+        folder: str | None = None,
+    ) -> None:
         self._timing, self._cores, self._memory = timing, cores, max_memory
         self._flop = bench.flop
-        self._folder = tempfile.TemporaryDirectory(prefix="pegbox-bench-")
+        self._folder = tempfile.TemporaryDirectory(prefix="pegbox-bench-", dir=folder)
         bench.save(Path(self._folder.name))
         self._busy = threading.Lock()
         self._given_up = False

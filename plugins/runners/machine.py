@@ -9,12 +9,13 @@ import os
 import platform
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegbox.codegen import Target
+from pegbox.codegen.runtime import openmp
 from pegbox.codegen.targets import host
 from pegbox.codegen.targets.features import missing
 from pegbox.errors import MeasureError
@@ -42,6 +43,8 @@ class Kind:
     pegbox: str
     llvm: str
     architecture: str = field(default_factory=host.architecture)
+    openmp: bool = True
+    """Whether there is an OpenMP runtime, which kernels of several threads need."""
 
     @classmethod
     def own(cls) -> Kind:
@@ -69,7 +72,8 @@ class Kind:
 
     def __str__(self) -> str:
         llvm = f"LLVM {self.llvm}" if self.llvm else "no LLVM"
-        return f"{self.name} ({self.llvm_cpu or self.architecture}), pegbox {self.pegbox}, {llvm}"
+        openmp = "" if self.openmp else ", no OpenMP runtime"
+        return f"{self.name} ({self.llvm_cpu or self.architecture}), pegbox {self.pegbox}, {llvm}{openmp}"
 
     def lacks(self, target: Target) -> list[str]:
         """What code for the target may use and the processor does not have, as far as that is known here."""
@@ -94,6 +98,15 @@ class Kind:
             f"'llvm{triple} -mcpu={self.llvm_cpu or 'NAME'}' (target=...)"
         )
 
+    def check_threads(self, threads: int) -> None:
+        """Raise `MeasureError` where kernels of so many threads cannot run."""
+        if threads > 1 and not self.openmp:
+            raise MeasureError(
+                f"candidates have {threads} threads, but the cluster's machines ({self.name}) have no OpenMP runtime; "
+                "install libgomp there (Debian and Ubuntu: apt install libgomp1) or the xgboost wheel, which brings "
+                "one, or tune for one core with -num-cores 1"
+            )
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -106,7 +119,7 @@ class Machine:
 
     @classmethod
     def own(cls, address: str, *, measures: bool) -> Machine:
-        return cls(address, platform.node(), Kind.own(), measures)
+        return cls(address, platform.node(), replace(Kind.own(), openmp=openmp.is_available()), measures)
 
     def is_named(self, part: str | None) -> bool:
         """Whether the machine's name or its processor's has that part; every one has none."""
@@ -182,7 +195,17 @@ def _locked(name: str, how: int) -> Iterator[None]:
 
 
 def _lock(stack: contextlib.ExitStack, name: str, how: int) -> None:
-    path = Path(tempfile.gettempdir()) / f"pegbox-{name}.lock"
-    descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    descriptor = _opened(Path(tempfile.gettempdir()) / f"pegbox-{name}.lock")
     stack.callback(os.close, descriptor)
     fcntl.flock(descriptor, how)
+
+
+def _opened(path: Path) -> int:
+    """A file that all users of this machine may lock. Linux lets nobody "create" what another has in such a folder."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        with contextlib.suppress(PermissionError):  # another user was faster
+            os.fchmod(descriptor, 0o666)
+        return descriptor

@@ -5,11 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -35,8 +32,6 @@ distributed = pytest.importorskip("distributed")
 
 KIND = Kind("EPYC 9575F", "znver5", ("+avx2",), 16, "0.1.0", "22.1.0")
 ONE = Machine("tcp://one:1", "rack-1", KIND, measures=True)
-KILLS = int(os.environ.get("PEGBOX_KILLS", "0"))
-"""Of workers and nannies in the test of faults, which takes two seconds for each; PEGBOX_KILLS=30 runs it."""
 
 
 def other(**fields: Any) -> Machine:
@@ -220,92 +215,3 @@ def test_a_scheduler_that_goes_ends_the_search(quick: None) -> None:
         threading.Timer(0.5, client.cluster.close).start()
         with pytest.raises(MeasureError, match=r"is gone.*--resume"):
             runner.run(endless, best=100.0)
-
-
-@pytest.mark.skipif(not KILLS, reason="set PEGBOX_KILLS=30 to run it")
-def test_every_trial_is_there_once_although_workers_and_nannies_are_killed(tmp_path: Path) -> None:
-    with _processes(tmp_path) as (address, workers, start):
-        rng = random.Random(KILLS)
-        over = threading.Event()
-        killed: list[int] = []
-
-        def kill() -> None:
-            while len(killed) < KILLS and not over.wait(rng.uniform(0.5, 2.5)):
-                place = rng.randrange(len(workers))
-                children = _children(workers[place].pid)
-                if rng.random() < 0.5 or not children:
-                    workers[place].kill()
-                    workers[place].wait()
-                    workers[place] = start()
-                else:
-                    for child in children:
-                        with contextlib.suppress(ProcessLookupError):
-                            os.kill(child, signal.SIGKILL)
-                killed.append(place)
-
-        thread = threading.Thread(target=kill)
-        thread.start()
-        trials, records = 4 * KILLS, tmp_path / "records.jsonl"
-        options = {"min_repeat_ms": 60.0, "repeats": 5}
-        try:
-            result = pb.tune(
-                pb.create_task("matmul", args=(64, 64, 64)), tuner="random", trials=trials, records=records,
-                runner=f"dask:scheduler={address}", progress=False, measure_options=options,
-            )  # fmt: skip
-        finally:
-            over.set()
-            thread.join()
-        assert len(killed) >= KILLS // 2
-        assert len({trial.config.index for trial in result.trials}) == len(result.trials) == trials
-        lines = [json.loads(line) for line in records.read_text().splitlines()]
-        assert len(lines) == trials + len(result.finalists)
-    assert _end_of_children(str(tmp_path))
-
-
-@contextlib.contextmanager
-def _processes(folder: Path) -> Iterator[Any]:
-    """A scheduler and two workers as a user starts them."""
-    found = folder / "scheduler.json"
-    run = [sys.executable, "-m"]
-    marked = {**os.environ, "PEGBOX_TEST_CLUSTER": str(folder)}  # what they start has it, too
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": marked}
-    scheduler = subprocess.Popen(
-        [*run, "distributed.cli.dask_scheduler", "--port", "0", "--scheduler-file", str(found), "--no-dashboard"],
-        **quiet,
-    )
-    while not found.exists() or not found.read_text():
-        time.sleep(0.1)
-    address = json.loads(found.read_text())["address"]
-
-    def start() -> Any:
-        options = ["--nthreads", "1", "--resources", "pegbox=1", "--no-dashboard", "--local-directory", str(folder)]
-        return subprocess.Popen([*run, "distributed.cli.dask_worker", address, *options], **quiet)
-
-    workers = [start(), start()]
-    try:
-        yield address, workers, start
-    finally:
-        for process in (*workers, scheduler):
-            process.terminate()
-            process.wait()
-
-
-def _children(pid: int) -> list[int]:
-    """The workers of a nanny."""
-    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in listed if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
-
-
-def _end_of_children(mark: str) -> bool:
-    """Whether no process with this text in its environment is left, waiting a while."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        left = []
-        for place in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if f"PEGBOX_TEST_CLUSTER={mark}".encode() in (place / "environ").read_bytes():
-                    left.append(place.name)
-        if not left:
-            return True
-        time.sleep(0.2)
-    return False

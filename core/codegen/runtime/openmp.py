@@ -45,6 +45,14 @@ def addresses() -> dict[str, int]:
     )
 
 
+def is_available() -> bool:
+    """Whether there is a usable runtime; it is loaded."""
+    try:
+        return bool(addresses())
+    except TargetError:
+        return False
+
+
 def candidates() -> Iterator[str]:
     """The system's libgomp, then the copy that XGBoost's wheel brings (found without importing XGBoost)."""
     yield "libgomp.so.1"

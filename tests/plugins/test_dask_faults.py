@@ -1,0 +1,266 @@
+"""What goes wrong on clusters: errors with the remedy, and clients that vanish. Kills are in test_dask_kills.py."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+
+from pegbox.codegen.runtime import openmp
+from pegbox.errors import MeasureError
+from pegbox.measure import CorePlan, Failed, Ok, TimingPolicy
+from pegbox.plugins.runners import dask_broadcast, dask_client, dask_identity, machine
+from pegbox.plugins.runners.dask import DaskRunner
+from pegbox.plugins.runners.dask_client import connected
+from pegbox.plugins.runners.dask_machines import find_machines
+from pegbox.plugins.runners.dask_tasks import Tasks
+from pegbox.testing import llvm_kernels as kernels
+from tests.helpers.rack import waited
+
+distributed = pytest.importorskip("distributed")
+dask_lease = pytest.importorskip("pegbox.plugins.runners.dask_lease")
+dask_worker = pytest.importorskip("pegbox.plugins.runners.dask_worker")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """One worker, in this process and so quick to start, that could run four tasks at a time."""
+    options = {"resources": {"pegbox": 1}, "threads_per_worker": 4, "memory_limit": 0, "protocol": "tcp"}
+    with distributed.LocalCluster(
+        n_workers=1, processes=False, dashboard_address=None, silence_logs=50, **options
+    ) as cluster:
+        yield cluster
+
+
+@contextlib.contextmanager
+def client_of(cluster: Any) -> Iterator[Any]:
+    with distributed.Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+def opened(client: Any) -> DaskRunner:
+    timing = TimingPolicy(timeout=20.0, min_repeat_ms=1.0)
+    return DaskRunner(kernels.bench(), timing=timing, cores=CorePlan.detect(), scheduler=client)
+
+
+def stations(cluster: Any) -> list[str]:
+    plugins = [worker.plugins for worker in cluster.workers.values()]
+    return [name for each in plugins for name in each if name.startswith("pegbox")]
+
+
+@contextlib.contextmanager
+def listening(answer: Callable[[socket.socket], object]) -> Iterator[str]:
+    """The address of a port behind which something else than Dask is."""
+    with socket.create_server(("127.0.0.1", 0)) as server, contextlib.ExitStack() as open_ones:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    answer(open_ones.enter_context(server.accept()[0]))
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [lambda _: None, lambda s: s.sendall(b"SSH-2.0-OpenSSH_9.2\r\n"), lambda s: s.close()],
+    ids=["says nothing", "speaks another protocol", "hangs up"],
+)
+def test_a_port_where_something_else_listens_is_refused(
+    answer: Callable[[socket.socket], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_client, "_CONNECT_SECONDS", 0.3)
+    with listening(answer) as address, pytest.raises(MeasureError) as error, connected(address):
+        pass
+    assert f"scheduler='{address}': no Dask scheduler answers there" in str(error.value)
+    assert "'dask scheduler'" in str(error.value)
+
+
+@pytest.mark.parametrize("address", ["tcp://no-such-host.invalid:8786", "tcp://127.0.0.1", "http://127.0.0.1:8787", ""])
+def test_what_is_no_address_is_refused_at_once(address: str) -> None:
+    with pytest.raises(MeasureError, match=r"no Dask scheduler answers there \(.+\); start one"), connected(address):
+        pass
+
+
+def test_the_address_of_a_worker_is_refused(cluster: Any) -> None:
+    address = cluster.workers[0].address
+    with pytest.raises(MeasureError, match=f"scheduler='{address}': a Dask worker answers there"), connected(address):
+        pass
+
+
+def test_tls_without_certificates_is_refused_with_the_setting(cluster: Any) -> None:
+    address = cluster.scheduler_address.replace("tcp:", "tls:")
+    with pytest.raises(MeasureError, match=r"TLS.*distributed\.comm\.tls"), connected(address):
+        pass
+
+
+def test_another_version_of_distributed_is_refused(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = (
+        rf"other versions of distributed than this process \(2020\.1\)(.|\n)*{{}} at tcp.*: {distributed.__version__}"
+    )
+    with client_of(cluster) as client:
+        monkeypatch.setattr(dask_identity, "version", lambda package: "2020.1")
+        with pytest.raises(MeasureError, match=words.format("worker")):
+            find_machines(client)
+    with pytest.raises(MeasureError, match=words.format("scheduler")), connected(cluster.scheduler_address):
+        pass
+
+
+@pytest.mark.parametrize("resources", [{"pegbx": 1}, {"pegbox": 0.5}])
+def test_resources_that_do_not_let_a_worker_measure_are_listed(
+    cluster: Any, resources: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = cluster.workers[0].state
+    monkeypatch.setattr(state, "total_resources", resources)
+    with client_of(cluster) as client:
+        workers = client.scheduler_info()["workers"]
+        info = {"workers": {address: {**each, "resources": resources} for address, each in workers.items()}}
+        monkeypatch.setattr(client, "scheduler_info", lambda n_workers=-1: info)
+        listed = ", ".join(f"{name}={count}" for name, count in resources.items())
+        with pytest.raises(
+            MeasureError, match=rf"none of the 1 workers .* \(they have {listed}\).*--resources pegbox=1"
+        ):
+            find_machines(client)
+
+
+def test_parallel_candidates_need_an_openmp_runtime_there(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openmp, "candidates", lambda: iter(["libnone.so"]))
+    openmp.addresses.cache_clear()
+    program = kernels.compiled(kernels.good())
+    with client_of(cluster) as client, contextlib.closing(opened(client)) as runner:
+        assert str(find_machines(client)[0]).endswith("no OpenMP runtime")
+        with pytest.raises(MeasureError, match=r"candidates have 4 threads.*no OpenMP runtime; install libgomp there"):
+            runner.run(replace(program, num_threads=4))
+        assert isinstance(runner.run(program), Ok)
+
+
+def test_a_worker_of_several_threads_measures_one_candidate_at_a_time(cluster: Any) -> None:
+    with client_of(cluster) as client, contextlib.closing(opened(client)) as runner:
+        found: list[Any] = []
+        program = kernels.compiled(kernels.good())
+        threads = [threading.Thread(target=lambda: found.append(runner.run(program))) for _ in range(4)]
+        most = 0
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            most = max(most, len(cluster.workers[0].state.executing))
+            time.sleep(0.002)
+        assert [type(result) for result in found] == [Ok] * 4
+        assert most <= 1
+
+
+def test_the_bench_leaves_the_workers_with_its_client(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_lease, "LEASE", 0.05)
+    with client_of(cluster) as other, contextlib.closing(opened(other)) as staying:
+        names = stations(cluster)
+        with client_of(cluster) as client:
+            gone = opened(client)
+            assert len(stations(cluster)) > len(names)
+        waited(lambda: stations(cluster) == names)
+        assert isinstance(staying.run(kernels.compiled(kernels.good())), Ok)
+        gone.close()
+    assert stations(cluster) == []
+
+
+def test_what_is_told_to_all_workers_does_not_wait_for_one_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_broadcast, "_BRIEF_SECONDS", 0.05)
+    hanging, said = threading.Event(), []
+    dask_broadcast.briefly(lambda: (said.append("give up"), hanging.wait(10)))
+    assert said == ["give up"]
+    assert not hanging.is_set()
+    hanging.set()
+
+
+class Asked(NamedTuple):
+    """A future of a task that no worker has."""
+
+    which: str
+
+    def release(self) -> None: ...
+
+
+def test_only_the_candidate_that_ends_workers_fails(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    both, together = threading.Barrier(2), threading.Semaphore(1)
+    first = threading.local()
+    died = distributed.KilledWorker("a", SimpleNamespace(address="tcp://one:1"), 3)
+
+    def result(tasks: Tasks, future: Any) -> str:
+        if not hasattr(first, "over"):  # they are on one worker, which four times ends
+            first.over = True
+            both.wait(10)
+            raise died
+        alone = together.acquire(blocking=False)
+        time.sleep(0.05)
+        if alone:
+            together.release()
+        if future.which == "guilty" or not alone:
+            raise died
+        return "measured"
+
+    monkeypatch.setattr(Tasks, "_submit", lambda tasks, job, number, which: Asked(which))
+    monkeypatch.setattr(Tasks, "_result", result)
+    with client_of(cluster) as client, ThreadPoolExecutor(2) as threads:
+        tasks = Tasks(client, "search", resources={}, patience=1.0)
+        guilty, innocent = threads.map(lambda which: tasks.ask(print, which), ["guilty", "innocent"])
+    assert innocent == "measured"
+    assert isinstance(guilty, Failed)
+    assert "several workers ended" in guilty.message
+
+
+def test_a_worker_that_cannot_write_is_named_with_the_remedy(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(dask_worker, "LocalRunner", full)
+    with (
+        client_of(cluster) as client,
+        contextlib.closing(opened(client)) as runner,
+        pytest.raises(MeasureError, match=r"cannot measure: .*No space left.*--local-directory DIR.*TMPDIR=DIR"),
+    ):
+        runner.run(kernels.compiled(kernels.good()))
+
+
+def test_a_worker_without_any_folder_for_temporary_files_is_named(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> str:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    with client_of(cluster) as client, contextlib.closing(opened(client)) as runner:
+        monkeypatch.setattr(machine.tempfile, "gettempdir", none)
+        with pytest.raises(MeasureError, match=r"cannot measure: .*No usable temporary.*TMPDIR=DIR"):
+            runner.run(kernels.compiled(kernels.good()))
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="needs root, to be somebody else")
+def test_users_share_the_lock_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o1777)
+        monkeypatch.setattr(machine.tempfile, "gettempdir", lambda: folder)
+        for user in (65534, 65533):
+            assert os.waitpid(_locking(user), 0)[1] == 0
+
+
+def _locking(user: int) -> int:
+    """A fork of this process, as that user, which takes the lock and ends."""
+    if pid := os.fork():
+        return pid
+    try:
+        os.umask(0o77)
+        os.setuid(user)
+        with machine.alone():
+            os._exit(0)
+    finally:
+        os._exit(1)
