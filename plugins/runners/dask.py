@@ -133,11 +133,13 @@ class DaskRunner:
         return found
 
     def rerun(self, programs: Sequence[CompiledProgram]) -> list[Result]:
-        """Time candidates in turns, all of them on the same machine."""
+        """Time candidates in turns, all of them on the same machine; when workers keep ending with them, each alone."""
         from pegbox.plugins.runners import dask_worker
 
-        found: list[Result] | Failed = self._tasks.ask(dask_worker.rerun, list(programs)) or dask_worker.given_up()
-        return [found] * len(programs) if isinstance(found, Failed) else found
+        found: list[Result] | Failed | None = self._tasks.ask(dask_worker.rerun, list(programs))
+        if isinstance(found, Failed):
+            return [self.run(program) for program in programs]
+        return found or [dask_worker.given_up()] * len(programs)
 
     def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | None:
         """Seconds that NumPy takes on one of the machines. See `pegbox.measure.runner.YardstickRunner`."""

@@ -19,7 +19,7 @@ import pytest
 
 from pegbox.codegen.runtime import openmp
 from pegbox.errors import MeasureError
-from pegbox.measure import CorePlan, Failed, Ok, TimingPolicy
+from pegbox.measure import CorePlan, Failed, FailureKind, Ok, TimingPolicy
 from pegbox.plugins.runners import dask_broadcast, dask_client, dask_identity, machine
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.dask_client import connected
@@ -217,6 +217,19 @@ def test_only_the_candidate_that_ends_workers_fails(cluster: Any, monkeypatch: p
     assert innocent == "measured"
     assert isinstance(guilty, Failed)
     assert "several workers ended" in guilty.message
+
+
+def test_finalists_whose_workers_end_are_timed_one_by_one(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Tasks.ask
+
+    def ask(tasks: Tasks, job: Callable[..., Any], *arguments: Any) -> Any:
+        together = job is dask_worker.rerun
+        return Failed(FailureKind.CRASH, "several workers ended") if together else asked(tasks, job, *arguments)
+
+    monkeypatch.setattr(Tasks, "ask", ask)
+    program = kernels.compiled(kernels.good())
+    with client_of(cluster) as client, contextlib.closing(opened(client)) as runner:
+        assert all(isinstance(result, Ok) for result in runner.rerun([program, program]))
 
 
 def test_a_worker_that_cannot_write_is_named_with_the_remedy(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
