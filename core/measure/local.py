@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
 import threading
 import time
 import warnings
@@ -16,19 +15,17 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_float, check_int, check_mapping
 from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
 from pegbox.codegen.runtime.affinity import confined, pin
-from pegbox.errors import ArgumentError, IndexOutOfBounds, MeasureError
-from pegbox.measure.baseline import call_overhead
+from pegbox.errors import ArgumentError, MeasureError
 from pegbox.measure.batch import Batch, window_of
-from pegbox.measure.bench import Bench, about_random, check_inputs, check_reference, make_inputs
+from pegbox.measure.bench import Bench, check_inputs
 from pegbox.measure.build_sites import BuildSites
 from pegbox.measure.builder import Builder
 from pegbox.measure.cache import BuildCache
 from pegbox.measure.candidate import Candidate
-from pegbox.measure.check import Tolerance
 from pegbox.measure.cores import CorePlan, too_many
+from pegbox.measure.gauge import Gauge
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, Ok, Result
-from pegbox.measure.roofline import Roofline, kept_roofline
 from pegbox.measure.runner import (
     BuildingRunner,
     ClusterRunner,
@@ -41,17 +38,14 @@ from pegbox.measure.runner import (
 from pegbox.measure.runner_call import CheckedRunner, check_runner_factory
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.twins import Twins
-from pegbox.measure.yardstick import NEAR, Yardstick
+from pegbox.measure.yardstick import Yardstick
 from pegbox.origin import users_level
-from pegbox.task.flop import slow_operations
-from pegbox.task.work import bytes_read, bytes_written
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self
 
-    from pegbox.compute.numpy_program import NumpyProgram
     from pegbox.space import Config
     from pegbox.task.task import Task
 
@@ -144,8 +138,7 @@ class LocalMeasurer:
         check_runner_factory(self._runner_name, self._factory)
         self._max_memory = memory_share() if max_memory is None else max_memory
         self._best = best
-        self._numpy_costs: list[float] = []
-        self._roofline: Roofline | None = None
+        self._gauge = Gauge(task)
         self._builds = BuildCache(capacity=kept_builds)
         self._twins = Twins()
         self._on_cluster = is_cluster(self._factory)
@@ -246,46 +239,13 @@ class LocalMeasurer:
         NumPy's timings of all calls count: called before and after the finalists are timed, NumPy and they share what
         changes slowly. None where the runner says nothing of it.
         """
-        runner, task = self._open(), self._task
+        runner = self._open()
         if not isinstance(runner.inner, YardstickRunner):
             return None
-        cores = task.target.num_cores if self._on_cluster else len(self._cores.running(task.target.num_cores))
-        read, written = bytes_read(task.tensors), bytes_written(task.tensors)
-        dtype, program = self._dtype(), task.numpy
-
-        def limits(nbytes: int) -> Roofline | None:
-            return runner.roofline(dtype, nbytes, task.target)
-
+        cores = self._task.target.num_cores
+        count = cores if self._on_cluster else len(self._cores.running(cores))
         with self._builder.silence():
-            costs = () if program is None else self._time_numpy(runner, program)
-            if self._roofline is None:
-                self._roofline = kept_roofline(dtype, read + written, task.target, cores, limits, host=self.host)
-            made = Yardstick(
-                cores=cores if self._roofline is None else self._roofline.cores,
-                flop=task.flop,
-                read=read,
-                written=written,
-                slow=slow_operations(task.outputs),
-                numpy=statistics.median(costs) if costs else None,
-                roofline=self._roofline,
-                numpy_costs=costs,
-                numpy_call=call_overhead() if costs else 0.0,
-            )
-            if (made.measured_share(cost) or 0.0) <= NEAR:
-                return made
-            self._roofline = kept_roofline(dtype, read + written, task.target, cores, limits, anew=True, host=self.host)
-        return dataclasses.replace(made, roofline=self._roofline)
-
-    def _time_numpy(self, runner: YardstickRunner, program: NumpyProgram) -> tuple[float, ...]:
-        """NumPy's timings, with those of earlier calls."""
-        found = runner.time_numpy(program, threads=self._task.target.num_cores)
-        self._numpy_costs += [found] if isinstance(found, float) else found or ()
-        return tuple(self._numpy_costs)
-
-    def _dtype(self) -> str:
-        """The type of all arguments; none where they differ."""
-        found = {spec.dtype for spec in self._task.arguments()}
-        return found.pop() if len(found) == 1 else ""
+            return self._gauge.measure(runner, cost, cores=count, host=self.host)
 
     def beside(self) -> AbstractContextManager[None] | None:
         """For what the calling thread does between results of `measure`, and threads that it starts then: they keep off
@@ -389,21 +349,8 @@ class LocalMeasurer:
         """The runner, made when first needed: the reference outputs may take NumPy a while."""
         self._check_open()
         if self._runner is None:
-            args = self._task.arguments()
-            try:
-                inputs = make_inputs(args, seed=self._seed, given=self._inputs)
-                expected = check_reference(args, self._task.reference(inputs))
-            except IndexOutOfBounds as error:
-                raise MeasureError(f"{error}{about_random(error.inputs, given=self._inputs)}") from error
-            except MemoryError as error:
-                size = sum(spec.nbytes for spec in args) / 1e9
-                raise MeasureError(
-                    f"the arguments of {self._task!r} take {size:,.1f} GB, and their check in NumPy a multiple, more "
-                    f"than this machine has ({error}); tune smaller shapes"
-                ) from error
             rtol, atol = self._tolerances
-            tolerance = Tolerance.of(expected, flop=self._task.flop, rtol=rtol, atol=atol)
-            bench = Bench(tuple(args), tuple(inputs), expected, tolerance, self._task.flop)
+            bench = Bench.of(self._task, seed=self._seed, given=self._inputs, rtol=rtol, atol=atol)
             self._runner = CheckedRunner(
                 self._runner_name,
                 self._factory,
