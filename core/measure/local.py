@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import threading
 import time
@@ -12,7 +11,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import check_float, check_int, check_mapping
+from pegbox.checks import check_float, check_int
 from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
 from pegbox.codegen.runtime.affinity import confined, pin
 from pegbox.errors import ArgumentError, MeasureError
@@ -31,13 +30,10 @@ from pegbox.measure.runner import (
     ClusterRunner,
     RunnerLike,
     YardstickRunner,
-    is_cluster,
-    runner_factory,
-    runner_name,
 )
-from pegbox.measure.runner_call import CheckedRunner, check_runner_factory
+from pegbox.measure.runner_call import CheckedFactory, CheckedRunner
 from pegbox.measure.timing import TimingPolicy
-from pegbox.measure.twins import Twins
+from pegbox.measure.twins import Twins, follow
 from pegbox.measure.yardstick import Yardstick
 from pegbox.origin import users_level
 
@@ -107,55 +103,30 @@ class LocalMeasurer:
         runner_options: Mapping[str, Any] | None = None,
         inputs: Mapping[str, Any] | None = None,
     ) -> None:
-        if not check_float("build_timeout", build_timeout) > 0:
-            raise ArgumentError(f"build_timeout={build_timeout!r}: must be above 0 seconds")
-        if builders is not None:
-            check_int("builders", builders, maximum=1024)
-        if max_memory is not None:
-            check_int("max_memory", max_memory)
-        if not best > 0:
-            raise ArgumentError(f"best={best!r}: must be above 0 seconds")
-        check_int("kept_builds", kept_builds)
+        _check_numbers(build_timeout, builders, max_memory, best, kept_builds, rtol, atol)
         self._max_block = check_int("max_block", max_block)
-        for name, tolerance in (("rtol", rtol), ("atol", atol)):
-            if tolerance is not None:
-                check_float(name, tolerance)
-        if timing is not None and not isinstance(timing, TimingPolicy):
-            raise ArgumentError(f"timing={timing!r} is no TimingPolicy; make one with pegbox.measure.TimingPolicy(...)")
         self._task, self._seed, self._tolerances = task, seed, (rtol, atol)
         self._inputs = check_inputs(task.arguments(), inputs)
-        self._timing = timing or TimingPolicy(
+        self._timing = TimingPolicy.of(
+            timing,
             timeout=timeout,
             repeats=repeats,
-            max_repeats=max(10, repeats) if isinstance(repeats, int) else 10,
             min_repeat_ms=min_repeat_ms,
             flush_cache=flush_cache,
             rounds=rounds,
         )
-        options = {} if runner_options is None else runner_options
-        self._factory = runner_factory(runner, check_mapping("runner_options", options, "the runner's options by name"))
-        self._runner_name = runner_name(runner)
-        check_runner_factory(self._runner_name, self._factory)
+        self._factory = CheckedFactory(runner, runner_options)
+        self._on_cluster = self._factory.is_cluster
         self._max_memory = memory_share() if max_memory is None else max_memory
         self._best = best
         self._gauge = Gauge(task)
         self._builds = BuildCache(capacity=kept_builds)
         self._twins = Twins()
-        self._on_cluster = is_cluster(self._factory)
-        self._cores = CorePlan.for_building() if self._on_cluster else CorePlan.detect(threads=task.target.num_cores)
-        if not self._on_cluster and (wrong := too_many(task.target.num_cores)):
-            warnings.warn(wrong, RuntimeWarning, stacklevel=users_level())
-        workers = builders or min(len(self._cores.building), _MOST_BUILDERS)
+        self._cores = _core_plan(task.target.num_cores, on_cluster=self._on_cluster)
         self._runner: CheckedRunner | None = None
         self._batch: Batch | None = None
         self._closed = False
-        self._builder = Builder(
-            workers=workers,
-            cores=self._cores.building,
-            shared=() if builders else self._cores.shared,
-            timeout=build_timeout,
-            max_memory=max(memory_share(workers=workers + 1), 1),
-        )
+        self._builder = self._new_builder(builders, build_timeout)
         self._sites = BuildSites(self._builder, timeout=build_timeout)
         self._build_threads = self._threads(_MOST_RUNS if self._on_cluster else self._builder.size, "pegbox-build")
         self._run_threads = self._threads(_MOST_RUNS if self._on_cluster else 1, "pegbox-run")
@@ -293,7 +264,7 @@ class LocalMeasurer:
         if isinstance(program, Failed):
             future.set_result(candidate.finish(program))
         elif (twin := self._twins.of(config, program)) is not None:
-            twin.add_done_callback(lambda done: _follow(done, candidate, future))
+            twin.add_done_callback(lambda done: follow(done, candidate, future))
         else:
             future = batch.submit(_LocalTrial(self, candidate, program))
             self._twins.add(config, program, future)
@@ -351,13 +322,8 @@ class LocalMeasurer:
         if self._runner is None:
             rtol, atol = self._tolerances
             bench = Bench.of(self._task, seed=self._seed, given=self._inputs, rtol=rtol, atol=atol)
-            self._runner = CheckedRunner(
-                self._runner_name,
-                self._factory,
-                bench,
-                timing=self._timing,
-                cores=self._cores,
-                max_memory=self._max_memory,
+            self._runner = self._factory.make(
+                bench, timing=self._timing, cores=self._cores, max_memory=self._max_memory
             )
             if isinstance(self._runner.inner, BuildingRunner):
                 self._sites.cluster = self._runner.inner
@@ -372,16 +338,50 @@ class LocalMeasurer:
         if self._runner is not None:
             self._runner.interrupt()
 
+    def _new_builder(self, workers: int | None, timeout: float) -> Builder:
+        size = workers or min(len(self._cores.building), _MOST_BUILDERS)
+        return Builder(
+            workers=size,
+            cores=self._cores.building,
+            shared=() if workers else self._cores.shared,
+            timeout=timeout,
+            max_memory=max(memory_share(workers=size + 1), 1),
+        )
+
     def _threads(self, count: int, name: str) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(count, thread_name_prefix=name, initializer=pin, initargs=(self._cores.building,))
 
 
-def _follow(twin: Future[Result], candidate: Candidate, future: Future[Result]) -> None:
-    """Give a candidate the result of its twin. Its phases are its own: nothing was built or run for it."""
-    if (error := twin.exception()) is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(candidate.finish(dataclasses.replace(twin.result(), phases={})))
+def _check_numbers(
+    build_timeout: float,
+    builders: int | None,
+    max_memory: int | None,
+    best: float,
+    kept_builds: int,
+    rtol: float | None,
+    atol: float | None,
+) -> None:
+    if not check_float("build_timeout", build_timeout) > 0:
+        raise ArgumentError(f"build_timeout={build_timeout!r}: must be above 0 seconds")
+    if builders is not None:
+        check_int("builders", builders, maximum=1024)
+    if max_memory is not None:
+        check_int("max_memory", max_memory)
+    if not best > 0:
+        raise ArgumentError(f"best={best!r}: must be above 0 seconds")
+    check_int("kept_builds", kept_builds)
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if tolerance is not None:
+            check_float(name, tolerance)
+
+
+def _core_plan(threads: int, *, on_cluster: bool) -> CorePlan:
+    """The plan for candidates of so many threads; warns where this machine has fewer cores for them."""
+    if on_cluster:
+        return CorePlan.for_building()
+    if wrong := too_many(threads):
+        warnings.warn(wrong, RuntimeWarning, stacklevel=users_level())
+    return CorePlan.detect(threads=threads)
 
 
 class _LocalTrial:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pegbox.checks import check_mapping
 from pegbox.errors import ArgumentError, MeasureError, PegboxError
 from pegbox.measure.bench import Bench
 from pegbox.measure.result import Failed, Ok, Result
-from pegbox.measure.runner import GIVEN, Runner, RunnerFactory, RunnerWrapper
+from pegbox.measure.runner import (
+    GIVEN,
+    Runner,
+    RunnerFactory,
+    RunnerLike,
+    RunnerWrapper,
+    is_cluster,
+    runner_factory,
+    runner_name,
+)
 from pegbox.origin import definition_of, located
 
 if TYPE_CHECKING:
@@ -44,6 +54,27 @@ def check_runner_factory(name: str, factory: RunnerFactory) -> None:
         )
         fault.source = _defined(getattr(factory, "__init__", factory) if isinstance(factory, type) else factory)
         raise fault from None
+
+
+class CheckedFactory:
+    """A runner as a user gives it, with its options, until it is made.
+
+    Raises:
+        UnknownName: there is no such runner.
+        ArgumentError: an option that it does not have, or what is given is no runner.
+    """
+
+    def __init__(self, runner: RunnerLike, options: Mapping[str, Any] | None) -> None:
+        given = check_mapping("runner_options", {} if options is None else options, "the runner's options by name")
+        self._factory = runner_factory(runner, given)
+        self._name = runner_name(runner)
+        check_runner_factory(self._name, self._factory)
+        self.is_cluster = is_cluster(self._factory)
+        """Whether it measures on other machines."""
+
+    def make(self, bench: Bench, **given: Any) -> CheckedRunner:
+        """The runner. Raises `MeasureError` where its factory raised, or made something else."""
+        return CheckedRunner(self._name, self._factory, bench, **given)
 
 
 class CheckedRunner(RunnerWrapper):
