@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -21,7 +20,7 @@ from pegbox.measure.build_sites import BuildSites
 from pegbox.measure.builder import Builder
 from pegbox.measure.cache import BuildCache
 from pegbox.measure.candidate import Candidate
-from pegbox.measure.cores import CorePlan, too_many
+from pegbox.measure.cores import CorePlan
 from pegbox.measure.gauge import Gauge
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, Ok, Result
@@ -31,11 +30,10 @@ from pegbox.measure.runner import (
     RunnerLike,
     YardstickRunner,
 )
-from pegbox.measure.runner_call import CheckedFactory, CheckedRunner
+from pegbox.measure.runner_call import CheckedFactory, CheckedRunner, end
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.twins import Twins, follow
 from pegbox.measure.yardstick import Yardstick
-from pegbox.origin import users_level
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -122,7 +120,7 @@ class LocalMeasurer:
         self._gauge = Gauge(task)
         self._builds = BuildCache(capacity=kept_builds)
         self._twins = Twins()
-        self._cores = _core_plan(task.target.num_cores, on_cluster=self._on_cluster)
+        self._cores = CorePlan.for_building() if self._on_cluster else CorePlan.for_timing(task.target.num_cores)
         self._runner: CheckedRunner | None = None
         self._batch: Batch | None = None
         self._closed = False
@@ -224,16 +222,17 @@ class LocalMeasurer:
         return confined(self._cores.building) if self._cores.overlap else None
 
     def close(self) -> None:
-        """End all processes; harmless when done twice. What another thread measures then ends with `MeasureError`."""
+        """End all processes; harmless when done twice. What another thread measures then ends with `MeasureError`. A
+        runner that cannot be ended is a warning: what was measured stands."""
         self._closed = True
         if (batch := self._batch) is not None:
             batch.cancel()
-        self._interrupt()
+        end(self._interrupt)
         for threads in (self._build_threads, self._run_threads):
             threads.shutdown(wait=True, cancel_futures=True)
         self._builder.close()
         if self._runner is not None:
-            self._runner.close()
+            end(self._runner.close)
 
     def __enter__(self) -> Self:
         return self
@@ -373,15 +372,6 @@ def _check_numbers(
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
         if tolerance is not None:
             check_float(name, tolerance)
-
-
-def _core_plan(threads: int, *, on_cluster: bool) -> CorePlan:
-    """The plan for candidates of so many threads; warns where this machine has fewer cores for them."""
-    if on_cluster:
-        return CorePlan.for_building()
-    if wrong := too_many(threads):
-        warnings.warn(wrong, RuntimeWarning, stacklevel=users_level())
-    return CorePlan.detect(threads=threads)
 
 
 class _LocalTrial:

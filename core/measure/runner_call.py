@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from pegbox.measure.runner import (
     runner_factory,
     runner_name,
 )
-from pegbox.origin import definition_of, located
+from pegbox.origin import definition_of, located, users_level
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram
@@ -32,6 +33,10 @@ _CALLS = {
     "interrupt": "interrupt()",
     "close": "close()",
 }
+_RAISES = (
+    "; what a candidate does wrong is returned as pegbox.measure.Failed(kind, message), and only a runner that cannot "
+    "work at all raises, pegbox.errors.MeasureError"
+)
 _RESULT = (
     "return pegbox.measure.Ok((seconds, ...)) with the seconds of a call for each repeat, or "
     "pegbox.measure.Failed(kind, message)"
@@ -109,6 +114,14 @@ class CheckedRunner(RunnerWrapper):
             raise self._fault("rerun", what)
         return [self._checked("rerun", result) for result in results]
 
+    def interrupt(self) -> None:
+        """See `Runner`. Raises `MeasureError` where the runner raised."""
+        self._called("interrupt()", self.inner.interrupt, remedy="")
+
+    def close(self) -> None:
+        """See `Runner`. Raises `MeasureError` where the runner raised."""
+        self._called("close()", self.inner.close, remedy="")
+
     def _checked(self, method: str, result: object) -> Result:
         if isinstance(result, Failed) or (isinstance(result, Ok) and _has_costs(result)):
             return result
@@ -130,20 +143,22 @@ class CheckedRunner(RunnerWrapper):
         fault.source = _defined(getattr(self.inner, method))
         return fault
 
-    def _called(self, what: str, call: Callable[[], Any]) -> Any:
+    def _called(self, what: str, call: Callable[[], Any], remedy: str = _RAISES) -> Any:
         try:
             return call()
         except PegboxError:
             raise
         except Exception as error:
-            raise located(
-                MeasureError(
-                    f"runner {self.name!r}: {what} raised {type(error).__name__}: {error}; what a candidate does wrong "
-                    "is returned as pegbox.measure.Failed(kind, message), and only a runner that cannot work at all "
-                    "raises, pegbox.errors.MeasureError"
-                ),
-                error,
-            ) from error
+            told = f"runner {self.name!r}: {what} raised {type(error).__name__}: {error}{remedy}"
+            raise located(MeasureError(told), error) from error
+
+
+def end(call: Callable[[], None]) -> None:
+    """Interrupt or close a checked runner that is done with: that it cannot is a warning."""
+    try:
+        call()
+    except PegboxError as error:
+        warnings.warn(str(error), RuntimeWarning, stacklevel=users_level())
 
 
 def _has_costs(result: Ok) -> bool:
