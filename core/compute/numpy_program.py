@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegbox.compute.digit import digit_step, split_digits
 from pegbox.compute.graph import post_order
 from pegbox.compute.reference_contract import Factor, factors
 from pegbox.compute.reference_grid import Evaluator, Grid
@@ -28,7 +29,7 @@ from pegbox.expr.affine import linear
 from pegbox.expr.build import TRUE
 from pegbox.expr.intrinsics import NUMPY
 from pegbox.expr.nodes import Binary, Buffer, Call, Cast, Compare, Const, Expr, Load, Logic, Not, Select, Var
-from pegbox.expr.visit import loads, rewrite, walk
+from pegbox.expr.visit import loads
 
 Array = NDArray[Any]
 
@@ -150,7 +151,7 @@ class _Writer:
         if op.reduce is not None:
             self._reduction(op, tensor)
             return
-        body, grid = _digits(op.body[0], _grid(op.axis))
+        body, grid = split_digits(op.body[0], _grid(op.axis))
         moved = tensor not in self.outputs and not self._is_ahead(op)
         if moved and isinstance(body, Load) and grid.variables == _grid(op.axis).variables:
             self.storages[tensor.buffer] = self._access(body, grid)
@@ -330,7 +331,7 @@ class _Writer:
         """The view that a tensor is written through: one dimension for each variable, digits of one side by side."""
         held = self.storages[tensor.buffer]
         by_axis = dict(zip((axis.var for axis in tensor.op.axis), held.strides, strict=True))
-        steps = tuple(by_axis[v] if v in by_axis else _digit_step(v, by_axis) for v in grid.variables)
+        steps = tuple(by_axis[v] if v in by_axis else digit_step(v, by_axis) for v in grid.variables)
         offset = sum(first * step for (first, _), step in zip(grid.ranges, steps, strict=True))
         return self._named(f"view({held.name}, {held.offset + offset}, {grid.shape}, {steps})")
 
@@ -344,53 +345,6 @@ class _Writer:
             self.views[text] = f"v{len(self.views)}"
             self.before.append(f"{self.views[text]} = {text}")
         return self.views[text]
-
-
-class _Digit(Var):
-    """A digit of another variable: `whole // step`, or, where it is the `last`, `whole % step`."""
-
-    __slots__ = ("last", "step", "whole")
-
-    def __init__(self, whole: Var, step: int, last: bool) -> None:
-        super().__init__(whole.name)
-        self.whole, self.step, self.last = whole, step, last
-
-
-def _digit_step(digit: Var, by_axis: dict[Var, int]) -> int:
-    assert isinstance(digit, _Digit)
-    return by_axis[digit.whole] * (1 if digit.last else digit.step)
-
-
-def _digits(expr: Expr, grid: Grid) -> tuple[Expr, Grid]:
-    """What is indexed by `i // 16` and `i % 16` is indexed by two variables: NumPy's `reshape`."""
-    found: dict[Var, set[int]] = {}
-    for node in walk(expr):
-        if isinstance(node, Binary) and node.op in ("floordiv", "floormod") and isinstance(node.a, Var):
-            found.setdefault(node.a, set()).add(node.b.value if isinstance(node.b, Const) else 0)  # type: ignore[arg-type]
-    extents = dict(zip(grid.variables, grid.shape, strict=True))
-    split = {
-        v: (_Digit(v, step, False), _Digit(v, step, True))
-        for v, (step, *others) in ((v, tuple(steps)) for v, steps in found.items())
-        if not others and step > 0 and v in extents and extents[v] % step == 0
-    }
-    if not split:
-        return expr, grid
-
-    def leaf(node: Expr) -> Expr | None:
-        if isinstance(node, Binary) and node.op in ("floordiv", "floormod"):
-            return split[node.a][node.op == "floormod"] if isinstance(node.a, Var) and node.a in split else None
-        if isinstance(node, Var) and node in split:
-            first, last = split[node]
-            return first * first.step + last
-        return None
-
-    variables: list[Var] = []
-    ranges: list[tuple[int, int]] = []
-    for v, (start, stop) in zip(grid.variables, grid.ranges, strict=True):
-        pair = split.get(v)
-        variables += pair or [v]
-        ranges += [(0, stop // pair[0].step), (0, pair[0].step)] if pair else [(start, stop)]
-    return rewrite(expr, leaf), Grid(tuple(variables), tuple(ranges))
 
 
 def _check(tensor: Tensor) -> None:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pegbox.checks import check_array, check_mapping
-from pegbox.errors import ArgumentError, MeasureError
+from pegbox.errors import ArgumentError, IndexOutOfBounds, MeasureError
 from pegbox.expr import dtypes
 from pegbox.measure.check import Array, Tolerance
 
 if TYPE_CHECKING:
     from pegbox.codegen import ArgSpec
+    from pegbox.task.task import Task
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,36 @@ class Bench:
     expected: tuple[Array, ...]
     tolerance: Tolerance
     flop: float = 0.0
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        *,
+        seed: int,
+        given: Mapping[str, Array],
+        rtol: float | None = None,
+        atol: float | None = None,
+    ) -> Bench:
+        """The bench with random inputs where none are `given`; tolerances are worked out where there are none.
+
+        Raises:
+            MeasureError: the reference leaves a tensor at these inputs, or the arrays take too much memory.
+        """
+        args = task.arguments()
+        try:
+            inputs = make_inputs(args, seed=seed, given=given)
+            expected = check_reference(args, task.reference(inputs))
+        except IndexOutOfBounds as error:
+            raise MeasureError(f"{error}{about_random(error.inputs, given=given)}") from error
+        except MemoryError as error:
+            size = sum(spec.nbytes for spec in args) / 1e9
+            raise MeasureError(
+                f"the arguments of {task!r} take {size:,.1f} GB, and their check in NumPy a multiple, more than this "
+                f"machine has ({error}); tune smaller shapes"
+            ) from error
+        tolerance = Tolerance.of(expected, flop=task.flop, rtol=rtol, atol=atol)
+        return cls(tuple(args), tuple(inputs), expected, tolerance, task.flop)
 
     def save(self, folder: Path) -> None:
         """Write the bench into an existing folder, arrays as .npy files."""

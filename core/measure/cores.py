@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pegbox.codegen.targets.host import usable_cores
+from pegbox.origin import users_level
 
 _MANY = 4
 
@@ -35,6 +37,13 @@ class CorePlan:
         # A sibling hyperthread shares the timing core's execution units: leave it idle where others remain.
         quiet = tuple(core for core in others if core not in _siblings(timing))
         return cls((timing,), quiet or others, every, overlap=True)
+
+    @classmethod
+    def for_timing(cls, threads: int) -> CorePlan:
+        """As `detect`; warns where these are fewer cores than threads."""
+        if wrong := too_many(threads):
+            warnings.warn(wrong, RuntimeWarning, stacklevel=users_level())
+        return cls.detect(threads=threads)
 
     @classmethod
     def for_building(cls) -> CorePlan:

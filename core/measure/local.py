@@ -2,56 +2,44 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-import statistics
 import threading
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from pegbox.checks import check_float, check_int, check_mapping
+from pegbox.checks import check_float, check_int
 from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
 from pegbox.codegen.runtime.affinity import confined, pin
-from pegbox.errors import ArgumentError, IndexOutOfBounds, MeasureError
-from pegbox.measure.baseline import call_overhead
+from pegbox.errors import ArgumentError, MeasureError
 from pegbox.measure.batch import Batch, window_of
-from pegbox.measure.bench import Bench, about_random, check_inputs, check_reference, make_inputs
+from pegbox.measure.bench import Bench, check_inputs
 from pegbox.measure.build_sites import BuildSites
 from pegbox.measure.builder import Builder
 from pegbox.measure.cache import BuildCache
 from pegbox.measure.candidate import Candidate
-from pegbox.measure.check import Tolerance
-from pegbox.measure.cores import CorePlan, too_many
+from pegbox.measure.cores import CorePlan
+from pegbox.measure.gauge import Gauge
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, Ok, Result
-from pegbox.measure.roofline import Roofline, kept_roofline
 from pegbox.measure.runner import (
     BuildingRunner,
     ClusterRunner,
     RunnerLike,
     YardstickRunner,
-    is_cluster,
-    runner_factory,
-    runner_name,
 )
-from pegbox.measure.runner_call import CheckedRunner, check_runner_factory
+from pegbox.measure.runner_call import CheckedFactory, CheckedRunner, end
 from pegbox.measure.timing import TimingPolicy
-from pegbox.measure.twins import Twins
-from pegbox.measure.yardstick import NEAR, Yardstick
-from pegbox.origin import users_level
-from pegbox.task.flop import slow_operations
-from pegbox.task.work import bytes_read, bytes_written
+from pegbox.measure.twins import Twins, follow
+from pegbox.measure.yardstick import Yardstick
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self
 
-    from pegbox.compute.numpy_program import NumpyProgram
     from pegbox.space import Config
     from pegbox.task.task import Task
 
@@ -113,56 +101,30 @@ class LocalMeasurer:
         runner_options: Mapping[str, Any] | None = None,
         inputs: Mapping[str, Any] | None = None,
     ) -> None:
-        if not check_float("build_timeout", build_timeout) > 0:
-            raise ArgumentError(f"build_timeout={build_timeout!r}: must be above 0 seconds")
-        if builders is not None:
-            check_int("builders", builders, maximum=1024)
-        if max_memory is not None:
-            check_int("max_memory", max_memory)
-        if not best > 0:
-            raise ArgumentError(f"best={best!r}: must be above 0 seconds")
-        check_int("kept_builds", kept_builds)
+        _check_numbers(build_timeout, builders, max_memory, best, kept_builds, rtol, atol)
         self._max_block = check_int("max_block", max_block)
-        for name, tolerance in (("rtol", rtol), ("atol", atol)):
-            if tolerance is not None:
-                check_float(name, tolerance)
-        if timing is not None and not isinstance(timing, TimingPolicy):
-            raise ArgumentError(f"timing={timing!r} is no TimingPolicy; make one with pegbox.measure.TimingPolicy(...)")
         self._task, self._seed, self._tolerances = task, seed, (rtol, atol)
         self._inputs = check_inputs(task.arguments(), inputs)
-        self._timing = timing or TimingPolicy(
+        self._timing = TimingPolicy.of(
+            timing,
             timeout=timeout,
             repeats=repeats,
-            max_repeats=max(10, repeats) if isinstance(repeats, int) else 10,
             min_repeat_ms=min_repeat_ms,
             flush_cache=flush_cache,
             rounds=rounds,
         )
-        options = {} if runner_options is None else runner_options
-        self._factory = runner_factory(runner, check_mapping("runner_options", options, "the runner's options by name"))
-        self._runner_name = runner_name(runner)
-        check_runner_factory(self._runner_name, self._factory)
+        self._factory = CheckedFactory(runner, runner_options)
+        self._on_cluster = self._factory.is_cluster
         self._max_memory = memory_share() if max_memory is None else max_memory
         self._best = best
-        self._numpy_costs: list[float] = []
-        self._roofline: Roofline | None = None
+        self._gauge = Gauge(task)
         self._builds = BuildCache(capacity=kept_builds)
         self._twins = Twins()
-        self._on_cluster = is_cluster(self._factory)
-        self._cores = CorePlan.for_building() if self._on_cluster else CorePlan.detect(threads=task.target.num_cores)
-        if not self._on_cluster and (wrong := too_many(task.target.num_cores)):
-            warnings.warn(wrong, RuntimeWarning, stacklevel=users_level())
-        workers = builders or min(len(self._cores.building), _MOST_BUILDERS)
+        self._cores = CorePlan.for_building() if self._on_cluster else CorePlan.for_timing(task.target.num_cores)
         self._runner: CheckedRunner | None = None
         self._batch: Batch | None = None
         self._closed = False
-        self._builder = Builder(
-            workers=workers,
-            cores=self._cores.building,
-            shared=() if builders else self._cores.shared,
-            timeout=build_timeout,
-            max_memory=max(memory_share(workers=workers + 1), 1),
-        )
+        self._builder = self._new_builder(builders, build_timeout)
         self._sites = BuildSites(self._builder, timeout=build_timeout)
         self._build_threads = self._threads(_MOST_RUNS if self._on_cluster else self._builder.size, "pegbox-build")
         self._run_threads = self._threads(_MOST_RUNS if self._on_cluster else 1, "pegbox-run")
@@ -246,46 +208,13 @@ class LocalMeasurer:
         NumPy's timings of all calls count: called before and after the finalists are timed, NumPy and they share what
         changes slowly. None where the runner says nothing of it.
         """
-        runner, task = self._open(), self._task
+        runner = self._open()
         if not isinstance(runner.inner, YardstickRunner):
             return None
-        cores = task.target.num_cores if self._on_cluster else len(self._cores.running(task.target.num_cores))
-        read, written = bytes_read(task.tensors), bytes_written(task.tensors)
-        dtype, program = self._dtype(), task.numpy
-
-        def limits(nbytes: int) -> Roofline | None:
-            return runner.roofline(dtype, nbytes, task.target)
-
+        cores = self._task.target.num_cores
+        count = cores if self._on_cluster else len(self._cores.running(cores))
         with self._builder.silence():
-            costs = () if program is None else self._time_numpy(runner, program)
-            if self._roofline is None:
-                self._roofline = kept_roofline(dtype, read + written, task.target, cores, limits, host=self.host)
-            made = Yardstick(
-                cores=cores if self._roofline is None else self._roofline.cores,
-                flop=task.flop,
-                read=read,
-                written=written,
-                slow=slow_operations(task.outputs),
-                numpy=statistics.median(costs) if costs else None,
-                roofline=self._roofline,
-                numpy_costs=costs,
-                numpy_call=call_overhead() if costs else 0.0,
-            )
-            if (made.measured_share(cost) or 0.0) <= NEAR:
-                return made
-            self._roofline = kept_roofline(dtype, read + written, task.target, cores, limits, anew=True, host=self.host)
-        return dataclasses.replace(made, roofline=self._roofline)
-
-    def _time_numpy(self, runner: YardstickRunner, program: NumpyProgram) -> tuple[float, ...]:
-        """NumPy's timings, with those of earlier calls."""
-        found = runner.time_numpy(program, threads=self._task.target.num_cores)
-        self._numpy_costs += [found] if isinstance(found, float) else found or ()
-        return tuple(self._numpy_costs)
-
-    def _dtype(self) -> str:
-        """The type of all arguments; none where they differ."""
-        found = {spec.dtype for spec in self._task.arguments()}
-        return found.pop() if len(found) == 1 else ""
+            return self._gauge.measure(runner, cost, cores=count, host=self.host)
 
     def beside(self) -> AbstractContextManager[None] | None:
         """For what the calling thread does between results of `measure`, and threads that it starts then: they keep off
@@ -293,16 +222,17 @@ class LocalMeasurer:
         return confined(self._cores.building) if self._cores.overlap else None
 
     def close(self) -> None:
-        """End all processes; harmless when done twice. What another thread measures then ends with `MeasureError`."""
+        """End all processes; harmless when done twice. What another thread measures then ends with `MeasureError`. A
+        runner that cannot be ended is a warning: what was measured stands."""
         self._closed = True
         if (batch := self._batch) is not None:
             batch.cancel()
-        self._interrupt()
+        end(self._interrupt)
         for threads in (self._build_threads, self._run_threads):
             threads.shutdown(wait=True, cancel_futures=True)
         self._builder.close()
         if self._runner is not None:
-            self._runner.close()
+            end(self._runner.close)
 
     def __enter__(self) -> Self:
         return self
@@ -333,7 +263,7 @@ class LocalMeasurer:
         if isinstance(program, Failed):
             future.set_result(candidate.finish(program))
         elif (twin := self._twins.of(config, program)) is not None:
-            twin.add_done_callback(lambda done: _follow(done, candidate, future))
+            twin.add_done_callback(lambda done: follow(done, candidate, future))
         else:
             future = batch.submit(_LocalTrial(self, candidate, program))
             self._twins.add(config, program, future)
@@ -389,28 +319,10 @@ class LocalMeasurer:
         """The runner, made when first needed: the reference outputs may take NumPy a while."""
         self._check_open()
         if self._runner is None:
-            args = self._task.arguments()
-            try:
-                inputs = make_inputs(args, seed=self._seed, given=self._inputs)
-                expected = check_reference(args, self._task.reference(inputs))
-            except IndexOutOfBounds as error:
-                raise MeasureError(f"{error}{about_random(error.inputs, given=self._inputs)}") from error
-            except MemoryError as error:
-                size = sum(spec.nbytes for spec in args) / 1e9
-                raise MeasureError(
-                    f"the arguments of {self._task!r} take {size:,.1f} GB, and their check in NumPy a multiple, more "
-                    f"than this machine has ({error}); tune smaller shapes"
-                ) from error
             rtol, atol = self._tolerances
-            tolerance = Tolerance.of(expected, flop=self._task.flop, rtol=rtol, atol=atol)
-            bench = Bench(tuple(args), tuple(inputs), expected, tolerance, self._task.flop)
-            self._runner = CheckedRunner(
-                self._runner_name,
-                self._factory,
-                bench,
-                timing=self._timing,
-                cores=self._cores,
-                max_memory=self._max_memory,
+            bench = Bench.of(self._task, seed=self._seed, given=self._inputs, rtol=rtol, atol=atol)
+            self._runner = self._factory.make(
+                bench, timing=self._timing, cores=self._cores, max_memory=self._max_memory
             )
             if isinstance(self._runner.inner, BuildingRunner):
                 self._sites.cluster = self._runner.inner
@@ -425,16 +337,41 @@ class LocalMeasurer:
         if self._runner is not None:
             self._runner.interrupt()
 
+    def _new_builder(self, workers: int | None, timeout: float) -> Builder:
+        size = workers or min(len(self._cores.building), _MOST_BUILDERS)
+        return Builder(
+            workers=size,
+            cores=self._cores.building,
+            shared=() if workers else self._cores.shared,
+            timeout=timeout,
+            max_memory=max(memory_share(workers=size + 1), 1),
+        )
+
     def _threads(self, count: int, name: str) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(count, thread_name_prefix=name, initializer=pin, initargs=(self._cores.building,))
 
 
-def _follow(twin: Future[Result], candidate: Candidate, future: Future[Result]) -> None:
-    """Give a candidate the result of its twin. Its phases are its own: nothing was built or run for it."""
-    if (error := twin.exception()) is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(candidate.finish(dataclasses.replace(twin.result(), phases={})))
+def _check_numbers(
+    build_timeout: float,
+    builders: int | None,
+    max_memory: int | None,
+    best: float,
+    kept_builds: int,
+    rtol: float | None,
+    atol: float | None,
+) -> None:
+    if not check_float("build_timeout", build_timeout) > 0:
+        raise ArgumentError(f"build_timeout={build_timeout!r}: must be above 0 seconds")
+    if builders is not None:
+        check_int("builders", builders, maximum=1024)
+    if max_memory is not None:
+        check_int("max_memory", max_memory)
+    if not best > 0:
+        raise ArgumentError(f"best={best!r}: must be above 0 seconds")
+    check_int("kept_builds", kept_builds)
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if tolerance is not None:
+            check_float(name, tolerance)
 
 
 class _LocalTrial:

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pegbox.checks import check_mapping
 from pegbox.errors import ArgumentError, MeasureError, PegboxError
 from pegbox.measure.bench import Bench
 from pegbox.measure.result import Failed, Ok, Result
-from pegbox.measure.runner import GIVEN, Runner, RunnerFactory, RunnerWrapper
-from pegbox.origin import definition_of, located
+from pegbox.measure.runner import (
+    GIVEN,
+    Runner,
+    RunnerFactory,
+    RunnerLike,
+    RunnerWrapper,
+    is_cluster,
+    runner_factory,
+    runner_name,
+)
+from pegbox.origin import definition_of, located, users_level
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram
@@ -22,6 +33,10 @@ _CALLS = {
     "interrupt": "interrupt()",
     "close": "close()",
 }
+_RAISES = (
+    "; what a candidate does wrong is returned as pegbox.measure.Failed(kind, message), and only a runner that cannot "
+    "work at all raises, pegbox.errors.MeasureError"
+)
 _RESULT = (
     "return pegbox.measure.Ok((seconds, ...)) with the seconds of a call for each repeat, or "
     "pegbox.measure.Failed(kind, message)"
@@ -44,6 +59,27 @@ def check_runner_factory(name: str, factory: RunnerFactory) -> None:
         )
         fault.source = _defined(getattr(factory, "__init__", factory) if isinstance(factory, type) else factory)
         raise fault from None
+
+
+class CheckedFactory:
+    """A runner as a user gives it, with its options, until it is made.
+
+    Raises:
+        UnknownName: there is no such runner.
+        ArgumentError: an option that it does not have, or what is given is no runner.
+    """
+
+    def __init__(self, runner: RunnerLike, options: Mapping[str, Any] | None) -> None:
+        given = check_mapping("runner_options", {} if options is None else options, "the runner's options by name")
+        self._factory = runner_factory(runner, given)
+        self._name = runner_name(runner)
+        check_runner_factory(self._name, self._factory)
+        self.is_cluster = is_cluster(self._factory)
+        """Whether it measures on other machines."""
+
+    def make(self, bench: Bench, **given: Any) -> CheckedRunner:
+        """The runner. Raises `MeasureError` where its factory raised, or made something else."""
+        return CheckedRunner(self._name, self._factory, bench, **given)
 
 
 class CheckedRunner(RunnerWrapper):
@@ -78,6 +114,14 @@ class CheckedRunner(RunnerWrapper):
             raise self._fault("rerun", what)
         return [self._checked("rerun", result) for result in results]
 
+    def interrupt(self) -> None:
+        """See `Runner`. Raises `MeasureError` where the runner raised."""
+        self._called("interrupt()", self.inner.interrupt, remedy="")
+
+    def close(self) -> None:
+        """See `Runner`. Raises `MeasureError` where the runner raised."""
+        self._called("close()", self.inner.close, remedy="")
+
     def _checked(self, method: str, result: object) -> Result:
         if isinstance(result, Failed) or (isinstance(result, Ok) and _has_costs(result)):
             return result
@@ -99,20 +143,22 @@ class CheckedRunner(RunnerWrapper):
         fault.source = _defined(getattr(self.inner, method))
         return fault
 
-    def _called(self, what: str, call: Callable[[], Any]) -> Any:
+    def _called(self, what: str, call: Callable[[], Any], remedy: str = _RAISES) -> Any:
         try:
             return call()
         except PegboxError:
             raise
         except Exception as error:
-            raise located(
-                MeasureError(
-                    f"runner {self.name!r}: {what} raised {type(error).__name__}: {error}; what a candidate does wrong "
-                    "is returned as pegbox.measure.Failed(kind, message), and only a runner that cannot work at all "
-                    "raises, pegbox.errors.MeasureError"
-                ),
-                error,
-            ) from error
+            told = f"runner {self.name!r}: {what} raised {type(error).__name__}: {error}{remedy}"
+            raise located(MeasureError(told), error) from error
+
+
+def end(call: Callable[[], None]) -> None:
+    """Interrupt or close a checked runner that is done with: that it cannot is a warning."""
+    try:
+        call()
+    except PegboxError as error:
+        warnings.warn(str(error), RuntimeWarning, stacklevel=users_level())
 
 
 def _has_costs(result: Ok) -> bool:

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pegbox.checks import check_float, check_int
 from pegbox.errors import ArgumentError
@@ -43,6 +44,20 @@ class TimingPolicy:
     hopeless: float = 20.0
     least_limit: float = 0.3
     rounds: int = 10
+
+    @classmethod
+    def of(cls, policy: TimingPolicy | None, *, repeats: int, **options: Any) -> TimingPolicy:
+        """The policy that is given, else one of these options, which has room for so many `repeats`.
+
+        Raises:
+            ArgumentError: what is given is no policy, or an option is out of its domain.
+        """
+        if policy is None:
+            most = max(10, repeats) if isinstance(repeats, int) else 10
+            return cls(repeats=repeats, max_repeats=most, **options)
+        if not isinstance(policy, TimingPolicy):
+            raise ArgumentError(f"timing={policy!r} is no TimingPolicy; make one with pegbox.measure.TimingPolicy(...)")
+        return policy
 
     def __post_init__(self) -> None:
         for name in ("timeout", "max_seconds", "near_seconds", "tight", "least_limit"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Collection, Hashable
 from concurrent.futures import Future
@@ -11,6 +12,7 @@ from pegbox.measure.result import Result
 
 if TYPE_CHECKING:
     from pegbox.codegen import Program
+    from pegbox.measure.candidate import Candidate
     from pegbox.space import Config
 
 
@@ -32,6 +34,14 @@ class Twins:
     def forget(self, results: Collection[Future[Result]]) -> None:
         """Results that were given up say nothing of the program."""
         self._first = {key: first for key, first in self._first.items() if first[1] not in results}
+
+
+def follow(twin: Future[Result], candidate: Candidate, future: Future[Result]) -> None:
+    """Give a candidate the result of its twin. Its phases are its own: nothing was built or run for it."""
+    if (error := twin.exception()) is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(candidate.finish(dataclasses.replace(twin.result(), phases={})))
 
 
 def _key(program: Program) -> Hashable:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import pickle
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pegbox.checks import check_callable, check_list, check_text, near_names
 from pegbox.errors import SpaceError
 from pegbox.origin import located
 from pegbox.space.config import Config
@@ -62,6 +63,28 @@ class Constraint:
         finally:
             asked.pop()
         return True
+
+
+def constraint_of(
+    predicate: Callable[[Config], bool], reads: Sequence[str], message: str, knobs: Collection[str]
+) -> Constraint:
+    """The constraint of a space with these knobs.
+
+    Raises:
+        SpaceError: it is no function with a message, or reads what is no knob, or nothing.
+    """
+    check_text("add_constraint: message", message, error=SpaceError)
+    of_config = "a function of a config that says whether it holds"
+    asked = check_callable(f"constraint {message!r}: predicate", predicate, of_config, error=SpaceError)
+    read = [reads] if isinstance(reads, str) else reads
+    wanted = "the names of the knobs that it uses"
+    names = dict.fromkeys(check_list(f"constraint {message!r}: reads", read, wanted, error=SpaceError, of=str))
+    if not names:
+        raise SpaceError(f"constraint {message!r} reads no knob; name those that it uses in reads=")
+    for name in names:
+        if name not in knobs:
+            raise SpaceError(f"constraint {message!r} reads {name!r}, no such knob{near_names(name, knobs)}")
+    return Constraint(asked, tuple(names), message)
 
 
 _of_thread = threading.local()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pegbox.checks import check_list
+from pegbox.checks import check_list, check_mapping, near_names
 from pegbox.errors import SpaceError
 from pegbox.space.entities import Entity
 
@@ -30,6 +30,46 @@ class Condition:
 
     def __str__(self) -> str:
         return self.text
+
+
+def condition_of(name: str, when: Mapping[str, Any] | None, knobs: Mapping[str, Knob]) -> Condition | None:
+    """The condition of a knob that is declared after `knobs`; None where it always exists.
+
+    Raises:
+        SpaceError: it depends on what is no knob, or no value of one.
+    """
+    if when is None:
+        return None
+    shape = "the knobs that it depends on with their values, as in when={'layout': 'packed'}"
+    given = check_mapping(f"knob {name!r}: when", when, shape, error=SpaceError)
+    if not given:
+        return None
+    parents, texts = [], []
+    for parent, wanted in given.items():
+        if parent not in knobs:
+            known = near_names(parent, knobs)
+            raise SpaceError(f"knob {name!r} depends on {parent!r}, which is not declared before it{known}")
+        digits = _digits_of_values(name, knobs[parent], wanted)
+        parents.append((parent, tuple(sorted(digits))))
+        texts.append(f"{parent} is " + " or ".join(str(knobs[parent].entities[d]) for d in digits))
+    return Condition(tuple(parents), " and ".join(texts))
+
+
+def _digits_of_values(name: str, parent: Knob, wanted: Any) -> list[int]:
+    """Digits of one value, or of several in a tuple, list or set; a tuple that is itself a value is one."""
+    digit = parent.find(wanted)
+    if digit is not None:
+        return [digit]
+    values = wanted if isinstance(wanted, (tuple, list, set, frozenset)) and wanted else [wanted]
+    digits = []
+    for value in values:
+        digit = parent.find(value)
+        if digit is None:
+            raise SpaceError(
+                f"knob {name!r} depends on {parent.name!r} being {value!r}, which is not a value of {parent}"
+            )
+        digits.append(digit)
+    return list(dict.fromkeys(digits))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,12 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegbox.checks import (
-    check_callable,
     check_instance,
     check_int,
-    check_list,
-    check_mapping,
-    check_text,
     near_names,
     with_checked_keywords,
 )
@@ -27,12 +23,12 @@ from pegbox.errors import SpaceError
 from pegbox.space import enumeration, sampling, variation
 from pegbox.space.annotate import annotate_knob
 from pegbox.space.config import Config, not_a_config
-from pegbox.space.constraint import Constraint
+from pegbox.space.constraint import Constraint, constraint_of
 from pegbox.space.digits import Digits, Mask, checked_rows, digits_of
 from pegbox.space.encoding import Encoder, encoder
 from pegbox.space.entities import SplitEntity
 from pegbox.space.jsonform import config_from_json, rows_from_json
-from pegbox.space.knob import Condition, Knob
+from pegbox.space.knob import Knob, condition_of
 from pegbox.space.option import option_knob
 from pegbox.space.printing import space_text
 from pegbox.space.reorder import Chains, ReorderOptions, reorder_knob
@@ -92,7 +88,7 @@ class ConfigSpace:
             SpaceError: an argument is out of its domain, no split is left, or the name is taken by another knob.
         """
         options = SplitOptions(policy, num_outputs, max_factor, filter, no_tail, candidate)
-        return self._add(split_knob(name, axis, options, when=self._condition(name, when)))
+        return self._add(split_knob(name, axis, options, when=condition_of(name, when, self.knobs)))
 
     @with_checked_keywords
     def define_knob(self, name: str, candidates: Iterable[Any], *, when: Mapping[str, Any] | None = None) -> None:
@@ -101,7 +97,7 @@ class ConfigSpace:
         Raises:
             SpaceError: no candidates, a value that JSON cannot carry, or the name is taken by another knob.
         """
-        self._add(option_knob(name, candidates, when=self._condition(name, when)))
+        self._add(option_knob(name, candidates, when=condition_of(name, when, self.knobs)))
 
     @with_checked_keywords
     def define_reorder(
@@ -134,7 +130,7 @@ class ConfigSpace:
             SpaceError: an argument is out of its domain, or the name is taken by another knob.
         """
         options = ReorderOptions(policy, candidate, interval, spatial, reduce)
-        return self._add(reorder_knob(name, axes, options, when=self._condition(name, when)))
+        return self._add(reorder_knob(name, axes, options, when=condition_of(name, when, self.knobs)))
 
     @with_checked_keywords
     def define_annotate(
@@ -162,7 +158,7 @@ class ConfigSpace:
         Raises:
             SpaceError: an argument is out of its domain, or the name is taken by another knob.
         """
-        condition = self._condition(name, when)
+        condition = condition_of(name, when, self.knobs)
         return self._add(annotate_knob(name, axes, policy, candidate=candidate, num_anchor=num_anchor, when=condition))
 
     def add_constraint(self, predicate: Callable[[Config], bool], *, reads: Sequence[str], message: str) -> None:
@@ -177,21 +173,9 @@ class ConfigSpace:
         Raises:
             SpaceError: `reads` is empty or names an unknown knob.
         """
-        check_text("add_constraint: message", message, error=SpaceError)
-        of_config = "a function of a config that says whether it holds"
-        check_callable(f"constraint {message!r}: predicate", predicate, of_config, error=SpaceError)
-        read = [reads] if isinstance(reads, str) else reads
-        wanted = "the names of the knobs that it uses"
-        names = tuple(
-            dict.fromkeys(check_list(f"constraint {message!r}: reads", read, wanted, error=SpaceError, of=str))
-        )
-        if not names:
-            raise SpaceError(f"constraint {message!r} reads no knob; name those that it uses in reads=")
-        for name in names:
-            if name not in self.knobs:
-                raise SpaceError(f"constraint {message!r} reads {name!r}, no such knob{near_names(name, self.knobs)}")
-        if not any(c.predicate is predicate and c.reads == names for c in self.constraints):
-            self.constraints.append(Constraint(predicate, names, message))
+        made = constraint_of(predicate, reads, message, self.knobs)
+        if not any(c.predicate is predicate and c.reads == made.reads for c in self.constraints):
+            self.constraints.append(made)
             self._structure = None
 
     def _add(self, knob: Knob) -> tuple[str, ...]:
@@ -206,39 +190,6 @@ class ConfigSpace:
         elif known != knob:
             raise SpaceError(f"knob {knob.name!r} is declared twice with different content:\n  {known}\n  {knob}")
         return knob.outputs
-
-    def _condition(self, name: str, when: Mapping[str, Any] | None) -> Condition | None:
-        if when is None:
-            return None
-        shape = "the knobs that it depends on with their values, as in when={'layout': 'packed'}"
-        given = check_mapping(f"knob {name!r}: when", when, shape, error=SpaceError)
-        if not given:
-            return None
-        parents, texts = [], []
-        for parent, wanted in given.items():
-            if parent not in self.knobs:
-                known = near_names(parent, self.knobs)
-                raise SpaceError(f"knob {name!r} depends on {parent!r}, which is not declared before it{known}")
-            digits = self._digits_of_values(name, self.knobs[parent], wanted)
-            parents.append((parent, tuple(sorted(digits))))
-            texts.append(f"{parent} is " + " or ".join(str(self.knobs[parent].entities[d]) for d in digits))
-        return Condition(tuple(parents), " and ".join(texts))
-
-    def _digits_of_values(self, name: str, parent: Knob, wanted: Any) -> list[int]:
-        """Digits of one value, or of several in a tuple, list or set; a tuple that is itself a value is one."""
-        digit = parent.find(wanted)
-        if digit is not None:
-            return [digit]
-        values = wanted if isinstance(wanted, (tuple, list, set, frozenset)) and wanted else [wanted]
-        digits = []
-        for value in values:
-            digit = parent.find(value)
-            if digit is None:
-                raise SpaceError(
-                    f"knob {name!r} depends on {parent.name!r} being {value!r}, which is not a value of {parent}"
-                )
-            digits.append(digit)
-        return list(dict.fromkeys(digits))
 
     # One config at a time -----------------------------------------------------------------------------------------
 

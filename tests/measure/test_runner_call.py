@@ -37,6 +37,14 @@ class Raises(Sound):
         raise KeyError("x")
 
 
+class Stuck(Sound):
+    def interrupt(self) -> None:
+        raise OSError("no answer")
+
+    def close(self) -> None:
+        raise OSError("gone")
+
+
 class Gives(Sound):
     given: Any = None
 
@@ -91,6 +99,22 @@ def test_an_error_of_a_runner_has_its_line() -> None:
     told = line_of('raise KeyError("x")') + r"runner 'mine': run\(\) raised KeyError: 'x'; .*pegbox.measure.Failed"
     with pytest.raises(MeasureError, match=told):
         checked(Raises).run(None)  # type: ignore[arg-type]
+
+
+def test_an_interrupt_that_fails_has_its_line() -> None:
+    told = line_of('raise OSError("no answer")') + r"runner 'mine': interrupt\(\) raised OSError: no answer"
+    with pytest.raises(MeasureError, match=told):
+        checked(Stuck).interrupt()
+
+
+def test_a_runner_that_cannot_be_ended_costs_no_result() -> None:
+    measurer = LocalMeasurer(AddingTask(), runner=Stuck)  # type: ignore[arg-type]
+    assert measurer.remeasure([]) == []  # the runner is there now
+    with pytest.warns(RuntimeWarning) as warned:
+        measurer.close()
+    first, second = (str(each.message) for each in warned)
+    assert "runner 'Stuck': interrupt() raised OSError: no answer" in first
+    assert "runner 'Stuck': close() raised OSError: gone" in second
 
 
 @pytest.mark.parametrize("given", [None, 0.001, Ok(0.001), Ok(()), (1.0,)])  # type: ignore[arg-type]

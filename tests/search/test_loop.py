@@ -560,6 +560,108 @@ def test_a_measurer_that_raises_ends_the_run_with_everything_kept() -> None:
     assert len(caught.value.result.trials) == 6
 
 
+@pytest.mark.parametrize("method", ["wait", "activity"])
+def test_a_tuner_whose_other_methods_raise_is_named_and_nothing_is_lost(method: str) -> None:
+    class Broken(ListTuner):
+        @property
+        def activity(self) -> str:
+            return self.fail("activity") or "choosing"
+
+        def wait(self) -> None:
+            self.fail("wait")
+
+        def fail(self, place: str) -> None:
+            if place == method and len(self.told) == 2:
+                raise ZeroDivisionError("bad luck")
+
+    with pytest.raises(TuningError, match=rf"tuner 'mine' raised ZeroDivisionError in {method}.*bad luck") as caught:
+        run(Broken(small_space()), Busy([], silent=True), trials=20, batch_size=4, name="mine")
+    assert len(caught.value.result.trials) == 8
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+class Faulty(ArtificialMeasurer):
+    """Fails in one place, once six are measured; `close` is where its stream ends."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(by_index)
+        self.place, self.measured = place, 0
+
+    @property
+    def machines(self) -> int:
+        return self.fail("machines") or 1
+
+    @property
+    def where(self) -> str:
+        return self.fail("where") or "on 2 machines"
+
+    def beside(self) -> contextlib.AbstractContextManager[None]:
+        self.fail("beside")
+        return self._aside()
+
+    @contextlib.contextmanager
+    def _aside(self) -> Iterator[None]:
+        self.fail("enter")
+        yield
+        self.fail("leave")
+
+    def measure(self, configs: Sequence[Config]) -> Iterator[tuple[Config, Result]]:
+        try:
+            for item in super().measure(configs):
+                self.measured += 1
+                yield item
+        finally:
+            self.fail("close")
+
+    def fail(self, place: str) -> None:
+        if place == self.place and self.measured >= 6:
+            raise OSError("gone")
+
+
+@pytest.mark.parametrize(
+    ("place", "kept"), [("machines", 6), ("where", 6), ("beside", 6), ("enter", 6), ("leave", 6), ("close", 8)]
+)
+def test_wherever_the_measurer_raises_nothing_is_lost(place: str, kept: int) -> None:
+    tuner, log = Ahead(small_space(), []), Log()
+    tuner.batch_size = 4  # type: ignore[attr-defined]
+    with pytest.raises(TuningError, match=r"the measurer raised OSError.*: gone") as caught:
+        run(tuner, Faulty(place), trials=20, callbacks=[log])
+    assert len(caught.value.result.trials) == kept
+    assert log.events[-1] == "end"
+
+
+def test_a_stream_that_cannot_be_left_ends_the_run_with_everything_kept() -> None:
+    def stop(trial: Trial) -> None:
+        if trial.number == 6:
+            raise StopSearch
+
+    with pytest.raises(TuningError, match=r"the measurer raised OSError at the end of measure\(\): gone") as caught:
+        run(ListTuner(small_space()), Faulty("close"), trials=20, callbacks=[stop])
+    assert len(caught.value.result.trials) == 7
+
+
+def test_of_two_errors_the_first_is_told() -> None:
+    class Records(Essential):
+        def on_trial(self, trial: Trial, state: SearchState) -> None:
+            super().on_trial(trial, state)
+            if trial.number == 6:
+                raise OSError("disk full")
+
+    with pytest.raises(TuningError, match="disk full") as caught:
+        run(ListTuner(small_space()), Faulty("close"), trials=20, callbacks=[Records()])
+    assert len(caught.value.result.trials) == 7
+
+
+def test_ctrl_c_is_no_error_where_the_stream_cannot_be_left_either() -> None:
+    class Interrupting(Log):
+        def on_trial(self, trial: Trial, state: SearchState) -> None:
+            if trial.number == 6:
+                signal.raise_signal(signal.SIGINT)
+
+    result = run(ListTuner(small_space()), Faulty("close"), trials=20, callbacks=[Interrupting()])
+    assert (result.stopped_because, len(result.trials)) == ("interrupted", 7)
+
+
 def test_a_measurer_that_gives_too_few_results_is_an_error() -> None:
     with pytest.raises(TuningError, match="gave 2 results for 4 configurations") as caught:
         run(ListTuner(small_space()), Cut(6, None), trials=20, batch_size=4)

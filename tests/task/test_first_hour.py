@@ -225,7 +225,7 @@ def test_arguments_that_fit_no_memory_are_told_with_their_size(monkeypatch: pyte
     def full(*_: object, **__: object) -> Any:
         raise MemoryError("Unable to allocate")
 
-    monkeypatch.setattr("pegbox.measure.local.make_inputs", full)
+    monkeypatch.setattr("pegbox.measure.bench.make_inputs", full)
     huge = pb.create_task("matmul", args=[10**6, 10**6, 16])
     with LocalMeasurer(huge) as measurer, pytest.raises(MeasureError, match=r"4,000.* GB.*smaller shapes"):
         measurer._open()

@@ -166,6 +166,8 @@ def test_equal_steps_are_equal_states() -> None:
     other.split(2, other[2].iters[0], [4])
     assert one == dag.infer_bound_from_state(other)
     assert one.state_object == other.state_object
+    assert one.state_object == other
+    assert other == one.state_object
 
 
 def test_lengths_that_are_none_are_left_to_a_search() -> None:

@@ -24,7 +24,7 @@ from pegbox.schedule.state.rolls import keeps_nothing
 from pegbox.schedule.te.call import Step
 from pegbox.schedule.te.draft import Draft
 from pegbox.schedule.te.schedule import TESchedule
-from pegbox.schedule.te.stage import At, FuseRelation, Inline, SplitRelation, Stage, UnitRelation
+from pegbox.schedule.te.stage import At, FuseRelation, Inline, Relation, SplitRelation, Stage, UnitRelation
 from pegbox.schedule.te.stage_attach import attach_error
 from pegbox.schedule.te.threads import infer_scope, start_threads
 
@@ -166,6 +166,23 @@ def _stage(
     step: Step,
 ) -> dict[IterVar, LoopRef]:
     """Place one stage and give it its loops; returns the loops by iteration variable."""
+    _place(sch, stage, block, placed, stages, step)
+    axes = [*stage.op.axis, *stage.op.reduce_axis]
+    own = sch.get_loops(block)
+    live = dict(zip(axes, own[len(own) - len(axes) :], strict=True))
+    for relation in stage.relations:
+        _relate(sch, stage, block, relation, live, step)
+    step.asked = stage, ("reorder",), None
+    _reorder(sch, block, [live[iv] for iv in stage.leaf_iter_vars])
+    _annotate(sch, stage, live, step)
+    step.asked = stage, ("env_threads", "set_store_predicate"), None
+    start_threads(sch, stage, block, step)
+    _store(sch, stage, block, step)
+    return live
+
+
+def _place(sch: Schedule, stage: Stage, block: BlockRef, placed: _Placed, stages: Sequence[Stage], step: Step) -> None:
+    """Move a stage to the loop that it is computed at, and set the scope of its buffer."""
     place = stage.place
     step.asked = stage, ("compute_at", "set_scope"), None
     if isinstance(place, At):
@@ -178,37 +195,32 @@ def _stage(
         sch.compute_at(block, around[loop])
     else:
         infer_scope(sch, stage, block)
-    axes = [*stage.op.axis, *stage.op.reduce_axis]
-    own = sch.get_loops(block)
-    live = dict(zip(axes, own[len(own) - len(axes) :], strict=True))
-    for relation in stage.relations:
-        match relation:
-            case SplitRelation(parent, outer, inner, factor, nparts):
-                step.asked = stage, ("split",), parent
-                whole = live.pop(parent)
-                extent = sch.extent(whole)
-                # A region may be smaller than the axis: a factor beyond it would only make empty iterations. But of
-                # threads there are as many as were asked for.
-                most = 1 << 62 if (inner if factor is not None else outer) in stage.threads else extent
-                factors = [None, min(factor, most)] if factor is not None else [min(nparts or 1, most), None]
-                live[outer], live[inner] = sch.split(whole, factors=factors, names=(outer.name, inner.name))
-            case FuseRelation(outer, inner, fused, order):
-                step.asked = stage, ("fuse",), inner
-                # The loops that become one may have been brought together by a reorder.
-                _reorder(sch, block, [live[iv] for iv in order if iv in live])
-                live[fused] = sch.fuse(live.pop(outer), live.pop(inner), name=fused.name)
-            case UnitRelation(made):
-                inside = [x for x in sch.get_loops(block) if x in live.values()]
-                live[made] = sch.add_unit_loop(inside[0] if inside else block)
-            case _:
-                raise TypeError(f"unknown relation {relation!r}")
-    step.asked = stage, ("reorder",), None
-    _reorder(sch, block, [live[iv] for iv in stage.leaf_iter_vars])
-    _annotate(sch, stage, live, step)
-    step.asked = stage, ("env_threads", "set_store_predicate"), None
-    start_threads(sch, stage, block, step)
-    _store(sch, stage, block, step)
-    return live
+
+
+def _relate(
+    sch: Schedule, stage: Stage, block: BlockRef, relation: Relation, live: dict[IterVar, LoopRef], step: Step
+) -> None:
+    """Make the loops of a relation out of those that are there, in `live` too."""
+    match relation:
+        case SplitRelation(parent, outer, inner, factor, nparts):
+            step.asked = stage, ("split",), parent
+            whole = live.pop(parent)
+            extent = sch.extent(whole)
+            # A region may be smaller than the axis: a factor beyond it would only make empty iterations. But of
+            # threads there are as many as were asked for.
+            most = 1 << 62 if (inner if factor is not None else outer) in stage.threads else extent
+            factors = [None, min(factor, most)] if factor is not None else [min(nparts or 1, most), None]
+            live[outer], live[inner] = sch.split(whole, factors=factors, names=(outer.name, inner.name))
+        case FuseRelation(outer, inner, fused, order):
+            step.asked = stage, ("fuse",), inner
+            # The loops that become one may have been brought together by a reorder.
+            _reorder(sch, block, [live[iv] for iv in order if iv in live])
+            live[fused] = sch.fuse(live.pop(outer), live.pop(inner), name=fused.name)
+        case UnitRelation(made):
+            inside = [x for x in sch.get_loops(block) if x in live.values()]
+            live[made] = sch.add_unit_loop(inside[0] if inside else block)
+        case _:
+            raise TypeError(f"unknown relation {relation!r}")
 
 
 def _reorder(sch: Schedule, block: BlockRef, order: list[LoopRef]) -> None:

@@ -94,13 +94,20 @@ class Proposer:
     @property
     def activity(self) -> str:
         """What the tuner does when it is asked, in words."""
-        return str(getattr(self._tuner, "activity", CHOOSING))
+        try:
+            return str(getattr(self._tuner, "activity", CHOOSING))
+        except Exception as error:
+            raise self._raised("activity", error) from error
 
     def wait(self) -> None:
         """Return when nothing of the tuner goes on in the background."""
         wait = getattr(self._tuner, "wait", None)
-        if wait is not None:
+        if wait is None:
+            return
+        try:
             wait()
+        except Exception as error:
+            raise self._raised("wait()", error) from error
 
     def model_report(self) -> ModelReport | None:
         """What the tuner says of its model, if it has one."""

@@ -11,20 +11,20 @@ import contextlib
 import math
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pegbox.checks import check_int
-from pegbox.errors import MeasureError, PegboxError, TuningError
+from pegbox.errors import TuningError
 from pegbox.measure.result import Result
 from pegbox.measure.yardstick import Yardstick
 from pegbox.origin import users_level
 from pegbox.search.loop.callbacks import CallbackFailure, CallbackLike, CallbackList
 from pegbox.search.loop.finalists import MAX_ROUNDS, pick_finalists, winner_of
 from pegbox.search.loop.interrupt import clear_interrupt, defer_interrupt
-from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneResult, gflops_of, validated
+from pegbox.search.loop.measurements import CheckedMeasurer
+from pegbox.search.loop.outcome import BestTrial, Gain, StopReason, Trial, TuneResult, gflops_of
 from pegbox.search.loop.proposals import Proposer, SearchFailure
 from pegbox.search.loop.state import Limits, PhaseClock, SearchState
 from pegbox.search.protocols import Measurer, Tuner
@@ -82,13 +82,15 @@ def run(
     name = name or type(tuner).__name__
     clock: Callable[[], float] = getattr(measurer, "clock", time.monotonic)
     wanted = batch_size if batch_size is not None else getattr(tuner, "batch_size", DEFAULT_BATCH)
+    phases = PhaseClock(clock)
     loop = _Loop(
         Proposer(tuner, name, space=space, searched=searched),
-        measurer,
+        CheckedMeasurer(measurer, phases),
         SearchState(
             name, Limits(trials, budget_seconds, early_stopping), flop, clock, bytes_moved=bytes_moved, unit=unit
         ),
         CallbackList(callbacks),
+        phases,
         batch_size=check_int("batch_size", wanted),
         batch_given=batch_size is not None,
         finalists=check_int("finalists", finalists, minimum=0),
@@ -106,9 +108,10 @@ class _Loop:
     """One run in progress."""
 
     proposer: Proposer
-    measurer: Measurer
+    measurer: CheckedMeasurer
     state: SearchState
     callbacks: CallbackList
+    clock: PhaseClock
     batch_size: int
     finalists: int
     batch_given: bool = False
@@ -120,9 +123,6 @@ class _Loop:
     task: Task | None = None
     subject: str = ""
     history_trials: Mapping[Config, Result] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.clock = PhaseClock(self.state.clock)
 
     def run(self, history: Sequence[tuple[Config, Result]]) -> TuneResult:
         broken: Exception | None = None
@@ -174,23 +174,13 @@ class _Loop:
         if not room:
             return []
         # What a tuner starts in the background when it is first asked goes on beside the first trials.
-        aside = self._beside() if outstanding or not self.state.trials else None
+        aside = self.measurer.beside() if outstanding or not self.state.trials else None
         with self._phase("propose", self.proposer.activity), aside or contextlib.nullcontext():
             return self.proposer.ask(room)
 
     def _batch_size(self) -> int:
         """As many as are measured at the same time, where these are more than the tuner takes by itself."""
-        try:
-            machines: int = 1 if self.batch_given else getattr(self.measurer, "machines", 1)
-        except PegboxError as error:
-            raise SearchFailure(_raised(error)) from error
-        return max(self.batch_size, machines)
-
-    def _beside(self) -> AbstractContextManager[object] | None:
-        """For what is done beside measurements; None where nothing may be."""
-        beside: Callable[[], AbstractContextManager[object] | None]
-        beside = getattr(self.measurer, "beside", contextlib.nullcontext)
-        return beside()
+        return self.batch_size if self.batch_given else max(self.batch_size, self.measurer.machines)
 
     def _stop(self) -> StopReason | None:
         return self.callbacks.stop or self.state.limits.reached(self.state)
@@ -204,17 +194,18 @@ class _Loop:
         first, untold = len(self.state.trials), batch
         measured: dict[Config, Result] = {}
         half = batch
-        if self._beside() is None:
+        if self.measurer.beside() is None:
             with self._phase("learn", self.proposer.activity):
                 self.proposer.wait()
         elif self.proposer.asks_ahead:
             half = batch[: -(-len(batch) // 2)]
-        self._now(COMPILING if getattr(self.measurer, "compiles", False) else self._measuring())
-        stream = self._results(batch)
-        try:
-            for config, result in stream:
-                self._now(self._measuring())
-                self._commit(config, result)
+        self._now(COMPILING if self.measurer.compiles else self._measuring())
+        with self.measurer.results(batch) as results:
+            for config, result in results:
+                try:
+                    self._now(self._measuring())
+                finally:
+                    self._commit(config, result)
                 measured[config] = result
                 if (reason := self._stop()) and reason != "trials":
                     return reason
@@ -222,9 +213,6 @@ class _Loop:
                     self._tell(half, measured)
                     untold = batch[len(half) :]
                     self.ahead = self._propose(outstanding=len(untold))
-        finally:
-            with self.clock.phase("measure"):
-                stream.close()
         fresh = self.state.trials[first:]
         self._check_complete(batch, fresh)
         self._tell(untold, measured)
@@ -242,7 +230,7 @@ class _Loop:
             yield
 
     def _measuring(self) -> str:
-        where: str = getattr(self.measurer, "where", "")
+        where = self.measurer.where
         return f"{MEASURING} {where}" if where else MEASURING
 
     def _now(self, activity: str) -> None:
@@ -254,26 +242,6 @@ class _Loop:
         # In the order of asking, whatever the order of finishing: the same measurements then give the same proposals.
         with self.clock.phase("learn"):
             self.proposer.tell(batch, [measured[config] for config in batch])
-
-    def _results(self, batch: Sequence[Config]) -> Generator[tuple[Config, Result], None, None]:
-        """The measurer's stream, with the waiting counted and its errors named."""
-        stream: Iterator[tuple[Config, Result]] | None = None
-        try:
-            while True:
-                with self.clock.phase("measure"):
-                    if stream is None:
-                        stream = iter(self.measurer.measure(batch))
-                    item = next(stream, None)
-                if item is None:
-                    return
-                yield item[0], validated(item[1])
-        except Exception as error:
-            raise SearchFailure(_raised(error)) from error
-        finally:
-            # A generator stops its workers when closed; a plain iterator has nothing to close.
-            close = getattr(stream, "close", None)
-            if close is not None:
-                close()
 
     def _commit(self, config: Config, result: Result) -> None:
         state = self.state
@@ -289,7 +257,7 @@ class _Loop:
 
     def _measure_yardstick(self, cost: float) -> None:
         """Ask what costs are compared with."""
-        measure: Callable[[float], Yardstick | None] | None = getattr(self.measurer, "yardstick", None)
+        measure = self.measurer.yardstick
         if not self.with_yardstick or measure is None or cost == math.inf:
             return
         with self._phase("yardstick", "timing NumPy for comparison"):
@@ -308,24 +276,13 @@ class _Loop:
             chosen = pick_finalists(trials, self.finalists, known=self.remeasured)
             if not chosen:
                 return
-            results = self._remeasured([trial.config for trial in chosen])
+            with self._phase("remeasure", "measuring the best again"):
+                results = self.measurer.remeasure([trial.config for trial in chosen])
             # Asked on both sides of the finalists, it meets their noise; it comes before their records, which keep it.
             self._measure_yardstick(min(result.cost for result in results))
             with defer_interrupt(), self.clock.phase("callbacks"):
                 for trial, result in zip(chosen, results, strict=True):
                     self._commit_remeasured(trial, result)
-
-    def _remeasured(self, configs: Sequence[Config]) -> Sequence[Result]:
-        with self._phase("remeasure", "measuring the best again"):
-            try:
-                results = [validated(result) for result in self.measurer.remeasure(configs)]
-            except Exception as error:
-                raise SearchFailure(_raised(error, " measuring the best again")) from error
-        if len(results) != len(configs):
-            raise SearchFailure(
-                f"the measurer gave {len(results)} results measuring {len(configs)} configurations again"
-            )
-        return results
 
     def _commit_remeasured(self, trial: Trial, result: Result) -> None:
         speed = gflops_of(result, self.state.flop)
@@ -383,10 +340,3 @@ class _Loop:
             gain=gain,
             recorded=len(self.history),
         )
-
-
-def _raised(error: Exception, when: str = "") -> str:
-    """A `MeasureError` says itself what is wrong and where."""
-    return (
-        str(error) if isinstance(error, MeasureError) else f"the measurer raised {type(error).__name__}{when}: {error}"
-    )

@@ -14,7 +14,7 @@ from pegbox.plugins.sketch.generator import SketchGenerator
 from pegbox.plugins.sketch.rules import Rule
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.tvm.auto_scheduler.compute_dag import ComputeDAG, LayoutRewriteOption
-from pegbox.plugins.tvm.auto_scheduler.loop_state import StateObject
+from pegbox.plugins.tvm.auto_scheduler.state_object import StateObject
 from pegbox.plugins.tvm.auto_scheduler.workload_registry import (
     WORKLOAD_FUNC_REGISTRY,
     make_workload_key,

@@ -14,7 +14,8 @@ from pegbox.compute.tensor import ComputeOp, Operation, Tensor
 from pegbox.errors import ArgumentError
 from pegbox.plugins.sketch.generator import unscheduled
 from pegbox.plugins.sketch.state import State as SketchState
-from pegbox.plugins.tvm.auto_scheduler.loop_state import State, StateObject, bounded, derived
+from pegbox.plugins.tvm.auto_scheduler.loop_state import State
+from pegbox.plugins.tvm.auto_scheduler.state_object import StateObject, bounded, derived
 from pegbox.plugins.tvm.auto_scheduler.workload_registry import workload_key_to_tensors
 from pegbox.schedule.te.schedule import TESchedule
 from pegbox.task.dag import ComputeDAG as PlainDAG

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pegbox.errors import ArgumentError
-from pegbox.plugins.tvm.auto_scheduler.loop_state import State, StateObject
+from pegbox.plugins.tvm.auto_scheduler.loop_state import State
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureInput, MeasureResult
 from pegbox.plugins.tvm.auto_scheduler.measure_record import RecordedInput, RecordReader, save_records
+from pegbox.plugins.tvm.auto_scheduler.state_object import StateObject
 from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.search.factory.create import make_cost_model
 from pegbox.search.models.inputs import program_features

@@ -17,7 +17,7 @@ from pegbox.records.history import apply_history_best
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from pegbox.plugins.tvm.auto_scheduler.loop_state import StateObject
+    from pegbox.plugins.tvm.auto_scheduler.state_object import StateObject
 
 __getattr__ = names(__name__)
 

@@ -10,7 +10,8 @@ from pegbox.errors import ArgumentError
 from pegbox.measure.local import LocalMeasurer
 from pegbox.measure.result import Failed, FailureKind, Ok, Result
 from pegbox.plugins.tvm.absence import names
-from pegbox.plugins.tvm.auto_scheduler.loop_state import State, StateObject
+from pegbox.plugins.tvm.auto_scheduler.loop_state import State
+from pegbox.plugins.tvm.auto_scheduler.state_object import StateObject
 from pegbox.plugins.tvm.autotvm.measure.measure import MeasureErrorNo as MeasureErrorNo
 from pegbox.plugins.tvm.notice import means_nothing
 

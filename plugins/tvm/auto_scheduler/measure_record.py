@@ -19,7 +19,7 @@ from pegbox.records.journal import Journal, read_bytes
 from pegbox.records.record import Record
 
 if TYPE_CHECKING:
-    from pegbox.plugins.tvm.auto_scheduler.loop_state import StateObject
+    from pegbox.plugins.tvm.auto_scheduler.state_object import StateObject
 
 _DEFAULT = "auto_scheduler_tuning.json"
 

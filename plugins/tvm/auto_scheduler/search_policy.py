@@ -16,7 +16,7 @@ from pegbox.plugins.sketch.state import State as SketchState
 from pegbox.plugins.sketch.steps import Axes
 from pegbox.plugins.tvm.auto_scheduler.base_task import BaseTask, state_in
 from pegbox.plugins.tvm.auto_scheduler.cost_model import CostModel, RandomModel, XGBModel, config_of
-from pegbox.plugins.tvm.auto_scheduler.loop_state import State, StateObject, derived, stage_ops
+from pegbox.plugins.tvm.auto_scheduler.loop_state import State
 from pegbox.plugins.tvm.auto_scheduler.measure import (
     MeasureInput,
     MeasureResult,
@@ -24,6 +24,7 @@ from pegbox.plugins.tvm.auto_scheduler.measure import (
     PythonBasedMeasureCallback,
 )
 from pegbox.plugins.tvm.auto_scheduler.measure_record import RecordReader, RecordToFile
+from pegbox.plugins.tvm.auto_scheduler.state_object import StateObject, derived, stage_ops
 from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.search.factory.create import make_tuner
 from pegbox.search.loop.callbacks import Callback

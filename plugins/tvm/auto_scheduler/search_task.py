@@ -9,7 +9,6 @@ from pegbox.compute.tensor import Tensor
 from pegbox.errors import ArgumentError, RecordError, TuningError
 from pegbox.plugins.tvm.auto_scheduler.base_task import PACKED, TASK_INPUT_BUFFER_TABLE, BaseTask, HardwareParams
 from pegbox.plugins.tvm.auto_scheduler.cost_model import XGBModel
-from pegbox.plugins.tvm.auto_scheduler.loop_state import StateObject
 from pegbox.plugins.tvm.auto_scheduler.measure import (
     MeasureCallback,
     ProgramBuilder,
@@ -20,6 +19,7 @@ from pegbox.plugins.tvm.auto_scheduler.measure import (
 )
 from pegbox.plugins.tvm.auto_scheduler.measure_record import load_best_record
 from pegbox.plugins.tvm.auto_scheduler.search_policy import SearchPolicy, SketchPolicy
+from pegbox.plugins.tvm.auto_scheduler.state_object import StateObject
 from pegbox.plugins.tvm.notice import means_nothing
 from pegbox.plugins.tvm.target import TargetLike
 from pegbox.schedule.te.schedule import TESchedule

@@ -3,11 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pegbox import te
 from pegbox.errors import ComputeError
 from pegbox.plugins.tvm.topi import reduction
 from pegbox.plugins.tvm.topi.nn.border import pad
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """A row of `count` windows along one dimension of the data, with a border of `before` and `after` elements."""
+
+    dim: int
+    extent: int
+    kernel: int
+    stride: int
+    dilation: int
+    before: int
+    after: int
+    count: int
+
+    @classmethod
+    def of(
+        cls, dim: int, extent: int, kernel: int, stride: int, dilation: int, border: tuple[int, int], ceil_mode: bool
+    ) -> _Windows:
+        """As many as there is room for; with `ceil_mode` the last one may reach beyond the border, which then grows."""
+        before, after = border
+        room = extent + before + after - ((kernel - 1) * dilation + 1)
+        count = (-(-room // stride) if ceil_mode else room // stride) + 1
+        after += max(0, (count - 1) * stride - room)
+        return cls(dim, extent, kernel, stride, dilation, before, after, count)
+
+    def inside(self, number: te.Expr) -> te.Expr:
+        """How many elements of a window are not of the border."""
+        first = number * self.stride - self.before
+        below = te.maximum(te.ceildiv(-first, self.dilation), 0)
+        above = te.minimum(te.ceildiv(self.extent - first, self.dilation), self.kernel)
+        return above - below
 
 
 def pool2d(
@@ -29,40 +62,34 @@ def pool2d(
         count_include_pad: the border counts as elements of the mean.
     """
     _check(pool_type, layout)
-    place = [layout.index(letter) for letter in "HW"]
-    sides = [[padding[0], padding[2]], [padding[1], padding[3]]]
-    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    spans = [data.shape[p] + sum(side) - r for p, side, r in zip(place, sides, reach, strict=True)]
-    sizes = [-(-span // s) + 1 if ceil_mode else span // s + 1 for span, s in zip(spans, stride, strict=True)]
-    for side, span, size, s in zip(sides, spans, sizes, stride, strict=True):
-        side[1] += max(0, (size - 1) * s - span)
-    edge = te.min_value(data.dtype) if pool_type == "max" else te.const(0, data.dtype)
-    border = dict(zip(place, sides, strict=True))
-    low, high = ([border[d][end] if d in border else 0 for d in range(data.ndim)] for end in (0, 1))
-    padded = pad(data, low, high, edge, name="pad_temp") if any([*low, *high]) else data
-    axes = [te.reduce_axis((0, k), name=n) for k, n in zip(kernel, ("ry", "rx"), strict=True)]
-    shape = [dict(zip(place, sizes, strict=True)).get(d, extent) for d, extent in enumerate(data.shape)]
+    border = [(padding[0], padding[2]), (padding[1], padding[3])]
+    dims = [layout.index(letter) for letter in "HW"]
+    rows = [
+        _Windows.of(dim, data.shape[dim], k, s, d, sides, ceil_mode)
+        for dim, k, s, d, sides in zip(dims, kernel, stride, dilation, border, strict=True)
+    ]
+    padded = _padded(data, rows, te.min_value(data.dtype) if pool_type == "max" else te.const(0, data.dtype))
+    axes = [te.reduce_axis((0, row.kernel), name=n) for row, n in zip(rows, ("ry", "rx"), strict=True)]
+    counts = {row.dim: row.count for row in rows}
+    shape = tuple(counts.get(dim, extent) for dim, extent in enumerate(data.shape))
 
     def window(*at: te.Expr) -> te.Expr:
-        moved = {p: at[p] * s + r * d for p, s, r, d in zip(place, stride, axes, dilation, strict=True)}
-        return padded(*(moved.get(d, i) for d, i in enumerate(at)))
+        moved = {row.dim: at[row.dim] * row.stride + r * row.dilation for row, r in zip(rows, axes, strict=True)}
+        return padded(*(moved.get(dim, i) for dim, i in enumerate(at)))
 
     if pool_type == "max":
-        return te.compute(tuple(shape), lambda *at: te.max(window(*at), axis=axes), name="pool_max", tag="pool_max")
-    total = te.compute(tuple(shape), lambda *at: te.sum(window(*at), axis=axes), name="pool_sum", tag="pool_sum")
+        return te.compute(shape, lambda *at: te.max(window(*at), axis=axes), name="pool_max", tag="pool_max")
+    total = te.compute(shape, lambda *at: te.sum(window(*at), axis=axes), name="pool_sum", tag="pool_sum")
 
     def mean(*at: te.Expr) -> te.Expr:
         if count_include_pad:
             return total(*at) / te.const(kernel[0] * kernel[1], data.dtype)
-        count: te.Expr = te.const(1)
-        for p, s, k, d, side in zip(place, stride, kernel, dilation, sides, strict=True):
-            first = at[p] * s - side[0]
-            below = te.maximum(te.ceildiv(-first, d), 0)
-            above = te.minimum(te.ceildiv(data.shape[p] - first, d), k)
-            count = count * (above - below)
-        return total(*at) / te.cast(data.dtype, te.maximum(count, 1))
+        elements: te.Expr = te.const(1)
+        for row in rows:
+            elements = elements * row.inside(at[row.dim])
+        return total(*at) / te.cast(data.dtype, te.maximum(elements, 1))
 
-    return te.compute(tuple(shape), mean, name="pool_avg", tag="elemwise")
+    return te.compute(shape, mean, name="pool_avg", tag="elemwise")
 
 
 def global_pool(data: te.Tensor, pool_type: str, layout: str = "NCHW") -> te.Tensor:
@@ -70,6 +97,14 @@ def global_pool(data: te.Tensor, pool_type: str, layout: str = "NCHW") -> te.Ten
     _check(pool_type, layout)
     axes = [layout.index(letter) for letter in "HW"]
     return (reduction.max if pool_type == "max" else reduction.mean)(data, axes, True)
+
+
+def _padded(data: te.Tensor, rows: Sequence[_Windows], edge: te.Expr) -> te.Tensor:
+    """The data with its border, if it has one."""
+    low, high = [0] * data.ndim, [0] * data.ndim
+    for row in rows:
+        low[row.dim], high[row.dim] = row.before, row.after
+    return pad(data, low, high, edge, name="pad_temp") if any([*low, *high]) else data
 
 
 def _check(pool_type: str, layout: str) -> None:

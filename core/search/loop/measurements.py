@@ -1,0 +1,121 @@
+"""Calls of a measurer in a search: whatever fails in one is a `SearchFailure`, so that the loop can keep what was
+measured before."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, TypeVar
+
+from pegbox.errors import MeasureError
+from pegbox.measure.result import Result
+from pegbox.search.loop.outcome import validated
+from pegbox.search.loop.proposals import SearchFailure
+from pegbox.search.loop.state import PhaseClock
+from pegbox.search.protocols import Measurer
+
+if TYPE_CHECKING:
+    from pegbox.measure.yardstick import Yardstick
+    from pegbox.space import Config
+
+_T = TypeVar("_T")
+
+
+class CheckedMeasurer:
+    """A measurer whose errors are `SearchFailure`. What a measurer may leave out has its default here."""
+
+    def __init__(self, measurer: Measurer, clock: PhaseClock) -> None:
+        self._measurer = measurer
+        self._clock = clock
+
+    @property
+    def machines(self) -> int:
+        """How many configurations are measured at the same time."""
+        return self._called(lambda: int(getattr(self._measurer, "machines", 1)))
+
+    @property
+    def where(self) -> str:
+        """For people: the machines that measure; empty where this one does."""
+        return self._called(lambda: str(getattr(self._measurer, "where", "")))
+
+    @property
+    def compiles(self) -> bool:
+        """Whether a candidate is compiled first."""
+        return self._called(lambda: bool(getattr(self._measurer, "compiles", False)))
+
+    @property
+    def yardstick(self) -> Callable[[float], Yardstick | None] | None:
+        """What says what costs are compared with. Its errors are its own: a search does not end by them."""
+        return self._called(lambda: getattr(self._measurer, "yardstick", None))
+
+    def beside(self) -> AbstractContextManager[None] | None:
+        """For what is done beside measurements; None where nothing may be."""
+        given = self._called(lambda: getattr(self._measurer, "beside", contextlib.nullcontext)(), "in beside()")
+        return None if given is None else self._inside(given, "in beside()")
+
+    @contextlib.contextmanager
+    def results(self, batch: Sequence[Config]) -> Iterator[Iterator[tuple[Config, Result]]]:
+        """The results of a batch, each as soon as it is there. The time spent waiting counts as measuring."""
+        with self._clock.phase("measure"):
+            stream = self._called(lambda: iter(self._measurer.measure(batch)))
+        with self._inside(self._closing(stream), "at the end of measure()"):
+            yield self._each(stream)
+
+    def remeasure(self, configs: Sequence[Config]) -> Sequence[Result]:
+        """Measure a few again."""
+        when = "measuring the best again"
+        results = self._called(lambda: [validated(result) for result in self._measurer.remeasure(configs)], when)
+        if len(results) != len(configs):
+            raise SearchFailure(
+                f"the measurer gave {len(results)} results measuring {len(configs)} configurations again"
+            )
+        return results
+
+    def _each(self, stream: Iterator[tuple[Config, Result]]) -> Iterator[tuple[Config, Result]]:
+        def following() -> tuple[Config, Result] | None:
+            item = next(stream, None)
+            return None if item is None else (item[0], validated(item[1]))
+
+        while True:
+            with self._clock.phase("measure"):
+                item = self._called(following)
+            if item is None:
+                return
+            yield item
+
+    @contextlib.contextmanager
+    def _closing(self, stream: object) -> Iterator[None]:
+        """A generator stops its workers when closed; a plain iterator has nothing to close."""
+        try:
+            yield
+        finally:
+            with self._clock.phase("measure"):
+                getattr(stream, "close", lambda: None)()
+
+    @contextlib.contextmanager
+    def _inside(self, manager: AbstractContextManager[object], when: str) -> Iterator[None]:
+        """The body inside a context manager of the measurer's. An error of the body counts more than one that leaving
+        it then brings."""
+        self._called(lambda: manager.__enter__(), when)
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(Exception):
+                manager.__exit__(*sys.exc_info())
+            raise
+        self._called(lambda: manager.__exit__(None, None, None), when)
+
+    def _called(self, call: Callable[[], _T], when: str = "") -> _T:
+        try:
+            return call()
+        except Exception as error:
+            raise SearchFailure(_told(error, when)) from error
+
+
+def _told(error: Exception, when: str) -> str:
+    """A `MeasureError` says itself what is wrong and where."""
+    if isinstance(error, MeasureError):
+        return str(error)
+    return f"the measurer raised {' '.join(filter(None, (type(error).__name__, when)))}: {error}"
