@@ -176,8 +176,8 @@ class Tasks:
             return answer.result()
         except (MeasureError, KilledWorker):
             raise
-        except (CancelledError, concurrent.futures.CancelledError) as error:
-            raise self._gone(error) from error
+        except (CancelledError, concurrent.futures.CancelledError) as error:  # its text asks to run everything again
+            raise self._gone(None) from error
         except Exception as error:
             raise MeasureError(f"a worker of the cluster cannot measure: {type(error).__name__}: {error}") from error
 
@@ -196,8 +196,9 @@ class Tasks:
         return now if lonely is None else lonely
 
     def _gone(self, error: BaseException | None) -> MeasureError:
+        why = " ".join(str(error or "").split())
         return MeasureError(
-            f"the scheduler at {address_of(self._client)} is gone{f' ({error})' if error else ''}; what was measured "
+            f"the scheduler at {address_of(self._client)} is gone{f' ({why})' if why else ''}; what was measured "
             "is in the records: start it and its workers again, then go on with --resume (resume=True)"
         )
 
