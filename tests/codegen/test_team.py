@@ -109,6 +109,12 @@ def test_a_smaller_or_larger_team_is_left_to_the_system() -> None:
     assert threads == [set(CORES)] * len(CORES)
 
 
+def test_threads_that_a_team_leaves_to_a_larger_one_are_left_to_the_system() -> None:
+    whole, other = kernel(len(CORES)), kernel(len(CORES) + 1)
+    threads, _ = team_after(lambda: call(whole), lambda: call(other))
+    assert threads == [set(CORES)] * len(CORES)
+
+
 def test_a_team_that_is_made_anew_gets_its_cores_again() -> None:
     whole, other = kernel(len(CORES)), kernel(len(CORES) + 1)
     threads, _ = team_after(lambda: call(whole), lambda: call(other), lambda: call(whole))

@@ -51,6 +51,12 @@ class _Team:
         here = self.follow()
         return confined([here]) if self._threads else contextlib.nullcontext()
 
+    def release(self) -> None:
+        """Leave its threads to the system: the next team may get them."""
+        for thread in self._threads.values():
+            pin(usable_cores(), thread=thread)
+        self._threads.clear()
+
     def _place(self, cores: Sequence[int]) -> None:
         number = ctypes.CFUNCTYPE(ctypes.c_int)(openmp.addresses()["omp_get_thread_num"])
 
@@ -95,6 +101,8 @@ def on_cores(function: Callable[..., Any], threads: int, *, hold: bool = False) 
 def _team(threads: int) -> _Team:
     team = _local.team
     if team is None or team.size != threads:
+        if team is not None:
+            team.release()
         team = _local.team = _Team(threads)
     return team
 
