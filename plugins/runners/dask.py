@@ -75,6 +75,8 @@ class DaskRunner:
             self._tasks = self._set_up(bench, timing, max_memory, host, patience)
             may_build = builds == "cluster" and self._kind.llvm
             self._builds = Builds(self._client, self._name, self._kind) if may_build else None
+            if self._builds is not None:
+                self._owned.callback(self._builds.close)
             self._dashboard = dashboard_of(self._client)
             self._warn_of_spread()
         except BaseException:
@@ -171,11 +173,8 @@ class DaskRunner:
         """Leave the cluster as it was; one that was started here ends."""
         from pegbox.plugins.runners import dask_worker
 
-        if not self._tasks.close(dask_worker.give_up):
-            return
-        if self._builds is not None:
-            self._builds.close()
-        self._owned.close()
+        if self._tasks.close(dask_worker.give_up):
+            self._owned.close()
 
     def _set_up(
         self, bench: Bench, timing: TimingPolicy, max_memory: int | None, host: str | None, patience: float

@@ -58,9 +58,9 @@ class Lease:
             client.register_plugin(plugin, name=plugin.name)
         except Exception as error:
             raise MeasureError(
-                f"a worker of the cluster ended when it was given what it needs to measure, or cannot use it "
+                f"a worker of the cluster ended when it was given what its tasks need, or cannot use it "
                 f"({type(error).__name__}: {error}); its log says more: its memory (dask worker --memory-limit) must "
-                "hold the inputs and outputs of the task, and its packages must be those of this process"
+                "hold that (the inputs and outputs, recorded spaces), and its packages must be those of this process"
             ) from error
 
     def close(self) -> None:

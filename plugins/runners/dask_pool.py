@@ -16,12 +16,13 @@ from concurrent.futures import Future
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from distributed import KilledWorker, TimeoutError, Worker, WorkerPlugin, get_worker
+from distributed import KilledWorker, TimeoutError, Worker, get_worker
 
 from pegbox.comparison.contest import Entry
 from pegbox.comparison.pool import LocalPool
 from pegbox.errors import MeasureError
 from pegbox.plugins.runners.dask_client import address_of, connected
+from pegbox.plugins.runners.dask_lease import Lease, LeasedPlugin
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -37,18 +38,20 @@ _PACKAGES = ("pegbox", "numpy", "scipy", "xgboost")
 """What proposals of tuners depend on."""
 
 
-class Host(WorkerPlugin):  # type: ignore[misc]
+class Host(LeasedPlugin):
     """The processes of a worker that make runs. Dask gives it to every worker, also to those that join later."""
 
-    def __init__(self, parcel: bytes, versions: Mapping[str, str]) -> None:
-        self._parcel, self._versions = parcel, versions
+    def __init__(self, name: str, parcel: bytes, versions: Mapping[str, str]) -> None:
+        self.name, self._parcel, self._versions = name, parcel, versions
 
     async def setup(self, worker: Worker) -> None:
         """Called by Dask where the worker is."""
         self._pool = LocalPool(self._parcel, worker.state.nthreads)
+        await super().setup(worker)
 
     async def teardown(self, worker: Worker) -> None:
         """Called by Dask when the client says so, and when the worker ends."""
+        await super().teardown(worker)
         await asyncio.to_thread(self._pool.close)
 
     def run(self, entry: Entry) -> bytes:
@@ -78,7 +81,7 @@ class DaskPool:
         try:
             self._client = self._owned.enter_context(connected(scheduler))
             self._check_workers()
-            self._client.register_plugin(Host(parcel, versions()), name=self._name)
+            self._owned.callback(Lease(self._client, Host(self._name, parcel, versions())).close)
         except BaseException:
             self._owned.close()
             raise
@@ -118,7 +121,6 @@ class DaskPool:
         with contextlib.suppress(Exception):  # a cluster that is gone makes no runs
             if self._client.status == "running":
                 self._client.cancel(self._running)
-                self._client.unregister_worker_plugin(self._name)
         self._owned.close()
 
     def _take(self, done: DaskFuture, answer: Future[bytes]) -> None:

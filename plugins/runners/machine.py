@@ -14,7 +14,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pegbox.codegen import Target
 from pegbox.codegen.runtime import openmp
 from pegbox.codegen.targets import host
 from pegbox.codegen.targets.features import missing
@@ -22,6 +21,8 @@ from pegbox.errors import MeasureError
 
 if TYPE_CHECKING:
     from pegbox.codegen import Target
+
+_READ = os.O_RDONLY | os.O_CLOEXEC
 
 RESOURCE = "pegbox"
 """What a worker that measures was started with: one of it."""
@@ -201,11 +202,12 @@ def _lock(stack: contextlib.ExitStack, name: str, how: int) -> None:
 
 
 def _opened(path: Path) -> int:
-    """A file that all users of this machine may lock. Linux lets nobody "create" what another has in such a folder."""
-    try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        with contextlib.suppress(PermissionError):  # another user was faster
-            os.fchmod(descriptor, 0o666)
+    """A file that all users of this machine may lock. Linux lets nobody "create" what another has in such a folder,
+    but for those who say that it is new."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.open(path, _READ)
+    with contextlib.suppress(FileExistsError):  # another process was faster
+        descriptor = os.open(path, _READ | os.O_CREAT | os.O_EXCL, 0o666)
+        os.fchmod(descriptor, 0o666)
         return descriptor
+    return os.open(path, _READ)

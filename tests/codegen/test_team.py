@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -109,10 +110,52 @@ def test_a_smaller_or_larger_team_is_left_to_the_system() -> None:
     assert threads == [set(CORES)] * len(CORES)
 
 
+def test_threads_that_a_team_leaves_to_a_larger_one_are_left_to_the_system() -> None:
+    whole, other = kernel(len(CORES)), kernel(len(CORES) + 1)
+    threads, _ = team_after(lambda: call(whole), lambda: call(other))
+    assert threads == [set(CORES)] * len(CORES)
+
+
 def test_a_team_that_is_made_anew_gets_its_cores_again() -> None:
     whole, other = kernel(len(CORES)), kernel(len(CORES) + 1)
     threads, _ = team_after(lambda: call(whole), lambda: call(other), lambda: call(whole))
     assert [len(mask) for mask in threads] == [1] * (len(CORES) - 1)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_has_a_team_of_its_own() -> None:
+    """The runtime would wait there for threads that only its parent has, and its cores are the parent's."""
+    whole = kernel(len(CORES))
+
+    def in_fork() -> int:
+        call(whole)
+        before = masks()
+        pid = os.fork()
+        if not pid:
+            _end_after(10, lambda: call(whole), lambda: in_new_thread(lambda: call(whole)), lambda: _fork_again(whole))
+        status = os.waitpid(pid, 0)[1]
+        assert masks() == before
+        return status
+
+    assert in_new_thread(in_fork) == 0
+
+
+def _fork_again(whole: Kernel) -> None:
+    if pid := os.fork():
+        assert os.waitpid(pid, 0)[1] == 0
+    else:
+        _end_after(5, lambda: call(whole))
+
+
+def _end_after(seconds: int, *steps: Callable[[], None]) -> None:
+    """Take the steps and end this process, which is a fork, with 0 where all went well in so many seconds."""
+    signal.alarm(seconds)
+    try:
+        for step in steps:
+            step()
+        os._exit(0)
+    finally:
+        os._exit(1)
 
 
 @pytest.mark.parametrize("setting", team.SETTINGS)

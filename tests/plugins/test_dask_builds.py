@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from pegbox.errors import ArgumentError
 from pegbox.measure import CorePlan, Failed, Ok, TimingPolicy
 from pegbox.measure.result import FailureKind
 from pegbox.measure.runner import BuildingRunner
-from pegbox.plugins.runners import dask_tasks
+from pegbox.plugins.runners import dask_tasks, machine
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.dask_builds import Builds
 from pegbox.plugins.runners.dask_tasks import Tasks
@@ -77,12 +78,31 @@ def test_where_no_worker_compiles_nothing_is_built(runner: DaskRunner) -> None:
         assert builds.build(kernels.good(), 60.0) is None
 
 
+def test_a_runner_that_cannot_begin_leaves_nothing_on_the_workers(
+    runner: DaskRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plugins() -> Any:
+        return runner._client.run(lambda dask_worker: set(dask_worker.plugins))
+
+    def ends(self: DaskRunner) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DaskRunner, "_warn_of_spread", ends)
+    before = plugins()
+    with pytest.raises(KeyboardInterrupt):
+        DaskRunner(kernels.bench(), timing=TimingPolicy(), cores=CorePlan.detect(), scheduler=runner._client)
+    assert plugins() == before
+
+
 def test_builds_here_leave_the_workers_alone() -> None:
     with pytest.raises(ArgumentError, match="builds='there'"):
         DaskRunner(kernels.bench(), timing=TimingPolicy(), cores=CorePlan.detect(), builds="there")
 
 
-def test_nothing_is_compiled_while_a_candidate_is_timed_and_nobody_overtakes_it() -> None:
+def test_nothing_is_compiled_while_a_candidate_is_timed_and_nobody_overtakes_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(machine.tempfile, "gettempdir", lambda: str(tmp_path))  # others may measure on this machine
     order: list[str] = []
     waiting = threading.Event()
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -264,6 +265,26 @@ def test_users_share_the_lock_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(machine.tempfile, "gettempdir", lambda: folder)
         for user in (65534, 65533):
             assert os.waitpid(_locking(user), 0)[1] == 0
+
+
+def test_a_lock_whose_file_another_user_makes_meanwhile_is_taken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Linux refuses to create another's file in a folder of all users, if it is not said to be new."""
+    true_open = os.open
+
+    def others_open(path: Path, flags: int, mode: int = 0o777) -> int:
+        if not path.exists():
+            os.close(true_open(path, os.O_CREAT))
+            raise FileNotFoundError
+        if flags & os.O_CREAT and not flags & os.O_EXCL:
+            raise PermissionError
+        return true_open(path, flags, mode)
+
+    monkeypatch.setattr(machine.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(machine.os, "open", others_open)
+    with machine.alone():
+        assert len(list(tmp_path.iterdir())) == 2
 
 
 def _locking(user: int) -> int:

@@ -19,6 +19,7 @@ from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search import Comparison
 from pegbox.search.testing import small_space
 from pegbox.space import ConfigSpace
+from tests.helpers.rack import waited
 
 distributed = pytest.importorskip("distributed")
 dask_pool = pytest.importorskip("pegbox.plugins.runners.dask_pool")
@@ -53,11 +54,30 @@ def results(report: Comparison) -> list[Run]:
     return [replace(run, seconds=0.0, tuner_seconds=0.0, waited=0.0) for run in report.runs]
 
 
+def test_what_makes_runs_leaves_the_workers_with_its_client(client: Any) -> None:
+    """As when the program that compares is killed."""
+    client.run(_shorten_lease)
+    with distributed.Client(client.scheduler.address, set_as_default=False) as other:
+        dask_pool.DaskPool(b"", scheduler=other)
+        assert any(_left_by_pegbox(client))
+    waited(lambda: not any(_left_by_pegbox(client)))
+
+
+def _shorten_lease() -> None:
+    from pegbox.plugins.runners import dask_lease
+
+    dask_lease.LEASE = 0.05
+
+
+def _left_by_pegbox(client: Any) -> list[str]:
+    return [name for names in client.run(_plugins).values() for name in names if name.startswith("pegbox")]
+
+
 def test_workers_give_the_results_of_one_run_after_the_other(client: Any) -> None:
     report = compared(jobs=on(client))
     assert results(report) == results(compared())
     assert report.setup.jobs == 2
-    assert not any(name.startswith("pegbox") for names in client.run(_plugins).values() for name in names)
+    assert not _left_by_pegbox(client)
 
 
 def test_runs_of_a_worker_that_dies_are_made_by_another(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:

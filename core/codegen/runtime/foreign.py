@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import secrets
 import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -75,8 +76,8 @@ def shared_library(source: CSource, target: Target) -> Path:
     key = hashlib.sha256("\0".join([*options, source.text]).encode()).hexdigest()[:32]
     path = _folder() / f"{key}.so"
     if not path.exists():
-        # Another process may do the same: each writes a file of its own, and the last one stays.
-        part = path.with_suffix(f".{os.getpid()}")
+        # Another process or thread may do the same: each writes a file of its own, and the last one stays.
+        part = path.with_suffix(f".{secrets.token_hex(8)}")
         run_compiler([*options, "-shared", "-o", str(part)], source)
         part.replace(path)
     return path

@@ -12,6 +12,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -51,6 +52,12 @@ class _Team:
         here = self.follow()
         return confined([here]) if self._threads else contextlib.nullcontext()
 
+    def release(self) -> None:
+        """Leave its threads to the system: the next team may get them."""
+        for thread in self._threads.values():
+            pin(usable_cores(), thread=thread)
+        self._threads.clear()
+
     def _place(self, cores: Sequence[int]) -> None:
         number = ctypes.CFUNCTYPE(ctypes.c_int)(openmp.addresses()["omp_get_thread_num"])
 
@@ -68,9 +75,21 @@ class _Local(threading.local):
     team: _Team | None = None
     """The calling thread's latest team. The runtime keeps one for each thread, and makes it anew for another size."""
 
+    stand_in: ThreadPoolExecutor | None = None
+    """Has the teams of a thread that was forked: the runtime waits in it for threads that only the parent has."""
+
 
 _local = _Local()
 _libc = ctypes.PyDLL(None)
+
+
+def _leave_to_parent() -> None:
+    if _local.team is not None or _local.stand_in is not None:
+        _local.team, _local.stand_in = None, ThreadPoolExecutor(1, thread_name_prefix="pegbox-forked")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def on_cores(function: Callable[..., Any], threads: int, *, hold: bool = False) -> Callable[..., Any]:
@@ -82,10 +101,14 @@ def on_cores(function: Callable[..., Any], threads: int, *, hold: bool = False) 
         return function
 
     def called(*arguments: Any) -> Any:
+        if _local.stand_in is not None:
+            return _local.stand_in.submit(called, *arguments).result()
         _team(threads).follow()
         return function(*arguments)
 
     def held(*arguments: Any) -> Any:
+        if _local.stand_in is not None:
+            return _local.stand_in.submit(held, *arguments).result()
         with _team(threads).hold():
             return function(*arguments)
 
@@ -95,6 +118,8 @@ def on_cores(function: Callable[..., Any], threads: int, *, hold: bool = False) 
 def _team(threads: int) -> _Team:
     team = _local.team
     if team is None or team.size != threads:
+        if team is not None:
+            team.release()
         team = _local.team = _Team(threads)
     return team
 
