@@ -87,6 +87,8 @@ def tune(
         SpaceError: no configuration of the space is valid.
         RecordError: the file is damaged, or its records of this workload are of another space or target, or of other
             code of the template.
+        MeasureError: values of inputs are indices, and leave a tensor; give valid ones, as
+            `measure_options={"inputs": {"B": array}}`.
         TuningError: a tuner, the records or the measuring broke; what was measured is in its `result`.
     """
     measurer = local_measurer(measure_options, timeout=timeout, runner=runner, seed=seed, reserved=["best"])
