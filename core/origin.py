@@ -64,9 +64,14 @@ def line_at(code: CodeType, running: int) -> str:
     return _line(code, lines[0] if lines else code.co_firstlineno)
 
 
-def explained(error: BaseException) -> str:
-    """The error as text, with its kind; for an attribute that does not exist, with those of near names."""
-    text = f"{type(error).__name__}: {error}"
+def explained(error: BaseException, when: str = "") -> str:
+    """The error as text, with its kind; for an attribute that does not exist, with those of near names.
+
+    `when` stands behind the kind, such as "in ask(4)". An error without a text, such as that of
+    `assert False`, is its kind alone.
+    """
+    kind = " ".join(filter(None, (type(error).__name__, when)))
+    text = f"{kind}: {error}" if str(error) else kind
     wrong = getattr(error, "name", None)
     if not isinstance(error, AttributeError) or wrong is None or not text.endswith(repr(wrong)):  # it has a remedy
         return text

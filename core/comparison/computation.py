@@ -15,6 +15,7 @@ from pegbox.comparison.testbed import Testbed
 from pegbox.errors import PegboxError
 from pegbox.measure.bench import make_inputs
 from pegbox.measure.check import Tolerance, difference
+from pegbox.origin import explained
 from pegbox.search.models.experience import template_task
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _other_values(one: Task | None, other: Task | None) -> str:
     try:
         wanted, got = one.reference(inputs), other.reference(inputs)
     except (PegboxError, MemoryError) as error:  # whoever measures says what is wrong
-        return f"their reference values cannot be had ({type(error).__name__}: {error})"
+        return f"their reference values cannot be had ({explained(error)})"
     tolerance = Tolerance.of(wanted, flop=max(one.flop, other.flop))
     faults = [difference("output", g, w, tolerance) for g, w in zip(got, wanted, strict=True)]
     return "they give other values for the same inputs" if any(fault is not None for fault in faults) else ""

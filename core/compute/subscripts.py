@@ -41,6 +41,19 @@ def check_subscripts(outputs: Sequence[Operation]) -> None:
                 _check(op, load, ranges)
 
 
+def has_indirect_reads(outputs: Sequence[Operation]) -> bool:
+    """Whether an element is read at an index that is itself read from memory, as in a gather."""
+    return any(
+        any(True for _ in loads(index))
+        for op in post_order(outputs)
+        if isinstance(op, ComputeOp)
+        for expr in op.body
+        for source in (expr.sources if isinstance(expr, Reduce) else (expr,))
+        for load in loads(source)
+        for index in load.indices
+    )
+
+
 def _unguarded(op: ComputeOp) -> Iterator[Load]:
     stack: list[Expr] = []
     for expr in op.body:

@@ -24,7 +24,7 @@ from pegbox.checks import did_you_mean
 from pegbox.errors import PluginError
 from pegbox.hooks import specs
 from pegbox.hooks.names import NameTable, label
-from pegbox.origin import users_level
+from pegbox.origin import explained, users_level
 
 GROUP = "pegbox"
 
@@ -170,7 +170,7 @@ class PluginLoader:
             self._fail(plugin, hook, clash)
 
     def _fail(self, plugin: Plugin, stage: str, error: BaseException) -> None:
-        message = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+        message = str(error) if isinstance(error, PluginError) else explained(error)
         if self._strict:
             raise PluginError(f"{plugin.owner} failed, {stage}: {message}") from error
         plugin.problems.append(Problem(stage, message, "".join(traceback.format_exception(error))))

@@ -10,6 +10,7 @@ from pegbox.checks import near_names
 from pegbox.errors import ArgumentError, PluginError, UnknownName
 from pegbox.hooks.refs import import_ref, is_module_ref
 from pegbox.hooks.specs import HOOK_OF_KIND
+from pegbox.origin import explained
 
 # They have a meaning in "name:option=value" and "workload@generator" (a slash has none: "tutorial/matmul").
 _FORBIDDEN = set(" \t\n:=,@")
@@ -34,7 +35,7 @@ class Claim:
         except (Exception, SystemExit) as error:
             raise PluginError(
                 f"{label(self.kind)} {self.name!r} of {self.owner} cannot be imported from {self.target!r}: "
-                f"{type(error).__name__}: {error}"
+                f"{explained(error)}"
             ) from error
 
 

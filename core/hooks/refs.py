@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 from pegbox.errors import PluginError
-from pegbox.origin import located
+from pegbox.origin import explained, located
 
 _MODULE_REF = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _WITH_OPTIONS = re.compile(r"(?P<reference>.+?):(?P<options>\s*[A-Za-z_]\w*\s*=.*)")
@@ -66,7 +66,7 @@ def import_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise located(PluginError(f"{path} cannot be imported: {type(error).__name__}: {error}"), error) from error
+        raise located(PluginError(f"{path} cannot be imported: {explained(error)}"), error) from error
     finally:
         sys.path.remove(str(path.parent))
     return module

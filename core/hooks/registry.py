@@ -14,6 +14,7 @@ from pegbox.errors import PluginError, UnknownName
 from pegbox.hooks.manager import Plugin, PluginLoader, describe_failures
 from pegbox.hooks.names import Claim, NameTable, label
 from pegbox.hooks.refs import import_file, import_ref, is_module_ref, split_file_ref
+from pegbox.origin import explained
 
 
 class Registry:
@@ -83,8 +84,7 @@ class Registry:
                 return import_ref(ref)
             except (Exception, SystemExit) as error:
                 raise PluginError(
-                    f"{label(kind)} {ref!r} cannot be imported: {type(error).__name__}: {error} "
-                    "(options are written name:key=value)"
+                    f"{label(kind)} {ref!r} cannot be imported: {explained(error)} (options are written name:key=value)"
                 ) from error
         return self.get(kind, ref)
 

@@ -95,9 +95,11 @@ def about_random(names: Sequence[str], *, given: Mapping[str, Array]) -> str:
     if not drawn:
         return ""
     arrays = ", ".join(f'"{name}": array' for name in drawn)
+    keywords = ", ".join(f"{name}=array" for name in drawn)
     return (
         f"; the values of {' and '.join(drawn)} are random, drawn by pegbox; give valid ones: "
-        f'pegbox.tune(..., measure_options={{"inputs": {{{arrays}}}}})'
+        f'pegbox.tune(..., measure_options={{"inputs": {{{arrays}}}}}), or --inputs FILE.npz on the command line, '
+        f"a file of numpy.savez('FILE.npz', {keywords})"
     )
 
 

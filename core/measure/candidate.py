@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pegbox.errors import CompileError, PegboxError
 from pegbox.measure.result import Failed, FailureKind, Result
+from pegbox.origin import explained
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
@@ -74,7 +75,7 @@ def _too_long(program: Program, most: float) -> Failed:
 
 
 def _describe(error: BaseException) -> str:
-    text = f"{type(error).__name__}: {error}"
+    text = explained(error)
     if isinstance(error, PegboxError):
         return text
     # A slip in the template itself: its author wants to know where.

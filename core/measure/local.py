@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 import time
@@ -72,7 +73,8 @@ class LocalMeasurer:
         runner_options: further options of the runner; they win over those in `runner`.
         inputs: arrays of the caller for some of the inputs, by name, where random ones make no sense, as for indices.
 
-    Raises `ArgumentError` for options outside their domain or unknown, `UnknownName` for an unknown runner.
+    Raises `ArgumentError` for options outside their domain or unknown, `UnknownName` for an unknown runner, and
+    `MeasureError` where values of the inputs are indices and leave a tensor: before anything is compiled.
     """
 
     compiles = True
@@ -103,8 +105,11 @@ class LocalMeasurer:
     ) -> None:
         _check_numbers(build_timeout, builders, max_memory, best, kept_builds, rtol, atol)
         self._max_block = check_int("max_block", max_block)
-        self._task, self._seed, self._tolerances = task, seed, (rtol, atol)
-        self._inputs = check_inputs(task.arguments(), inputs)
+        given = check_inputs(task.arguments(), inputs)
+        self._make_bench = functools.cache(lambda: Bench.of(task, seed=seed, given=given, rtol=rtol, atol=atol))
+        if task.has_indirect_reads:
+            self._make_bench()
+        self._task = task
         self._timing = TimingPolicy.of(
             timing,
             timeout=timeout,
@@ -319,8 +324,7 @@ class LocalMeasurer:
         """The runner, made when first needed: the reference outputs may take NumPy a while."""
         self._check_open()
         if self._runner is None:
-            rtol, atol = self._tolerances
-            bench = Bench.of(self._task, seed=self._seed, given=self._inputs, rtol=rtol, atol=atol)
+            bench = self._make_bench()
             self._runner = self._factory.make(
                 bench, timing=self._timing, cores=self._cores, max_memory=self._max_memory
             )

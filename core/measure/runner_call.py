@@ -22,7 +22,7 @@ from pegbox.measure.runner import (
     runner_factory,
     runner_name,
 )
-from pegbox.origin import definition_of, located, users_level
+from pegbox.origin import definition_of, explained, located, users_level
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram
@@ -149,7 +149,7 @@ class CheckedRunner(RunnerWrapper):
         except PegboxError:
             raise
         except Exception as error:
-            told = f"runner {self.name!r}: {what} raised {type(error).__name__}: {error}{remedy}"
+            told = f"runner {self.name!r}: {what} raised {explained(error)}{remedy}"
             raise located(MeasureError(told), error) from error
 
 

@@ -78,7 +78,8 @@ def tune(
         `.best.cost` (seconds), `.best.gflops`, `.best.yardstick` (NumPy's time for the same, and the machine's limits);
         `.trials` has every trial in order, with its `.config`, `.cost` and `.result`; `.elapsed` and `.stopped_because`
         say how the run ended. `print(result)` shows it, `.plot("search.png")` and `.to_html("search.html")` draw it.
-        Ctrl-C ends the search early: the result holds everything measured, with `stopped_because="interrupted"`.
+        Ctrl-C ends the search early and raises nothing: the result holds everything measured, with
+        `stopped_because="interrupted"`. A loop over tasks has to ask for that, and `break`; else it goes on.
 
     Raises:
         ArgumentError: an option outside its domain, `resume` without `records`, `records` of a simulation, or
@@ -87,6 +88,8 @@ def tune(
         SpaceError: no configuration of the space is valid.
         RecordError: the file is damaged, or its records of this workload are of another space or target, or of other
             code of the template.
+        MeasureError: values of inputs are indices, and leave a tensor; give valid ones, as
+            `measure_options={"inputs": {"B": array}}`.
         TuningError: a tuner, the records or the measuring broke; what was measured is in its `result`.
     """
     measurer = local_measurer(measure_options, timeout=timeout, runner=runner, seed=seed, reserved=["best"])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pegbox.checks import check_callable, check_list, check_text, near_names
 from pegbox.errors import SpaceError
-from pegbox.origin import located
+from pegbox.origin import explained, located
 from pegbox.space.config import Config
 from pegbox.space.digits import Digits, Mask, digits_of, strides
 from pegbox.space.entities import Entity
@@ -215,7 +215,5 @@ class BoundConstraint:
             raise
         except (Exception, SystemExit) as error:
             seen = ", ".join(f"{name}={entity}" for name, entity in probe.items())
-            raised = SpaceError(
-                f"constraint {self.constraint.message!r} raised {type(error).__name__} at {seen}: {error}"
-            )
+            raised = SpaceError(f"constraint {self.constraint.message!r} raised {explained(error, f'at {seen}')}")
             raise located(raised, error) from error

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pegbox.checks import check_list, check_mapping, near_names
 from pegbox.codegen.program import ArgSpec, Program
 from pegbox.codegen.targets.target import Target, target_of
-from pegbox.compute.subscripts import check_subscripts
+from pegbox.compute.subscripts import check_subscripts, has_indirect_reads
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, TensorBuffer
 from pegbox.errors import ArgumentError, ComputeError, PegboxError, ScheduleError, TemplateError
 from pegbox.loops.nodes import Function
@@ -122,6 +122,11 @@ class Task:
     @property
     def outputs(self) -> tuple[Tensor, ...]:
         return tuple(t for t in self._tensors if isinstance(t.op, ComputeOp))
+
+    @property
+    def has_indirect_reads(self) -> bool:
+        """Whether values of inputs are indices: random ones may be wrong."""
+        return has_indirect_reads([t.op for t in self._tensors])
 
     def arguments(self) -> tuple[ArgSpec, ...]:
         """Name, shape, dtype and direction of each argument, in call order."""

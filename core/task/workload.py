@@ -14,6 +14,7 @@ from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.errors import ArgumentError, PegboxError, TemplateError
 from pegbox.expr.printer import unused_name
 from pegbox.hooks import registry
+from pegbox.hooks.construction import construct
 from pegbox.hooks.options import bind_options, options_of
 from pegbox.hooks.spec import Spec, parse_spec
 from pegbox.origin import definition_of, explained, located
@@ -236,13 +237,14 @@ def _made(spec: Spec) -> tuple[Any, str]:
     factory = registry.resolve(_GENERATOR, spec.name)
     if not callable(factory):
         return factory, str(spec)
-    options = bind_options(f"space generator {spec.name!r}", factory, spec.options, leading=0)
+    owner = f"space generator {spec.name!r}"
+    options = bind_options(owner, factory, spec.options, leading=0)
     if refusal := _refusal(factory, **options):
         raise TemplateError(
             f"space={str(spec)!r}: {refusal}; text names a class of generators, or a function that gives one and takes "
             "options alone"
         )
-    generator = factory(**options)
+    generator = construct(owner, factory, **options)
     return generator, _label(generator, spec) if factory is type(generator) else str(spec)
 
 

@@ -32,6 +32,21 @@ examples:
 """
 
 
+_SYNONYMS = {
+    "--sample": ("--configs", "--trials"),
+    "--iteration": ("--trials", "--configs"),
+    "--number": ("--trials", "--configs"),
+    "--log": ("--records",),
+    "--output": ("--out", "--records"),
+    "--model": ("--tuner", "--tuners"),
+    "--parallel": ("--jobs",),
+    "--worker": ("--jobs",),
+    "--continue": ("--resume",),
+    "--arch": ("--target",),
+}
+"""What else people call an option, and its names here, of which a command has the first that it knows."""
+
+
 def run(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (default: the process's own), give its exit code; raises KeyboardInterrupt only."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -104,8 +119,14 @@ def _check_options(parser: argparse.ArgumentParser, words: list[str]) -> None:
     for word in words:
         option = word.partition("=")[0]
         if option.startswith("--") and option != "--" and not any(name.startswith(option) for name in known):
-            hint = did_you_mean(option, known, shown=str) or f"; it has {', '.join(sorted(known))}"
+            hint = _hint(option, known) or f"; it has {', '.join(sorted(known))}"
             parser.error(f"there is no option {option}{hint}")
+
+
+def _hint(option: str, known: list[str]) -> str:
+    """The option that is meant by another name, else those that are written alike."""
+    meant = next((name for name in _SYNONYMS.get(option.removesuffix("s"), ()) if name in known), None)
+    return f"; did you mean {meant}?" if meant else did_you_mean(option, known, shown=str)
 
 
 def _print_anything(*streams: Any) -> None:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pegbox.task.task import Task
 
 
+MEASURING = ("runner", "timeout", "inputs")
+"""Options that say how to measure."""
+
+
 def add_task_arguments(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """TEMPLATE, ARGS and --target: what `make_task` reads; all may be left out where they are `optional`."""
     parser.add_argument(
@@ -78,6 +82,44 @@ def choose_config(namespace: argparse.Namespace, task: Task) -> Config:
     if first is None:
         raise exits.NothingFound(f"the space of {task.name} has no valid configuration")
     return first
+
+
+def add_measuring_arguments(group: argparse._ArgumentGroup) -> None:
+    """--runner, --timeout and --inputs: what `measuring_options` reads."""
+    group.add_argument("--runner", metavar="NAME[:OPTION=VALUE,...]", help="who runs candidates (default: local)")
+    group.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
+    group.add_argument(
+        "--inputs",
+        type=Path,
+        metavar="FILE.npz",
+        help="arrays for inputs by their names, of numpy.savez, where random ones make no sense, as for indices",
+    )
+
+
+def measuring_options(namespace: argparse.Namespace) -> dict[str, Any]:
+    """The keyword arguments of `pb.tune`, `compare` and `sweep` that say how to measure, as far as they are given.
+
+    Raises `ArgumentError` where the file of --inputs holds none.
+    """
+    options = {name: value for name in ("runner", "timeout") if (value := getattr(namespace, name)) is not None}
+    if namespace.inputs is not None:
+        options["measure_options"] = {"inputs": _read_inputs(namespace.inputs)}
+    return options
+
+
+def _read_inputs(path: Path) -> dict[str, Any]:
+    import zipfile
+
+    import numpy as np  # which 'pegbox --help' should not wait for
+
+    try:
+        with np.load(path) as arrays:
+            return {name: arrays[name] for name in arrays}
+    except (ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise ArgumentError(
+            f"--inputs: {str(path)!r} is no file of arrays by name; write it with "
+            f"numpy.savez({str(path)!r}, NAME=array)"
+        ) from error
 
 
 def add_simulate_arguments(parser: argparse._ArgumentGroup, *, several: bool = False) -> None:

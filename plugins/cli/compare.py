@@ -13,12 +13,14 @@ from pegbox.errors import ArgumentError, ComparisonError, SpaceError
 from pegbox.hooks import registry
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import (
+    MEASURING,
+    add_measuring_arguments,
     add_simulate_arguments,
     add_task_arguments,
     check_outputs,
     check_simulate,
-    duration,
     make_task,
+    measuring_options,
     natural,
     positive,
     recorded_task,
@@ -86,8 +88,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     measuring = parser.add_argument_group("measuring")
     add_simulate_arguments(measuring, several=True)
-    measuring.add_argument("--runner", metavar="NAME[:OPTION=VALUE,...]", help="who runs candidates (default: local)")
-    measuring.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
+    add_measuring_arguments(measuring)
     output = parser.add_argument_group("output")
     output.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page that opens offline")
     output.add_argument("--plot", type=Path, metavar="FILE", help="write the curves: .png, .svg, ... (pegbox[plot])")
@@ -144,7 +145,7 @@ def _check(namespace: argparse.Namespace) -> None:
     from pegbox.comparison.jsonform import REPORT  # loads NumPy, which --help should not wait for
     from pegbox.output import check_output
 
-    check_simulate(namespace, "runner", "timeout")
+    check_simulate(namespace, *MEASURING)
     if namespace.template is not None and len(namespace.simulate or ()) > 1:
         namespace.usage_error("several --simulate are several tasks: leave TEMPLATE out")
     check_outputs(namespace, json=namespace.json)
@@ -172,9 +173,9 @@ def _tasks(namespace: argparse.Namespace) -> list[Any]:
 
 def _options(namespace: argparse.Namespace) -> dict[str, Any]:
     """The keyword arguments of `pb.compare` that were given; its own defaults stand for the others."""
-    names = ("trials", "seeds", "start", "experience", "batch_size", "runner", "timeout", "jobs")
+    names = ("trials", "seeds", "start", "experience", "batch_size", "jobs")
     options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
-    return {**options, "save": namespace.json, "progress": not namespace.quiet}
+    return {**options, **measuring_options(namespace), "save": namespace.json, "progress": not namespace.quiet}
 
 
 def _show(namespace: argparse.Namespace, report: Comparison) -> None:

@@ -11,11 +11,13 @@ import pegbox as pb
 from pegbox.errors import SpaceError
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import (
+    add_measuring_arguments,
     add_task_arguments,
     check_files,
     default_records,
     duration,
     make_task,
+    measuring_options,
     natural,
     positive,
 )
@@ -47,8 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     plan.add_argument("--seed", type=natural, metavar="N", help="which sample, and in which order (default: 0)")
     plan.add_argument("--budget", type=duration, metavar="TIME", help="stop after this time: 60s, 1m30s, 1h")
     measuring = parser.add_argument_group("measuring")
-    measuring.add_argument("--runner", metavar="NAME[:OPTION=VALUE,...]", help="who runs candidates (default: local)")
-    measuring.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
+    add_measuring_arguments(measuring)
     output = parser.add_argument_group("records and output")
     output.add_argument(
         "--records", type=Path, metavar="FILE", help="append records here (default: TEMPLATE-ARGS.sweep.jsonl)"
@@ -91,11 +92,11 @@ def run(namespace: argparse.Namespace) -> int:
 
 def _options(namespace: argparse.Namespace) -> dict[str, Any]:
     """The keyword arguments of `pb.sweep` that were given; its own defaults stand for the others."""
-    names = ("passes", "seed", "budget", "runner", "timeout")
+    names = ("passes", "seed", "budget")
     options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
     if namespace.configs is not None:
         options["configs"] = namespace.configs or None
-    return {**options, "progress": not namespace.quiet}
+    return {**options, **measuring_options(namespace), "progress": not namespace.quiet}
 
 
 def _count(text: str) -> int:

@@ -11,6 +11,8 @@ import pegbox as pb
 from pegbox.errors import SpaceError, TuningError
 from pegbox.plugins.cli import exits
 from pegbox.plugins.cli.arguments import (
+    MEASURING,
+    add_measuring_arguments,
     add_simulate_arguments,
     add_task_arguments,
     check_outputs,
@@ -18,6 +20,7 @@ from pegbox.plugins.cli.arguments import (
     default_records,
     duration,
     make_task,
+    measuring_options,
     natural,
     positive,
     recorded_task,
@@ -72,8 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     measuring = parser.add_argument_group("measuring")
     add_simulate_arguments(measuring)
-    measuring.add_argument("--runner", metavar="NAME[:OPTION=VALUE,...]", help="who runs candidates (default: local)")
-    measuring.add_argument("--timeout", type=duration, metavar="TIME", help="give up on a candidate after this time")
+    add_measuring_arguments(measuring)
     output = parser.add_argument_group("records and output")
     output.add_argument(
         "--records", type=Path, metavar="FILE", help="append records here (default: TEMPLATE-ARGS.jsonl)"
@@ -101,7 +103,7 @@ def run(namespace: argparse.Namespace) -> int:
     """Tune, print the result and what to do with it."""
     if namespace.no_records and (namespace.resume or namespace.records):
         namespace.usage_error("--no-records excludes --records and --resume")
-    check_simulate(namespace, "records", "resume", "runner", "timeout")
+    check_simulate(namespace, *MEASURING, "records", "resume")
     unrecorded = namespace.no_records or namespace.simulate
     records = None if unrecorded else namespace.records or default_records(namespace)
     check_outputs(namespace, records=records)
@@ -139,11 +141,11 @@ def run(namespace: argparse.Namespace) -> int:
 
 def _options(namespace: argparse.Namespace) -> dict[str, Any]:
     """The keyword arguments of `pb.tune` that were given; its own defaults stand for the others."""
-    names = ("tuner", "trials", "budget", "early_stopping", "batch_size", "seed", "runner", "timeout", "transfer")
+    names = ("tuner", "trials", "budget", "early_stopping", "batch_size", "seed", "transfer")
     options = {name: value for name in names if (value := getattr(namespace, name)) is not None}
     if "budget" in options and "trials" not in options:
         options["trials"] = None
-    return {**options, "resume": namespace.resume, "progress": not namespace.quiet}
+    return {**options, **measuring_options(namespace), "resume": namespace.resume, "progress": not namespace.quiet}
 
 
 def _resumed(namespace: argparse.Namespace) -> str:

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Protocol, TypeAlias
 
 from pegbox.errors import ScheduleError, TemplateError
+from pegbox.origin import explained, located
 from pegbox.plugins.sketch.analysis import is_strictly_inlineable
 from pegbox.plugins.sketch.code import schedule_lines
 from pegbox.plugins.sketch.state import State, Tiles, follow, spatial_and_reduce
@@ -251,7 +252,7 @@ def _asked(rule: Rule, state: State, stage: int) -> tuple[Match, list[Derived]]:
         done = "\n".join(schedule_lines(state.steps)) or "nothing was done yet"
         raise TemplateError(f"{where}: {error}\nThe sketch that it was given:\n{done}") from error
     except Exception as error:
-        raise TemplateError(f"{where} raised {type(error).__name__}: {error}") from error
+        raise located(TemplateError(f"{where} raised {explained(error)}"), error) from error
     if not isinstance(match, Match):
         raise TemplateError(f"{where}: match gave {match!r}; give Match.NO, Match.ALSO or Match.ONLY")
     if _content(state) != before:

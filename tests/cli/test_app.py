@@ -130,6 +130,11 @@ def test_traceback_shows_where_an_error_was_raised(pegbox: Any, command: Any) ->
         (("tune", "matmul", "8", "8", "8", "--trails", "4"), "there is no option --trails; did you mean --trials"),
         (("tune", "--budgt=5s", "matmul"), "there is no option --budgt; did you mean --budget?"),
         (("build", "matmul", "--ot", "x.so"), "there is no option --ot; did you mean --out?"),  # and --out is missing
+        (("sweep", "matmul", "--sample", "9"), "there is no option --sample; did you mean --configs?"),
+        (("tune", "matmul", "--sample", "9"), "there is no option --sample; did you mean --trials?"),
+        (("tune", "matmul", "--samples=9"), "there is no option --samples; did you mean --trials?"),
+        (("tune", "matmul", "--output", "a.jsonl"), "there is no option --output; did you mean --records?"),
+        (("build", "matmul", "--output", "a.so"), "there is no option --output; did you mean --out?"),
         (("best", "--everything"), "there is no option --everything; it has --help, --json, --traceback"),
     ],
 )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pegbox.errors import ArgumentError
@@ -80,3 +82,40 @@ def test_records_are_named_after_the_task(
 ) -> None:
     given = argparse.Namespace(template=template, args=args, space=space, target=target)
     assert str(default_records(given)) == name
+
+
+def test_inputs_of_a_file_go_to_whatever_measures(pegbox: Any, api: Any, tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", B=np.arange(4), A=np.ones(3, "float32"))
+    assert pegbox("tune", "matmul", "64", "--inputs", "in.npz").code == 0
+    inputs = api.calls["tune"]["measure_options"]["inputs"]
+    assert {name: str(array.dtype) for name, array in inputs.items()} == {"A": "float32", "B": "int64"}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "No such file"),
+        (b"A,B\n1,2\n", "numpy.savez"),
+        (np.arange(3), "numpy.savez"),
+        (np.array([{}], dtype=object), "numpy.savez"),
+    ],
+)
+@pytest.mark.parametrize("command", ["tune", "sweep", "compare"])
+def test_a_file_that_holds_no_inputs_is_one_line(pegbox: Any, command: str, content: Any, said: str) -> None:
+    if isinstance(content, bytes):
+        Path("in.npz").write_bytes(content)
+    elif content is not None and content.dtype == object:
+        np.savez("in.npz", A=content)
+    elif content is not None:
+        with Path("in.npz").open("wb") as file:
+            np.save(file, content)
+    ran = pegbox(command, "matmul", "8", "8", "8", "--inputs", "in.npz")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "in.npz" in ran.err
+    assert said in ran.err
+
+
+def test_a_simulation_takes_no_inputs(pegbox: Any) -> None:
+    ran = pegbox("tune", "--simulate", "matmul-999x999x37", "--inputs", "in.npz")
+    assert (ran.code, ran.out) == (2, "")
+    assert "it excludes --inputs" in ran.err

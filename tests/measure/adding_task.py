@@ -28,6 +28,7 @@ class AddingTask:
     flop: float = kernels.SIZE
     lowered: list[str] = field(default_factory=list)
     twins: bool = False
+    has_indirect_reads: bool = False
 
     def lower(self, config: AddingConfig) -> Any:
         self.lowered.append(config.name)

@@ -164,7 +164,8 @@ def test_the_search_of_a_function_is_read_from_its_records_alone(tmp_path: Path)
     assert loaded.unit == "bytes"
     assert influences(loaded.trials) == influences(found.trials)
     loaded.to_html(tmp_path / "r.html")
-    assert "size, 9 recorded trials with random" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert '<h1>size</h1><p class="soft">9 recorded trials with random</p>' in text
 
 
 def test_the_command_draws_the_search_of_a_function(

@@ -200,7 +200,8 @@ def test_a_resumed_search_with_nothing_left_shows_what_is_recorded(task: pb.Task
     assert title in (tmp_path / "search.svg").read_text(encoding="utf-8")
     result.to_html(tmp_path / "search.html")
     text = (tmp_path / "search.html").read_text(encoding="utf-8")
-    assert f"<h1>{title}</h1>" in text
+    subject = title.partition("), ")[0] + ")"
+    assert f'<h1>{subject}</h1><p class="soft">3 recorded trials, none left</p>' in text
     assert "where the luckiest is lowest, NumPy&#x27;s time for the same</figcaption>" in text
 
 
@@ -383,6 +384,25 @@ def test_the_legend_hides_no_trial(task: pb.Task) -> None:
     legend = axes.get_legend().get_window_extent(renderer)
     assert legend.y1 <= axes.xaxis.get_tightbbox(renderer).y0
     assert legend.y0 >= 0
+
+
+@pytest.mark.parametrize(("letter", "count"), [("i", 24), ("W", 8)])
+def test_a_long_title_has_several_lines_and_each_fits(letter: str, count: int) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from pegbox.report.figure import make_figure
+    from pegbox.search.charts.picture import draw_title
+
+    figure, (axes,) = make_figure(1)
+    words = [letter * 9] * count
+    lines = draw_title(axes, [" ".join(words), "short"])
+    box = axes.title.get_window_extent(FigureCanvasAgg(figure).get_renderer())
+    left = axes._left_title.get_window_extent(FigureCanvasAgg(figure).get_renderer())
+    assert max(box.x1, left.x1) <= figure.bbox.x1
+    assert left.y1 <= figure.bbox.y1
+    assert " ".join(lines[:-1]).split() == words
+    assert lines[-1] == "short"
+    assert len(lines) > 2
 
 
 def test_the_title_names_shape_and_target_and_the_page_the_first_failure(tmp_path: Path) -> None:

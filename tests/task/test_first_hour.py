@@ -247,9 +247,15 @@ def test_an_index_from_memory_that_is_wrong_names_its_line_and_whose_values_thes
     task = pb.create_task(gathered)
     line = gathered.__code__.co_firstlineno + 5
     told = rf'hour.py:{line}: A\[int64\(where\[i\]\)\] reads index .* values of B are random.*"inputs": \{{"B": array'
-    with LocalMeasurer(task) as measurer, pytest.raises(MeasureError, match=told):
-        list(measurer.measure([task.space.get(0)]))
-    given = {"B": np.full(8, 4, "int32")}
-    with LocalMeasurer(task, inputs=given) as measurer, pytest.raises(MeasureError, match="reads index 8") as caught:
-        list(measurer.measure([task.space.get(0)]))
+    with pytest.raises(MeasureError, match=told) as caught:
+        LocalMeasurer(task)
+    assert "--inputs FILE.npz" in str(caught.value)
+    with pytest.raises(MeasureError, match="reads index 8") as caught:
+        LocalMeasurer(task, inputs={"B": np.full(8, 4, "int32")})
     assert "random" not in str(caught.value)
+
+
+def test_indices_that_are_wrong_end_a_search_before_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(MeasureError, match="values of B are random"):
+        pb.tune(pb.create_task(gathered), trials=1)
+    assert capsys.readouterr().err == ""

@@ -176,6 +176,12 @@ def test_an_error_in_a_helper_of_the_user_names_the_helpers_line(written: Any) -
         pb.create_task(ref, args=(8,))
 
 
+def test_an_error_without_a_text_is_named_by_its_kind(written: Any) -> None:
+    ref = written("def ops(cfg, n):\n    assert False\n")
+    with pytest.raises(TemplateError, match=r"^ops.py:\d+: .* raised AssertionError$"):
+        pb.create_task(ref, args=(8,))
+
+
 def test_an_error_in_a_later_run_names_its_line_too(written: Any) -> None:
     ref = written("def ops(cfg, n):" + TEMPLATE.format(line="cfg.raise_error('never')"))
     task = pb.create_task(ref, args=(8,))

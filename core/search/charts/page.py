@@ -9,7 +9,7 @@ from pegbox.errors import PegboxError
 from pegbox.report.figure import missing_curves
 from pegbox.report.page import definitions, document, figure, table
 from pegbox.search.charts.influence import influences
-from pegbox.search.charts.picture import search_svg, title_of
+from pegbox.search.charts.picture import search_svg, subject_of
 from pegbox.task.work import format_cost, format_phases
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ SHOWN = 6
 def page(result: TuneResult) -> str:
     """The whole document."""
     return document(
-        title_of(result),
+        subject_of(result),
         result.spent(),
         [_best(result), _curve(result), _knobs(result), _program(result)],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import textwrap
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -30,21 +31,42 @@ _CAPTIONS = {
 _COLUMNS = 3
 """Entries of the legend beside each other."""
 
+_SIZE = 11
+"""Points of the title's letters."""
+
 _LINE = 0.22
 """Inches of a line of text."""
 
-_LONGEST = 76
-"""Characters of a title, which has one line above the picture."""
+_MOST = 3
+"""Lines above the picture that one line of the title may take."""
 
 
 def save_plot(result: TuneResult, path: str | os.PathLike[str]) -> None:
     """One panel with the curve; at least one trial has to have run."""
     lines = [title_of(result)] + ([str(result.task.target)] if result.task is not None else [])
-    shown = [line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..." for line in lines]
     with saved(path, 1) as (axes,):
         draw_search(axes, result)
-        _shrink(axes, above=_LINE * (len(shown) - 1))
-        axes.set_title("\n".join(shown), loc="left", fontsize=11, pad=10)
+        draw_title(axes, lines)
+
+
+def draw_title(axes: Any, lines: Sequence[str]) -> list[str]:
+    """Write the lines above the axes, broken where they are wider than these, and give what is written."""
+    shown = [part for line in lines for part in _broken(axes, line)]
+    _shrink(axes, above=_LINE * (len(shown) - 1))
+    axes.set_title("\n".join(shown), loc="left", fontsize=_SIZE, pad=10)
+    return shown
+
+
+def _broken(axes: Any, line: str) -> list[str]:
+    """The line in parts that are no wider than the axes; what `_MOST` of them don't hold is left out."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    width = TextPath((0, 0), line, prop=FontProperties(size=_SIZE)).get_extents().width / 72
+    room = axes.get_position().width * axes.figure.get_figwidth() * 0.97  # letters are not equally wide
+    if width <= room:
+        return [line]
+    return textwrap.wrap(line, int(len(line) * room / width), max_lines=_MOST, placeholder=" ...")
 
 
 def search_svg(result: TuneResult) -> tuple[str, str]:
@@ -59,14 +81,18 @@ def search_svg(result: TuneResult) -> tuple[str, str]:
     return svg, f"costs on a logarithmic axis: {', '.join(shown)}"
 
 
+def subject_of(result: TuneResult) -> str:
+    """What was searched."""
+    task = result.task
+    if task is None or result.subject not in ("", task.name):
+        return result.subject or "search"
+    arguments = [*map(str, task.args), *(f"{name}={value}" for name, value in task.kwargs.items())]
+    return f"{task.name}({', '.join(arguments)})"
+
+
 def title_of(result: TuneResult) -> str:
     """What was searched, and with what."""
-    task = result.task
-    subject = result.subject or "search"
-    if task is not None and result.subject in ("", task.name):
-        arguments = [*map(str, task.args), *(f"{name}={value}" for name, value in task.kwargs.items())]
-        subject = f"{task.name}({', '.join(arguments)})"
-    return f"{subject}, {result.counted}" + (f" with {result.tuner}" if result.trials else "")
+    return f"{subject_of(result)}, {result.counted}" + (f" with {result.tuner}" if result.trials else "")
 
 
 def draw_search(axes: Any, result: TuneResult) -> None:

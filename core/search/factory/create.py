@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import ArgumentError, PluginError
 from pegbox.hooks import registry
+from pegbox.hooks.construction import construct
 from pegbox.hooks.options import bind_options
 from pegbox.hooks.spec import Spec, parse_nested, parse_spec
 from pegbox.search.factory.base import NO_INPUTS, RESERVED, BoundTuner, TunerInputs
@@ -31,14 +32,16 @@ def make_tuner(
     """Make the tuner that `spec` ("xgb:plan_size=32", "file.py:MyTuner", or a factory) means, over `space`.
 
     `options` come on top of those in the spec and win over them. The `inputs` are given to factories that declare them.
-    Raises `UnknownName` for an unknown tuner, `ArgumentError` for a bad option, `PluginError` if it makes no tuner.
+    Raises `UnknownName` for an unknown tuner, `ArgumentError` for a bad option, `PluginError` if it raises or makes no
+    tuner.
     """
     factory, name, written = _resolve("tuner", spec)
     owner = f"tuner {name!r}"
     bound = bind_options(owner, factory, {**written, **(options or {})}, but=RESERVED)
     declared, given = inspect.signature(factory).parameters, {**NO_INPUTS, **inputs}
     _check_takes_seed(owner, factory)
-    tuner = factory(space, seed=seed, **{name: given[name] for name in given if name in declared}, **bound)
+    wanted = {name: given[name] for name in given if name in declared}
+    tuner = construct(owner, factory, space, seed=seed, **wanted, **bound)
     if not isinstance(tuner, Tuner):
         raise PluginError(f"{owner} made a {type(tuner).__name__}, which has no ask(n) and tell(configs, results)")
     return tuner
@@ -76,7 +79,7 @@ def make_cost_model(
     factory, name, written = _resolve("cost_model", parse_nested(spec))
     owner = f"cost model {name!r}"
     bound = bind_options(owner, factory, {**written, **(options or {})}, but=RESERVED)
-    model = factory(seed=seed, **bound)
+    model = construct(owner, factory, seed=seed, **bound)
     if not isinstance(model, CostModel):
         raise PluginError(f"{owner} made a {type(model).__name__}, which has no fit(...) and predict(...)")
     return model

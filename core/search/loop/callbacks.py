@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, TypeAlias
 
 from pegbox.checks import check_callable, check_list
-from pegbox.origin import users_level
+from pegbox.origin import explained, users_level
 from pegbox.search.loop.outcome import StopReason, Trial, TuneResult
 from pegbox.search.loop.state import SearchState
 
@@ -121,7 +121,7 @@ class CallbackList:
     def _report(self, event: str, broken: Sequence[tuple[Callback, Exception]]) -> None:
         essential: tuple[str, Exception] | None = None
         for callback, error in broken:
-            message = f"callback {_name(callback)} raised {type(error).__name__} in {event}: {error}"
+            message = f"callback {_name(callback)} raised {explained(error, f'in {event}')}"
             if callback.essential:
                 essential = essential or (message, error)
             else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pegbox.errors import MeasureError
 from pegbox.measure.result import Result
+from pegbox.origin import explained
 from pegbox.search.loop.outcome import validated
 from pegbox.search.loop.proposals import SearchFailure
 from pegbox.search.loop.state import PhaseClock
@@ -118,4 +119,4 @@ def _told(error: Exception, when: str) -> str:
     """A `MeasureError` says itself what is wrong and where."""
     if isinstance(error, MeasureError):
         return str(error)
-    return f"the measurer raised {' '.join(filter(None, (type(error).__name__, when)))}: {error}"
+    return f"the measurer raised {explained(error, when)}"

@@ -20,7 +20,7 @@ import numpy as np
 
 from pegbox.errors import SpaceError
 from pegbox.measure.result import Result
-from pegbox.origin import origin_of, users_level
+from pegbox.origin import explained, origin_of, users_level
 from pegbox.search.models.report import ModelReport
 from pegbox.search.protocols import CHOOSING, SelfReporting, Tuner
 from pegbox.space import Config, ConfigSpace
@@ -116,9 +116,7 @@ class Proposer:
         try:
             report = self._tuner.model_report()
         except Exception as error:
-            raise SearchFailure(
-                f"tuner {self._name!r} raised {type(error).__name__} in model_report(): {error}"
-            ) from error
+            raise SearchFailure(f"tuner {self._name!r} raised {explained(error, 'in model_report()')}") from error
         if report is None or isinstance(report, ModelReport):
             return report
         raise SearchFailure(
@@ -142,7 +140,7 @@ class Proposer:
 
     def _raised(self, method: str, error: Exception) -> SearchFailure:
         where = origin_of(error)
-        told = f"tuner {self._name!r} raised {type(error).__name__} in {method}: {error}"
+        told = f"tuner {self._name!r} raised {explained(error, f'in {method}')}"
         return SearchFailure(f"{where}: {told}" if where else told)
 
     def _fresh(self, proposed: Sequence[Config], n: int) -> list[Config]:
