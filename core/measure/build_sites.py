@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from pegbox.measure.result import Failed, FailureKind
+from pegbox.measure.runner import GivenUp
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
     from pegbox.measure.builder import Builder
-    from pegbox.measure.result import Failed
     from pegbox.measure.runner import BuildingRunner
 
 _LOOK_SECONDS = 0.2
 """How often those who wait look again whether the cluster has room: machines come and go."""
+
+GIVEN_UP = Failed(FailureKind.COMPILE_ERROR, "the build was given up")
+"""The result of a build that was interrupted."""
 
 
 class Site(Protocol):
@@ -39,6 +44,8 @@ class BuildSites:
         self.cluster: BuildingRunner | None = None
         self._changed = threading.Condition()
         self._taken = {True: 0, False: 0}
+        self._turn: object = object()
+        self._closed = False
 
     @property
     def size(self) -> int:
@@ -48,16 +55,28 @@ class BuildSites:
     @contextlib.contextmanager
     def free(self) -> Iterator[Site]:
         """A site that compiles nothing else in the body; waits for one."""
+        turn = self._turn
         here = self._take()
         try:
-            yield self._local() if here or self.cluster is None else _Remote(self.cluster, self._here, self._timeout)
+            yield self._site(here, lambda: self._closed or turn is not self._turn)
         finally:
             with self._changed:
                 self._taken[here] -= 1
                 self._changed.notify()
 
-    def _local(self) -> Site:
-        return self._here if self.cluster is None else _Quiet(self.cluster, self._here)
+    def interrupt(self) -> None:
+        """Give up what waits for a site, or at one for the machines to time: such builds come back as `Failed`."""
+        self._turn = object()
+
+    def close(self) -> None:
+        """Give up what waits, and what comes later."""
+        self._closed = True
+
+    def _site(self, here: bool, given_up: Callable[[], bool]) -> Site:
+        if self.cluster is None:
+            return self._here
+        quiet = _Quiet(self.cluster, self._here, given_up)
+        return quiet if here else _Remote(self.cluster, quiet, self._timeout)
 
     def _take(self) -> bool:
         """Whether it is one of this machine."""
@@ -79,10 +98,14 @@ class _Quiet:
 
     cluster: BuildingRunner
     here: Builder
+    given_up: Callable[[], bool]
 
     def build(self, program: Program) -> CompiledProgram | Failed:
-        with self.cluster.building_here():
-            return self.here.build(program)
+        try:
+            with self.cluster.building_here(self.given_up):
+                return GIVEN_UP if self.given_up() else self.here.build(program)
+        except GivenUp:
+            return GIVEN_UP
 
 
 @dataclass(frozen=True)
@@ -90,9 +113,11 @@ class _Remote:
     """The cluster; what it cannot compile is compiled here."""
 
     cluster: BuildingRunner
-    here: Builder
+    quiet: _Quiet
     timeout: float
 
     def build(self, program: Program) -> CompiledProgram | Failed:
+        if self.quiet.given_up():
+            return GIVEN_UP
         built = self.cluster.build(program, timeout=self.timeout)
-        return _Quiet(self.cluster, self.here).build(program) if built is None else built
+        return self.quiet.build(program) if built is None else built

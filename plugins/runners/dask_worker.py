@@ -23,10 +23,12 @@ from pegbox.measure.check import Tolerance
 from pegbox.measure.cores import CorePlan
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, FailureKind, Result
+from pegbox.measure.runner import GivenUp
 from pegbox.measure.timing import TimingPolicy
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
 from pegbox.plugins.runners.local import LocalRunner
-from pegbox.plugins.runners.machine import RESOURCE, Kind, Machine, alone
+from pegbox.plugins.runners.machine import RESOURCE, Kind, Machine
+from pegbox.plugins.runners.machine_lock import alone
 from pegbox.plugins.runners.tally import Tally
 
 if TYPE_CHECKING:
@@ -89,8 +91,8 @@ class Station(LeasedPlugin):
     def use(self, number: int, action: Callable[[LocalRunner], T]) -> T | None:
         """What `action` gives, alone on this machine; None where what was asked before turn `number` is given up."""
         try:
-            with alone(), self._turn:
-                if self._closed or number < self._since:
+            with alone(lambda: self._is_over(number)), self._turn:
+                if self._is_over(number):
                     return None
                 if self._rest is not None:
                     self._rest.cancel()
@@ -100,6 +102,8 @@ class Station(LeasedPlugin):
                     self._rest = threading.Timer(IDLE, self._release)
                     self._rest.daemon = True
                     self._rest.start()
+        except GivenUp:
+            return None
         except OSError as error:
             raise MeasureError(
                 f"{platform.node()} cannot measure: {error}; its worker must be able to write in {self._folder} (dask "
@@ -118,6 +122,9 @@ class Station(LeasedPlugin):
         if (runner := self._runner) is not None:
             runner.interrupt()
         self._release()
+
+    def _is_over(self, number: int) -> bool:
+        return self._closed or number < self._since
 
     def _open(self) -> LocalRunner:
         if self._runner is None:
