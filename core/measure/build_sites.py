@@ -50,7 +50,7 @@ class BuildSites:
     @property
     def size(self) -> int:
         """How many programs can be compiled at the same time now."""
-        return self._here.size + (0 if self.cluster is None else self.cluster.builders)
+        return self._here.size + self._room()
 
     @contextlib.contextmanager
     def free(self) -> Iterator[Site]:
@@ -79,17 +79,29 @@ class BuildSites:
         return quiet if here else _Remote(self.cluster, quiet, self._timeout)
 
     def _take(self) -> bool:
-        """Whether it is one of this machine."""
+        """Whether it is one of this machine. The cluster is asked for its room without the lock, as that may take long
+        where the scheduler hangs."""
+        here = self._place(0, 0.0)
+        while here is None:
+            here = self._place(self._room(), _LOOK_SECONDS)
+        return here
+
+    def _room(self) -> int:
+        return 0 if self.cluster is None else self.cluster.builders
+
+    def _place(self, room: int, seconds: float) -> bool | None:
+        """A place here, or one of `room` on the cluster, taken within so many seconds."""
         with self._changed:
-            while (here := self._place()) is None:
-                self._changed.wait(_LOOK_SECONDS)
-            self._taken[here] += 1
+            self._changed.wait_for(lambda: self._free(room) is not None, seconds)
+            here = self._free(room)
+            if here is not None:
+                self._taken[here] += 1
             return here
 
-    def _place(self) -> bool | None:
+    def _free(self, room: int) -> bool | None:
         if self.cluster is None or self._taken[True] < self._here.size:
             return True
-        return False if self._taken[False] < self.cluster.builders else None
+        return False if self._taken[False] < room else None
 
 
 @dataclass(frozen=True)

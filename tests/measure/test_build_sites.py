@@ -134,3 +134,39 @@ def test_sites_that_were_closed_compile_nothing_on_the_cluster_or_beside_it() ->
     found.close()
     with found.free() as one, found.free(), found.free() as there:
         assert [type(site.build("a")) for site in (one, there)] == [Failed] * 2
+
+
+def test_builders_here_do_not_wait_until_the_cluster_says_what_it_has() -> None:
+    asked, answer = threading.Event(), threading.Event()
+
+    class Hanging(Cluster):
+        @property
+        def builders(self) -> int:
+            asked.set()
+            assert answer.wait(10)
+            return 1
+
+        @builders.setter
+        def builders(self, count: int) -> None: ...
+
+    found = sites(Hanging(0))
+    built: list[Any] = []
+
+    def build() -> None:
+        with found.free() as site:
+            built.append(site.build("c"))
+
+    with found.free():
+        with found.free():
+            thread = threading.Thread(target=build, daemon=True)
+            thread.start()
+            assert asked.wait(10)
+        freed = threading.Timer(5, answer.set)  # else the next line would wait for ever
+        freed.start()
+        with found.free() as again:
+            assert not answer.is_set()
+            assert again.build("b") == "b here"
+            freed.cancel()
+            answer.set()
+            thread.join(10)
+    assert built == ["c there in 3 s"]

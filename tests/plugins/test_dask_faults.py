@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import fcntl
@@ -24,7 +25,7 @@ from pegbox.codegen.runtime import openmp
 from pegbox.errors import MeasureError
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, TimingPolicy
 from pegbox.measure.runner import GivenUp
-from pegbox.plugins.runners import dask_broadcast, dask_client, dask_identity, machine_lock
+from pegbox.plugins.runners import dask_broadcast, dask_client, dask_identity, dask_tasks, machine_lock
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.dask_client import connected
 from pegbox.plugins.runners.dask_machines import find_machines
@@ -221,6 +222,32 @@ def test_only_the_candidate_that_ends_workers_fails(cluster: Any, monkeypatch: p
     assert innocent == "measured"
     assert isinstance(guilty, Failed)
     assert "several workers ended" in guilty.message
+
+
+def test_a_scheduler_that_hangs_has_no_workers(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hangs(*arguments: object, **options: object) -> None:
+        await asyncio.sleep(30)
+
+    monkeypatch.setattr(dask_tasks, "_ANSWER_SECONDS", 0.05)
+    with client_of(cluster) as client:
+        assert Tasks(client, "search", resources={}, patience=1.0).workers
+        monkeypatch.setattr(client, "scheduler", SimpleNamespace(processing=hangs, identity=hangs))
+        asked = threading.Event()
+        tasks = Tasks(client, "search", resources={}, patience=1.0)
+        threading.Thread(target=lambda: tasks.workers or asked.set(), daemon=True).start()
+        assert asked.wait(10)
+        monkeypatch.undo()
+
+
+def test_workers_that_are_there_and_take_nothing_end_the_search(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_tasks, "_POLL_SECONDS", 0.01)
+    with client_of(cluster) as client:
+        nowhere = {"pure": False, "resources": {"none": 1}}
+        monkeypatch.setattr(Tasks, "_submit", lambda tasks, job, number: client.submit(job, **nowhere))
+        tasks = Tasks(client, "search", resources={}, patience=0.05)
+        remedy = r"took none of .* for 0\.05 s.*paused.*--memory-limit.*--resume"
+        with pytest.raises(MeasureError, match=remedy):
+            tasks.ask(print)
 
 
 def test_finalists_whose_workers_end_are_timed_one_by_one(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
