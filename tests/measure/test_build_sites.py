@@ -156,13 +156,13 @@ def test_builders_here_do_not_wait_until_the_cluster_says_what_it_has() -> None:
         with found.free() as site:
             built.append(site.build("c"))
 
+    freed = threading.Timer(5, answer.set)  # else a fault here would last for ever
+    freed.start()
     with found.free():
         with found.free():
             thread = threading.Thread(target=build, daemon=True)
             thread.start()
             assert asked.wait(10)
-        freed = threading.Timer(5, answer.set)  # else the next line would wait for ever
-        freed.start()
         with found.free() as again:
             assert not answer.is_set()
             assert again.build("b") == "b here"
