@@ -26,8 +26,8 @@ class Kind:
     """What must be equal for costs to compare: `cpu` is the processor's name, `llvm_cpu` LLVM's name of it, `features`
     what it has, `cores` how many may be used; `pegbox` and `llvm` are versions.
 
-    A machine without llvmlite runs what others compile: `llvm_cpu` and `llvm` are empty there, and `features` are in
-    the words of /proc/cpuinfo.
+    A machine without llvmlite runs what others compile: `llvm_cpu` and `llvm` are empty there, and `features` are
+    those of `host.cpu_flags`.
     """
 
     cpu: str
