@@ -26,6 +26,7 @@ from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.runner import GivenUp
 from pegbox.measure.timing import TimingPolicy
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
+from pegbox.plugins.runners.idle_timer import IdleTimer
 from pegbox.plugins.runners.local import LocalRunner
 from pegbox.plugins.runners.machine import RESOURCE, Kind, Machine
 from pegbox.plugins.runners.machine_lock import alone
@@ -76,7 +77,7 @@ class Station(LeasedPlugin):
     async def setup(self, worker: Worker) -> None:
         """Called by Dask where the worker is."""
         self._turn, self._runner, self._since, self._closed = threading.Lock(), None, 0, False
-        self._rest: threading.Timer | None = None
+        self._idle = IdleTimer(IDLE, self._release)
         self._folder = worker.local_directory  # Dask removes what a killed worker leaves there
         machine = describe(worker)
         if machine.measures and machine.kind == self.kind and machine.is_named(self.chosen):
@@ -94,14 +95,11 @@ class Station(LeasedPlugin):
             with alone(lambda: self._is_over(number)), self._turn:
                 if self._is_over(number):
                     return None
-                if self._rest is not None:
-                    self._rest.cancel()
+                self._idle.stop()
                 try:
                     return action(self._open())
                 finally:
-                    self._rest = threading.Timer(IDLE, self._release)
-                    self._rest.daemon = True
-                    self._rest.start()
+                    self._idle.restart()
         except GivenUp:
             return None
         except OSError as error:
@@ -138,8 +136,7 @@ class Station(LeasedPlugin):
 
     def _release(self) -> None:
         with self._turn:
-            if self._rest is not None:
-                self._rest.cancel()
+            self._idle.stop()
             runner, self._runner = self._runner, None
             if runner is not None:
                 runner.close()
