@@ -232,6 +232,7 @@ class LocalMeasurer:
         self._closed = True
         if (batch := self._batch) is not None:
             batch.cancel()
+        self._sites.close()
         end(self._interrupt)
         for threads in (self._build_threads, self._run_threads):
             threads.shutdown(wait=True, cancel_futures=True)
@@ -337,6 +338,7 @@ class LocalMeasurer:
             raise MeasureError("the measurer was closed; make another one")
 
     def _interrupt(self) -> None:
+        self._sites.interrupt()
         self._builder.interrupt()
         if self._runner is not None:
             self._runner.interrupt()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
@@ -103,14 +103,21 @@ class BuildingRunner(Protocol):
         """Compile for so many seconds at most, from any thread; None where no machine can. `interrupt` gives it up."""
         ...
 
-    def building_here(self) -> AbstractContextManager[None]:
-        """What this machine compiles itself is compiled in the body: it may be one of those that time."""
+    def building_here(self, given_up: Callable[[], bool]) -> AbstractContextManager[None]:
+        """What this machine compiles itself is compiled in the body: it may be one of those that time.
+
+        Raises `GivenUp` where `given_up()`, which is to be looked at while it waits, becomes true first.
+        """
         ...
 
 
 def is_cluster(factory: RunnerFactory) -> bool:
     """Whether the factory is a class of runners that measure on other machines."""
     return hasattr(getattr(factory, "func", factory), "machines")
+
+
+class GivenUp(Exception):
+    """What was waited for is given up by the search."""
 
 
 class RunnerWrapper:

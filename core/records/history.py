@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeAlias
@@ -31,6 +31,18 @@ RecordSource: TypeAlias = str | os.PathLike[str] | Journal
 """A file of records."""
 
 _ELSEWHERE = "record again, into another file"
+_Fault: TypeAlias = tuple[Callable[[Record], object], str]
+"""Which records are nothing to go on from, and why."""
+
+_FOREIGN: _Fault = (
+    lambda record: record.tool,
+    "are AutoTVM's, whose costs are those of another compiler; they are left out (of another shape, give them as "
+    "transfer=)",
+)
+_EMULATED: _Fault = (
+    lambda record: record.emulated,
+    "come from an emulator, whose times say nothing of a processor; they are left out",
+)
 _current: ContextVar[History | None] = ContextVar("pegbox_history", default=None)
 
 
@@ -55,7 +67,8 @@ def own_records(journal: Journal, task: Task, *, edited: bool = False, remedy: s
     if not journal.path.exists():
         return []
     source = str(journal.path)
-    own = _real(_measured_here(matching(journal.read(), task, source=source), task, source), task, source)
+    own = matching(journal.read(), task, source=source)
+    own = _without(_EMULATED, _without(_FOREIGN, own, task, source), task, source)
     return own if edited else of_code(own, task, source=source, remedy=remedy)
 
 
@@ -71,30 +84,14 @@ def check_host(records: Iterable[Record], source: str, cluster: str = "", *, rem
         )
 
 
-def _measured_here(records: list[Record], task: Task, source: str) -> list[Record]:
-    """Those of pegbox: another compiler's costs are nothing to go on from."""
-    here = [record for record in records if not record.tool]
-    if others := len(records) - len(here):
-        warnings.warn(
-            f"{source}: {others} records of {call(*task.workload)} are AutoTVM's, whose costs are those of another "
-            "compiler; they are left out (of another shape, give them as transfer=)",
-            RecordWarning,
-            stacklevel=3,
-        )
-    return here
-
-
-def _real(records: list[Record], task: Task, source: str) -> list[Record]:
-    """Those that were measured on a processor."""
-    real = [record for record in records if not record.emulated]
-    if others := len(records) - len(real):
-        warnings.warn(
-            f"{source}: {others} records of {call(*task.workload)} come from an emulator, whose times say nothing of a "
-            "processor; they are left out",
-            RecordWarning,
-            stacklevel=3,
-        )
-    return real
+def _without(fault: _Fault, records: list[Record], task: Task, source: str) -> list[Record]:
+    """The records that don't have the fault; a warning says how many do."""
+    has, why = fault
+    sound = [record for record in records if not has(record)]
+    if others := len(records) - len(sound):
+        text = f"{source}: {others} records of {call(*task.workload)} {why}"
+        warnings.warn(text, RecordWarning, stacklevel=3)
+    return sound
 
 
 def latest_by_config(records: Iterable[Record], task: Task, *, source: str = "the records") -> dict[Config, Result]:
@@ -254,7 +251,7 @@ class History:
         Records of emulators, whose times say nothing of a processor, are left out with a `RecordWarning`. Raises
         `RecordError`, with both shown, when the records of its workload are for another target or space.
         """
-        own = _real(matching(self.records, task, source=self.source), task, self.source)
+        own = _without(_EMULATED, matching(self.records, task, source=self.source), task, self.source)
         found = best([record for record in own if not is_of_other_code(record, task)])
         if found is None and (found := best(own)) is not None:
             warnings.warn(

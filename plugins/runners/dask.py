@@ -6,7 +6,7 @@ import contextlib
 import math
 import platform
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegbox.checks import check_choice
@@ -21,7 +21,8 @@ from pegbox.plugins.runners.dask_builds import Builds
 from pegbox.plugins.runners.dask_client import connected, dashboard_of
 from pegbox.plugins.runners.dask_machines import APART, find_machines, speeds
 from pegbox.plugins.runners.dask_tasks import Tasks
-from pegbox.plugins.runners.machine import RESOURCE, Kind, building, one_kind
+from pegbox.plugins.runners.machine import RESOURCE, Kind, one_kind
+from pegbox.plugins.runners.machine_lock import building
 from pegbox.plugins.runners.tally import search_name
 
 if TYPE_CHECKING:
@@ -116,9 +117,9 @@ class DaskRunner:
         """Compile on a machine that is not timing. See `pegbox.measure.runner.BuildingRunner`."""
         return None if self._builds is None else self._builds.build(program, timeout)
 
-    def building_here(self) -> contextlib.AbstractContextManager[None]:
-        """Waits while a worker on this machine times."""
-        return building() if self._measures_here else contextlib.nullcontext()
+    def building_here(self, given_up: Callable[[], bool]) -> contextlib.AbstractContextManager[None]:
+        """Waits while a worker on this machine times. See `pegbox.measure.runner.BuildingRunner`."""
+        return building(given_up) if self._measures_here else contextlib.nullcontext()
 
     @property
     def host(self) -> str:

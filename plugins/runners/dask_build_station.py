@@ -11,12 +11,15 @@ from distributed import Worker, get_worker
 
 from pegbox.codegen.targets.host import usable_cores
 from pegbox.errors import MeasureError
+from pegbox.measure.build_sites import GIVEN_UP
 from pegbox.measure.builder import Builder
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed
+from pegbox.measure.runner import GivenUp
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
 from pegbox.plugins.runners.idle_timer import IdleTimer
-from pegbox.plugins.runners.machine import Kind, building
+from pegbox.plugins.runners.machine import Kind
+from pegbox.plugins.runners.machine_lock import building
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Program
@@ -42,7 +45,7 @@ class BuildStation(LeasedPlugin):
 
     async def setup(self, worker: Worker) -> None:
         """Called by Dask where the worker is."""
-        self._lock, self._users, self._closed = threading.Lock(), 0, False
+        self._lock, self._users, self._since, self._closed = threading.Lock(), 0, 0, False
         self._builder: Builder | None = None
         self._idle = IdleTimer(IDLE, self._release)
         await super().setup(worker)
@@ -59,19 +62,24 @@ class BuildStation(LeasedPlugin):
         await super().teardown(worker)
         await asyncio.to_thread(self.close)
 
-    def build(self, program: Program, timeout: float) -> CompiledProgram | Failed:
-        """See `pegbox.measure.builder`; nothing is timed on this machine meanwhile."""
-        with building():
-            builder = self._take(timeout)
-            try:
-                return builder.build(program)
-            finally:
-                with self._lock:
-                    self._users -= 1
-                self._idle.restart()
+    def build(self, number: int, program: Program, timeout: float) -> CompiledProgram | Failed:
+        """See `pegbox.measure.builder`; nothing is timed on this machine meanwhile. What was asked before turn `number`
+        may be given up."""
+        try:
+            with building(lambda: self._is_over(number)):
+                builder = self._take(timeout)
+                try:
+                    return builder.build(program)
+                finally:
+                    with self._lock:
+                        self._users -= 1
+                    self._idle.restart()
+        except GivenUp:
+            return GIVEN_UP
 
-    def give_up(self) -> None:
-        """End the builds in progress."""
+    def give_up(self, number: int) -> None:
+        """End the builds in progress, and those that wait and were asked before the turn `number`."""
+        self._since = number
         if (builder := self._builder) is not None:
             builder.interrupt()
 
@@ -80,6 +88,9 @@ class BuildStation(LeasedPlugin):
         self._closed = True
         self._idle.stop()
         self._release()
+
+    def _is_over(self, number: int) -> bool:
+        return self._closed or number < self._since
 
     def _take(self, timeout: float) -> Builder:
         self._idle.stop()
@@ -107,11 +118,11 @@ def build(name: str, number: int, program: Program, timeout: float) -> tuple[byt
         station: BuildStation = get_worker().plugins[name]
     except KeyError:
         raise MeasureError("the search was closed") from None
-    built = station.build(program, timeout)
+    built = station.build(number, program, timeout)
     return built if isinstance(built, Failed) else (built.object_code, built.seconds)
 
 
 def give_up(name: str, number: int, dask_worker: Worker) -> None:
     """End the builds in progress on a worker; it is not a task and waits for none."""
     if (station := dask_worker.plugins.get(name)) is not None:
-        station.give_up()
+        station.give_up(number)

@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from pegbox.errors import MeasureError
+from pegbox.measure.build_sites import GIVEN_UP
 from pegbox.measure.result import Failed, FailureKind
 from pegbox.plugins.runners.dask_tasks import Tasks
 from pegbox.plugins.runners.machine import Kind
@@ -55,7 +56,7 @@ class Builds:
         except MeasureError:
             return None
         if built is None:
-            return Failed(FailureKind.COMPILE_ERROR, "the build was given up")
+            return GIVEN_UP
         if isinstance(built, Failed):
             return None if built.kind == FailureKind.CRASH else built  # so many workers died: not the program's fault
         return program.compiled(*built)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 _POLL_SECONDS = 1.0
+_ANSWER_SECONDS = 5.0
+"""What the scheduler may take to say what there is: one that hangs must not keep what this machine does."""
+
 _ATTEMPTS = 2
 """Dask gives a task up when four workers have died with it. So often it is asked anew: they may have been killed."""
 
@@ -84,7 +87,7 @@ class Tasks:
         """
         from distributed import KilledWorker
 
-        number, attempts = self._number, 0
+        number, attempts, unplaced = self._number, 0, 0.0
         while attempts < _ATTEMPTS:
             # What waited on a worker beside a candidate that ends workers is suspected, too, until it is asked without.
             with self._suspects if attempts else contextlib.nullcontext():
@@ -93,7 +96,8 @@ class Tasks:
                 except KilledWorker as error:
                     died, attempts = error, attempts + 1
                 except _Unplaced:
-                    continue
+                    unplaced += _UNPLACED * _POLL_SECONDS
+                    self._check_placed(unplaced)
                 except MeasureError:
                     if self._closed or number != self._number:
                         return None
@@ -121,7 +125,7 @@ class Tasks:
             futures = list(self._running)
         with contextlib.suppress(Exception):  # a cluster that is gone runs nothing
             if futures and self._client.status == "running":
-                self._client.cancel(futures)
+                briefly(lambda: self._client.cancel(futures))
                 briefly(lambda: self._client.run(job, self._name, self._number, on_error="ignore"))
 
     def close(self, job: Callable[..., Any]) -> bool:
@@ -190,10 +194,20 @@ class Tasks:
         now = time.monotonic()
         if lonely is not None and now - lonely > self._patience:
             raise MeasureError(
-                f"the cluster has had no worker to measure on for {self._patience:g} s; start some "
-                f"({START.format(address=address_of(self._client))}), then go on with --resume (resume=True)"
+                f"the cluster has had no worker to measure on for {self._patience:g} s, or its scheduler hangs; start "
+                f"some ({START.format(address=address_of(self._client))}), then go on with --resume (resume=True)"
             )
         return now if lonely is None else lonely
+
+    def _check_placed(self, unplaced: float) -> None:
+        """Raise `MeasureError` where a task was on no worker for too many seconds although there are some."""
+        if unplaced > self._patience:
+            raise MeasureError(
+                f"the cluster's {len(self._sight().workers)} workers took none of the search's tasks for "
+                f"{self._patience:g} s; they are paused, perhaps, because their memory is full (dask worker "
+                "--memory-limit), which Dask's page tells: free some, or start other workers, then go on with "
+                "--resume (resume=True)"
+            )
 
     def _gone(self, error: BaseException | None) -> MeasureError:
         why = " ".join(str(error or "").split())
@@ -212,10 +226,12 @@ class Tasks:
             return sight
 
     def _look(self) -> _Sight:
+        client, limit = self._client, _ANSWER_SECONDS
         try:
-            workers: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
-            placed = frozenset(itertools.chain.from_iterable(self._client.processing().values()))
-        except Exception:  # it is gone, which is found out where results are awaited
+            tasks: Mapping[str, Any] = client.sync(client.scheduler.processing, workers=None, callback_timeout=limit)
+            placed = frozenset(itertools.chain.from_iterable(tasks.values()))
+            workers: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+        except Exception:  # it is gone or hangs, which is found out where results are awaited
             return _Sight()
         found = {address: worker["resources"] for address, worker in workers.items()}
         needed = self._resources.keys()

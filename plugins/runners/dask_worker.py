@@ -23,10 +23,13 @@ from pegbox.measure.check import Tolerance
 from pegbox.measure.cores import CorePlan
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, FailureKind, Result
+from pegbox.measure.runner import GivenUp
 from pegbox.measure.timing import TimingPolicy
 from pegbox.plugins.runners.dask_lease import LeasedPlugin
+from pegbox.plugins.runners.idle_timer import IdleTimer
 from pegbox.plugins.runners.local import LocalRunner
-from pegbox.plugins.runners.machine import RESOURCE, Kind, Machine, alone
+from pegbox.plugins.runners.machine import RESOURCE, Kind, Machine
+from pegbox.plugins.runners.machine_lock import alone
 from pegbox.plugins.runners.tally import Tally
 
 if TYPE_CHECKING:
@@ -74,7 +77,7 @@ class Station(LeasedPlugin):
     async def setup(self, worker: Worker) -> None:
         """Called by Dask where the worker is."""
         self._turn, self._runner, self._since, self._closed = threading.Lock(), None, 0, False
-        self._rest: threading.Timer | None = None
+        self._idle = IdleTimer(IDLE, self._release)
         self._folder = worker.local_directory  # Dask removes what a killed worker leaves there
         machine = describe(worker)
         if machine.measures and machine.kind == self.kind and machine.is_named(self.chosen):
@@ -89,17 +92,16 @@ class Station(LeasedPlugin):
     def use(self, number: int, action: Callable[[LocalRunner], T]) -> T | None:
         """What `action` gives, alone on this machine; None where what was asked before turn `number` is given up."""
         try:
-            with alone(), self._turn:
-                if self._closed or number < self._since:
+            with alone(lambda: self._is_over(number)), self._turn:
+                if self._is_over(number):
                     return None
-                if self._rest is not None:
-                    self._rest.cancel()
+                self._idle.stop()
                 try:
                     return action(self._open())
                 finally:
-                    self._rest = threading.Timer(IDLE, self._release)
-                    self._rest.daemon = True
-                    self._rest.start()
+                    self._idle.restart()
+        except GivenUp:
+            return None
         except OSError as error:
             raise MeasureError(
                 f"{platform.node()} cannot measure: {error}; its worker must be able to write in {self._folder} (dask "
@@ -119,6 +121,9 @@ class Station(LeasedPlugin):
             runner.interrupt()
         self._release()
 
+    def _is_over(self, number: int) -> bool:
+        return self._closed or number < self._since
+
     def _open(self) -> LocalRunner:
         if self._runner is None:
             share = memory_share()
@@ -131,8 +136,7 @@ class Station(LeasedPlugin):
 
     def _release(self) -> None:
         with self._turn:
-            if self._rest is not None:
-                self._rest.cancel()
+            self._idle.stop()
             runner, self._runner = self._runner, None
             if runner is not None:
                 runner.close()

@@ -13,12 +13,13 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
 from pegbox.codegen import CompiledProgram, Target
+from pegbox.codegen.runtime.foreign import language_of
 from pegbox.errors import MeasureError
 from pegbox.loops.foreign import CSource
 from pegbox.measure.result import FailureKind
@@ -244,10 +245,15 @@ def cross_compiler(target: Target) -> str:
     return _tool(target, f"{target.architecture}-linux-gnu-gcc")
 
 
+def _linker(target: Target, languages: Collection[str]) -> str:
+    """What compiles sources of these languages, and links them with what these need."""
+    return _tool(target, f"{target.architecture}-linux-gnu-g++") if "c++" in languages else cross_compiler(target)
+
+
 def _tool(target: Target, name: str) -> str:
     found = shutil.which(name)
     if found is None:
-        package = f"gcc-{target.architecture.replace('_', '-')}-linux-gnu"
+        package = f"{'g++' if name.endswith('g++') else 'gcc'}-{target.architecture.replace('_', '-')}-linux-gnu"
         raise MeasureError(
             f"the runner 'qemu' needs {name} for the target {str(target)!r}, and it is not there; install it "
             f"(Debian and Ubuntu: apt install qemu-user {package})"
@@ -259,6 +265,7 @@ def _linked(emulation: Emulation) -> Path:
     """The program: the candidate, the driver, and the C code that the candidate calls."""
     compiled, folder = emulation.compiled, emulation.folder
     compiler = cross_compiler(compiled.target)
+    languages = []
     (folder / "kernel.o").write_bytes(compiled.object_code)
     (folder / "driver.o").write_bytes(_driver(compiler, len(compiled.args)))
     names = {"entry": compiled.name, "timed": f"{compiled.name}__timed"}
@@ -268,12 +275,14 @@ def _linked(emulation: Emulation) -> Path:
             raise EmulationFailed(
                 FailureKind.RUN_ERROR, f"it calls {code.path}, a library for this machine; give the source (c_source)"
             )
-        (folder / f"foreign{number}.c").write_text(code.text)
-        parts.append(f"foreign{number}.c")
-    command: list[Any] = [compiler, "-O1", "-static", "-o", "kernel", *parts, "-lgomp", "-lm"]
+        languages.append(language_of(code))
+        (folder / f"foreign{number}").write_text(code.text)
+        parts += ["-x", languages[-1], f"foreign{number}"]
+    linker = _linker(compiled.target, languages)
+    command: list[Any] = [linker, "-O1", "-static", "-o", "kernel", *parts, "-lgomp", "-lm"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise EmulationFailed(FailureKind.RUN_ERROR, f"{compiler} cannot link it: {done.stderr.strip()[:1000]}")
+        raise EmulationFailed(FailureKind.RUN_ERROR, f"{linker} cannot link it: {done.stderr.strip()[:1000]}")
     return folder / "kernel"
 
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
-import os
 import platform
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass, field, replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegbox.codegen.runtime import openmp
@@ -22,8 +17,6 @@ from pegbox.errors import MeasureError
 if TYPE_CHECKING:
     from pegbox.codegen import Target
 
-_READ = os.O_RDONLY | os.O_CLOEXEC
-
 RESOURCE = "pegbox"
 """What a worker that measures was started with: one of it."""
 
@@ -33,8 +26,8 @@ class Kind:
     """What must be equal for costs to compare: `cpu` is the processor's name, `llvm_cpu` LLVM's name of it, `features`
     what it has, `cores` how many may be used; `pegbox` and `llvm` are versions.
 
-    A machine without llvmlite runs what others compile: `llvm_cpu` and `llvm` are empty there, and `features` are in
-    the words of /proc/cpuinfo.
+    A machine without llvmlite runs what others compile: `llvm_cpu` and `llvm` are empty there, and `features` are
+    those of `host.cpu_flags`.
     """
 
     cpu: str
@@ -168,46 +161,3 @@ def _able(machines: list[Machine], target: Target) -> list[Machine]:
 
 def _listed(machines: Iterable[Machine]) -> str:
     return "".join(f"\n  {machine}" for machine in machines)
-
-
-@contextlib.contextmanager
-def alone() -> Iterator[None]:
-    """Run the body while no other process of this machine is in such a body: two would disturb each other's timings."""
-    with _locked("measuring", fcntl.LOCK_EX):
-        yield
-
-
-@contextlib.contextmanager
-def building() -> Iterator[None]:
-    """Run the body while no process of this machine is in the body of `alone`; others may be in one of these."""
-    with _locked("measuring", fcntl.LOCK_SH):
-        yield
-
-
-@contextlib.contextmanager
-def _locked(name: str, how: int) -> Iterator[None]:
-    """Hold a lock of this machine. Who waits for it lets nobody in before him: builds would never let anyone time."""
-    with contextlib.ExitStack() as queue:
-        _lock(queue, f"{name}-queue", fcntl.LOCK_EX)
-        with contextlib.ExitStack() as held:
-            _lock(held, name, how)
-            queue.close()
-            yield
-
-
-def _lock(stack: contextlib.ExitStack, name: str, how: int) -> None:
-    descriptor = _opened(Path(tempfile.gettempdir()) / f"pegbox-{name}.lock")
-    stack.callback(os.close, descriptor)
-    fcntl.flock(descriptor, how)
-
-
-def _opened(path: Path) -> int:
-    """A file that all users of this machine may lock. Linux lets nobody "create" what another has in such a folder,
-    but for those who say that it is new."""
-    with contextlib.suppress(FileNotFoundError):
-        return os.open(path, _READ)
-    with contextlib.suppress(FileExistsError):  # another process was faster
-        descriptor = os.open(path, _READ | os.O_CREAT | os.O_EXCL, 0o666)
-        os.fchmod(descriptor, 0o666)
-        return descriptor
-    return os.open(path, _READ)

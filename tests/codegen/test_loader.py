@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import os
 import pickle
 import struct
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +19,7 @@ from lowered_programs import PARALLEL, VECTORIZED, elementwise, function, get, l
 from processors import for_target, on_this_machine
 
 from pegbox.codegen import CompiledProgram, Target, compile_program, emit, load
-from pegbox.codegen.runtime import elf
+from pegbox.codegen.runtime import elf, image
 from pegbox.codegen.runtime.image import Image, Layout
 from pegbox.codegen.runtime.relocation import AARCH64, ARCHITECTURES, RISCV64, X86_64, Architecture, Place
 from pegbox.codegen.targets import host
@@ -214,12 +218,32 @@ def test_damaged_object_code_is_refused() -> None:
 @ELF_HERE
 def test_an_image_says_what_it_lacks() -> None:
     compiled = compile_program(emit(doubled(), Target.host(num_cores=1)))
-    image = Image(compiled.object_code, {"clock_gettime": 1})
-    assert image.address(compiled.name) != image.address(f"{compiled.name}__timed")
+    loaded = Image(compiled.object_code, {"clock_gettime": 1})
+    assert loaded.address(compiled.name) != loaded.address(f"{compiled.name}__timed")
     with pytest.raises(ValueError, match="it has no nothing"):
-        image.address("nothing")
+        loaded.address("nothing")
     with pytest.raises(CompileError, match=r"another: the object code cannot be loaded: it has no another"):
         load(replace(compiled, name="another"))
+
+
+@on_this_machine
+@ELF_HERE
+@pytest.mark.parametrize("fails", ["mmap", "mprotect"])
+def test_memory_that_cannot_be_had_is_told_with_the_remedy(fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*arguments: object, **options: object) -> int:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    def refused(*arguments: object) -> int:
+        ctypes.set_errno(errno.ENOMEM)
+        return -1
+
+    code = compile_program(emit(doubled(), Target.host(num_cores=1))).object_code
+    if fails == "mmap":
+        monkeypatch.setattr(image.mmap, "mmap", none)
+    else:
+        monkeypatch.setattr(image.ctypes, "CDLL", lambda *_, **options: SimpleNamespace(mprotect=refused))
+    with pytest.raises(OSError, match=r"Errno 12.*sysctl -w vm\.max_map_count="):
+        Image(code, {"clock_gettime": 1})
 
 
 def test_every_architecture_has_a_jump_that_ends_with_its_address() -> None:

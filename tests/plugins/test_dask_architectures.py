@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -99,7 +100,7 @@ def test_an_architecture_has_one_name(name: str, plain: str) -> None:
         ("model name : EPYC\nflags : sse avx2\nmodel name : another", "EPYC", ("avx2", "sse")),
         ("Features : fp asimd\nCPU implementer : 0x41\nCPU part : 0xd0c\n", f"{host.architecture()} 0x41/0xd0c",
          ("asimd", "fp")),
-        ("isa : rv64imafdcv\nuarch : sifive,u74-mc\n", "sifive,u74-mc", ("rv64imafdcv",)),
+        ("isa : rv64imafdcv\nuarch : sifive,u74-mc\n", "sifive,u74-mc", (*"acdfim", "rv64", "v")),
     ],
 )  # fmt: skip
 def test_the_processor_is_named_as_the_system_tells(
@@ -109,6 +110,33 @@ def test_the_processor_is_named_as_the_system_tells(
     monkeypatch.setattr(host, "_processor_lines", lambda: dict(reversed(lines)))
     assert host.cpu_model.__wrapped__() == model
     assert host.cpu_flags.__wrapped__() == flags
+
+
+@pytest.mark.parametrize(
+    ("key", "older", "newer", "more"),
+    [
+        ("flags", "sse4_2 avx2 pti", "sse4_2 avx2 pti ibrs md_clear constant_tsc retbleed_x cpuid", "avx512_bf16"),
+        ("Features", "fp asimd cpuid", "fp asimd cpuid evtstrm ssbs paca pacg bti", "sve2"),
+        ("isa", "rv64imafdcsu", "rv64gc_zicntr_zicsr_zifencei_zihpm_zca_zmmul_sstc_svinval", "zicond"),
+    ],
+)
+def test_equal_boards_of_two_kernels_are_of_one_kind(
+    key: str, older: str, newer: str, more: str, monkeypatch: pytest.MonkeyPatch, without_llvm: None
+) -> None:
+    monkeypatch.setattr(host, "cpu_flags", host.cpu_flags.__wrapped__)
+    monkeypatch.setattr(host, "emulator", lambda: "")
+
+    def kind(words: str) -> Kind:
+        monkeypatch.setattr(host, "_processor_lines", lambda: {key: words})
+        return Kind.own()
+
+    boards = [at(1, kind(older)), at(2, kind(newer))]
+    assert one_kind(boards, here=boards[0].kind) == boards
+    for words in (older, newer):
+        other = kind(f"{words}{'_' if key == 'isa' else ' '}{more}")
+        own: Any = SimpleNamespace(architecture=other.architecture, is_host_cpu=True)
+        assert other.lacks(own) == []
+        assert boards[0].kind.lacks(own) == [more]
 
 
 def test_an_emulated_processor_says_so(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:

@@ -17,11 +17,12 @@ from pegbox.errors import ArgumentError
 from pegbox.measure import CorePlan, Failed, Ok, TimingPolicy
 from pegbox.measure.result import FailureKind
 from pegbox.measure.runner import BuildingRunner
-from pegbox.plugins.runners import dask_tasks, machine
+from pegbox.plugins.runners import dask_tasks, machine_lock
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.dask_builds import Builds
 from pegbox.plugins.runners.dask_tasks import Tasks
-from pegbox.plugins.runners.machine import Kind, alone, building
+from pegbox.plugins.runners.machine import Kind
+from pegbox.plugins.runners.machine_lock import alone, building
 from pegbox.testing import llvm_kernels as kernels
 
 distributed = pytest.importorskip("distributed")
@@ -102,7 +103,7 @@ def test_builds_here_leave_the_workers_alone() -> None:
 def test_nothing_is_compiled_while_a_candidate_is_timed_and_nobody_overtakes_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(machine.tempfile, "gettempdir", lambda: str(tmp_path))  # others may measure on this machine
+    monkeypatch.setattr(machine_lock.tempfile, "gettempdir", lambda: str(tmp_path))  # others may measure here
     order: list[str] = []
     waiting = threading.Event()
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
+import fcntl
 import os
 import socket
 import tempfile
@@ -18,10 +20,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import pegbox as pb
 from pegbox.codegen.runtime import openmp
 from pegbox.errors import MeasureError
-from pegbox.measure import CorePlan, Failed, FailureKind, Ok, TimingPolicy
-from pegbox.plugins.runners import dask_broadcast, dask_client, dask_identity, machine
+from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, TimingPolicy
+from pegbox.measure.runner import GivenUp
+from pegbox.plugins.runners import dask_broadcast, dask_client, dask_identity, dask_tasks, machine_lock
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.dask_client import connected
 from pegbox.plugins.runners.dask_machines import find_machines
@@ -220,6 +224,32 @@ def test_only_the_candidate_that_ends_workers_fails(cluster: Any, monkeypatch: p
     assert "several workers ended" in guilty.message
 
 
+def test_a_scheduler_that_hangs_has_no_workers(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hangs(*arguments: object, **options: object) -> None:
+        await asyncio.sleep(30)
+
+    monkeypatch.setattr(dask_tasks, "_ANSWER_SECONDS", 0.05)
+    with client_of(cluster) as client:
+        assert Tasks(client, "search", resources={}, patience=1.0).workers
+        monkeypatch.setattr(client, "scheduler", SimpleNamespace(processing=hangs, identity=hangs))
+        asked = threading.Event()
+        tasks = Tasks(client, "search", resources={}, patience=1.0)
+        threading.Thread(target=lambda: tasks.workers or asked.set(), daemon=True).start()
+        assert asked.wait(10)
+        monkeypatch.undo()
+
+
+def test_workers_that_are_there_and_take_nothing_end_the_search(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_tasks, "_POLL_SECONDS", 0.01)
+    with client_of(cluster) as client:
+        nowhere = {"pure": False, "resources": {"none": 1}}
+        monkeypatch.setattr(Tasks, "_submit", lambda tasks, job, number: client.submit(job, **nowhere))
+        tasks = Tasks(client, "search", resources={}, patience=0.05)
+        remedy = r"took none of .* for 0\.05 s.*paused.*--memory-limit.*--resume"
+        with pytest.raises(MeasureError, match=remedy):
+            tasks.ask(print)
+
+
 def test_finalists_whose_workers_end_are_timed_one_by_one(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Tasks.ask
 
@@ -253,16 +283,81 @@ def test_a_worker_without_any_folder_for_temporary_files_is_named(
         raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
 
     with client_of(cluster) as client, contextlib.closing(opened(client)) as runner:
-        monkeypatch.setattr(machine.tempfile, "gettempdir", none)
+        monkeypatch.setattr(machine_lock.tempfile, "gettempdir", none)
         with pytest.raises(MeasureError, match=r"cannot measure: .*No usable temporary.*TMPDIR=DIR"):
             runner.run(kernels.compiled(kernels.good()))
+
+
+@pytest.fixture
+def own_locks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Others may measure on this machine."""
+    monkeypatch.setattr(machine_lock.tempfile, "gettempdir", lambda: str(tmp_path))
+    return tmp_path
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """As by a process that measures on this machine, and hangs."""
+    with open(folder / "pegbox-measuring.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def is_waited_for(folder: Path) -> bool:
+    with open(folder / "pegbox-measuring-queue.lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("how", [machine_lock.alone, machine_lock.building])
+def test_who_gives_up_waits_for_the_lock_no_longer_and_never_has_it(how: Any, own_locks: Path) -> None:
+    looks = iter([False, False, True])
+    with held(own_locks), pytest.raises(GivenUp), how(lambda: next(looks)):
+        pass
+    for _ in range(2):  # as the one and the other
+        with machine_lock.alone(), pytest.raises(GivenUp), machine_lock.building(lambda: True):
+            pass
+
+
+def test_a_candidate_that_waits_for_its_machine_is_given_up_there(cluster: Any, own_locks: Path) -> None:
+    def busy() -> bool:
+        return any(worker.state.executing for worker in cluster.workers.values())
+
+    with client_of(cluster) as client, contextlib.closing(opened(client)) as runner, ThreadPoolExecutor(1) as threads:
+        with held(own_locks):
+            result = threads.submit(runner.run, kernels.compiled(kernels.good()))
+            assert waited(busy)
+            runner.interrupt()
+            assert isinstance(result.result(10), Failed)
+            assert waited(lambda: not busy())
+        assert isinstance(runner.run(kernels.compiled(kernels.good())), Ok)
+
+
+def test_a_search_whose_builds_wait_for_another_process_ends(cluster: Any, own_locks: Path) -> None:
+    task = pb.create_task("matmul", args=(4, 4, 4))
+    with client_of(cluster) as client, ThreadPoolExecutor(1) as threads:
+        measurer = LocalMeasurer(task, runner=client, builders=1, runner_options={"builds": "here"})
+        assert measurer.machines == 1
+        with held(own_locks):
+            configs = [task.space.get(number) for number in range(3)]
+            results = threads.submit(lambda: list(measurer.measure(configs)))
+            assert waited(lambda: is_waited_for(own_locks))
+            closing = threading.Thread(target=measurer.close, daemon=True)
+            closing.start()
+            closing.join(10)
+            assert not closing.is_alive()
+            with pytest.raises(MeasureError, match="closed"):
+                results.result(10)
 
 
 @pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="needs root, to be somebody else")
 def test_users_share_the_lock_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o1777)
-        monkeypatch.setattr(machine.tempfile, "gettempdir", lambda: folder)
+        monkeypatch.setattr(machine_lock.tempfile, "gettempdir", lambda: folder)
         for user in (65534, 65533):
             assert os.waitpid(_locking(user), 0)[1] == 0
 
@@ -281,9 +376,9 @@ def test_a_lock_whose_file_another_user_makes_meanwhile_is_taken(
             raise PermissionError
         return true_open(path, flags, mode)
 
-    monkeypatch.setattr(machine.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr(machine.os, "open", others_open)
-    with machine.alone():
+    monkeypatch.setattr(machine_lock.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(machine_lock.os, "open", others_open)
+    with machine_lock.alone():
         assert len(list(tmp_path.iterdir())) == 2
 
 
@@ -294,7 +389,7 @@ def _locking(user: int) -> int:
     try:
         os.umask(0o77)
         os.setuid(user)
-        with machine.alone():
+        with machine_lock.alone():
             os._exit(0)
     finally:
         os._exit(1)

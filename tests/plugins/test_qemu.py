@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,10 +19,12 @@ import pegbox as pb
 from pegbox.codegen import Program, Target
 from pegbox.codegen.targets import host
 from pegbox.errors import MeasureError
+from pegbox.loops.foreign import CSource
 from pegbox.measure import CorePlan, Failed, FailureKind, Ok, Result, TimingPolicy
 from pegbox.measure.runner import ClusterRunner, is_cluster
 from pegbox.plugins.cli import history
-from pegbox.plugins.runners.emulation import emulated_cpu
+from pegbox.plugins.runners import emulation
+from pegbox.plugins.runners.emulation import Emulation, emulated_cpu
 from pegbox.plugins.runners.qemu import QemuRunner
 from pegbox.search.loop.outcome import BestTrial, Trial
 from pegbox.search.loop.remarks import remarks
@@ -116,6 +119,31 @@ def test_a_missing_program_is_named_with_its_package(runner: QemuRunner, monkeyp
 def test_a_target_of_this_machine_is_not_emulated(runner: QemuRunner) -> None:
     with pytest.raises(MeasureError, match=r"another architecture than this machine's.*--target 'llvm -mtriple="):
         runner.run(kernels.compiled(kernels.good()))
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "tool"),
+    [("int f(void) { return 1; }", "c", "gcc"), ('extern "C" int f() { return 1; }', "c++", "g++")],
+)
+def test_c_and_cpp_that_candidates_call_are_compiled_as_such(
+    text: str, language: str, tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **options: object) -> SimpleNamespace:
+        commands.append(command)
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    monkeypatch.setattr(emulation, "_driver", lambda compiler, count: b"")
+    monkeypatch.setattr(emulation.subprocess, "run", run)
+    Emulation(replace(kernels.compiled(replace(kernels.good(), target=FOREIGN)), foreign=(CSource(text),)), tmp_path)
+    (command,) = commands
+    assert command[0] == f"{FOREIGN.architecture}-linux-gnu-{tool}"
+    (source,) = tmp_path.glob("foreign*")
+    assert source.read_text() == text
+    at = command.index(source.name)
+    assert command[at - 2 : at] == ["-x", language]
 
 
 def test_it_runs_as_many_at_once_as_there_are_cores(runner: QemuRunner) -> None:

@@ -83,11 +83,15 @@ def shared_library(source: CSource, target: Target) -> Path:
     return path
 
 
+def language_of(source: CSource) -> str:
+    """What compilers call the source's language (`-x`): c++ where functions are `extern "C"` without asking, else c."""
+    return "c++" if 'extern "C"' in source.text and "__cplusplus" not in source.text else "c"
+
+
 def compile_options(source: CSource, target: Target) -> list[str]:
     """The compiler and its options for position-independent code."""
-    language = "c++" if 'extern "C"' in source.text and "__cplusplus" not in source.text else "c"
     native = ["-march=native"] if target.is_host_cpu else []
-    return [*c_compiler(), "-x", language, "-O3", "-fPIC", *native]
+    return [*c_compiler(), "-x", language_of(source), "-O3", "-fPIC", *native]
 
 
 def run_compiler(command: Sequence[str], source: CSource) -> None:

@@ -7,6 +7,7 @@ called through a jump in the code's pages, as they may lie too far away for an i
 from __future__ import annotations
 
 import ctypes
+import errno
 import itertools
 import mmap
 import struct
@@ -38,7 +39,7 @@ class Image:
 
     def __init__(self, object_code: bytes, imports: Mapping[str, int]) -> None:
         layout = Layout.of(elf.parse(object_code))
-        self._memory = mmap.mmap(-1, layout.size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._memory = _new(layout.size)
         base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self._memory[:] = bytes(layout.linked(base, imports))
         # The system makes the processor see the new instructions when the pages become executable.
@@ -207,7 +208,20 @@ def _called(code: elf.ObjectFile, architecture: Architecture) -> list[int]:
     return list(found)
 
 
+def _new(size: int) -> mmap.mmap:
+    try:
+        return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise _refused(error.errno or 0, "there is no memory") from error
+
+
 def _protect(address: int, size: int, protection: int) -> None:
     process = ctypes.CDLL(None, use_errno=True)
     if process.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), protection):
-        raise OSError(ctypes.get_errno(), "memory cannot be made executable")
+        raise _refused(ctypes.get_errno(), "memory cannot be made executable")
+
+
+def _refused(number: int, what: str) -> OSError:
+    """Linux has one word for no memory and no more memory maps, of which each kernel takes some."""
+    maps = "; where there is memory, this process has too many memory maps: sysctl -w vm.max_map_count=1048576"
+    return OSError(number, f"{what}{maps if number == errno.ENOMEM else ''}")

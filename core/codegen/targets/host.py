@@ -8,13 +8,13 @@ import platform
 from functools import cache
 from typing import Any
 
+from pegbox.codegen.targets.instruction_flags import FLAGS
 from pegbox.errors import TargetError
 
 EMULATED = "emulated "
 """How the names of emulated processors start, and so those of their hosts in records."""
 
 _MODEL = ("model name", "uarch")  # keys of /proc/cpuinfo: x86, RISC-V
-_FLAGS = ("flags", "Features", "isa")  # x86, AArch64, RISC-V
 
 
 @cache
@@ -101,9 +101,9 @@ def cpu_model() -> str:
 
 @cache
 def cpu_flags() -> tuple[str, ...]:
-    """The processor's features in the words of /proc/cpuinfo, sorted; none where it is emulated or does not tell."""
+    """The processor's instructions in the words of /proc/cpuinfo, sorted; none where it is emulated or tells none."""
     lines = {} if emulator() else _processor_lines()
-    return tuple(sorted(next((lines[key] for key in _FLAGS if key in lines), "").split()))
+    return next((tuple(sorted(set(read(lines[key])))) for key, read in FLAGS.items() if key in lines), ())
 
 
 def _processor_lines() -> dict[str, str]:
