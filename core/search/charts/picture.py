@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+import textwrap
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pegbox.report.figure import COLOURS, saved, svg_of
+from pegbox.search.loop.remarks import emulation
 from pegbox.task.work import format_cost
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ def save_plot(result: TuneResult, path: str | os.PathLike[str]) -> None:
     """One panel with the curve; at least one trial has to have run."""
     lines = [title_of(result)] + ([str(result.task.target)] if result.task is not None else [])
     shown = [line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..." for line in lines]
+    if _emulated(result):
+        shown += textwrap.wrap(emulation(result.best.result), _LONGEST)
     with saved(path, 1) as (axes,):
         draw_search(axes, result)
         _shrink(axes, above=_LINE * (len(shown) - 1))
@@ -95,7 +99,7 @@ def draw_search(axes: Any, result: TuneResult) -> None:
             yardstick.numpy, color=COLOURS[2], linestyle="--" if steady else ":", linewidth=1.2,
             label="NumPy" if steady else "NumPy, too noisy to compare",
         )  # fmt: skip
-    _finish(axes, len(trials), result.unit)
+    _finish(axes, len(trials), result.unit, emulated=_emulated(result))
 
 
 def _curves(axes: Any, result: TuneResult) -> None:
@@ -122,7 +126,11 @@ def _dots(axes: Any, trials: Sequence[Trial], first: int, label: str, colour: st
         axes.plot(*zip(*ran, strict=True), "o", color=colour, alpha=0.45, markersize=4, markeredgewidth=0, label=label)
 
 
-def _finish(axes: Any, trials: int, unit: str) -> None:
+def _emulated(result: TuneResult) -> bool:
+    return result.best is not None and result.best.result.emulated and not result.simulated
+
+
+def _finish(axes: Any, trials: int, unit: str, *, emulated: bool) -> None:
     from matplotlib.ticker import NullFormatter
 
     axes.set_yscale("log")
@@ -134,7 +142,8 @@ def _finish(axes: Any, trials: int, unit: str) -> None:
     axes.set_xlabel("trial")
     axes.set_xlim(0.5, trials + 0.5)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set_ylabel("time of a call" if unit == "s" else f"cost in {unit}" if unit else "cost")
+    time = "time of a call in an emulator" if emulated else "time of a call"
+    axes.set_ylabel(time if unit == "s" else f"cost in {unit}" if unit else "cost")
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     _legend(axes)
