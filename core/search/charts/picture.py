@@ -10,7 +10,6 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pegbox.report.figure import COLOURS, saved, svg_of
-from pegbox.search.loop.remarks import emulation
 from pegbox.task.work import format_cost
 
 if TYPE_CHECKING:
@@ -43,8 +42,8 @@ def save_plot(result: TuneResult, path: str | os.PathLike[str]) -> None:
     """One panel with the curve; at least one trial has to have run."""
     lines = [title_of(result)] + ([str(result.task.target)] if result.task is not None else [])
     shown = [line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..." for line in lines]
-    if _emulated(result):
-        shown += textwrap.wrap(emulation(result.best.result), _LONGEST)
+    if result.emulated:
+        shown += textwrap.wrap("".join(result.notes), _LONGEST)
     with saved(path, 1) as (axes,):
         draw_search(axes, result)
         _shrink(axes, above=_LINE * (len(shown) - 1))
@@ -99,7 +98,7 @@ def draw_search(axes: Any, result: TuneResult) -> None:
             yardstick.numpy, color=COLOURS[2], linestyle="--" if steady else ":", linewidth=1.2,
             label="NumPy" if steady else "NumPy, too noisy to compare",
         )  # fmt: skip
-    _finish(axes, len(trials), result.unit, emulated=_emulated(result))
+    _finish(axes, len(trials), result.unit, emulated=result.emulated)
 
 
 def _curves(axes: Any, result: TuneResult) -> None:
@@ -124,10 +123,6 @@ def _dots(axes: Any, trials: Sequence[Trial], first: int, label: str, colour: st
     """The trials that ran, the first of all of them at `first`."""
     if ran := [(at, trial.cost) for at, trial in enumerate(trials, first) if trial.ok]:
         axes.plot(*zip(*ran, strict=True), "o", color=colour, alpha=0.45, markersize=4, markeredgewidth=0, label=label)
-
-
-def _emulated(result: TuneResult) -> bool:
-    return result.best is not None and result.best.result.emulated and not result.simulated
 
 
 def _finish(axes: Any, trials: int, unit: str, *, emulated: bool) -> None:

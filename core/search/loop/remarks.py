@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pegbox.measure.result import Ok, Result
+from pegbox.measure.result import Ok
 from pegbox.measure.timing import spread
 from pegbox.measure.yardstick import UNSTEADY, WAITED
 from pegbox.task.work import format_seconds
@@ -122,15 +122,12 @@ def contradiction(trials: Sequence[Trial], best: BestTrial | None) -> str:
     )
 
 
-def emulation(result: Result) -> str:
-    """What is said of seconds that an emulator took."""
-    return f"values were checked, but times are an emulator's ({result.host}): they say nothing of a processor"
-
-
 def remarks(trials: Sequence[Trial], finalists: Sequence[Trial], best: BestTrial | None, threads: int) -> list[str]:
     """All that there is to say of the timings of a search, one line each."""
     if best is not None and best.result.emulated:
-        return [emulation(best.result)]
+        return [
+            f"values were checked, but times are an emulator's ({best.result.host}): they say nothing of a processor"
+        ]
     noise = SearchNoise(threads, trials)
     found = noise.told() or finalists_noise(finalists, trials, best, threads)
     if not found and max(noise.waited, _waited(finalists)) >= WAITED:
