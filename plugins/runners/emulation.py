@@ -110,8 +110,8 @@ class Emulation:
         self._numbers = itertools.count()
         self._running: set[subprocess.Popen[bytes]] = set()
         self._given_up = False
-        chosen = cpu or emulated_cpu(compiled.target)
-        self._command = [emulator_of(compiled.target), *(["-cpu", chosen] if chosen else []), str(_linked(self))]
+        emulator = emulator_of(compiled.target)
+        self._command = _command(emulator, compiled.target, cpu, str(_linked(self)))
 
     @property
     def compiled(self) -> CompiledProgram:
@@ -224,6 +224,34 @@ def emulator_of(target: Target) -> str:
         MeasureError: it is not installed.
     """
     return _tool(target, f"qemu-{target.architecture}")
+
+
+def check_emulator(target: Target, cpu: str = "") -> None:
+    """Run a program that does nothing as candidates for the target are run.
+
+    Raises:
+        MeasureError: the emulator or the cross compiler is missing, or there is no such processor.
+    """
+    emulator, compiler = emulator_of(target), cross_compiler(target)
+    with tempfile.TemporaryDirectory() as folder:
+        program = str(Path(folder) / "nothing")
+        linked = [compiler, "-static", "-o", program, "-x", "c", "-"]
+        _must_run(linked, f"the runner 'qemu' needs a C compiler that links for {str(target)!r}")
+        fault = f"the runner 'qemu', cpu={cpu!r}: no program for {str(target)!r} runs"
+        remedy = f"; '{os.path.basename(emulator)} -cpu help' lists the processors"
+        _must_run(_command(emulator, target, cpu, program), fault, remedy)
+
+
+def _must_run(command: Sequence[str], fault: str, remedy: str = "") -> None:
+    done = subprocess.run(command, input="int main(void) { return 0; }", capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise MeasureError(f"{fault}: {done.stderr.strip()[:_MOST_TEXT]}{remedy}")
+
+
+def _command(emulator: str, target: Target, cpu: str, program: str) -> list[str]:
+    """Runs a program on a processor as QEMU names it, by default one with what the target has."""
+    chosen = cpu or emulated_cpu(target)
+    return [emulator, *(["-cpu", chosen] if chosen else []), program]
 
 
 @cache
