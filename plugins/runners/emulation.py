@@ -16,9 +16,10 @@ import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from pegbox.codegen import CompiledProgram, Target
+from pegbox.codegen.targets.compiler import cross_gcc, cross_package
 from pegbox.errors import MeasureError
 from pegbox.loops.foreign import CSource
 from pegbox.measure.result import FailureKind
@@ -223,7 +224,8 @@ def emulator_of(target: Target) -> str:
     Raises:
         MeasureError: it is not installed.
     """
-    return _tool(target, f"qemu-{target.architecture}")
+    name = f"qemu-{target.architecture}"
+    return shutil.which(name) or _missing(target, name)
 
 
 def check_emulator(target: Target, cpu: str = "") -> None:
@@ -269,18 +271,14 @@ def cross_compiler(target: Target) -> str:
     Raises:
         MeasureError: it is not installed.
     """
-    return _tool(target, f"{target.architecture}-linux-gnu-gcc")
+    return cross_gcc(target) or _missing(target, f"{target.architecture}-linux-gnu-gcc")
 
 
-def _tool(target: Target, name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        package = f"gcc-{target.architecture.replace('_', '-')}-linux-gnu"
-        raise MeasureError(
-            f"the runner 'qemu' needs {name} for the target {str(target)!r}, and it is not there; install it "
-            f"(Debian and Ubuntu: apt install qemu-user {package})"
-        )
-    return found
+def _missing(target: Target, name: str) -> NoReturn:
+    raise MeasureError(
+        f"the runner 'qemu' needs {name} for the target {str(target)!r}, and it is not there; install it "
+        f"(Debian and Ubuntu: apt install qemu-user {cross_package(target)})"
+    )
 
 
 def _linked(emulation: Emulation) -> Path:
