@@ -22,6 +22,9 @@ from pegbox.errors import MeasureError
 if TYPE_CHECKING:
     from pegbox.codegen import Target
 
+_FEW = 4
+"""Features that a message tells how to leave out; where more are missing, another processor is the remedy."""
+
 _READ = os.O_RDONLY | os.O_CLOEXEC
 
 RESOURCE = "pegbox"
@@ -97,7 +100,7 @@ class Kind:
                 "check values in an emulator with --runner qemu, measure on such machines with "
                 "--runner dask:scheduler=ADDRESS (runner=...), or "
             )
-        elif self.llvm and not target.is_host_cpu:
+        elif self.llvm and len(lacks) <= _FEW:
             remedy = f"leave them out with -mattr={','.join(f'-{name[1:]}' for name in lacks)}, or "
         own = "this machine's processor" if target.is_host_cpu else "the processor"
         triple = f" -mtriple={self.architecture}-linux-gnu" if self.architecture != host.architecture() else ""

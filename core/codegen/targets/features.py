@@ -68,7 +68,8 @@ def missing(target: Target, offered: Collection[str]) -> list[str]:
     `offered` are the processor's, as `+avx2`. Those of AMX count where -mattr names them: LLVM never chooses their
     instructions by itself.
     """
-    used = {item for item in target.features.split(",") if item.startswith("+")}
+    last = {item[1:]: item for item in target.features.split(",")}  # what comes later wins
+    used = {item for item in last.values() if item.startswith("+")}
     if target.architecture == host.architecture() and host.has_llvm():  # -mattr may also tell LLVM what to prefer
         used &= {f"+{item[1:]}" for item in host.cpu_features()}
     if not target.is_host_cpu:
