@@ -223,7 +223,7 @@ def _chosen(task: Task, config: Config | int | None) -> Config:
         )
     best = history.best_config(task)
     if best is None:
-        raise ArgumentError(f"build({task!r}): no valid record of this workload in {history}; tune it first")
+        raise ArgumentError(f"build({task.name}): {history.absence(task)}")
     return best
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_float, check_int
 from pegbox.codegen.program import MOST_STRAIGHT, CompiledProgram, Program
 from pegbox.codegen.runtime.affinity import confined, pin
+from pegbox.codegen.targets.host import EMULATED
 from pegbox.errors import ArgumentError, MeasureError
 from pegbox.measure.batch import Batch, window_of
 from pegbox.measure.bench import Bench, check_inputs
@@ -156,6 +157,8 @@ class LocalMeasurer:
         runner = None if self._runner is None else self._runner.inner
         if not isinstance(runner, ClusterRunner):
             return ""
+        if own := getattr(runner, "where", ""):
+            return str(own)
         count, page = runner.machines, getattr(runner, "dashboard", "")
         return f"on {count} machine{'s' if count != 1 else ''}{f' ({page})' if page else ''}"
 
@@ -205,6 +208,12 @@ class LocalMeasurer:
             for candidate, build in zip(candidates, builds, strict=True)
         ]
 
+    @property
+    def compares(self) -> bool:
+        """Whether the runner can say what costs are compared with; those of an emulator compare with nothing."""
+        runner = None if self._runner is None else self._runner.inner
+        return runner is None or (isinstance(runner, YardstickRunner) and not self.host.startswith(EMULATED))
+
     def yardstick(self, cost: float) -> Yardstick | None:
         """What costs are compared with: NumPy's time, and the machine's limits. It takes about a second.
 
@@ -214,7 +223,7 @@ class LocalMeasurer:
         changes slowly. None where the runner says nothing of it.
         """
         runner = self._open()
-        if not isinstance(runner.inner, YardstickRunner):
+        if not self.compares:
             return None
         cores = self._task.target.num_cores
         count = cores if self._on_cluster else len(self._cores.running(cores))
@@ -326,9 +335,13 @@ class LocalMeasurer:
         self._check_open()
         if self._runner is None:
             bench = self._make_bench()
-            self._runner = self._factory.make(
-                bench, timing=self._timing, cores=self._cores, max_memory=self._max_memory
-            )
+            runner = self._factory.make(bench, timing=self._timing, cores=self._cores, max_memory=self._max_memory)
+            try:
+                runner.check_target(self._task.target)
+            except BaseException:
+                end(runner.close)
+                raise
+            self._runner = runner
             if isinstance(self._runner.inner, BuildingRunner):
                 self._sites.cluster = self._runner.inner
         return self._runner

@@ -39,7 +39,7 @@ class Ok:
     `partial` marks a candidate dropped after its first run because it was far behind the best. `waited` is the share
     of the timing in which threads of the candidate waited for a core that other programs had, 0 where it is not known:
     the costs of one thread are without that time, those of several are not. `host` is the kind of machine that measured
-    it, where that is not this one.
+    it, where that is not this one, or what its record says.
     """
 
     costs: tuple[float, ...]

@@ -71,12 +71,22 @@ class YardstickRunner(Protocol):
 
 
 @runtime_checkable
+class TargetRunner(Protocol):
+    """A runner that says beforehand whether it can run code for a target. It is asked before anything is compiled."""
+
+    def check_target(self, target: Target) -> None:
+        """Raise `MeasureError`, with a remedy, where no candidate for the target can run."""
+        ...
+
+
+@runtime_checkable
 class ClusterRunner(Protocol):
     """A runner of other machines: `run` may be called from many threads, and as many candidates are on their way.
 
     It measures as many of them at the same time as there are machines. Where the factory is the class of the runner,
     the runner is made before anything is compiled, and no core of this machine is kept free for timing. It may have
-    `dashboard`, the address of a page that shows what the machines do.
+    `dashboard`, the address of a page that shows what the machines do, and `where`, what people are told of the place
+    ("on 2 machines" by default).
     """
 
     @property
@@ -145,6 +155,11 @@ class RunnerWrapper:
     def close(self) -> None:
         """See `Runner`."""
         self.inner.close()
+
+    def check_target(self, target: Target) -> None:
+        """See `TargetRunner`; nothing is checked where the other runner is none."""
+        if isinstance(self.inner, TargetRunner):
+            self.inner.check_target(target)
 
     def time_numpy(self, program: NumpyProgram, *, threads: int) -> Sequence[float] | float | None:
         """See `YardstickRunner`; None where the other runner is none."""

@@ -25,7 +25,7 @@ from pegbox.measure.runner import (
 from pegbox.origin import definition_of, explained, located, users_level
 
 if TYPE_CHECKING:
-    from pegbox.codegen import CompiledProgram
+    from pegbox.codegen import CompiledProgram, Target
 
 _CALLS = {
     "run": "run(program, *, best=inf)",
@@ -113,6 +113,10 @@ class CheckedRunner(RunnerWrapper):
             what = f"gave {_shown(results)} for {len(programs)} programs; return a list of as many results"
             raise self._fault("rerun", what)
         return [self._checked("rerun", result) for result in results]
+
+    def check_target(self, target: Target) -> None:
+        """See `TargetRunner`. Raises `MeasureError` where no candidate for the target can run."""
+        self._called("check_target()", lambda: super(CheckedRunner, self).check_target(target), remedy="")
 
     def interrupt(self) -> None:
         """See `Runner`. Raises `MeasureError` where the runner raised."""

@@ -269,6 +269,18 @@ class History:
             )
         return None if found is None else to_config(found, task, source=self.source)
 
+    def absence(self, task: Task) -> str:
+        """Why `best_config` has none of this task, and what to do, as text."""
+        told = f"no valid record of {task!r} in {self}"
+        own = matching(self.records, task, source=self.source)
+        hosts = dict.fromkeys(record.host for record in own if record.emulated and record.result.ok)
+        if not hosts:
+            return f"{told}; tune it first"
+        return (
+            f"{told}: there are some from an emulator ({', '.join(hosts)}), whose times say nothing of a processor; "
+            "name a configuration: --config N (config=N), or tune on such a processor (--runner dask)"
+        )
+
     def __str__(self) -> str:
         known = sorted({f"{record.name}{record.args}" for record in self.records})
         return f"{len(self.records)} records of {', '.join(known) or 'nothing'} from {self.source}"

@@ -228,15 +228,16 @@ def _result(form: Mapping[str, Any]) -> Result:
     listed, number, total, timestamp = field(form, "result", list)
     phases = {phase: seconds(f"phases: {phase}", spent) for phase, spent in field(form, "phases", dict, {}).items()}
     spent, when = seconds("total seconds", total), seconds("timestamp", timestamp)
+    host = field(form, "host", str, "")
     if checked("the error number", number, int):
         if number < 0:
             raise ValueError(f"error number {number}: failures have numbers above 0")
-        return Failed(FailureKind(number), field(form, "message", str, ""), spent, when, phases)
+        return Failed(FailureKind(number), field(form, "message", str, ""), spent, when, phases, host)
     waited = seconds("waited", form.get("waited", 0.0))
     if waited > 1:
         raise ValueError(f"waited={waited}: a share is at most 1")
     partial = field(form, "partial", bool, False)
-    return Ok(costs(checked("costs", listed, list)), spent, when, phases, partial, waited)
+    return Ok(costs(checked("costs", listed, list)), spent, when, phases, partial, waited, host)
 
 
 def call(name: str, kwargs: Mapping[str, Any], args: Sequence[Any] = ()) -> str:

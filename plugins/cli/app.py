@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
+import shlex
 import sys
 import traceback
 import warnings
@@ -105,6 +107,7 @@ def _run_command(name: str, words: list[str]) -> int:
     configure(parser)
     parser.add_argument("--traceback", action="store_true", help="show where an error was raised")
     _check_options(parser, words)
+    _check_target_options(parser, words)
     namespace = parser.parse_intermixed_args(words)
     namespace.command_line = ("pegbox", name, *words)
     with warnings.catch_warnings():
@@ -127,6 +130,26 @@ def _hint(option: str, known: list[str]) -> str:
     """The option that is meant by another name, else those that are written alike."""
     meant = next((name for name in _SYNONYMS.get(option.removesuffix("s"), ()) if name in known), None)
     return f"; did you mean {meant}?" if meant else did_you_mean(option, known, shown=str)
+
+
+def _check_target_options(parser: argparse.ArgumentParser, words: list[str]) -> None:
+    """End with a usage error at options of targets that stand outside of --target."""
+    if "--target" not in parser._option_string_actions or not any(re.match("-[a-z]{2}", word) for word in words):
+        return
+    from pegbox.codegen.targets.target import OPTIONS  # loads what 'pegbox --help' should not wait for
+
+    target, astray, rest = "llvm", [], iter(words)
+    for word in rest:
+        if word == "--target":
+            target = next(rest, target)
+        elif word.partition("=")[0] in OPTIONS:
+            astray.append(word if "=" in word else f"{word} {next(rest, '')}".rstrip())
+        else:
+            target = word.removeprefix("--target=") if word.startswith("--target=") else target
+    if astray:
+        names = " and ".join(re.split("[= ]", each)[0] for each in astray)
+        many = "are options" if len(astray) > 1 else "is an option"
+        parser.error(f"{names} {many} of targets: --target {shlex.quote(' '.join([target, *astray]))}")
 
 
 def _print_anything(*streams: Any) -> None:

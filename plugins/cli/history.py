@@ -35,7 +35,7 @@ def best_config(path: Path, task: Task) -> Config:
     history = History(Journal(path).read(), source=str(path))
     config = history.best_config(task)
     if config is None:
-        raise NothingFound(f"no valid record of {task!r} in {history}")
+        raise NothingFound(history.absence(task))
     return config
 
 

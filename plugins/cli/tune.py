@@ -131,9 +131,11 @@ def run(namespace: argparse.Namespace) -> int:
         why = "" if records is None else "; the records tell why"
         raise exits.NothingFound(f"none of the {len(result.all_trials)} trials gave a valid kernel{why}")
     if records is not None and not namespace.quiet:
-        if result.stopped_because == "interrupted":
+        if result.stopped_because == "interrupted" and not result.emulated:
             print(f"next:    {_resumed(namespace)}   (goes on)")
-        print(f"next:    {_build_command(namespace, records)}")
+        # Of records from an emulator there is no best: neither command takes them.
+        chosen = ["--config", str(result.best.config.index)] if result.emulated else ["--records", str(records)]
+        print(f"next:    {_build_command(namespace, chosen)}")
         if namespace.html is None and namespace.plot is None:
             print(f"next:    {_plot_command(namespace, records)}")
     return exits.DONE
@@ -154,8 +156,8 @@ def _resumed(namespace: argparse.Namespace) -> str:
     return shlex.join(words if namespace.resume else (*words, "--resume"))
 
 
-def _build_command(namespace: argparse.Namespace, records: Path) -> str:
-    return shlex.join(["pegbox", "build", *_task_words(namespace), "--records", str(records), "--out", "kernel.so"])
+def _build_command(namespace: argparse.Namespace, chosen: list[str]) -> str:
+    return shlex.join(["pegbox", "build", *_task_words(namespace), *chosen, "--out", "kernel.so"])
 
 
 def _failure_command(namespace: argparse.Namespace, failed: Trial) -> str:

@@ -126,11 +126,15 @@ class DaskRunner:
         """The kind of the machines."""
         return self._kind.name
 
+    def check_target(self, target: Target) -> None:
+        """Raise `MeasureError` where the machines do not run code for the target. See `TargetRunner`."""
+        self._kind.check_target(target)
+
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
         """Check and time one candidate on some machine. See `pegbox.measure.Runner`."""
         from pegbox.plugins.runners import dask_worker
 
-        self._kind.check_target(program.target)
+        self.check_target(program.target)
         self._kind.check_threads(program.num_threads)
         found: Result = self._tasks.ask(dask_worker.run, program, best) or dask_worker.given_up()
         return found

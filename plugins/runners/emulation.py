@@ -13,13 +13,14 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from pegbox.codegen import CompiledProgram, Target
 from pegbox.codegen.runtime.foreign import language_of
+from pegbox.codegen.targets.compiler import cross_gcc, cross_package
 from pegbox.errors import MeasureError
 from pegbox.loops.foreign import CSource
 from pegbox.measure.result import FailureKind
@@ -111,8 +112,8 @@ class Emulation:
         self._numbers = itertools.count()
         self._running: set[subprocess.Popen[bytes]] = set()
         self._given_up = False
-        chosen = cpu or emulated_cpu(compiled.target)
-        self._command = [emulator_of(compiled.target), *(["-cpu", chosen] if chosen else []), str(_linked(self))]
+        emulator = emulator_of(compiled.target)
+        self._command = _command(emulator, compiled.target, cpu, str(_linked(self)))
 
     @property
     def compiled(self) -> CompiledProgram:
@@ -224,7 +225,36 @@ def emulator_of(target: Target) -> str:
     Raises:
         MeasureError: it is not installed.
     """
-    return _tool(target, f"qemu-{target.architecture}")
+    name = f"qemu-{target.architecture}"
+    return shutil.which(name) or _missing(target, name)
+
+
+def check_emulator(target: Target, cpu: str = "") -> None:
+    """Run a program that does nothing as candidates for the target are run.
+
+    Raises:
+        MeasureError: the emulator or the cross compiler is missing, or there is no such processor.
+    """
+    emulator, compiler = emulator_of(target), cross_compiler(target)
+    with tempfile.TemporaryDirectory() as folder:
+        program = str(Path(folder) / "nothing")
+        linked = [compiler, "-static", "-o", program, "-x", "c", "-"]
+        _must_run(linked, f"the runner 'qemu' needs a C compiler that links for {str(target)!r}")
+        fault = f"the runner 'qemu', cpu={cpu!r}: no program for {str(target)!r} runs"
+        remedy = f"; '{os.path.basename(emulator)} -cpu help' lists the processors"
+        _must_run(_command(emulator, target, cpu, program), fault, remedy)
+
+
+def _must_run(command: Sequence[str], fault: str, remedy: str = "") -> None:
+    done = subprocess.run(command, input="int main(void) { return 0; }", capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise MeasureError(f"{fault}: {done.stderr.strip()[:_MOST_TEXT]}{remedy}")
+
+
+def _command(emulator: str, target: Target, cpu: str, program: str) -> list[str]:
+    """Runs a program on a processor as QEMU names it, by default one with what the target has."""
+    chosen = cpu or emulated_cpu(target)
+    return [emulator, *(["-cpu", chosen] if chosen else []), program]
 
 
 @cache
@@ -242,23 +272,25 @@ def cross_compiler(target: Target) -> str:
     Raises:
         MeasureError: it is not installed.
     """
-    return _tool(target, f"{target.architecture}-linux-gnu-gcc")
+    return cross_gcc(target) or _missing(target, f"{target.architecture}-linux-gnu-gcc")
 
 
 def _linker(target: Target, languages: Collection[str]) -> str:
     """What compiles sources of these languages, and links them with what these need."""
-    return _tool(target, f"{target.architecture}-linux-gnu-g++") if "c++" in languages else cross_compiler(target)
+    if "c++" not in languages:
+        return cross_compiler(target)
+    name = f"{target.architecture}-linux-gnu-g++"
+    return shutil.which(name) or _missing(target, name)
 
 
-def _tool(target: Target, name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        package = f"{'g++' if name.endswith('g++') else 'gcc'}-{target.architecture.replace('_', '-')}-linux-gnu"
-        raise MeasureError(
-            f"the runner 'qemu' needs {name} for the target {str(target)!r}, and it is not there; install it "
-            f"(Debian and Ubuntu: apt install qemu-user {package})"
-        )
-    return found
+def _missing(target: Target, name: str) -> NoReturn:
+    package = cross_package(target)
+    if name.endswith("g++"):
+        package = package.replace("gcc", "g++")
+    raise MeasureError(
+        f"the runner 'qemu' needs {name} for the target {str(target)!r}, and it is not there; install it "
+        f"(Debian and Ubuntu: apt install qemu-user {package})"
+    )
 
 
 def _linked(emulation: Emulation) -> Path:
@@ -268,8 +300,8 @@ def _linked(emulation: Emulation) -> Path:
     languages = []
     (folder / "kernel.o").write_bytes(compiled.object_code)
     (folder / "driver.o").write_bytes(_driver(compiler, len(compiled.args)))
-    names = {"entry": compiled.name, "timed": f"{compiled.name}__timed"}
-    parts = ["driver.o", "kernel.o", *(f"-Wl,--defsym={ours}={theirs}" for ours, theirs in names.items())]
+    _rename(folder / "kernel.o", compiler, {compiled.name: "entry", f"{compiled.name}__timed": "timed"})
+    parts = ["driver.o", "kernel.o"]
     for number, code in enumerate(compiled.foreign):
         if not isinstance(code, CSource):
             raise EmulationFailed(
@@ -284,6 +316,19 @@ def _linked(emulation: Emulation) -> Path:
     if done.returncode:
         raise EmulationFailed(FailureKind.RUN_ERROR, f"{linker} cannot link it: {done.stderr.strip()[:1000]}")
     return folder / "kernel"
+
+
+def _rename(path: Path, compiler: str, names: Mapping[str, str]) -> None:
+    """Give symbols of an object file other names: the candidate may be called main, as the driver's function is."""
+    options = [f"--redefine-sym={old}={new}" for old, new in names.items()]
+    subprocess.run([_objcopy(compiler), *options, str(path)], check=True)
+
+
+@cache
+def _objcopy(compiler: str) -> str:
+    """The program that belongs to the compiler."""
+    command = [compiler, "-print-prog-name=objcopy"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 @cache

@@ -21,6 +21,7 @@ from pegbox.measure.reply import Asked
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.roofline import Roofline
 from pegbox.measure.timing import TimingPolicy
+from pegbox.plugins.runners.machine import Kind
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Target
@@ -67,6 +68,11 @@ class LocalRunner:
         self._served = 0
         self._worker = self._start()
         self._spare: Worker | None = None  # starts behind the first run, which waits for less then
+
+    @staticmethod
+    def check_target(target: Target) -> None:
+        """Raise `MeasureError` where this machine does not run code for the target. See `TargetRunner`."""
+        Kind.own().check_target(target, whose="this machine's")
 
     def run(self, program: CompiledProgram, *, best: float = math.inf) -> Result:
         """Check and time one candidate. See `pegbox.measure.Runner`."""

@@ -17,6 +17,9 @@ from pegbox.errors import MeasureError
 if TYPE_CHECKING:
     from pegbox.codegen import Target
 
+_FEW = 4
+"""Features that a message tells how to leave out; where more are missing, another processor is the remedy."""
+
 RESOURCE = "pegbox"
 """What a worker that measures was started with: one of it."""
 
@@ -77,18 +80,25 @@ class Kind:
             return missing(target, self.features)
         return sorted(set(host.cpu_flags()) - set(self.features)) if target.is_host_cpu else []
 
-    def check_target(self, target: Target) -> None:
-        """Raise `MeasureError` where the processor cannot run code for the target."""
+    def check_target(self, target: Target, *, whose: str = "the cluster's") -> None:
+        """Raise `MeasureError` where the processor cannot run code for the target; `whose` names it."""
         lacks = self.lacks(target)
         if not lacks:
             return
         why = f"lacks some of its instructions ({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''})"
+        remedy = ""
         if target.architecture != self.architecture:
             why = f"is of the architecture {self.architecture}, not {target.architecture}"
+            remedy = (
+                "check values in an emulator with --runner qemu, measure on such machines with "
+                "--runner dask:scheduler=ADDRESS (runner=...), or "
+            )
+        elif self.llvm and len(lacks) <= _FEW:
+            remedy = f"leave them out with -mattr={','.join(f'-{name[1:]}' for name in lacks)}, or "
         own = "this machine's processor" if target.is_host_cpu else "the processor"
         triple = f" -mtriple={self.architecture}-linux-gnu" if self.architecture != host.architecture() else ""
         raise MeasureError(
-            f"candidates are for {own} {target.cpu}, but the cluster's ({self.cpu}) {why}; tune with --target "
+            f"candidates are for {own} {target.cpu}, but {whose} ({self.cpu}) {why}; {remedy}tune with --target "
             f"'llvm{triple} -mcpu={self.llvm_cpu or 'NAME'}' (target=...)"
         )
 

@@ -23,7 +23,7 @@ from pegbox.measure.descendants import MARK, kill_marked
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.trial import Stage, run_interleaved, run_trial
-from pegbox.plugins.runners.emulation import Emulation, EmulationFailed, emulator_version
+from pegbox.plugins.runners.emulation import Emulation, EmulationFailed, check_emulator, emulator_version
 
 if TYPE_CHECKING:
     from pegbox.codegen import CompiledProgram, Target
@@ -71,6 +71,16 @@ class QemuRunner:
     def machines(self) -> int:
         """How many candidates run at the same time. See `pegbox.measure.runner.ClusterRunner`."""
         return max(1, self._cores)
+
+    @property
+    def where(self) -> str:
+        """For people. See `pegbox.measure.runner.ClusterRunner`."""
+        return f"in {self.machines} emulator{'s' if self.machines > 1 else ''}"
+
+    def check_target(self, target: Target) -> None:
+        """Raise `MeasureError` where no candidate can run. See `pegbox.measure.runner.TargetRunner`."""
+        _check_target(target)
+        check_emulator(target, self._cpu)
 
     @property
     def host(self) -> str:

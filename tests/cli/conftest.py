@@ -58,6 +58,7 @@ class Api:
     stopped_because: str = "trials"
     space: Any = field(default_factory=Space)
     first_failed: Any = None
+    emulated: bool = False
 
     def create_task(self, template: Any, **options: Any) -> Any:
         self.calls["create_task"] = {"template": template, **options}
@@ -70,7 +71,7 @@ class Api:
 
     def tune(self, task: Any, **options: Any) -> Any:
         self.calls["tune"] = options
-        return _Result(self.best, self.stopped_because, first_failed=self.first_failed)
+        return _Result(self.best, self.stopped_because, first_failed=self.first_failed, emulated=self.emulated)
 
     def build(self, task: Any, *, config: Any) -> Any:
         return SimpleNamespace(source=lambda kind: f"{kind} of {config}")
@@ -85,6 +86,7 @@ class _Result:
     stopped_because: str
     all_trials: tuple[int, ...] = (1, 2, 3)
     first_failed: Any = None
+    emulated: bool = False
 
     def __str__(self) -> str:
         return "the table"

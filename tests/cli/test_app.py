@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 import warnings
@@ -142,6 +143,17 @@ def test_a_misspelt_option_is_told_with_the_near_ones(pegbox: Any, words: tuple[
     ran = pegbox(*words)
     assert ran.code == 2
     assert ran.err.splitlines()[-1].startswith(f"pegbox {words[0]}: error: {said}")
+
+
+@pytest.mark.parametrize("option", ["-num-cores 16", "-mcpu=znver4", "-mattr=+avx2", "-mtriple aarch64-linux-gnu"])
+def test_an_option_of_targets_is_told_where_it_goes(pegbox: Any, option: str) -> None:
+    ran = pegbox("tune", "matmul", "8", *option.split(), "--trials", "4")
+    assert ran.code == 2
+    assert ran.err.startswith(
+        f"pegbox tune: error: {re.split('[= ]', option)[0]} is an option of targets: --target 'llvm {option}' (usage: "
+    )
+    ran = pegbox("tune", "matmul", "8", "--target", "llvm", *option.split())
+    assert f"--target 'llvm {option}'" in ran.err
 
 
 def test_abbreviations_are_no_misspellings(pegbox: Any, command: Any) -> None:

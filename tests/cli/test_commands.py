@@ -60,6 +60,15 @@ def test_after_ctrl_c_the_next_line_goes_on_with_the_search(pegbox: Any, api: An
     assert "next:    pegbox build matmul 64" in ran.out
 
 
+def test_the_next_lines_after_an_emulated_search_ask_for_nothing_of_its_times(pegbox: Any, api: Any) -> None:
+    api.stopped_because, api.emulated = "interrupted", True
+    api.best = SimpleNamespace(config=SimpleNamespace(index=17))
+    ran = pegbox("tune", "matmul", "64", "--records", "r.jsonl")
+    assert "next:    pegbox build matmul 64 --config 17 --out kernel.so\n" in ran.out
+    assert "next:    pegbox plot r.jsonl" in ran.out
+    assert "--resume" not in ran.out
+
+
 def test_the_next_line_shows_the_program_of_what_failed_first(pegbox: Any, api: Any) -> None:
     api.first_failed = SimpleNamespace(config=SimpleNamespace(index=17))
     for words in (["matmul", "64"], ["matmul", "64", "--no-records"]):

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from lowered_programs import ONE_CORE, PARALLEL, TWO_CORES, VECTORIZED, alloc, function, get, loop, put
-from processors import on_this_machine
+from processors import for_target, on_this_machine
 
 from pegbox.codegen import (
     Program,
@@ -26,6 +26,7 @@ from pegbox.codegen import (
     write_object,
     write_shared_library,
 )
+from pegbox.codegen.targets import host
 from pegbox.errors import CompileError, TargetError
 from pegbox.expr.build import cast
 from pegbox.expr.intrinsics import call
@@ -259,3 +260,41 @@ def test_a_linker_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("CC", str(fake))
     with pytest.raises(CompileError, match="failed: no space left"):
         write_shared_library(scale(), tmp_path / "k.so")
+    fake.write_text("#!/bin/sh\necho cannot link soft-float modules with double-float modules >&2\nexit 1\n")
+    with pytest.raises(CompileError, match=r"double-float modules; .*-mattr=\+m,\+a,\+f,\+d,\+c"):
+        write_shared_library(scale(), tmp_path / "k.so")
+
+
+def fake_compiler(folder: Path, name: str, machine: str = "") -> str:
+    """A compiler for `machine` that writes its own name where it should link."""
+    out = 'while [ "$1" != -o ]; do shift; done; echo ' + name + ' > "$2"'
+    path = folder / name
+    path.write_text(f'#!/bin/sh\nif [ "$1" = -dumpmachine ]; then echo {machine}; exit; fi\n{out}\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_code_for_another_architecture_is_linked_by_a_compiler_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign = for_target("riscv64" if host.architecture() != "riscv64" else "aarch64")
+    name, out = foreign.architecture, tmp_path / "k.so"
+
+    def linked() -> str:
+        out.unlink(missing_ok=True)
+        write_shared_library(scale(target=foreign), out)
+        return out.read_text().strip()
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    fake_compiler(tmp_path, "cc")
+    with pytest.raises(CompileError, match=rf"{name}.*apt install gcc-{name}-linux-gnu\).*CC=.*\.o\)"):
+        linked()
+    fake_compiler(tmp_path, f"{name}-linux-gnu-gcc")
+    assert linked() == f"{name}-linux-gnu-gcc"
+    fake_compiler(tmp_path, f"{name}-unknown-linux-gnu-gcc")
+    assert linked() == f"{name}-unknown-linux-gnu-gcc"
+    monkeypatch.setenv("CC", fake_compiler(tmp_path, "mine", f"{name}-linux-musl"))
+    assert linked() == "mine"
+    monkeypatch.setenv("CC", fake_compiler(tmp_path, "native", f"{host.architecture()}-linux-gnu"))
+    assert linked() == f"{name}-unknown-linux-gnu-gcc"

@@ -21,10 +21,13 @@ from adding_task import AddingConfig, AddingTask
 import pegbox as pb
 from pegbox.codegen import Target
 from pegbox.codegen.runtime.affinity import confined
+from pegbox.codegen.targets import host
 from pegbox.codegen.targets.host import usable_cores
 from pegbox.errors import ArgumentError, CompileError, InvalidConfig, MeasureError, UnknownName
 from pegbox.measure import CorePlan, Failed, FailureKind, LocalMeasurer, Ok, Result
 from pegbox.measure.process import Worker
+from pegbox.measure.runner import RunnerWrapper
+from pegbox.plugins.runners.local import LocalRunner
 from pegbox.testing import llvm_kernels as kernels
 
 HERE = Path(__file__).parent
@@ -458,3 +461,13 @@ def test_ctrl_c_passes_through_and_leaves_no_process_behind() -> None:
     assert err == ""
     for pid in workers:
         assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize("runner", [LocalRunner, lambda bench, **given: RunnerWrapper(LocalRunner(bench, **given))])
+def test_code_for_another_architecture_is_refused_before_it_is_compiled(runner: Any) -> None:
+    name = "aarch64" if host.architecture() != "aarch64" else "riscv64"
+    task = AddingTask(target=Target(f"llvm -mtriple={name}-linux-gnu -num-cores 1"))
+    told = f"is of the architecture .*, not {name}.*--runner qemu.*--runner dask"
+    with LocalMeasurer(task, runner=runner) as measurer, pytest.raises(MeasureError, match=told):  # type: ignore[arg-type]
+        list(measurer.measure([GOOD]))
+    assert task.lowered == []

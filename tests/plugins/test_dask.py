@@ -65,7 +65,7 @@ def featured(*names: str, but: str) -> tuple[str, ...]:
 def test_unlike_machines_are_chosen_by_a_target() -> None:
     zen3 = other(llvm_cpu="znver3", features=featured(but="avx512"))
     avx512 = ("avx512f", "avx512bw", "avx512vnni", "avx512bf16")
-    zen4 = replace(ONE, kind=replace(KIND, llvm_cpu="znver4", features=featured(*avx512, but="amx")))
+    zen4 = replace(ONE, kind=replace(KIND, llvm_cpu="znver4", features=featured(*avx512, but="avx512fp16")))
 
     def chosen(cpu: str) -> list[Machine]:
         return one_kind([zen4, zen3], here=KIND, target=Target(f"llvm -mcpu={cpu}"))

@@ -12,6 +12,7 @@ import pytest
 
 from pegbox.codegen import Target
 from pegbox.codegen.targets import host
+from pegbox.codegen.targets.features import missing
 from pegbox.errors import MeasureError, TargetError
 from pegbox.plugins.runners.machine import Kind, Machine, one_kind
 
@@ -59,6 +60,21 @@ def test_code_goes_to_machines_of_its_architecture_only() -> None:
         BOARD.check_target(Target("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell"))
     with pytest.raises(MeasureError, match=r"neoverse-n1, but .*\(EPYC 9575F\) is of .*x86_64, not aarch64"):
         HERE.check_target(ARM)
+
+
+@pytest.mark.skipif(host.architecture() != "x86_64", reason="the features of x86")
+def test_what_a_processor_lacks_counts_where_code_may_have_it_here_and_on_a_cluster() -> None:
+    rapids = "llvm -mcpu=sapphirerapids -num-cores 1"
+    offered = {*Kind.own().features, *missing(Target(rapids), ())} - {"+amx-bf16", "+amx-int8", "+amx-tile"}
+    able = replace(Kind.own(), cpu="Xeon", llvm_cpu="cascadelake", features=tuple(sorted(offered)))
+    unable = replace(able, features=tuple(sorted(offered - {"+avx512fp16"})))
+    able.check_target(Target(rapids))
+    able.check_target(Target(f"{rapids} -mattr=+prefer-256-bit"))  # no feature that a processor could lack
+    with pytest.raises(MeasureError, match=r"cluster's \(Xeon\) lacks .*\(\+amx-tile\)"):
+        able.check_target(Target(f"{rapids} -mattr=+amx-tile"))
+    with pytest.raises(MeasureError, match=r"this machine's \(Xeon\) lacks .*\(\+avx512fp16\).* -mattr=-avx512fp16"):
+        unable.check_target(Target(rapids), whose="this machine's")
+    unable.check_target(Target(f"{rapids} -mattr=-avx512fp16"))
 
 
 def test_a_machine_without_llvm_says_what_the_system_knows(without_llvm: None) -> None:

@@ -18,7 +18,7 @@ from processors import for_target
 import pegbox as pb
 from pegbox.codegen import Program, Target
 from pegbox.codegen.targets import host
-from pegbox.errors import MeasureError
+from pegbox.errors import MeasureError, TuningError
 from pegbox.loops.foreign import CSource
 from pegbox.measure import CorePlan, Failed, FailureKind, Ok, Result, TimingPolicy
 from pegbox.measure.runner import ClusterRunner, is_cluster
@@ -26,8 +26,10 @@ from pegbox.plugins.cli import history
 from pegbox.plugins.runners import emulation
 from pegbox.plugins.runners.emulation import Emulation, emulated_cpu
 from pegbox.plugins.runners.qemu import QemuRunner
+from pegbox.search.loop.callbacks import Callback
 from pegbox.search.loop.outcome import BestTrial, Trial
 from pegbox.search.loop.remarks import remarks
+from pegbox.search.loop.state import SearchState
 from pegbox.search.models.inputs import load_transfer
 from pegbox.testing import llvm_kernels as kernels
 
@@ -132,18 +134,52 @@ def test_c_and_cpp_that_candidates_call_are_compiled_as_such(
 
     def run(command: list[str], **options: object) -> SimpleNamespace:
         commands.append(command)
-        return SimpleNamespace(returncode=0)
+        return SimpleNamespace(returncode=0, stdout="objcopy\n")
 
     monkeypatch.setattr(shutil, "which", lambda name: name)
     monkeypatch.setattr(emulation, "_driver", lambda compiler, count: b"")
     monkeypatch.setattr(emulation.subprocess, "run", run)
     Emulation(replace(kernels.compiled(replace(kernels.good(), target=FOREIGN)), foreign=(CSource(text),)), tmp_path)
-    (command,) = commands
+    command = commands[-1]
     assert command[0] == f"{FOREIGN.architecture}-linux-gnu-{tool}"
     (source,) = tmp_path.glob("foreign*")
     assert source.read_text() == text
     at = command.index(source.name)
     assert command[at - 2 : at] == ["-x", language]
+
+
+@emulated(FOREIGN)
+@pytest.mark.parametrize("name", ["main", "entry", "timed", "malloc"])
+def test_a_candidate_may_have_any_name(runner: QemuRunner, name: str) -> None:
+    program = kernels.good()
+    result = ran(runner, replace(program, name=name, ll=program.ll.replace(f"@{program.name}", f"@{name}")))
+    assert isinstance(result, Ok), result
+
+
+@emulated(FOREIGN)
+def test_a_processor_that_the_emulator_does_not_have_is_refused_before_the_first_trial() -> None:
+    task = pb.create_task("matmul", args=(9, 8, 20), target=FOREIGN)
+    listed = f"qemu-{FOREIGN.architecture} -cpu help"
+    with pytest.raises(TuningError, match=f"cpu='nosuch': .*unable to find CPU model 'nosuch'.*'{listed}'") as caught:
+        pb.tune(task, tuner="random", trials=2, runner="qemu:cpu=nosuch")
+    assert caught.value.result is not None
+    assert caught.value.result.trials == ()
+
+
+@emulated(FOREIGN)
+def test_progress_of_an_emulated_search_speaks_of_emulators_and_of_no_comparison() -> None:
+    said: list[str] = []
+
+    class Listening(Callback):
+        def on_activity(self, state: SearchState) -> None:
+            said.append(state.activity)
+
+    task = pb.create_task("matmul", args=(9, 8, 20), target=FOREIGN)
+    quick = {"rounds": 1, "repeats": 1, "min_repeat_ms": 0.0}
+    pb.tune(task, tuner="random", trials=1, runner="qemu", measure_options=quick, callbacks=[Listening()])
+    count = len(CorePlan.for_building().building)
+    assert f"measuring in {count} emulator{'s' if count > 1 else ''}" in said
+    assert not [each for each in said if "machine" in each or "NumPy" in each]
 
 
 def test_it_runs_as_many_at_once_as_there_are_cores(runner: QemuRunner) -> None:

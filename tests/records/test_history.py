@@ -245,6 +245,10 @@ def test_what_an_emulator_timed_is_neither_applied_nor_resumed(journal: Journal,
     assert [record.emulated for record in journal.read()] == [True]
     with apply_history_best(journal) as history, pytest.warns(RecordWarning, match="1 records .* from an emulator"):
         assert history.best_config(task) is None
+    said = history.absence(task)
+    assert "there are some from an emulator (emulated by QEMU 9.2)" in said
+    assert "name a configuration: --config N (config=N)" in said
+    assert "tune it first" not in said
     journal.append(task.record(1, 2e-3))
     with pytest.warns(RecordWarning, match="say nothing of a processor; they are left out"):
         configs, _ = load_history(journal, task)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import html
+import re
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,29 @@ def test_it_has_the_trials_and_the_best_of_the_search(task: pb.Task, tmp_path: P
         assert line in str(loaded)
     assert {t.config.index for t in loaded.finalists} == {t.config.index for t in found.finalists}
     assert loaded.stopped_because == "recorded"
+
+
+def test_records_of_an_emulator_say_so_in_text_page_and_picture(
+    task: pb.Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = Recorder.append
+
+    def append(self: Recorder, config: Config, result: Result, **options: Any) -> None:
+        told = dataclasses.replace(result, waited=0.5, host="emulated by QEMU 9.2")
+        original(self, config, told, **options)
+
+    monkeypatch.setattr(Recorder, "append", append)
+    tuned(task, tmp_path / "r.jsonl")
+    loaded = pb.load_result(tmp_path / "r.jsonl")
+    note = "times are an emulator's (emulated by QEMU 9.2): they say nothing of a processor"
+    assert f"note: values were checked, but {note}" in str(loaded)
+    assert "other programs" not in str(loaded)
+    loaded.to_html(tmp_path / "r.html")
+    assert html.escape(note) in (tmp_path / "r.html").read_text()
+    loaded.plot(tmp_path / "r.svg")
+    drawn = " ".join(re.findall(r"<!-- (.*?) -->", (tmp_path / "r.svg").read_text()))
+    assert note in html.unescape(drawn)
+    assert "time of a call in an emulator" in drawn
 
 
 def test_its_notes_are_those_of_the_search(

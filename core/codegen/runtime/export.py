@@ -17,7 +17,8 @@ from pegbox.codegen.runtime.elf import undefined
 from pegbox.codegen.runtime.foreign import compile_options, run_compiler
 from pegbox.codegen.runtime.machine import compile_program
 from pegbox.codegen.runtime.signature import with_signature
-from pegbox.codegen.targets.compiler import find
+from pegbox.codegen.targets.compiler import c_compiler
+from pegbox.codegen.targets.compiler import linker as find_linker
 from pegbox.errors import CompileError
 from pegbox.loops.foreign import CSource
 from pegbox.loops.python_function import PREFIX
@@ -78,7 +79,7 @@ def write_object(programs: Program | Sequence[Program], path: str | os.PathLike[
         parts = [os.path.join(folder, f"kernel_{number}.o") for number in range(len(several))]
         for program, part in zip(several, parts, strict=True):
             _write_part(program, part)
-        _run_linker([*_linker(), "-r", "-o", os.fspath(path), *parts])
+        _run_linker([*find_linker(several[0].target), "-r", "-o", os.fspath(path), *parts])
 
 
 def _several(programs: Program | Sequence[Program]) -> Sequence[Program]:
@@ -115,13 +116,17 @@ def write_shared_library(
             parts.append("-lgomp")
         if any(LIBRARY_SYMBOLS.intersection(undefined(part.read_bytes())) for part in Path(folder).glob("*.o")):
             parts.append("-lm")
-        (link or link_shared_library)(os.fspath(path), list(dict.fromkeys(parts)))
+        listed = list(dict.fromkeys(parts))
+        if link is not None:
+            link(os.fspath(path), listed)
+        else:
+            link_shared_library(path, listed, linker=find_linker(several[0].target))
 
 
 def link_shared_library(
     path: str | os.PathLike[str], parts: Sequence[str], *, linker: Sequence[str] | None = None
 ) -> None:
-    """Link object files with the system's C compiler driver or linker ($CC, cc, gcc, clang, ld).
+    """Link object files of this machine's architecture with its C compiler driver or linker ($CC, cc, gcc, clang, ld).
 
     Args:
         parts: object files, libraries and the linker's options.
@@ -130,13 +135,15 @@ def link_shared_library(
     Raises:
         CompileError: there is no linker, or it failed (its message is shown).
     """
-    _run_linker([*(linker or _linker()), "-shared", "-o", os.fspath(path), *parts])
+    _run_linker([*(linker or find_linker()), "-shared", "-o", os.fspath(path), *parts])
 
 
 def _run_linker(command: Sequence[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         hint = "; parallel kernels need libgomp to link with (it comes with gcc)" if "gomp" in done.stderr else ""
+        if "soft-float" in done.stderr:
+            hint = "; the target names no floating point, as RISC-V's do with -mattr=+m,+a,+f,+d,+c"
         raise CompileError(f"{' '.join(command)} failed: {done.stderr.strip()[:2000]}{hint}")
 
 
@@ -146,21 +153,11 @@ def _foreign_parts(program: Program, stem: str) -> list[str]:
     for number, code in enumerate(program.foreign):
         if isinstance(code, CSource):
             part = f"{stem}_{number}.o"
-            run_compiler([*compile_options(code, program.target), "-c", "-o", part], code)
+            run_compiler([*c_compiler(program.target), *compile_options(code, program.target), "-c", "-o", part], code)
             parts.append(part)
         else:
             parts += [code.path, f"-Wl,-rpath,{os.path.dirname(code.path)}"]
     return parts
-
-
-def _linker() -> list[str]:
-    found = find("cc", "gcc", "clang", "ld")
-    if found is not None:
-        return found
-    raise CompileError(
-        "no linker for a shared library: none of $CC, cc, gcc, clang, ld is there; install one "
-        "(Debian and Ubuntu: apt install gcc), or write an object file (.o) and link it elsewhere"
-    )
 
 
 def c_header(program: Program) -> str:

@@ -72,13 +72,13 @@ def _loaded(path: str) -> ctypes.CDLL:
 
 def shared_library(source: CSource, target: Target) -> Path:
     """The source as a shared library. Compiled once: the folder is asked first."""
-    options = compile_options(source, target)
-    key = hashlib.sha256("\0".join([*options, source.text]).encode()).hexdigest()[:32]
+    command = [*c_compiler(), *compile_options(source, target)]  # it is loaded here, whatever the target is
+    key = hashlib.sha256("\0".join([*command, source.text]).encode()).hexdigest()[:32]
     path = _folder() / f"{key}.so"
     if not path.exists():
         # Another process or thread may do the same: each writes a file of its own, and the last one stays.
         part = path.with_suffix(f".{secrets.token_hex(8)}")
-        run_compiler([*options, "-shared", "-o", str(part)], source)
+        run_compiler([*command, "-shared", "-o", str(part)], source)
         part.replace(path)
     return path
 
@@ -89,9 +89,9 @@ def language_of(source: CSource) -> str:
 
 
 def compile_options(source: CSource, target: Target) -> list[str]:
-    """The compiler and its options for position-independent code."""
+    """The compiler's options for position-independent code."""
     native = ["-march=native"] if target.is_host_cpu else []
-    return [*c_compiler(), "-x", language_of(source), "-O3", "-fPIC", *native]
+    return ["-x", language_of(source), "-O3", "-fPIC", *native]
 
 
 def run_compiler(command: Sequence[str], source: CSource) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import cache
 
+from pegbox.codegen.targets import host
 from pegbox.codegen.targets.cpus import X86_VECTOR_BITS
 from pegbox.codegen.targets.target import Target
 from pegbox.errors import TargetError
@@ -64,12 +65,17 @@ def _comes_with(feature: str) -> frozenset[str]:
 def missing(target: Target, offered: Collection[str]) -> list[str]:
     """The features, as far as they are known here, that code for the x86 target may use but a processor does not have.
 
-    `offered` are the processor's, as `+avx2`.
+    `offered` are the processor's, as `+avx2`. Those of AMX count where -mattr names them: LLVM never chooses their
+    instructions by itself.
     """
-    used = {item for item in target.features.split(",") if item.startswith("+")}
+    last = {item[1:]: item for item in target.features.split(",")}  # what comes later wins
+    used = {item for item in last.values() if item.startswith("+")}
+    if target.architecture == host.architecture() and host.has_llvm():  # -mattr may also tell LLVM what to prefer
+        used &= {f"+{item[1:]}" for item in host.cpu_features()}
     if not target.is_host_cpu:
         used |= {f"+{feature}" for feature in {*_NEEDS.values(), "f16c"} if has(target, feature)}
-    return sorted(used - set(offered))
+    never_chosen = {item for item in used if item.startswith("+amx-")} - set(target.attributes)
+    return sorted(used - never_chosen - set(offered))
 
 
 def needed(intrinsic: str) -> str | None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-_OPTIONS = ("-mcpu", "-mattr", "-mtriple", "-num-cores", "-caches")
+OPTIONS = ("-mcpu", "-mattr", "-mtriple", "-num-cores", "-caches")
 MOST_CORES = 2048
 """The largest -num-cores. OpenMP runtimes keep a record for each thread of a team on the caller's stack, which may have
 no more than half a megabyte."""
@@ -187,8 +187,8 @@ def _parse(text: str) -> dict[str, str]:
     rest = iter(words[1:])
     for word in rest:
         name, equals, value = word.partition("=")
-        if name not in _OPTIONS:
-            hint = did_you_mean(name, _OPTIONS, shown=str) or f"; use {', '.join(_OPTIONS)}"
+        if name not in OPTIONS:
+            hint = did_you_mean(name, OPTIONS, shown=str) or f"; use {', '.join(OPTIONS)}"
             raise TargetError(f"target {text!r}: unknown option {word!r}{hint}")
         if not equals:
             value = next(rest, "")

@@ -44,6 +44,8 @@ _MOST = 3
 def save_plot(result: TuneResult, path: str | os.PathLike[str]) -> None:
     """One panel with the curve; at least one trial has to have run."""
     lines = [title_of(result)] + ([str(result.task.target)] if result.task is not None else [])
+    if result.emulated:
+        lines += result.notes
     with saved(path, 1) as (axes,):
         draw_search(axes, result)
         draw_title(axes, lines)
@@ -121,7 +123,7 @@ def draw_search(axes: Any, result: TuneResult) -> None:
             yardstick.numpy, color=COLOURS[2], linestyle="--" if steady else ":", linewidth=1.2,
             label="NumPy" if steady else "NumPy, too noisy to compare",
         )  # fmt: skip
-    _finish(axes, len(trials), result.unit)
+    _finish(axes, len(trials), result.unit, emulated=result.emulated)
 
 
 def _curves(axes: Any, result: TuneResult) -> None:
@@ -148,7 +150,7 @@ def _dots(axes: Any, trials: Sequence[Trial], first: int, label: str, colour: st
         axes.plot(*zip(*ran, strict=True), "o", color=colour, alpha=0.45, markersize=4, markeredgewidth=0, label=label)
 
 
-def _finish(axes: Any, trials: int, unit: str) -> None:
+def _finish(axes: Any, trials: int, unit: str, *, emulated: bool) -> None:
     from matplotlib.ticker import NullFormatter
 
     axes.set_yscale("log")
@@ -160,7 +162,8 @@ def _finish(axes: Any, trials: int, unit: str) -> None:
     axes.set_xlabel("trial")
     axes.set_xlim(0.5, trials + 0.5)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set_ylabel("time of a call" if unit == "s" else f"cost in {unit}" if unit else "cost")
+    time = "time of a call in an emulator" if emulated else "time of a call"
+    axes.set_ylabel(time if unit == "s" else f"cost in {unit}" if unit else "cost")
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     _legend(axes)

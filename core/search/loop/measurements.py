@@ -49,7 +49,8 @@ class CheckedMeasurer:
     @property
     def yardstick(self) -> Callable[[float], Yardstick | None] | None:
         """What says what costs are compared with. Its errors are its own: a search does not end by them."""
-        return self._called(lambda: getattr(self._measurer, "yardstick", None))
+        compares = self._called(lambda: bool(getattr(self._measurer, "compares", True)))
+        return self._called(lambda: getattr(self._measurer, "yardstick", None)) if compares else None
 
     def beside(self) -> AbstractContextManager[None] | None:
         """For what is done beside measurements; None where nothing may be."""

@@ -226,6 +226,11 @@ class TuneResult:
         return failure_counts(trial.result for trial in self.all_trials if not trial.not_recorded)
 
     @property
+    def emulated(self) -> bool:
+        """Whether the best was timed by an emulator: its seconds say nothing of a processor."""
+        return self.best is not None and self.best.result.emulated
+
+    @property
     def notes(self) -> list[str]:
         """What has to be known of the timings, a line each: that other programs had the cores, or that the best took
         another time in the search than when it was measured again. Empty for a simulation."""
