@@ -94,22 +94,7 @@ def _quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _local_client() -> Iterator[Client]:
-    """A cluster of one worker on this machine."""
-    from distributed import Client, LocalCluster
+    from pegbox.plugins.runners.dask_local import local_client
 
-    from pegbox.plugins.runners.dask_worker import ignore_interrupts
-
-    with (
-        _quiet(),
-        LocalCluster(
-            n_workers=1,
-            threads_per_worker=1,
-            resources={"pegbox": 1},
-            memory_limit=0,  # kernels run in other processes, whose memory Dask does not see
-            dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        client.run(ignore_interrupts)
+    with _quiet(), local_client() as client:
         yield client

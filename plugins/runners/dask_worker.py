@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import dataclasses
 import platform
-import signal
 import threading
 import time
 from collections import defaultdict
@@ -185,11 +184,6 @@ def give_up(name: str, number: int, dask_worker: Worker) -> None:
     """Give up what a worker is doing; it is not a task and waits for none."""
     if (station := dask_worker.plugins.get(name)) is not None:
         station.give_up(number)
-
-
-def ignore_interrupts() -> None:
-    """Let the process that started this worker answer Ctrl-C, which the terminal sends to all."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def given_up() -> Failed:
