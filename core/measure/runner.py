@@ -76,7 +76,7 @@ class ClusterRunner(Protocol):
 
     It measures as many of them at the same time as there are machines. Where the factory is the class of the runner,
     the runner is made before anything is compiled, and no core of this machine is kept free for timing. It may have
-    `dashboard`, the address of a page that shows what the machines do.
+    `dashboard`, the address of a page that shows what the machines do, and `cores`, of each of them.
     """
 
     @property

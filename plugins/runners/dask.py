@@ -106,6 +106,11 @@ class DaskRunner:
         return self._dashboard
 
     @property
+    def cores(self) -> int:
+        """Those that a worker may use."""
+        return self._kind.cores
+
+    @property
     def builders(self) -> int:
         """How many programs the cluster compiles beside what it times. See `pegbox.measure.runner.BuildingRunner`."""
         if self._builds is None:

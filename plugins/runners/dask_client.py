@@ -26,11 +26,15 @@ def address_of(client: Client) -> str:
 
 
 def dashboard_of(client: Client) -> str:
-    """The address of the page that shows what the cluster does, empty where there is none."""
-    try:
-        return str(client.dashboard_link or "")
-    except (KeyError, ValueError):  # the scheduler has none
-        return ""
+    """The address of the page that shows what the cluster does, empty where there is none, as without bokeh."""
+
+    def serves(dask_scheduler: Any) -> bool:  # it travels as code: a scheduler needs no pegbox
+        return bool(dask_scheduler.http_application.applications)
+
+    with contextlib.suppress(Exception):  # the page is no need
+        if client.run_on_scheduler(serves):
+            return str(client.dashboard_link or "")
+    return ""
 
 
 def connected(scheduler: Any) -> contextlib.AbstractContextManager[Client]:

@@ -33,7 +33,12 @@ _TAIL_BYTES = 2000
 def local_client() -> Iterator[Client]:
     """A client of such a cluster. Raises `MeasureError` where the worker cannot start."""
     with (
-        LocalCluster(n_workers=0, dashboard_address=None, silence_logs=logging.CRITICAL) as cluster,
+        LocalCluster(
+            n_workers=0,
+            dashboard_address="127.0.0.1:0",  # else it tries a port that others have, and warns
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
         Client(cluster, set_as_default=False) as client,
         tempfile.TemporaryFile() as log,
         _nanny(cluster.scheduler_address, log) as nanny,

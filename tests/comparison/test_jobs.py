@@ -217,6 +217,7 @@ def test_several_recorded_spaces_are_compared_side_by_side(here: list[HerePool])
         ({"jobs": 2.5}, "jobs=2.5: give a number of processes"),
         ({"jobs": None}, "jobs=None: give a number of processes, 'auto'"),
         ({"jobs": "2"}, "jobs='2': give a number of processes, 'auto'"),
+        ({"jobs": "two"}, "jobs='two': give a number of processes, 'auto'.*dask:scheduler="),
         ({"jobs": "local"}, "jobs='local': this runner has no machines"),
         ({"jobs": "dask"}, "say which cluster"),
         ({"jobs": 2, "callbacks": lambda *_: []}, "callbacks are called in this process"),

@@ -166,6 +166,17 @@ def test_the_cluster_command_lists_machines_with_their_speed(client: Any, capsys
     assert "no trials" in printed  # the worker that was killed has been replaced
 
 
+@pytest.mark.parametrize("pages", [True, False])
+def test_the_dashboard_is_linked_where_the_scheduler_has_its_pages(
+    pages: bool, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scheduler without bokeh serves a page at that address, which says so."""
+    scheduler = client.cluster.scheduler
+    monkeypatch.setattr(scheduler.http_application, "applications", ["bokeh"] if pages else [])
+    monkeypatch.setitem(scheduler.services, "dashboard", scheduler.http_server)
+    assert ("/status" in dask_client.dashboard_of(client)) == pages
+
+
 def test_workers_without_the_resource_are_refused_with_the_command_that_starts_one() -> None:
     words = r"none of the 1 workers .* has the resource 'pegbox'.*dask worker"
     with cluster_of(1, resources={}, processes=False) as client, pytest.raises(MeasureError, match=words):
