@@ -162,7 +162,7 @@ def test_the_cluster_command_lists_machines_with_their_speed(client: Any, capsys
     printed = capsys.readouterr().out
     assert printed.count(str(Kind.own())) == 2
     assert "the fastest has" in printed
-    assert re.search(r"; \d+ trials?: \d+ of process \d+ on ", printed)
+    assert re.search(r"\n  \d+ trials?: \d+ of process \d+ on ", printed)
     assert "no trials" in printed  # the worker that was killed has been replaced
 
 
