@@ -43,7 +43,7 @@ class DaskRunner:
             on this machine is started.
         host: a part of the name of the machines to measure on, or of their processor's.
         target: the target, or its text, whose processor the machines must have, or whose code they run.
-        patience: seconds to wait for a worker when there is none any more.
+        patience: seconds to wait for a worker when there is none any more; for the first one no more than 10.
         builds: "cluster" to compile there, too, when this machine's cores are busy, or "here".
 
     Raises `MeasureError` where no scheduler answers, no worker can measure, or machines or versions differ.
@@ -68,7 +68,7 @@ class DaskRunner:
         self._owned = contextlib.ExitStack()
         try:
             self._client: Client = self._owned.enter_context(connected(scheduler))
-            found = find_machines(self._client)
+            found = find_machines(self._client, patience=patience)
             chosen = one_kind([m for m in found if m.measures], here=Kind.own(), chosen=host, target=wanted)
             self._kind = chosen[0].kind
             self._measures_here = any(machine.node == platform.node() for machine in chosen)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _CONNECT_SECONDS = 10.0
+_JOIN_SECONDS = 10.0
+_LEAST_SECONDS = 0.01
+"""Without seconds, Dask waits for ever."""
 
 START = "dask worker {address} --nthreads 1 --resources pegbox=1"
 """What starts a worker that measures."""
@@ -35,6 +38,16 @@ def dashboard_of(client: Client) -> str:
         if client.run_on_scheduler(serves):
             return str(client.dashboard_link or "")
     return ""
+
+
+def await_worker(client: Client, *, patience: float, start: str) -> None:
+    """Wait for a first worker, no longer than `patience`. Raises `MeasureError`, which says how to `start` one."""
+    from distributed import TimeoutError
+
+    try:
+        client.wait_for_workers(1, timeout=max(_LEAST_SECONDS, min(_JOIN_SECONDS, patience)))
+    except TimeoutError:
+        raise MeasureError(f"the scheduler at {address_of(client)} has no worker; {start}") from None
 
 
 def connected(scheduler: Any) -> contextlib.AbstractContextManager[Client]:

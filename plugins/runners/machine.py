@@ -94,9 +94,10 @@ class Kind:
             why = f"is of the architecture {self.architecture}, not {target.architecture}"
         own = "this machine's processor" if target.is_host_cpu else "the processor"
         triple = f" -mtriple={self.architecture}-linux-gnu" if self.architecture != host.architecture() else ""
+        cores = min(target.num_cores, self.cores)
         raise MeasureError(
             f"candidates are for {own} {target.cpu}, but the cluster's ({self.cpu}) {why}; tune with --target "
-            f"'llvm{triple} -mcpu={self.llvm_cpu or 'NAME'}' (target=...)"
+            f"'llvm{triple} -mcpu={self.llvm_cpu or 'NAME'} -num-cores {cores}' (target=...)"
         )
 
     def check_threads(self, threads: int) -> None:
