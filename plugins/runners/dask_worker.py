@@ -175,7 +175,8 @@ def roofline(name: str, number: int, dtype: str, nbytes: int, target: Target) ->
 def speed() -> float:
     """The task that times one fixed kernel, of multiply-adds, on this machine: GFLOP/s of a core, 0 where not known."""
     bench = Bench((), (), (), Tolerance(rtol=0.0, atol=0.0))
-    with alone(), contextlib.closing(LocalRunner(bench, timing=TimingPolicy(), cores=CorePlan.detect())) as runner:
+    options = {"timing": TimingPolicy(), "cores": CorePlan.detect(), "folder": get_worker().local_directory}
+    with alone(), contextlib.closing(LocalRunner(bench, **options)) as runner:
         found = runner.roofline("float32", LEAST_BYTES, Target.host(num_cores=1))
     return 0.0 if found is None else found.gflops or 0.0
 

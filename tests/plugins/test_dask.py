@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from pegbox.codegen.targets.host import cpu_features
 from pegbox.errors import MeasureError, TuningError
 from pegbox.measure import CorePlan, Ok, TimingPolicy
 from pegbox.plugins.cli import main
-from pegbox.plugins.runners import dask, dask_client, dask_tasks
+from pegbox.plugins.runners import dask, dask_client, dask_tasks, dask_worker
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.machine import Kind, Machine, one_kind
 from pegbox.testing import llvm_kernels as kernels
@@ -175,6 +176,22 @@ def test_the_dashboard_is_linked_where_the_scheduler_has_its_pages(
     monkeypatch.setattr(scheduler.http_application, "applications", ["bokeh"] if pages else [])
     monkeypatch.setitem(scheduler.services, "dashboard", scheduler.http_server)
     assert ("/status" in dask_client.dashboard_of(client)) == pages
+
+
+def test_the_fixed_kernel_leaves_its_bench_where_dask_clears_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that is killed meanwhile removes nothing itself."""
+    made: list[Any] = []
+
+    def local(*_: object, folder: str = "", **__: object) -> Any:
+        made.append(folder)
+        return SimpleNamespace(roofline=lambda *_: None, close=lambda: None)
+
+    monkeypatch.setattr(dask_worker, "LocalRunner", local)
+    monkeypatch.setattr(dask_worker, "get_worker", lambda: SimpleNamespace(local_directory=str(tmp_path)))
+    assert dask_worker.speed() == 0.0
+    assert made == [str(tmp_path)]
 
 
 def test_workers_without_the_resource_are_refused_with_the_command_that_starts_one() -> None:
