@@ -165,8 +165,10 @@ class ComparisonError(PegboxError):
     """A comparison of tuners ended early because a run broke.
 
     `result` is the `Comparison` of the runs that were finished until then; the cause tells of the one that broke.
+    `reason` is the message for who sees that report already.
     """
 
-    def __init__(self, message: str, result: Any = None) -> None:
+    def __init__(self, message: str, result: Any = None, *, reason: str = "") -> None:
         super().__init__(message)
         self.result = result
+        self.reason = reason or message

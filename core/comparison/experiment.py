@@ -139,10 +139,10 @@ class _Experiment:
         except KeyboardInterrupt as error:
             raise ComparisonInterrupted(*self._cut_short("interrupted")) from error
         except _Broken as broken:
-            where = self.contest.name(broken.entry)
-            raise ComparisonError(*self._cut_short(reason_of(broken.error), where)) from broken.error
+            told = f"{self.contest.name(broken.entry)}: {reason_of(broken.error)}"
+            raise self._error(told) from broken.error
         except Exception as error:
-            raise ComparisonError(*self._cut_short(reason_of(error))) from error
+            raise self._error(reason_of(error)) from error
         finally:
             if pool is not None:
                 pool.close()
@@ -205,12 +205,19 @@ class _Experiment:
             if config is not None:
                 self.runs[place] = replace(self.runs[place], final_cost=costs[config])
 
-    def _cut_short(self, why: str, where: str = "") -> tuple[str, Comparison]:
-        """The message, which begins with the run that broke, and the report of what is finished."""
-        count = f"{len(self.runs)} of {self.planned} runs"
-        report = self._saved(self._report(f"{count} are finished: {why}"))
+    def _error(self, told: str) -> ComparisonError:
+        message, report = self._cut_short(told)
+        kept = f", and kept in {os.fspath(self.save)}" if self.save else ""
+        return ComparisonError(message, report, reason=f"{told}; {self._count()} are finished{kept}")
+
+    def _count(self) -> str:
+        return f"{len(self.runs)} of {self.planned} runs"
+
+    def _cut_short(self, told: str) -> tuple[str, Comparison]:
+        """The message, and the report of what is finished; `told` begins with the run that broke."""
+        count = self._count()
+        report = self._saved(self._report(f"{count} are finished: {told}"))
         kept = f" and in {os.fspath(self.save)}" if self.save else ""
-        told = f"{where}: {why}" if where else why
         return f"{told}; the report of the {count} that were finished is in error.result{kept}", report
 
     def _report(self, note: str) -> Comparison:

@@ -1,13 +1,14 @@
 """The parcel: a contest as bytes, with which another process makes its runs.
 
 Classes and functions of `__main__`, of a notebook and of other functions have no place where another process could
-import them. They travel as code (cloudpickle), everything else by its name.
+import them. They travel as code (cloudpickle), everything else by its name, with the text of the user's own modules.
 """
 
 from __future__ import annotations
 
 import io
 import pickle
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +22,7 @@ from pegbox.comparison.testbed import Testbed
 from pegbox.errors import ArgumentError, PluginError
 from pegbox.hooks import registry
 from pegbox.hooks.names import Claim, label
+from pegbox.hooks.sources import Sources
 from pegbox.search.problem import problem_of
 from pegbox.space.constraint import Constraint
 from pegbox.task.function import NamedFunction
@@ -38,6 +40,7 @@ class _Item:
 class _Parcel:
     """`tuners` and `registered` (of this process, without a plugin) may need modules that are not there."""
 
+    sources: Sources
     plan: bytes
     contenders: tuple[str, ...]
     tuners: tuple[_Item, ...]
@@ -53,6 +56,7 @@ def pack(contest: Contest) -> bytes:
     """
     plan, problems = contest.plan, [testbed.problem for testbed in contest.testbeds]
     parcel = _Parcel(
+        sources=Sources.own(),
         plan=_dumps(replace(plan, contenders=(), callbacks=None)),
         contenders=tuple(contender.name for contender in plan.contenders),
         tuners=tuple(_packed(f"tuner {contender.name!r}", contender.tuner) for contender in plan.contenders),
@@ -66,6 +70,7 @@ def pack(contest: Contest) -> bytes:
 def unpack(packed: bytes) -> Contest:
     """The contest of a parcel. Raises `PluginError` for what cannot be made from it in this process."""
     parcel: _Parcel = pickle.loads(packed)
+    parcel.sources.install()
     for item in parcel.registered:
         claim: Claim = _unpacked(item)
         registry.register(claim.kind, claim.name, claim.target, owner=claim.owner)
@@ -113,8 +118,9 @@ def _unpacked(item: _Item) -> Any:
         return pickle.loads(item.content)
     except Exception as error:
         raise PluginError(
-            f"{item.name} cannot be made in another process ({type(error).__name__}: {error}); the module that "
-            "defines it has to be importable there, or give it as 'file.py:NAME', or compare with jobs=1"
+            f"{item.name} cannot be made in another process, on {platform.node()} ({type(error).__name__}: {error}); "
+            "what it imports has to be installed there (a file of yours travels once this process has imported it, or "
+            "as 'file.py:NAME'), or compare with jobs=1"
         ) from error
 
 

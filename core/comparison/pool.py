@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pegbox.checks import check_int
 from pegbox.codegen.targets.host import usable_cores
 from pegbox.comparison.contest import Contest, Entry
-from pegbox.errors import ArgumentError, MeasureError
+from pegbox.errors import ArgumentError, MeasureError, UnknownName
 from pegbox.hooks.options import bind_options
 from pegbox.measure.process import Worker, WorkerDied
 from pegbox.measure.runner import runner_factory
@@ -122,7 +122,7 @@ def read_jobs(jobs: Any, contest: Contest) -> Any:
 def open_pool(jobs: Any, parcel: bytes) -> RunPool:
     """The pool of so many processes here, or of the cluster.
 
-    Raises `UnknownName` and `ArgumentError` for a cluster that there is not, `MeasureError` where none answers.
+    Raises `ArgumentError` for a cluster that there is not, `MeasureError` where none answers.
     """
     if not isinstance(jobs, int):
         return _cluster_pool(jobs, parcel)
@@ -137,7 +137,10 @@ def open_pool(jobs: Any, parcel: bytes) -> RunPool:
 
 
 def _cluster_pool(jobs: Any, parcel: bytes) -> RunPool:
-    factory = runner_factory(jobs, {})
+    try:
+        factory = runner_factory(jobs, {})
+    except UnknownName as error:
+        raise ArgumentError(f"jobs={jobs!r}: give {JOBS}") from error
     options = factory.keywords if isinstance(factory, functools.partial) else {}
     opens = getattr(getattr(factory, "func", factory), "run_pool", None)
     if opens is None:

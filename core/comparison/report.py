@@ -95,7 +95,9 @@ class Comparison:
         return [*sentences(verdicts, self.setup.tuners), *self._remarks(task)]
 
     def _remarks(self, task: str) -> list[str]:
-        return remarks(self.runs_of(task), trials=self.trials, jobs=self.setup.jobs)
+        runs = self.runs_of(task)
+        absent = [tuner for tuner in self.setup.tuners if not runs.get(tuner)]
+        return remarks(runs, trials=self.trials, jobs=self.setup.jobs, absent=absent)
 
     def space_verdicts(self) -> list[Verdict]:
         """Every pair of tasks that compute the same, by the final costs of all runs; tasks stand for tuners."""

@@ -48,11 +48,15 @@ def _best(cost: float) -> str:
     return format_seconds(cost) if cost < math.inf else "nothing valid"
 
 
-def remarks(runs: Mapping[str, Sequence[Run]], *, trials: int, jobs: int = 1) -> list[str]:
-    """What a reader has to know before believing the sentences; `runs` of one task by tuner, `jobs` at a time."""
+def remarks(runs: Mapping[str, Sequence[Run]], *, trials: int, jobs: int = 1, absent: Sequence[str] = ()) -> list[str]:
+    """What a reader has to know before believing the sentences; `runs` of one task by tuner, `jobs` at a time. Of the
+    tuners that are `absent` none is finished."""
     notes = _experience(runs) + (_waited(runs) if jobs > 1 else [])
     notes += [note for tuner, some in runs.items() for note in (*_short(tuner, some, trials), *_dropped(tuner, some))]
     counts = sorted(len(some) for some in runs.values())
+    if len(counts) < 2 and absent:
+        without = f"No run of {joined(absent)} is finished"
+        return [*notes, f"{without}: there is nothing to compare {joined(list(runs))} with."] if runs else notes
     if len(counts) < 2:
         return [*notes, "One tuner: there is nothing to compare it with."]
     if counts[-1] < 2:

@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import re
 import sys
+from collections.abc import Mapping
 from functools import reduce
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +22,10 @@ from pegbox.origin import explained, located
 _MODULE_REF = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _WITH_OPTIONS = re.compile(r"(?P<reference>.+?):(?P<options>\s*[A-Za-z_]\w*\s*=.*)")
 _FILE_MODULE = "pegbox_file_"
+_NAMES: dict[str, str] = {}
+"""The module that each path of a file means, by the path as it was written."""
+_ADOPTED: dict[str, str] = {}
+"""The same of another process, whose files may not be here."""
 _FILE_REF = re.compile(r"(?P<path>.+\.py):(?P<attribute>[A-Za-z_]\w*)")
 
 
@@ -46,14 +51,30 @@ def is_file_module(name: str) -> bool:
     return name.startswith(_FILE_MODULE)
 
 
+def known_files() -> dict[str, str]:
+    """The modules that `import_file` has made, by their paths: as they were written, and whole."""
+    return dict(_NAMES)
+
+
+def adopt_files(names: Mapping[str, str]) -> None:
+    """Let `import_file` import modules of these names for these paths, which are another process's."""
+    _ADOPTED.update(names)
+
+
 def import_file(path: Path) -> ModuleType:
     """Import the Python file at `path`, once per process.
 
     Its folder is on `sys.path` (last, so that it hides nothing) while it runs, so it may import its neighbours.
     Raises PluginError when there is no such file, or when running it raises.
     """
-    path = path.expanduser().resolve()
+    if (adopted := _ADOPTED.get(str(path))) is not None:
+        try:
+            return importlib.import_module(adopted)
+        except (Exception, SystemExit) as error:
+            raise PluginError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    written, path = path, path.expanduser().resolve()
     name = f"{_FILE_MODULE}{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    _NAMES.update({str(written): name, str(path): name})
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

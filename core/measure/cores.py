@@ -41,8 +41,8 @@ class CorePlan:
     @classmethod
     def for_timing(cls, threads: int) -> CorePlan:
         """As `detect`; warns where these are fewer cores than threads."""
-        if wrong := too_many(threads):
-            warnings.warn(wrong, RuntimeWarning, stacklevel=users_level())
+        cores = len(usable_cores())
+        warn_of_threads(threads, cores, f"this process may use {_counted(cores)}", "this machine")
         return cls.detect(threads=threads)
 
     @classmethod
@@ -68,16 +68,19 @@ class CorePlan:
         return bool(self.timing) and (threads > 1 or not self.overlap)
 
 
-def too_many(threads: int) -> str:
-    """What is wrong where candidates of `threads` threads are timed on the cores of this process; empty if nothing."""
-    cores = len(usable_cores())
-    if threads <= cores:
-        return ""
-    own = f"{cores} cores" if cores > 1 else "1 core"
-    return (
-        f"the target has -num-cores {threads}, but this process may use {own}: threads take turns there, and "
-        f"timings say nothing of {threads} cores; give -num-cores {cores} to tune for this machine"
-    )
+def warn_of_threads(threads: int, cores: int, there: str, machine: str) -> None:
+    """Warn where candidates of `threads` threads are timed on fewer cores; `there` and `machine` name these."""
+    if threads > cores:
+        warnings.warn(
+            f"the target has -num-cores {threads}, but {there}: threads take turns there, and timings say nothing of "
+            f"{threads} cores; give -num-cores {cores} to tune for {machine}",
+            RuntimeWarning,
+            stacklevel=users_level(),
+        )
+
+
+def _counted(cores: int) -> str:
+    return f"{cores} cores" if cores > 1 else "1 core"
 
 
 def _apart_first(cores: Sequence[int]) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from pegbox.measure.build_sites import BuildSites
 from pegbox.measure.builder import Builder
 from pegbox.measure.cache import BuildCache
 from pegbox.measure.candidate import Candidate
-from pegbox.measure.cores import CorePlan
+from pegbox.measure.cores import CorePlan, warn_of_threads
 from pegbox.measure.gauge import Gauge
 from pegbox.measure.memory import memory_share
 from pegbox.measure.result import Failed, Ok, Result
@@ -344,7 +344,14 @@ class LocalMeasurer:
             self._runner = runner
             if isinstance(self._runner.inner, BuildingRunner):
                 self._sites.cluster = self._runner.inner
+            self._warn_of_threads(self._runner.inner)
         return self._runner
+
+    def _warn_of_threads(self, runner: object) -> None:
+        """As where this machine times, for those of a cluster whose runner says how many cores each has."""
+        threads, cores = self._task.target.num_cores, getattr(runner, "cores", None)
+        if isinstance(runner, ClusterRunner) and cores is not None:
+            warn_of_threads(threads, cores, f"those that measure are {runner.host}", "them")
 
     def _check_open(self) -> None:
         if self._closed:

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import pegbox
 from pegbox.checks import did_you_mean
-from pegbox.errors import PegboxError, TuningError
+from pegbox.errors import ComparisonError, PegboxError, TuningError
 from pegbox.hooks import registry
 from pegbox.plugins.cli import exits
 
@@ -64,7 +64,10 @@ def run(argv: Sequence[str] | None = None) -> int:
         return exits.BROKEN_PIPE
     except exits.NothingFound as error:
         return _report(words, error, exits.NOTHING_FOUND)
-    except TuningError as error:  # its `result`, which the message speaks of, is printed by the command
+    except (
+        TuningError,
+        ComparisonError,
+    ) as error:  # its `result`, which the message speaks of, is printed by the command
         return _report(words, error, exits.BAD_USAGE, told=error.reason)
     except (PegboxError, OSError) as error:
         return _report(words, error, exits.BAD_USAGE)

@@ -10,7 +10,7 @@ from pegbox.plugins.cli import exits
 from pegbox.plugins.runners.dask_client import connected, dashboard_of
 from pegbox.plugins.runners.dask_machines import APART, find_machines, speeds, trials_of
 from pegbox.plugins.runners.machine import Kind, one_kind
-from pegbox.plugins.runners.tally import short_name
+from pegbox.plugins.runners.tally import by_process
 
 _BUILDS = "does not measure, may compile"
 
@@ -20,8 +20,8 @@ examples:
   pegbox tune matmul 512 512 512 --runner dask:scheduler=tcp://host:8786      measures there
 
 GFLOP/s are those of one core on a fixed kernel, and in brackets how far behind the fastest; equal machines should not
-differ by more than {APART:.0%}. Trials are those that the worker has measured since it started, for each search: its
-process, and the machine of that.
+differ by more than {APART:.0%}. Trials are those that the worker has measured since it started, for each process that
+searched; of the latest three, and of the earlier ones together.
 {exits.EXPLAINED}
 """
 
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Print a line for each worker, then whether a search can measure on all of them."""
+    """Print two lines for each worker, then whether a search can measure on all of them."""
     with connected(namespace.scheduler) as client:
         machines = find_machines(client)
         trials = trials_of(client)
@@ -43,10 +43,9 @@ def run(namespace: argparse.Namespace) -> int:
     fastest = max(rates.values(), default=0.0)
     for machine in machines:
         rate, counts = rates.get(machine.address, 0.0), trials.get(machine.address, {})
-        parts = (
-            [str(machine), *_speed(rate, fastest), *_trials(counts)] if machine.measures else [str(machine), _BUILDS]
-        )
-        print("; ".join(parts))
+        print("; ".join([str(machine), *(_speed(rate, fastest) if machine.measures else [_BUILDS])]))
+        if machine.measures:
+            print(f"  {_trials(counts)}")
     if len(positive := [rate for rate in rates.values() if rate]) > 1:
         print(f"the fastest has {fastest / min(positive) - 1:.1%} more than the slowest")
     if page:
@@ -64,9 +63,9 @@ def _speed(rate: float, fastest: float) -> list[str]:
     return [f"{rate:.4g} GFLOP/s" if rate == fastest else f"{rate:.4g} GFLOP/s ({rate / fastest - 1:.1%})"]
 
 
-def _trials(counts: Mapping[str, int]) -> list[str]:
+def _trials(counts: Mapping[str, int]) -> str:
     if not counts:
-        return ["no trials"]
-    searches = ", ".join(f"{count:,} of {short_name(search)}" for search, count in counts.items())
+        return "no trials"
+    searches = ", ".join(f"{count:,} of {process}" for process, count in by_process(counts).items())
     total = sum(counts.values())
-    return [f"{total:,} trial{'s' if total != 1 else ''}: {searches}"]
+    return f"{total:,} trial{'s' if total != 1 else ''}: {searches}"

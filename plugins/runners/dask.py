@@ -44,7 +44,7 @@ class DaskRunner:
             on this machine is started.
         host: a part of the name of the machines to measure on, or of their processor's.
         target: the target, or its text, whose processor the machines must have, or whose code they run.
-        patience: seconds to wait for a worker when there is none any more.
+        patience: seconds to wait for a worker when there is none any more; for the first one no more than 10.
         builds: "cluster" to compile there, too, when this machine's cores are busy, or "here".
 
     Raises `MeasureError` where no scheduler answers, no worker can measure, or machines or versions differ.
@@ -69,7 +69,7 @@ class DaskRunner:
         self._owned = contextlib.ExitStack()
         try:
             self._client: Client = self._owned.enter_context(connected(scheduler))
-            found = find_machines(self._client)
+            found = find_machines(self._client, patience=patience)
             chosen = one_kind([m for m in found if m.measures], here=Kind.own(), chosen=host, target=wanted)
             self._kind = chosen[0].kind
             self._measures_here = any(machine.node == platform.node() for machine in chosen)
@@ -105,6 +105,11 @@ class DaskRunner:
     def dashboard(self) -> str:
         """The address of Dask's page on the cluster, empty where there is none."""
         return self._dashboard
+
+    @property
+    def cores(self) -> int:
+        """Those that a worker may use."""
+        return self._kind.cores
 
     @property
     def builders(self) -> int:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _CONNECT_SECONDS = 10.0
+_JOIN_SECONDS = 10.0
+_LEAST_SECONDS = 0.01
+"""Without seconds, Dask waits for ever."""
 
 START = "dask worker {address} --nthreads 1 --resources pegbox=1"
 """What starts a worker that measures."""
@@ -26,11 +29,25 @@ def address_of(client: Client) -> str:
 
 
 def dashboard_of(client: Client) -> str:
-    """The address of the page that shows what the cluster does, empty where there is none."""
+    """The address of the page that shows what the cluster does, empty where there is none, as without bokeh."""
+
+    def serves(dask_scheduler: Any) -> bool:  # it travels as code: a scheduler needs no pegbox
+        return bool(dask_scheduler.http_application.applications)
+
+    with contextlib.suppress(Exception):  # the page is no need
+        if client.run_on_scheduler(serves):
+            return str(client.dashboard_link or "")
+    return ""
+
+
+def await_worker(client: Client, *, patience: float, start: str) -> None:
+    """Wait for a first worker, no longer than `patience`. Raises `MeasureError`, which says how to `start` one."""
+    from distributed import TimeoutError
+
     try:
-        return str(client.dashboard_link or "")
-    except (KeyError, ValueError):  # the scheduler has none
-        return ""
+        client.wait_for_workers(1, timeout=max(_LEAST_SECONDS, min(_JOIN_SECONDS, patience)))
+    except TimeoutError:
+        raise MeasureError(f"the scheduler at {address_of(client)} has no worker; {start}") from None
 
 
 def connected(scheduler: Any) -> contextlib.AbstractContextManager[Client]:
@@ -94,22 +111,7 @@ def _quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _local_client() -> Iterator[Client]:
-    """A cluster of one worker on this machine."""
-    from distributed import Client, LocalCluster
+    from pegbox.plugins.runners.dask_local import local_client
 
-    from pegbox.plugins.runners.dask_worker import ignore_interrupts
-
-    with (
-        _quiet(),
-        LocalCluster(
-            n_workers=1,
-            threads_per_worker=1,
-            resources={"pegbox": 1},
-            memory_limit=0,  # kernels run in other processes, whose memory Dask does not see
-            dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        client.run(ignore_interrupts)
+    with _quiet(), local_client() as client:
         yield client

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import MeasureError
-from pegbox.plugins.runners.dask_client import START, address_of
+from pegbox.plugins.runners.dask_client import START, address_of, await_worker
 from pegbox.plugins.runners.dask_identity import check_versions
 from pegbox.plugins.runners.machine import RESOURCE, Machine
 
 if TYPE_CHECKING:
     from distributed import Client
 
-_JOIN_SECONDS = 10.0
 _SPEED_SECONDS = 30.0
 
 APART = 0.03
 """By what share machines may differ on the fixed kernel before a search says so."""
 
 
-def find_machines(client: Client) -> list[Machine]:
-    """The machines of a cluster's workers, those that don't measure too.
+def find_machines(client: Client, *, patience: float = math.inf) -> list[Machine]:
+    """The machines of a cluster's workers, those that don't measure too. The first one is waited for 10 seconds, or for
+    `patience` where that is less.
 
     Raises `MeasureError` where there is no worker, one that measures, or a worker without pegbox.
     """
-    from distributed import TimeoutError
-
     from pegbox.plugins.runners.dask_worker import describe
 
     start = f"start one on each machine: {START.format(address=address_of(client))}"
-    try:
-        client.wait_for_workers(1, timeout=_JOIN_SECONDS)
-    except TimeoutError:
-        raise MeasureError(f"the scheduler at {address_of(client)} has no worker; {start}") from None
+    await_worker(client, patience=patience, start=start)
     packages = {
         f"worker at {address}": there["packages"] for address, there in client.get_versions()["workers"].items()
     }

@@ -21,14 +21,13 @@ from distributed import KilledWorker, TimeoutError, Worker, get_worker
 from pegbox.comparison.contest import Entry
 from pegbox.comparison.pool import LocalPool
 from pegbox.errors import MeasureError
-from pegbox.plugins.runners.dask_client import address_of, connected
+from pegbox.plugins.runners.dask_client import address_of, await_worker, connected
 from pegbox.plugins.runners.dask_lease import Lease, LeasedPlugin
 
 if TYPE_CHECKING:
     from distributed import Client
     from distributed import Future as DaskFuture
 
-_JOIN_SECONDS = 10.0
 _FETCH_SECONDS = 2.0
 
 START = "dask worker {address} --nthreads 1"
@@ -67,7 +66,7 @@ class DaskPool:
     Args:
         parcel: of the contest; it goes to each worker once.
         scheduler: its address, or a `distributed.Client`, which stays open.
-        patience: seconds to wait for a worker when there is none any more.
+        patience: seconds to wait for a worker when there is none any more; for the first one no more than 10.
 
     Raises `MeasureError` where no scheduler answers, there is no worker, or versions differ.
     """
@@ -139,12 +138,8 @@ class DaskPool:
             answer.set_exception(MeasureError(f"the cluster at {address_of(self._client)} lost the run ({told})"))
 
     def _check_workers(self) -> None:
-        address = address_of(self._client)
-        try:
-            self._client.wait_for_workers(1, timeout=_JOIN_SECONDS)
-        except TimeoutError:
-            start = START.format(address=address)
-            raise MeasureError(f"the scheduler at {address} has no worker; start some: {start}") from None
+        start = f"start some: {START.format(address=address_of(self._client))}"
+        await_worker(self._client, patience=self._patience, start=start)
         if other := {worker: has for worker, has in _found(self._client).items() if has != versions()}:
             raise MeasureError(_differing(other, versions()))
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import dataclasses
 import platform
-import signal
 import threading
 import time
 from collections import defaultdict
@@ -180,7 +179,8 @@ def roofline(name: str, number: int, dtype: str, nbytes: int, target: Target) ->
 def speed() -> float:
     """The task that times one fixed kernel, of multiply-adds, on this machine: GFLOP/s of a core, 0 where not known."""
     bench = Bench((), (), (), Tolerance(rtol=0.0, atol=0.0))
-    with alone(), contextlib.closing(LocalRunner(bench, timing=TimingPolicy(), cores=CorePlan.detect())) as runner:
+    options = {"timing": TimingPolicy(), "cores": CorePlan.detect(), "folder": get_worker().local_directory}
+    with alone(), contextlib.closing(LocalRunner(bench, **options)) as runner:
         found = runner.roofline("float32", LEAST_BYTES, Target.host(num_cores=1))
     return 0.0 if found is None else found.gflops or 0.0
 
@@ -189,11 +189,6 @@ def give_up(name: str, number: int, dask_worker: Worker) -> None:
     """Give up what a worker is doing; it is not a task and waits for none."""
     if (station := dask_worker.plugins.get(name)) is not None:
         station.give_up(number)
-
-
-def ignore_interrupts() -> None:
-    """Let the process that started this worker answer Ctrl-C, which the terminal sends to all."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def given_up() -> Failed:

@@ -97,9 +97,10 @@ class Kind:
             remedy = f"leave them out with -mattr={','.join(f'-{name[1:]}' for name in lacks)}, or "
         own = "this machine's processor" if target.is_host_cpu else "the processor"
         triple = f" -mtriple={self.architecture}-linux-gnu" if self.architecture != host.architecture() else ""
+        cores = min(target.num_cores, self.cores)
         raise MeasureError(
             f"candidates are for {own} {target.cpu}, but {whose} ({self.cpu}) {why}; {remedy}tune with --target "
-            f"'llvm{triple} -mcpu={self.llvm_cpu or 'NAME'}' (target=...)"
+            f"'llvm{triple} -mcpu={self.llvm_cpu or 'NAME'} -num-cores {cores}' (target=...)"
         )
 
     def check_threads(self, threads: int) -> None:

@@ -26,6 +26,17 @@ def short_name(name: str) -> str:
     return f"process {found[2]} on {found[1]}" if found else name
 
 
+def by_process(counts: Mapping[str, int], *, most: int = 3) -> dict[str, int]:
+    """What each process that searched has measured, for a person; only the latest ones are told apart."""
+    found: dict[str, int] = {}
+    for search, count in counts.items():
+        name = short_name(search)
+        found[name] = found.pop(name, 0) + count
+    names = [name for name in found if name != EARLIER]
+    early = sum(found.pop(name) for name in (EARLIER, *names[: max(0, len(names) - most)]) if name in found)
+    return {EARLIER: early, **found} if early else found
+
+
 class Tally:
     """Candidates by search, in the order of the searches' first ones; may be used by several threads."""
 

@@ -234,8 +234,12 @@ def test_a_tuner_that_breaks_does_not_cost_the_finished_runs(tmp_path: Path) -> 
     report = broken.value.result
     assert [(run.tuner, run.seed) for run in report.runs] == [("walk", 0), ("Breaks", 0)]
     assert report.setup.planned == 6
-    told = r"incomplete: 2 of 6 runs are finished: \S+:\d+: tuner .Breaks. raised ZeroDivisionError"
+    told = (
+        r"incomplete: 2 of 6 runs are finished: job, seed 1, Breaks: \S+:\d+: tuner .Breaks. raised ZeroDivisionError"
+    )
     assert re.search(told, str(report))
+    assert "error.result" not in broken.value.reason  # for the command line, which prints the report
+    assert broken.value.reason.endswith(f"out of ideas; 2 of 6 runs are finished, and kept in {tmp_path / 'r.json'}")
     assert Comparison.load(tmp_path / "r.json") == report
     assert broken.value.__cause__.result.trials  # type: ignore[union-attr]  # of the run that broke: the common start
 

@@ -25,7 +25,7 @@ from pegbox.comparison.run_job import Answer
 from pegbox.comparison.runs import Run
 from pegbox.comparison.testbed import open_testbed
 from pegbox.errors import ArgumentError, ComparisonError, MeasureError, PluginError, TuningError
-from pegbox.hooks import registry
+from pegbox.hooks import refs, registry
 from pegbox.measure.result import Ok
 from pegbox.records.recorded_space import RecordedSpace
 from pegbox.search import Comparison, ComparisonInterrupted
@@ -217,6 +217,7 @@ def test_several_recorded_spaces_are_compared_side_by_side(here: list[HerePool])
         ({"jobs": 2.5}, "jobs=2.5: give a number of processes"),
         ({"jobs": None}, "jobs=None: give a number of processes, 'auto'"),
         ({"jobs": "2"}, "jobs='2': give a number of processes, 'auto'"),
+        ({"jobs": "two"}, "jobs='two': give a number of processes, 'auto'.*dask:scheduler="),
         ({"jobs": "local"}, "jobs='local': this runner has no machines"),
         ({"jobs": "dask"}, "say which cluster"),
         ({"jobs": 2, "callbacks": lambda *_: []}, "callbacks are called in this process"),
@@ -289,10 +290,71 @@ def test_a_module_that_is_not_there_is_told_with_the_tuner(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "only_here", module)
     parcel = pack(contest([vars(module)["tuner"]]))
     monkeypatch.delitem(sys.modules, "only_here")
-    with pytest.raises(
-        PluginError, match=r"tuner 'tuner' cannot be made in another process .*only_here.*file\.py:NAME"
-    ):
+    words = r"tuner 'tuner' cannot be made in another process, on .*only_here.*file\.py:NAME"
+    with pytest.raises(PluginError, match=words):
         unpack(parcel)
+
+
+OWN = """
+from beside import answer
+from pegbox.tuners.random import RandomTuner
+
+class Own(RandomTuner):
+    def __init__(self, space, *, seed=0):
+        super().__init__(space, seed=answer())
+"""
+
+
+MODEL = """
+from pegbox.tuners.cost_models.ridge import RidgeCostModel
+
+class Model(RidgeCostModel):
+    pass
+"""
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """This process is in a folder with modules of the user's; a call makes it one where others have their names."""
+    names = set(sys.modules)
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    monkeypatch.setattr(refs, "_ADOPTED", {})
+    for folder, seed in (("here", 7), ("there", 8)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text(OWN if folder == "here" else "print('another program')")
+        (tmp_path / folder / "beside.py").write_text(f"def answer(): return {seed}")
+    (tmp_path / "here" / "model.py").write_text(MODEL)
+
+    def forget() -> None:
+        for name in set(sys.modules) - names:
+            del sys.modules[name]
+
+    def moved() -> None:
+        forget()
+        monkeypatch.chdir(tmp_path / "there")
+        monkeypatch.setattr(sys, "path", [str(tmp_path / "there"), *sys.path[1:]])
+
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.syspath_prepend(str(tmp_path / "here"))
+    yield moved
+    forget()
+
+
+@pytest.mark.parametrize("given", ["mine.py:Own", "mine:Own", "class"])
+def test_a_module_of_the_user_travels_with_what_it_imports(given: str, elsewhere: Callable[[], None]) -> None:
+    here = contest([__import__("mine").Own if given == "class" else given])
+    here.rehearse()
+    wanted, parcel = here.run(Entry(0, 0, 3)).run.curve, pack(here)
+    elsewhere()
+    assert unpack(parcel).run(Entry(0, 0, 3)).run.curve == wanted
+
+
+def test_a_cost_model_in_a_file_travels(elsewhere: Callable[[], None]) -> None:
+    here = contest(["xgb:cost_model=model.py:Model"])
+    here.rehearse()
+    parcel = pack(here)
+    elsewhere()
+    assert len(unpack(parcel).run(Entry(0, 0, 0)).run.curve) == 5
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------

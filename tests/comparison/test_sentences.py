@@ -96,6 +96,8 @@ def test_few_seeds_of_several_pairs_are_fewer_still() -> None:
 
 def test_one_tuner_is_compared_with_nothing() -> None:
     assert made({"a": seeds(1.0)}).words("job") == ["One tuner: there is nothing to compare it with."]
+    cut = made({"a": seeds(1.0), "b": [], "c": []}).words("job")
+    assert cut == ["No run of b and c is finished: there is nothing to compare a with."]
 
 
 def test_a_tuner_with_one_finished_seed_is_left_out_of_the_tests() -> None:

@@ -208,6 +208,16 @@ def test_a_cluster_measures_several_at_once_and_results_keep_the_order_of_asking
     assert [result.host for result in measurer.remeasure(configs[:1])] == ["a rack"]
 
 
+def test_fewer_cores_of_a_cluster_than_threads_are_told_of() -> None:
+    class TwoCores(ThreeMachines):
+        cores = 2
+
+    task = pb.create_task("matmul", args=(4, 4, 4), target="llvm -num-cores 16")
+    words = "-num-cores 16, but those that measure are a rack: threads take turns.*give -num-cores 2 to tune for them"
+    with LocalMeasurer(task, runner=TwoCores) as measurer, pytest.warns(RuntimeWarning, match=words):
+        assert measurer.machines == 3
+
+
 def test_on_one_core_nothing_is_lowered_while_a_candidate_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pegbox.measure.local._CHUNK", 8)
     events: list[str] = []

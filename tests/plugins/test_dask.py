@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from pegbox.codegen.targets.host import cpu_features
 from pegbox.errors import MeasureError, TuningError
 from pegbox.measure import CorePlan, Ok, TimingPolicy
 from pegbox.plugins.cli import main
-from pegbox.plugins.runners import dask, dask_client, dask_machines, dask_tasks
+from pegbox.plugins.runners import dask, dask_client, dask_tasks, dask_worker
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.machine import Kind, Machine, one_kind
 from pegbox.testing import llvm_kernels as kernels
@@ -162,8 +163,35 @@ def test_the_cluster_command_lists_machines_with_their_speed(client: Any, capsys
     printed = capsys.readouterr().out
     assert printed.count(str(Kind.own())) == 2
     assert "the fastest has" in printed
-    assert re.search(r"; \d+ trials?: \d+ of process \d+ on ", printed)
+    assert re.search(r"\n  \d+ trials?: \d+ of process \d+ on ", printed)
     assert "no trials" in printed  # the worker that was killed has been replaced
+
+
+@pytest.mark.parametrize("pages", [True, False])
+def test_the_dashboard_is_linked_where_the_scheduler_has_its_pages(
+    pages: bool, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scheduler without bokeh serves a page at that address, which says so."""
+    scheduler = client.cluster.scheduler
+    monkeypatch.setattr(scheduler.http_application, "applications", ["bokeh"] if pages else [])
+    monkeypatch.setitem(scheduler.services, "dashboard", scheduler.http_server)
+    assert ("/status" in dask_client.dashboard_of(client)) == pages
+
+
+def test_the_fixed_kernel_leaves_its_bench_where_dask_clears_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that is killed meanwhile removes nothing itself."""
+    made: list[Any] = []
+
+    def local(*_: object, folder: str = "", **__: object) -> Any:
+        made.append(folder)
+        return SimpleNamespace(roofline=lambda *_: None, close=lambda: None)
+
+    monkeypatch.setattr(dask_worker, "LocalRunner", local)
+    monkeypatch.setattr(dask_worker, "get_worker", lambda: SimpleNamespace(local_directory=str(tmp_path)))
+    assert dask_worker.speed() == 0.0
+    assert made == [str(tmp_path)]
 
 
 def test_workers_without_the_resource_are_refused_with_the_command_that_starts_one() -> None:
@@ -173,10 +201,10 @@ def test_workers_without_the_resource_are_refused_with_the_command_that_starts_o
 
 
 def test_a_cluster_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_machines, "_JOIN_SECONDS", 0.1)
+    monkeypatch.setattr(dask_client, "_JOIN_SECONDS", 1e9)
     words = "has no worker; start one on each machine: dask worker tcp"
     with cluster_of(0) as client, pytest.raises(MeasureError, match=words):
-        opened(client)
+        opened(client, patience=0.0)
 
 
 @pytest.mark.parametrize("address", ["nonsense", "foo://host:8786", "tcp://127.0.0.1:9"])
@@ -197,7 +225,8 @@ def test_a_client_that_was_closed_is_refused() -> None:
 def test_candidates_for_another_processor_are_refused(client: Any, quick: None) -> None:
     with opened(client) as runner:
         runner._kind = replace(runner._kind, features=(), llvm_cpu="znver3")
-        with pytest.raises(MeasureError, match="llvm -mcpu=znver3"):
+        cores = kernels.compiled(kernels.good()).target.num_cores
+        with pytest.raises(MeasureError, match=f"'llvm -mcpu=znver3 -num-cores {cores}'"):
             runner.run(kernels.compiled(kernels.good()))
 
 

@@ -141,7 +141,7 @@ def test_c_and_cpp_that_candidates_call_are_compiled_as_such(
     monkeypatch.setattr(emulation.subprocess, "run", run)
     Emulation(replace(kernels.compiled(replace(kernels.good(), target=FOREIGN)), foreign=(CSource(text),)), tmp_path)
     command = commands[-1]
-    assert command[0] == f"{FOREIGN.architecture}-linux-gnu-{tool}"
+    assert command[0].endswith(f"-linux-gnu-{tool}")
     (source,) = tmp_path.glob("foreign*")
     assert source.read_text() == text
     at = command.index(source.name)

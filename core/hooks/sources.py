@@ -1,0 +1,131 @@
+"""The user's own modules as text, with which another process imports them where their files are not.
+
+What is installed is installed there, too. A user's module is not: one beside the script, or a file that "file.py:NAME"
+names. On a cluster the folder that such a path is relative to may hold another file of that name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import site
+import sys
+import sysconfig
+import tokenize
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from pegbox.hooks.refs import adopt_files, is_file_module, known_files
+
+
+@dataclass(frozen=True)
+class Source:
+    """A module: where its file is, and the text of that. A folder without `__init__.py` has neither."""
+
+    file: str
+    text: str
+    is_package: bool
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Modules by name, and for paths, as they were written, the module that each means."""
+
+    modules: Mapping[str, Source]
+    files: Mapping[str, str]
+
+    @classmethod
+    def own(cls) -> Sources:
+        """All that this process has imported by now, but for `__main__`: no other process can import that."""
+        found = {name: source for name, module in list(sys.modules.items()) if (source := _source_of(name, module))}
+        for name in list(found):
+            for parent in _parents(name):
+                found.setdefault(parent, Source("", "", is_package=True))
+        return cls(found, known_files())
+
+    def install(self) -> None:
+        """Let this process import them. They win over files of the same name that differ."""
+        sys.meta_path.insert(0, _Finder(self.modules))
+        adopt_files(self.files)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def __init__(self, modules: Mapping[str, Source]) -> None:
+        self._modules = modules
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Called by `import`."""
+        source = self._modules.get(fullname)
+        if source is None:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+        if spec is not None and (not source.file or _text(spec.origin) == source.text):
+            return spec  # with the files beside it
+        loader = _Loader(source)
+        return importlib.util.spec_from_loader(fullname, loader, origin=source.file, is_package=source.is_package)
+
+
+class _Loader(importlib.abc.InspectLoader):
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def get_source(self, fullname: str) -> str:
+        """The text, also for tracebacks."""
+        return self._source.text
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compiled under the name of its file."""
+        return compile(self._source.text, self._source.file or fullname, "exec", dont_inherit=True)
+
+    def is_package(self, fullname: str) -> bool:
+        """Whether it has submodules."""
+        return self._source.is_package
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Called by `import`."""
+        if self._source.file:
+            module.__file__ = self._source.file
+        super().exec_module(module)
+
+
+def _source_of(name: str, module: object) -> Source | None:
+    file = getattr(module, "__file__", None)
+    if name.partition(".")[0] in ("__main__", "__mp_main__", "pegbox") or not isinstance(file, str):
+        return None
+    if not file.endswith(".py") or (_is_installed(file) and not is_file_module(name)):
+        return None
+    text = _text(file)
+    return None if text is None else Source(file, text, is_package=hasattr(module, "__path__"))
+
+
+def _text(file: str | None) -> str | None:
+    with contextlib.suppress(OSError, SyntaxError, UnicodeDecodeError, TypeError), tokenize.open(file or "") as stream:
+        return stream.read()
+    return None
+
+
+def _is_installed(file: str) -> bool:
+    path = Path(file).resolve()
+    return "site-packages" in path.parts or any(path.is_relative_to(folder) for folder in _FOLDERS)
+
+
+_FOLDERS = frozenset(
+    Path(folder).resolve()
+    for folder in (
+        *(sysconfig.get_paths().get(name, "") for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+        *site.getsitepackages(),
+        site.getusersitepackages(),
+    )
+    if folder
+)
+
+
+def _parents(name: str) -> list[str]:
+    parts = name.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts))]
