@@ -85,8 +85,8 @@ class ClusterRunner(Protocol):
 
     It measures as many of them at the same time as there are machines. Where the factory is the class of the runner,
     the runner is made before anything is compiled, and no core of this machine is kept free for timing. It may have
-    `dashboard`, the address of a page that shows what the machines do, `cores`, of each of them, and `where`, what people
-    are told of the place ("on 2 machines" by default).
+    `dashboard`, the address of a page that shows what the machines do, `cores`, of each of them, and `where`, what
+    people are told of the place ("on 2 machines" by default).
     """
 
     @property
