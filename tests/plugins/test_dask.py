@@ -23,13 +23,14 @@ from pegbox.codegen.targets.host import cpu_features
 from pegbox.errors import MeasureError, TuningError
 from pegbox.measure import CorePlan, Ok, TimingPolicy
 from pegbox.plugins.cli import main
-from pegbox.plugins.runners import dask, dask_client, dask_tasks, dask_worker
+from pegbox.plugins.runners import dask, dask_client, dask_tasks
 from pegbox.plugins.runners.dask import DaskRunner
 from pegbox.plugins.runners.machine import Kind, Machine, one_kind
 from pegbox.testing import llvm_kernels as kernels
 from pegbox.tuners.random import RandomTuner
 
 distributed = pytest.importorskip("distributed")
+dask_worker = pytest.importorskip("pegbox.plugins.runners.dask_worker")
 
 KIND = Kind("EPYC 9575F", "znver5", ("+avx2",), 16, "0.1.0", "22.1.0")
 ONE = Machine("tcp://one:1", "rack-1", KIND, measures=True)
