@@ -49,6 +49,13 @@ def results(report: Comparison) -> list[Run]:
     return [replace(run, seconds=0.0, tuner_seconds=0.0, waited=0.0) for run in report.runs]
 
 
+@pytest.fixture(autouse=True)
+def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parcels that are unpacked here, and not in a process of their own, leave this one's imports as they were."""
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    monkeypatch.setattr(refs, "_ADOPTED", {})
+
+
 class HerePool:
     """Makes runs in this process when they are asked for, and keeps the parcel."""
 
