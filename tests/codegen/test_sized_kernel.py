@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from processors import on_this_machine
 
 import pegbox as pb
 from pegbox import te
@@ -166,6 +167,7 @@ def test_the_source_is_that_of_sizes_that_a_warning_names() -> None:
         assert kernel.source() == kernel.at(n=3, m=4).source()
 
 
+@on_this_machine
 @pytest.mark.parametrize("suffix", [".so", ".o"])
 def test_a_library_holds_the_sizes_that_were_compiled(tmp_path: Path, suffix: str) -> None:
     kernel = built()

@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 import pytest
 from lowered_programs import PARALLEL, function, get, loop, put
+from processors import on_this_machine
 
 from pegbox.codegen import Kernel, Target, build, emit
 from pegbox.codegen.runtime import team
@@ -24,9 +25,12 @@ from pegbox.loops.nodes import Function, seq
 CORES = usable_cores()
 T = TypeVar("T")
 
-pytestmark = pytest.mark.skipif(
-    len(CORES) < 2 or not hasattr(os, "sched_getaffinity"), reason="needs two cores, and to see their use"
-)
+pytestmark = [
+    on_this_machine,
+    pytest.mark.skipif(
+        len(CORES) < 2 or not hasattr(os, "sched_getaffinity"), reason="needs two cores, and to see their use"
+    ),
+]
 
 
 def doubled(count: int) -> Function:
