@@ -14,6 +14,7 @@ from pegbox.comparison.testbed import CommonStartTuner, Testbed, draw_start
 from pegbox.errors import TuningError
 from pegbox.measure.blas import blas_threads
 from pegbox.measure.run_delay import Reading, reading
+from pegbox.origin import explained
 from pegbox.search.factory.base import TunerInputs
 from pegbox.search.factory.create import declared_inputs, make_tuner
 from pegbox.search.loop.callbacks import CallbackLike
@@ -169,4 +170,4 @@ def _waited(began: Reading | None, ended: Reading | None) -> float:
 
 def reason_of(error: Exception) -> str:
     """What broke, without what a tuning run says of its own trials."""
-    return error.reason if isinstance(error, TuningError) else f"{type(error).__name__}: {error}"
+    return error.reason if isinstance(error, TuningError) else explained(error)

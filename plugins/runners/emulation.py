@@ -321,7 +321,9 @@ def _linked(emulation: Emulation) -> Path:
 def _rename(path: Path, compiler: str, names: Mapping[str, str]) -> None:
     """Give symbols of an object file other names: the candidate may be called main, as the driver's function is."""
     options = [f"--redefine-sym={old}={new}" for old, new in names.items()]
-    subprocess.run([_objcopy(compiler), *options, str(path)], check=True)
+    done = subprocess.run([_objcopy(compiler), *options, str(path)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise EmulationFailed(FailureKind.RUN_ERROR, f"its object code cannot be read: {done.stderr.strip()[:1000]}")
 
 
 @cache

@@ -113,7 +113,7 @@ def _symbols(table: bytes, names: bytes) -> Iterator[Symbol]:
     for name, _, _, section, value, _ in struct.iter_unpack("<IBBHQQ", table):
         if section == _COMMON:
             raise IndexError("a symbol is in no section")
-        end = names.index(b"\0", name) if b"\0" in names[name:] else -1
+        end = names.find(b"\0", name)
         if end < 0:
             raise IndexError("the name of a symbol has no end")
         yield Symbol(names[name:end].decode(), section, value)
