@@ -20,6 +20,7 @@ from pegbox.plugins.sketch.annotation import annotate
 from pegbox.plugins.sketch.code import RESERVED
 from pegbox.plugins.sketch.lane_axis import LaneAxis
 from pegbox.plugins.sketch.panels import Panels, pack_ahead
+from pegbox.plugins.sketch.phases import without_zeros
 from pegbox.plugins.sketch.rules import Rule, ansor_rules, derive
 from pegbox.plugins.sketch.space import Sketch, SketchSpace
 from pegbox.plugins.sketch.state import State
@@ -77,13 +78,15 @@ class SketchGenerator:
             ComputeError: sizes are variables.
         """
         given = arguments_of(tensors)
+        own = self.rules != "ansor"
+        if own:
+            given = without_zeros(given)
         panels: tuple[Panels, ...] = ()
         plain: tuple[Tensor, ...] = ()
         if self.pack_ahead:
             given, panels, plain = pack_ahead(given, target, list(filter(None, self.layout_free.split("+"))))
         outputs = [t for t in given if isinstance(t.op, ComputeOp)]
         names = names_of(given)
-        own = self.rules != "ansor"
         labels: list[str] = []
         sketches = []
         for state in derive(State(outputs, names, target, by_access=own), self._all_rules()):
