@@ -14,8 +14,8 @@ from pegbox.compute.reducer import MAX, MIN, PROD, SUM, Reduce, Reducer
 from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor
 from pegbox.expr import dtypes
 from pegbox.expr.build import TRUE
-from pegbox.expr.nodes import Buffer, Const, Expr, Load, Logic, Not, Var
-from pegbox.expr.printer import Printer, Style, quoted, unused_name
+from pegbox.expr.nodes import Buffer, Compare, Const, Expr, Load, Logic, Not, Var
+from pegbox.expr.printer import Pair, Printer, Style, quoted, unused_name
 
 RESERVED = ("te", "float")
 """What te code uses itself."""
@@ -23,19 +23,29 @@ RESERVED = ("te", "float")
 _REDUCERS = {SUM: "te.sum", PROD: "te.prod", MAX: "te.max", MIN: "te.min"}
 
 
-def _number(expr: Const) -> str:
-    if expr.dtype == dtypes.INDEX or (expr.dtype == "float32" and math.isfinite(expr.value)):
-        return repr(expr.value)
-    value = expr.value if not dtypes.is_float(expr.dtype) or math.isfinite(expr.value) else float(expr.value)
-    text = repr(value) if isinstance(value, int) or math.isfinite(value) else f'float("{value}")'
+def _typed(expr: Const) -> str:
+    text = repr(expr.value) if math.isfinite(expr.value) else f'float("{float(expr.value)}")'
     return f'te.const({text}, "{expr.dtype}")'
 
 
-_STYLE = Style(literal=_number, quote=quoted, prefix="te.", select="if_then_else", cast="cast")
+def _number(expr: Const) -> str:
+    """A constant as an argument: a fraction of Python's is a float32."""
+    return repr(float(expr.value)) if expr.dtype == "float32" and math.isfinite(expr.value) else _typed(expr)
+
+
+_STYLE = Style(
+    literal=_number,
+    quote=quoted,
+    prefix="te.",
+    words={"min": "minimum", "max": "maximum"},  # of an axis, te.min and te.max are reductions
+    select="if_then_else",
+    cast="cast",
+    call_llvm="call_llvm_intrin",
+)
 
 
 class _Printer(Printer):
-    """Expressions that Python evaluates: what it cannot overload is a function."""
+    """Expressions that Python evaluates: what it cannot overload is a function, and it computes no number itself."""
 
     def expr(self, expr: Expr, outer: int = 0) -> str:
         if isinstance(expr, Logic):
@@ -44,6 +54,22 @@ class _Printer(Printer):
         if isinstance(expr, Not):
             return f"te.logical_not({self.expr(expr.a)})"
         return super().expr(expr, outer)
+
+    def operand(self, of: Pair, part: Expr, outer: int = 0) -> str:
+        """The text of a part of an expression.
+
+        A number of Python's takes its type from an expression beside it. Two would be computed by Python, in double
+        precision, and one on the left of a comparison would turn the comparison round.
+        """
+        if not isinstance(part, Const):
+            return self.expr(part, outer)
+        turns = isinstance(of, Compare) and part is of.a
+        if turns or (isinstance(of.a, Const) and isinstance(of.b, Const)):
+            return _typed(part)
+        return self.index(part) if part.dtype == dtypes.INDEX else self.expr(part)
+
+    def index(self, expr: Expr) -> str:
+        return repr(expr.value) if isinstance(expr, Const) else self.expr(expr)
 
     def box(self, buffer: Buffer, indices: Iterable[Expr], extents: Iterable[int]) -> str:
         return super().box(buffer, indices, extents) if buffer.shape else self._scalar(buffer)
@@ -60,10 +86,8 @@ class _ReducerPrinter(_Printer):
 
 
 def _operands(expr: Expr, op: str) -> list[Expr]:
-    """What a chain of one logical operator joins."""
-    if not isinstance(expr, Logic) or expr.op != op:
-        return [expr]
-    return [*_operands(expr.a, op), *_operands(expr.b, op)]
+    """The operands of a chain of one logical operator, which is read from the left."""
+    return [*_operands(expr.a, op), expr.b] if isinstance(expr, Logic) and expr.op == op else [expr]
 
 
 def tensor_names(ops: Iterable[Operation], reserved: Iterable[str] = ()) -> dict[Buffer, str]:
