@@ -27,11 +27,12 @@ from pegbox.compute.tensor import TensorSlice as TensorSlice
 from pegbox.compute.thread_axis import thread_axis as thread_axis
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes, intrinsics, low_level
-from pegbox.expr.build import all_of, any_of, as_expr, select
+from pegbox.expr.build import all_of, any_of, as_expr
 from pegbox.expr.build import cast as cast
 from pegbox.expr.build import const as const
 from pegbox.expr.build import floordiv as floordiv
 from pegbox.expr.build import floormod as floormod
+from pegbox.expr.build import if_then_else as if_then_else
 from pegbox.expr.build import logical_not as logical_not
 from pegbox.expr.build import maximum as maximum
 from pegbox.expr.build import minimum as minimum
@@ -99,7 +100,7 @@ __all__ = [
     "size_var", "sqrt", "sum", "tag_scope", "tan", "tanh", "thread_axis", "trunc", "truncdiv", "truncmod", "var",
 ]  # fmt: skip
 
-if_then_else = select
+select = if_then_else
 indexdiv = floordiv
 indexmod = floormod
 

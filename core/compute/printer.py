@@ -149,8 +149,13 @@ def _value(value: Any, names: Mapping[Buffer, str]) -> str:
     match value:
         case Tensor():
             return names.get(value.buffer, repr(value))
-        case list():
-            return f"[{', '.join(_value(each, names) for each in value)}]"
+        case list() | tuple():
+            inner = ", ".join(_value(each, names) for each in value)
+            return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"
+        case Const():
+            return _number(value)
+        case float() if not math.isfinite(value):
+            return f'float("{value}")'
         case dict():
             return f"{{{', '.join(f'{key!r}: {_value(each, names)}' for key, each in value.items())}}}"
         case _:

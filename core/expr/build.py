@@ -351,6 +351,18 @@ def select(cond: object, a: object, b: object) -> Expr:
     return Select(condition, ea, eb)
 
 
+def as_value(value: object) -> Expr:
+    """`as_expr` of what a user computes with: a whole number is an int32 where it fits, as in TVM; indices are int64."""
+    low, high = dtypes.value_range("int32")
+    return const(value, "int32") if type(value) is int and low <= value <= high else as_expr(value)
+
+
+def if_then_else(cond: object, a: object, b: object) -> Expr:
+    """`a` where `cond` holds, else `b`; only the chosen side is evaluated."""
+    has_type = isinstance(a, Expr) or isinstance(b, Expr)
+    return select(cond, a, b) if has_type else select(cond, as_value(a), as_value(b))
+
+
 def conjuncts(condition: Expr) -> tuple[Expr, ...]:
     """The parts that `and` joins; empty for true."""
     if isinstance(condition, Logic) and condition.op == "and":

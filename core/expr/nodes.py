@@ -229,7 +229,9 @@ class Const(Expr):
         self.dtype = dtype
 
     def __hash__(self) -> int:
-        return hash((self.value, self.dtype))
+        value = self.value
+        # Equal constants have equal hashes; Python's NaNs differ in theirs.
+        return hash(("nan" if type(value) is float and value != value else value, self.dtype))
 
     @property
     def whole(self) -> int:
