@@ -352,7 +352,7 @@ def select(cond: object, a: object, b: object) -> Expr:
 
 
 def as_value(value: object) -> Expr:
-    """`as_expr` of what a user computes with: a whole number is an int32 where it fits, as in TVM; indices are int64."""
+    """`as_expr` of a value that a user computes with: whole numbers are int32 where they fit, as in TVM."""
     low, high = dtypes.value_range("int32")
     return const(value, "int32") if type(value) is int and low <= value <= high else as_expr(value)
 

@@ -1,4 +1,4 @@
-"""The code that is written for random graphs makes the same programs: of one configuration, and as a template module."""
+"""The code that is written for random graphs, of one configuration or as a module, makes the same programs."""
 
 from __future__ import annotations
 
