@@ -13,27 +13,9 @@ from pegbox.codegen.emitter.index import Index
 from pegbox.codegen.emitter.lanes import SCALAR, Chunk, pattern
 from pegbox.codegen.emitter.lltypes import constant, int_vector, register, suffix
 from pegbox.expr import dtypes
-from pegbox.expr.equal import same
-from pegbox.expr.nodes import Binary, Buffer, Const, Expr, Load
-from pegbox.expr.visit import loads
+from pegbox.expr.nodes import Const, Expr, Load
 from pegbox.loops.nodes import Store
-
-_OPS = ("add", "mul", "min", "max")
-
-
-def reads(expr: Expr, buffer: Buffer) -> bool:
-    return any(load.buffer is buffer for load in loads(expr))
-
-
-def update(stmt: Store) -> tuple[str, Load, Expr] | None:
-    """(op, old element, value) of a store `buf[i] = buf[i] op value` whose value reads nothing of the buffer."""
-    value = stmt.value
-    if not isinstance(value, Binary) or value.op not in _OPS:
-        return None
-    for old, new in ((value.a, value.b), (value.b, value.a)):
-        if isinstance(old, Load) and old.buffer is stmt.buffer and all(map(same, old.indices, stmt.indices)):
-            return None if reads(new, stmt.buffer) else (value.op, old, new)
-    return None
+from pegbox.loops.reductions.update import update
 
 
 def write(frame: Frame, stmt: Store, chunks: list[Chunk]) -> bool:

@@ -11,7 +11,7 @@ from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import OPERATORS, Buffer, Call, Const, Expr, Load, Var
 from pegbox.expr.visit import loads
 from pegbox.loops.access.region import written_below
-from pegbox.loops.nodes import Alloc, Evaluate, For, If, Stmt, Store, seq
+from pegbox.loops.nodes import Alloc, Evaluate, For, ForKind, If, Stmt, Store, seq
 from pegbox.loops.script.blocks import Draft
 from pegbox.loops.script.buffers import Buffers
 from pegbox.loops.script.calls import arguments
@@ -38,6 +38,7 @@ class Statements(Domains, Buffers):
         self.drafts: list[Draft] = []
         self.allocs: list[Buffer] = []
         self.places: dict[Buffer, ast.AST] = {}
+        self.loops: dict[str, ast.AST] = {}
 
     def suite(self, stmts: Sequence[ast.stmt]) -> list[Stmt]:
         """The statements in order; a buffer declared among them lives until the end."""
@@ -134,6 +135,8 @@ class Statements(Domains, Buffers):
                 if target.id in frame.names:
                     self.fail(target, f"two loops are called {target.id}", "give each its own name")
                 var = Var(target.id)
+                if kind is not ForKind.SERIAL:
+                    self.loops[target.id] = node.iter
                 self.scope.bind_variable(target.id, var, build.add(var, build.index(first)), first, extent)
                 loops.append((var, extent))
             body = self.scoped(node.body)
