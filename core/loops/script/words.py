@@ -11,6 +11,7 @@ from typing import Any
 
 from pegbox.checks import did_you_mean
 from pegbox.errors import ScriptError
+from pegbox.expr import dtypes
 from pegbox.loops.script.calls import CALLS
 
 _STATEMENTS = (
@@ -66,6 +67,13 @@ class TypeWord(Word):
         return self
 
 
+class NumberWord(Word):
+    """A type of numbers: Python may call it in annotations, `T.Buffer((T.int64(8),))`, and gets the number."""
+
+    def __call__(self, value: Any = 0) -> Any:
+        return value
+
+
 class Words:
     """A namespace of words. Asking for another name says which one may be meant."""
 
@@ -97,6 +105,7 @@ def unknown(what: str, name: str, names: Iterable[str], label: str = "") -> str:
 def _words() -> dict[str, Any]:
     found: dict[str, Any] = {name: Word(name) for name in (*_STATEMENTS, *CALLS)}
     found |= {name: TypeWord(name) for name in _TYPES}
+    found |= {name: NumberWord(name) for name in dtypes.BITS}
     found["axis"] = Words("T.axis", {name: Word(f"axis.{name}") for name in _AXES})
     return found
 
