@@ -10,12 +10,12 @@ from pegbox.compute.reducer import Reduce
 from pegbox.errors import ComputeError
 from pegbox.expr import dtypes
 from pegbox.expr.build import as_expr, cast
-from pegbox.expr.nodes import Buffer, Expr, Load
+from pegbox.expr.nodes import Buffer, Expr, Load, Whole
 from pegbox.expr.visit import loads
 from pegbox.origin import Definition
 
 
-class Tensor:
+class Tensor(Whole):
     """One output of an operation: a shape (ints), a dtype, and the buffer that holds it when a program runs.
 
     `tensor[i, j]` is the element as an expression.

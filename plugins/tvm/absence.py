@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
+from importlib.abc import MetaPathFinder
 from typing import Any
 
 from pegbox.errors import PegboxError
 from pegbox.exports import on_demand
 
+_PACKAGE = "pegbox.plugins.tvm"
 _RELAY = "it belongs to Relay; tune each operator as a task of its own"
 _RPC = "kernels are measured on this machine; a runner of your own may measure elsewhere (docs/write-a-runner.md)"
 _OPERATIONS = "operations here are PlaceholderOp, ComputeOp and ExternOp"
@@ -24,9 +27,17 @@ _ABSENT: Mapping[str, Mapping[str, str]] = {
         "simplification is a part of building expressions; bounds come from the loops": "arith",
         "it schedules for GPUs; search with auto_scheduler": "dlight",
         "search with auto_scheduler, over the same kind of sketches, or with autotvm": "meta_schedule",
+        "types are strings here: A.dtype == 'float32'": "DataType DataTypeCode",
         "write the kernels as object files, mod.save('kernel.o'), and link them": "micro",
         "pegbox takes operators, one by one; make tasks of them with autotvm or auto_scheduler": "relax relay",
         "kernels run on this machine; mod.export_library('kernel.so') makes a file that can be copied": "rpc",
+    },
+    "contrib": {
+        "it runs models of Relay; a kernel is called with its arrays: mod(a, b, c)": (
+            "graph_executor graph_runtime debugger pipeline_executor"
+        ),
+        "pegbox compiles for CPUs, with LLVM": "nvcc rocm cublas cudnn cutlass xcode ndk hexagon",
+        _RPC: "rpc",
     },
     "te": {_OPERATIONS: "TensorComputeOp ScanOp HybridOp"},
     "te.operation": {_OPERATIONS: "TensorComputeOp ScanOp HybridOp"},
@@ -70,6 +81,20 @@ _ABSENT: Mapping[str, Mapping[str, str]] = {
     "auto_scheduler.workload_registry": {
         "import the module that registers the workloads": "save_workload_func_registry load_workload_func_registry",
     },
+    "ir.transform": {
+        "lowering runs no passes of others; change the program before, with tir.Schedule": (
+            "Pass Sequential ModulePass module_pass function_pass"
+        ),
+        "time the calls of pegbox.lower and pegbox.build": "PassInfo PrintIR",
+    },
+    "runtime": {"types are strings here: A.dtype == 'float32'": "DataType DataTypeCode"},
+    "target": {
+        "code is made for CPUs only; use Target('llvm')": (
+            "adreno bifrost cuda hexagon intel_graphics mali metal opencl rocm stm32 vta vulkan"
+        ),
+        "name the machine: Target('llvm -mtriple=riscv64-linux-gnu')": "riscv_cpu",
+        "processors have names: Target('llvm -mcpu=cortex-a72')": "rasp list_tags tag list_kinds",
+    },
     "ir": {"pickle keeps schedules, and func.script() programs as text": "save_json load_json"},
     "tir": {
         "tvm.lower and tvm.build run pegbox's own passes": "transform",
@@ -88,6 +113,21 @@ class NotHere(PegboxError, ImportError):
     """A name of TVM's that pegbox has not; an ImportError, so that `from ... import` shows what it says."""
 
 
+class _Absent(MetaPathFinder):
+    """Says of the modules of TVM's that are not here what there is instead, after Python has found none."""
+
+    def find_spec(self, fullname: str, _path: object, _target: object = None) -> None:
+        home, _, name = fullname.removeprefix(_PACKAGE).removeprefix(".").rpartition(".")
+        if fullname.startswith(f"{_PACKAGE}.") and (remedy := absences(home).get(name)):
+            raise NotHere(f"{'.'.join(filter(None, ['tvm', home, name]))} is not here: {remedy}")
+
+
+def watch_imports() -> None:
+    """Let `import tvm.relay` say what there is instead, as `tvm.relay` does."""
+    if not any(isinstance(finder, _Absent) for finder in sys.meta_path):
+        sys.meta_path.append(_Absent())
+
+
 def absences(home: str) -> dict[str, str]:
     """The names of a module of TVM, such as "autotvm.task", that are not here, with their remedies."""
     return {name: remedy for remedy, names in _ABSENT.get(home, {}).items() for name in names.split()}
@@ -95,7 +135,7 @@ def absences(home: str) -> dict[str, str]:
 
 def names(package: str, homes: Mapping[str, str] | None = None) -> Callable[[str], Any]:
     """The `__getattr__` of a module of `pegbox.plugins.tvm`: names that are at home elsewhere, and what is not here."""
-    home = package.removeprefix("pegbox.plugins.tvm").removeprefix(".")
+    home = package.removeprefix(_PACKAGE).removeprefix(".")
     remedies, found = absences(home), None if homes is None else on_demand(package, homes)
 
     def get(name: str) -> Any:
