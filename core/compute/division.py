@@ -107,7 +107,7 @@ def _between(value: object) -> tuple[float, float]:
     """The least and the largest value that are known to be possible; infinities where none are."""
     expr = as_expr(value)
     between = bounds(expr, {var: _range(var) for var in free_vars(expr)})
-    return (0 if expr.dtype.startswith("u") else -inf, inf) if between is None else between
+    return (0 if dtypes.is_unsigned(expr.dtype) else -inf, inf) if between is None else between
 
 
 def _range(var: Var) -> Interval:

@@ -25,6 +25,7 @@ from pegbox.compute.reference_contract import Factor, factors
 from pegbox.compute.reference_grid import Evaluator, Grid
 from pegbox.compute.reference_reduce import Combiner
 from pegbox.compute.tensor import AHEAD, ComputeOp, PlaceholderOp, Tensor
+from pegbox.expr import dtypes
 from pegbox.expr.affine import linear
 from pegbox.expr.build import TRUE
 from pegbox.expr.intrinsics import NUMPY
@@ -36,7 +37,7 @@ Array = NDArray[Any]
 MOST_ELEMENTS = 1 << 26
 """Of an array that the program makes; beyond, memory would be measured."""
 
-_DTYPES = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"})
+_DTYPES = frozenset(dtypes.BITS) - {"bfloat16"}
 _UFUNCS = {
     "add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "min": "minimum", "max": "maximum",
     "floordiv": "floor_divide", "floormod": "remainder", "lt": "less", "le": "less_equal", "gt": "greater",

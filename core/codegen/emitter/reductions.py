@@ -93,7 +93,7 @@ def horizontal(frame: Frame, op: str, value: Value) -> Value:
         return Value(frame.op(frame.module.call(name, element, *arguments, flags="reassoc ")), dtype, 0)
     if dtypes.is_float(dtype):
         return _halving(frame, op, value)
-    word = op if op in ("add", "mul") else f"{'u' if numeric.is_unsigned(dtype) else 's'}{op}"
+    word = op if op in ("add", "mul") else f"{'u' if dtypes.is_unsigned(dtype) else 's'}{op}"
     name = f"@llvm.vector.reduce.{word}.{kind}"
     return Value(frame.op(frame.module.call(name, element, (ty, value.text))), dtype, 0)
 
