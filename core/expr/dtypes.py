@@ -72,6 +72,11 @@ def lanes(dtype: str) -> int:
     return int(number) if number.isdecimal() else 0
 
 
+def is_vector(dtype: str) -> bool:
+    """Is it the name of a vector type?"""
+    return element(dtype) in BITS and lanes(dtype) > 0
+
+
 def vector(dtype: str, count: int) -> str:
     """The type of `count` elements as one value."""
     return f"{dtype}x{count}"

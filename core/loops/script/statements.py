@@ -6,7 +6,9 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pegbox.errors import ScriptError
 from pegbox.expr import build, dtypes
+from pegbox.expr.affine import difference
 from pegbox.expr.low_level import stored_box
 from pegbox.expr.nodes import OPERATORS, Buffer, Call, Const, Expr, Load, Var
 from pegbox.expr.visit import loads
@@ -16,6 +18,7 @@ from pegbox.loops.script.blocks import Draft
 from pegbox.loops.script.buffers import Buffers
 from pegbox.loops.script.calls import arguments
 from pegbox.loops.script.domains import Domains
+from pegbox.loops.script.lanes import Lane, has_lanes, reading
 from pegbox.loops.script.scope import Scope
 from pegbox.loops.script.source import Source
 from pegbox.loops.script.views import View
@@ -222,6 +225,51 @@ class Statements(Domains, Buffers):
         return buffer, tuple(lo for lo, _ in box), tuple(count for _, count in box)
 
     def store(self, target: ast.Subscript, node: ast.expr) -> Stmt:
+        if has_lanes(target) or has_lanes(node):
+            return self.store_of_lanes(target, node)
+        try:
+            return self.plain_store(target, node)
+        except ScriptError as error:
+            # Vectors have arithmetic; of comparisons, functions and the like each lane has its own.
+            if not self.has_vectors(node):
+                raise
+            try:
+                return self.store_of_lanes(target, node)
+            except ScriptError:
+                raise error from None
+
+    def has_vectors(self, node: ast.expr) -> bool:
+        return any(isinstance(each, ast.Slice) for each in ast.walk(node)) or any(
+            isinstance(each, ast.Name)
+            and isinstance(view := self.scope.find(each.id), Buffer | View)
+            and view in self.vectors
+            for each in ast.walk(node)
+        )
+
+    def store_of_lanes(self, target: ast.Subscript, node: ast.expr) -> Stmt:
+        """A store of a vector, as a vectorized loop over its lanes."""
+        lane = Lane(Var("lane"), self.lanes_stored(target))
+        with self.scope.frame() as frame, reading(self, lane):
+            frame.variables[lane.number] = lane.count
+            body = self.plain_store(target, node)
+        return For(lane.number, lane.count, body, ForKind.VECTORIZED)
+
+    def lanes_stored(self, target: ast.Subscript) -> int:
+        base = self.value(target.value)
+        if isinstance(base, Buffer | View) and base in self.vectors:
+            return self.vectors[base]
+        for part in ast.walk(target.slice):
+            if isinstance(part, ast.Slice) and part.lower is not None and part.upper is not None:
+                length = difference(self.index(part.upper), self.index(part.lower))
+                step = 1 if part.step is None else self.whole(part.step, "step")
+                if length.is_const and step > 0 and length.const > 0:
+                    return -(-length.const // step)
+            call = self.word_call(part) if isinstance(part, ast.Call) else None
+            if call is not None and call[0].lower() in ("ramp", "broadcast") and call[1].args:
+                return self.whole(call[1].args[-1], "number of lanes")
+        self.fail(target, "a vector is stored in one element", "store it in as many: C[T.Ramp(i * 8, 1, 8)] = ...")
+
+    def plain_store(self, target: ast.Subscript, node: ast.expr) -> Stmt:
         buffer, indices, extents = self.place(target)
         value = self.stored(node, self.scalar(node), buffer)
         if extents != stored_box(indices, value):

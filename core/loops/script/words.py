@@ -34,7 +34,6 @@ _UNREAD = {
     "Let": "write x = value",
     "Assert": "leave it out: shapes and types are checked at the call",
     "assume": "leave it out",
-    "Ramp": "write a slice: A[i * 4:i * 4 + 4]",
     "tvm_access_ptr": 'write T.address(A[i, 0:16], "r")',
     "address_of": 'write T.address(A[i, 0:16], "r")',
     "Shuffle": "write the elements one by one",
@@ -85,6 +84,8 @@ class Words:
         try:
             return self._words[name]
         except KeyError:
+            if self._words is WORDS and dtypes.is_vector(name):
+                return Word(name)
             if self._words is WORDS and name in _UNREAD:
                 raise AttributeError(f"T.{name} is not read: {_UNREAD[name]}") from None
             raise AttributeError(unknown(f"{self._label}.{name}", name, self._words, self._label)) from None

@@ -1,4 +1,4 @@
-"""`te.sum` and its like: TVM's take a start of the reduction too, `init=`, which is refused with the way that there is."""
+"""`te.sum` and its like: TVM's take a start of the reduction too, `init=`, which is refused with the remedy."""
 
 from __future__ import annotations
 
