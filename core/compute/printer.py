@@ -11,6 +11,7 @@ from typing import Any
 
 from pegbox.compute.axis import IterVar
 from pegbox.compute.reducer import MAX, MIN, PROD, SUM, Reduce, Reducer
+from pegbox.compute.sizes import size_variables
 from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor
 from pegbox.expr import dtypes
 from pegbox.expr.build import TRUE
@@ -102,6 +103,10 @@ def tensor_names(ops: Iterable[Operation], reserved: Iterable[str] = ()) -> dict
 def te_lines(ops: Sequence[Operation], names: Mapping[Buffer, str]) -> Iterator[str]:
     """The statements that make operations, producers first, in the names that tensors are given (`tensor_names`)."""
     written = _Written(names)
+    for size, name in _identifiers(size_variables(ops), written.taken).items():
+        written.axes[size] = name
+        written.taken.add(name)
+        yield f"{name} = te.var({quoted(size.name)})"
     for op in ops:
         if isinstance(op, ExternOp):
             yield _extern(op, names)
@@ -110,7 +115,8 @@ def te_lines(ops: Sequence[Operation], names: Mapping[Buffer, str]) -> Iterator[
         elif isinstance(op, PlaceholderOp):
             tensor = op.outputs[0]
             dtype = "" if tensor.dtype == "float32" else f', dtype="{tensor.dtype}"'
-            yield f"{names[tensor.buffer]} = te.placeholder({tensor.shape!r}, name={quoted(op.name)}{dtype})"
+            shape = _shape(tensor.shape, written)
+            yield f"{names[tensor.buffer]} = te.placeholder({shape}, name={quoted(op.name)}{dtype})"
 
 
 class _Written:
@@ -133,8 +139,8 @@ def _compute(op: ComputeOp, written: _Written) -> Iterator[str]:
     given = (("tag", op.tag), ("attrs", op.attrs))
     options = "".join(f", {key}={_value(value, written.tensors)}" for key, value in given if value)
     arguments = f" {', '.join(spatial.values())}" if spatial else ""
-    shape, name = op.outputs[0].shape, quoted(op.name)
-    yield f"{outputs} = te.compute({shape!r}, lambda{arguments}: {body}, name={name}{options})"
+    shape, name = _shape(op.outputs[0].shape, written), quoted(op.name)
+    yield f"{outputs} = te.compute({shape}, lambda{arguments}: {body}, name={name}{options})"
 
 
 def _extern(op: ExternOp, names: Mapping[Buffer, str]) -> str:
@@ -167,7 +173,18 @@ def _reduce_axes(op: ComputeOp, written: _Written) -> Iterator[str]:
     for axis, name in _identifiers([a for a in op.reduce_axis if a not in written.axes], written.taken).items():
         written.axes[axis] = name
         written.taken.add(name)
-        yield f"{name} = te.reduce_axis(({axis.dom.min}, {axis.dom.min + axis.extent}), name={quoted(axis.name)})"
+        end = _extent(axis.dom.min + axis.extent, written)
+        yield f"{name} = te.reduce_axis(({axis.dom.min}, {end}), name={quoted(axis.name)})"
+
+
+def _shape(shape: Sequence[int], written: _Written) -> str:
+    inner = ", ".join(_extent(extent, written) for extent in shape)
+    return f"({inner},)" if len(shape) == 1 else f"({inner})"
+
+
+def _extent(extent: int | Expr, written: _Written) -> str:
+    """A number, or an expression of size variables in its place."""
+    return _Printer(_STYLE, written.axes.__getitem__).expr(extent) if isinstance(extent, Expr) else repr(extent)
 
 
 def _own_reducer(reduce: Reduce, written: _Written) -> Iterator[str]:
@@ -211,8 +228,8 @@ def _tuple(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 
 
-def _identifiers(named: Iterable[Buffer | IterVar], taken: Iterable[str]) -> dict[Any, str]:
-    """An identifier for each of some tensors or axes, none of them taken."""
+def _identifiers(named: Iterable[Buffer | Var], taken: Iterable[str]) -> dict[Any, str]:
+    """An identifier for each of some tensors, axes or sizes, none of them taken."""
     found: dict[Any, str] = {}
     unavailable = set(taken)
     for each in named:

@@ -13,6 +13,7 @@ from fuzz.kinds import KINDS
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pegbox as pb
 from pegbox import te
 from pegbox.compute.graph import post_order
 from pegbox.compute.printer import identifier, te_lines, tensor_names
@@ -143,3 +144,14 @@ def test_a_reducer_is_written_for_each_type_under_a_name_of_python() -> None:
     lines, again = printed(made)
     assert sum("te.comm_reducer(" in line for line in lines) == 2
     assert function_from_tensors(again) == function_from_tensors(made)
+
+
+def test_sizes_that_are_variables_are_declared_first() -> None:
+    n, m = te.var("n"), te.var("te")
+    A, k = te.placeholder((n, m + 2), name="A"), te.reduce_axis((0, n * 2), name="k")
+    B = te.compute((m,), lambda n: te.sum(A[k // 2, n] * te.cast("float32", m), axis=k), name="B")
+    lines, made = printed([A, B])
+    assert lines[:3] == ['n = te.var("n")', 'te_1 = te.var("te")', 'A = te.placeholder((n, te_1 + 2), name="A")']
+    sizes = {"n": 3, "te": 5}
+    programs = [pb.lower(te.create_schedule(args[-1].op), args, sizes=sizes) for args in (made, [A, B])]
+    assert programs[0] == programs[1]

@@ -248,11 +248,11 @@ class Statements(Domains, Buffers):
 
     def store_of_lanes(self, target: ast.Subscript, node: ast.expr) -> Stmt:
         """A store of a vector, as a vectorized loop over its lanes."""
-        lane = Lane(Var("lane"), self.lanes_stored(target))
-        with self.scope.frame() as frame, reading(self, lane):
-            frame.variables[lane.number] = lane.count
+        var, count = Var("lane"), self.lanes_stored(target)
+        with self.scope.frame() as frame, reading(self, Lane(var, count)):
+            frame.variables[var] = count
             body = self.plain_store(target, node)
-        return For(lane.number, lane.count, body, ForKind.VECTORIZED)
+        return For(var, count, body, ForKind.VECTORIZED)
 
     def lanes_stored(self, target: ast.Subscript) -> int:
         base = self.value(target.value)
