@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from pegbox.compute.axis import IterVar
 from pegbox.compute.reducer import MAX, MIN, PROD, SUM, Reduce, Reducer
 from pegbox.compute.sizes import size_variables
 from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor

@@ -7,6 +7,7 @@ import re
 import textwrap
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from fuzz.checks import values
 from fuzz.graphs import draw_graph
@@ -14,6 +15,7 @@ from fuzz.kinds import KINDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pegbox as pb
 from pegbox import te, tir
 from pegbox.errors import ComputeError, ScriptError
 from pegbox.loops.from_compute import function_from_tensors
@@ -170,6 +172,51 @@ def test_iterations_apart_are_read_and_printed_as_they_are(name: str) -> None:
         text = form.script()
         assert "tir.iterations_are_apart" not in text
         assert script.from_source(text) == form
+
+
+TUNED = """
+@T.prim_func
+def main(A: T.Buffer((128, 128), "float32"), B: T.Buffer((128, 128), "float32"), C: T.Buffer((128, 128), "float32")):
+    with T.block("root"):
+        T.block_attr({"meta_schedule.unroll_explicit": 16})
+        C_global = T.alloc_buffer((128, 128))
+        for i_0_j_0_fused in T.parallel(16, annotations={"pragma_auto_unroll_max_step": 16}):
+            for i_1, j_1 in T.grid(2, 2):
+                for i_2_init, j_2_init in T.grid(8, 4):
+                    for j_3_fused_init in T.vectorized(8):
+                        with T.block("C_init"):
+                            vi = T.axis.spatial(128, i_0_j_0_fused // 2 * 16 + i_1 * 8 + i_2_init)
+                            vj = T.axis.spatial(128, i_0_j_0_fused % 2 * 64 + j_1 * 32 + j_2_init * 8 + j_3_fused_init)
+                            T.reads()
+                            T.writes(C_global[vi, vj])
+                            C_global[vi, vj] = T.float32(0)
+                for k_0, i_2, j_2, k_1 in T.grid(32, 8, 4, 4):
+                    for j_3_fused in T.vectorized(8):
+                        with T.block("C_update"):
+                            vi = T.axis.spatial(128, i_0_j_0_fused // 2 * 16 + i_1 * 8 + i_2)
+                            vj = T.axis.spatial(128, i_0_j_0_fused % 2 * 64 + j_1 * 32 + j_2 * 8 + j_3_fused)
+                            vk = T.axis.reduce(128, k_0 * 4 + k_1)
+                            T.reads(C_global[vi, vj], A[vi, vk], B[vk, vj])
+                            T.writes(C_global[vi, vj])
+                            C_global[vi, vj] = C_global[vi, vj] + A[vi, vk] * B[vk, vj]
+            for ax0 in range(16):
+                for ax1_fused in T.vectorized(64):
+                    with T.block("C_global"):
+                        v0 = T.axis.spatial(128, i_0_j_0_fused // 2 * 16 + ax0)
+                        v1 = T.axis.spatial(128, i_0_j_0_fused % 2 * 64 + ax1_fused)
+                        T.reads(C_global[v0, v1])
+                        T.writes(C[v0, v1])
+                        C[v0, v1] = C_global[v0, v1]
+"""
+
+
+def test_what_tvm_prints_of_a_tuned_product_is_read() -> None:
+    func = script.from_source(TUNED)
+    assert isinstance(func, Function)
+    a, b = (np.random.default_rng(seed).standard_normal((128, 128)).astype("float32") for seed in (0, 1))
+    c = np.zeros((128, 128), "float32")
+    pb.build(func)(a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)
 
 
 def test_who_knows_better_may_say_so() -> None:

@@ -302,7 +302,7 @@ class _Function(Statements):
                 assert isinstance(node, ast.With)
                 self.root = True
                 with self.scope.frame():
-                    inside = self.top([s for s in node.body if not self.is_region(s)])
+                    inside = self.top([s for s in node.body if not self.is_heading(s)])
                 return [*inside, *self.suite(rest[1:])]
             elif self.declares(node):
                 rest.pop(0)
@@ -310,9 +310,10 @@ class _Function(Statements):
                 break
         return [s for s in self.suite(rest) if not (isinstance(s, Seq) and not s.stmts)]
 
-    def is_region(self, node: ast.stmt) -> bool:
+    def is_heading(self, node: ast.stmt) -> bool:
+        """Does it say something of a block?"""
         found = self.word_call(node.value) if isinstance(node, ast.Expr) else None
-        return found is not None and found[0] in ("reads", "writes")
+        return found is not None and found[0] in ("reads", "writes", "block_attr")
 
     def declares(self, node: ast.stmt) -> bool:
         """Read what allocates, or is a docstring: a block "root" may still come."""
