@@ -51,8 +51,11 @@ def test_every_name_of_tvm_stands_on_the_page_once() -> None:
 @pytest.mark.parametrize("home", sorted(_ABSENT))
 def test_what_is_not_here_says_so_to_every_kind_of_import(home: str) -> None:
     package = ".".join(filter(None, ["pegbox.plugins.tvm", home]))
-    has_parts = hasattr(import_module(package), "__path__")
+    module = import_module(package)
+    has_parts = hasattr(module, "__path__")
     for name in absences(home):
+        with pytest.raises(NotHere, match=re.escape(f"{name} is not here: ")):
+            getattr(module, name)
         for line in (f"from {package} import {name}", *([f"import {package}.{name}"] if has_parts else [])):
             with pytest.raises(NotHere, match=re.escape(f"{name} is not here: ")):
                 exec(line)

@@ -49,6 +49,9 @@ def requires_gpu(test: Callable[..., Any]) -> Any:
     return pytest.mark.skip(reason="pegbox generates code for CPUs only")(test)
 
 
+requires_cuda = requires_gpu
+
+
 def parameter(*values: Any, ids: Any = None, by_dict: Any = None) -> Any:
     """A fixture of pytest with these values, or those of a mapping from their labels."""
     import pytest
