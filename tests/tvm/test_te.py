@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator as op
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pegbox.errors import ComputeError, ScheduleError
@@ -54,20 +55,49 @@ def test_functions_of_the_c_library_by_name_are_those_of_te() -> None:
     assert "mine" in str(tvm.tir.call_pure_extern("float32", "mine", a[0]))
 
 
+@pytest.mark.parametrize("factored", [False, True])
+@pytest.mark.parametrize("where", [False, True])
 @pytest.mark.parametrize(
-    ("reduce", "remedy"),
+    ("reduce", "wanted"),
     [
-        (te.sum, r"B\[i\] \+ 10.0"),
-        (te.max, r"te.maximum\(B\[i\], 10.0\)"),
-        (te.min, r"te.minimum\(B\[i\], 10.0\)"),
-        (te.comm_reducer(lambda a, b: a + b, lambda t: te.const(0, t), "plus"), r"plus\(B\[i\], 10.0\)"),
+        (te.sum, np.sum),
+        (te.max, np.max),
+        (te.min, np.min),
+        (te.prod, np.prod),
+        (te.comm_reducer(lambda a, b: a + b, lambda t: te.const(0, t), "plus"), np.sum),
     ],
 )
-def test_a_start_of_a_reduction_is_refused_with_the_way_there_is(reduce: Any, remedy: str) -> None:
-    A, k = te.placeholder((8,), name="A"), te.reduce_axis((0, 8), name="k")
-    with pytest.raises(ComputeError, match=remedy):
-        reduce(A[k], axis=k, init=10.0)
-    assert te.compute((1,), lambda i: reduce(A[k], axis=k, where=k > 2)).shape == (1,)
+def test_a_reduction_has_a_start(reduce: Any, wanted: Any, where: bool, factored: bool) -> None:
+    A, S, k = te.placeholder((4, 8), name="A"), te.placeholder((4,), name="S"), te.reduce_axis((2, 8), name="k")
+    test = (lambda: k % 2 != 0) if where else (lambda: None)
+    B = te.compute((4,), lambda i: reduce(A[i, k], axis=k, where=test(), init=S[i] * 2), name="B")
+    s = te.create_schedule(B.op)
+    if factored:
+        outer, _ = s[B].split(B.op.reduce_axis[0], factor=3)
+        s.rfactor(B, outer)
+    rng = np.random.default_rng(0)
+    a, start = (rng.integers(-3, 4, shape).astype("float32") for shape in ((4, 8), (4,)))
+    b = tvm.nd.empty((4,))
+    tvm.build(s, [A, S, B])(tvm.nd.array(a), tvm.nd.array(start), b)
+    chosen = a[:, [3, 5, 7]] if where else a[:, 2:]
+    np.testing.assert_array_equal(b.numpy(), wanted(np.column_stack([start * 2, chosen]), axis=1))
+
+
+def test_a_reduction_of_pairs_has_a_start() -> None:
+    argmax = te.comm_reducer(
+        lambda a, b: (te.if_then_else(a[1] >= b[1], a[0], b[0]), te.max(a[1], b[1])),
+        lambda i, v: (te.const(-1, i), te.min_value(v)),
+        "argmax",
+    )
+    A, k = te.placeholder((4, 8), name="A"), te.reduce_axis((0, 8), name="k")
+    start = (te.const(100, "int32"), te.const(0.5))
+    P, V = te.compute((4,), lambda i: argmax((te.cast("int32", k), A[i, k]), axis=k, init=start), name="B")
+    a = np.random.default_rng(0).uniform(0, 1, (4, 8)).astype("float32")
+    a[2] /= 4
+    found, value = tvm.nd.empty((4,), "int32"), tvm.nd.empty((4,))
+    tvm.build(te.create_schedule(P.op), [A, P, V])(tvm.nd.array(a), found, value)
+    np.testing.assert_array_equal(found.numpy(), np.where(a.max(1) > 0.5, a.argmax(1), 100))
+    np.testing.assert_array_equal(value.numpy(), np.maximum(a.max(1), np.float32(0.5)))
 
 
 @pytest.mark.parametrize("operator", ["add", "sub", "mul", "truediv"])
