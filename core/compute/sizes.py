@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from pegbox.compute.axis import IterVar, Range, SizeVar
 from pegbox.compute.reducer import Reduce
-from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, owner
+from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, owner, parts_of
 from pegbox.errors import ArgumentError, ComputeError
 from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import index
@@ -34,16 +34,12 @@ def size_variables(ops: Iterable[Operation]) -> list[SizeVar]:
         extents: list[object] = [extent for tensor in op.outputs for extent in tensor.shape]
         extents += [iv.extent for iv in op.reduce_axis]
         if isinstance(op, ComputeOp):
-            extents += [part for expr in op.body for part in _parts(expr)]
+            extents += [part for expr in op.body for part in parts_of(expr)]
         for extent in extents:
             if isinstance(extent, Expr):
                 known = [var for var in free_vars(extent) if isinstance(var, SizeVar) and var not in found]
                 found.update(dict.fromkeys(sorted(known, key=lambda var: var.name)))
     return list(found)
-
-
-def _parts(expr: Expr) -> tuple[Expr, ...]:
-    return (*expr.sources, expr.condition) if isinstance(expr, Reduce) else (expr,)
 
 
 def check_static(ops: Iterable[Operation]) -> None:
@@ -64,7 +60,7 @@ def _is_sized(op: Operation) -> bool:
         return True
     if not isinstance(op, ComputeOp):
         return False
-    parts = [part for expr in op.body for part in _parts(expr)]
+    parts = [part for expr in op.body for part in parts_of(expr)]
     return any(isinstance(iv.extent, Expr) for iv in op.reduce_axis) or any(
         type(node) is SizeVar for part in parts for node in walk(part)
     )

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from pegbox.compute.axis import IterVar
 from pegbox.compute.graph import post_order
+from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from pegbox.errors import ScheduleError
 from pegbox.expr.printer import unused_name
@@ -29,6 +30,10 @@ class TEScheduleBase:
             raise ScheduleError(f"create_schedule: nothing to compute in {[op.name for op in outputs]}")
         wanted = {id(op) for op in outputs}
         self.stages = [Stage(op, id(op) in wanted) for op in computed]
+        for stage in self.stages:
+            if isinstance(stage.op, ScanOp):
+                for cell in stage.op.cells:
+                    self.stage_map[cell].attach = At(stage, stage.op.scan_axis)
         self.placeholders = [op.outputs[0] for op in order if isinstance(op, PlaceholderOp)]
 
     @property
@@ -68,10 +73,10 @@ class TEScheduleBase:
                 f"give one of {', '.join(s.op.name for s in self.stages)}",
             )
         buffers = [t.buffer for t in key.outputs] if isinstance(key, Operation) else [key.buffer]
-        for stage in self.stages:
-            for tensor in stage.op.outputs:
-                if tensor.buffer in buffers:
-                    return stage
+        updates = [(t, stage) for stage in self.stages if isinstance(stage.op, ScanOp) for t in stage.op.updates]
+        for tensor, stage in [*((t, stage) for stage in self.stages for t in stage.op.outputs), *updates]:
+            if tensor.buffer in buffers:
+                return stage
         name = key.name
         if any(t.buffer in buffers for t in self.placeholders):
             raise ScheduleError(

@@ -167,7 +167,7 @@ def _stage(
 ) -> dict[IterVar, LoopRef]:
     """Place one stage and give it its loops; returns the loops by iteration variable."""
     _place(sch, stage, block, placed, stages, step)
-    axes = [*stage.op.axis, *stage.op.reduce_axis]
+    axes = stage.op.loop_axes
     own = sch.get_loops(block)
     live = dict(zip(axes, own[len(own) - len(axes) :], strict=True))
     for relation in stage.relations:

@@ -1,0 +1,126 @@
+"""Recurrences: blocks that read elements which earlier iterations of the loops around have made.
+
+    for t in range(8):
+        for i in range(4):
+            S[t, i] = S[t - 1, i] + X[t, i]
+
+The rows of S follow each other in one dimension. A row is read after it was made as long as the loops that count the
+rows run in order, which is all that this module looks at: the other loops may have any place and order that gives each
+reader what it needs of the other dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pegbox.expr.affine import Linear, linear
+from pegbox.expr.nodes import Buffer, Var
+from pegbox.expr.visit import substitute
+from pegbox.loops.access.region import read
+from pegbox.loops.nodes import BlockRealize, For, Function, Region, Stmt
+from pegbox.loops.visit import children, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The dimension in which rows follow each other, and the loops that count them, outermost first."""
+
+    dim: int
+    loops: tuple[Var, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedRead:
+    """A read of a buffer before, or in, the block that writes it; both stand in the loops `shared`."""
+
+    writer: BlockRealize
+    buffer: Buffer
+    reader: BlockRealize
+    shared: tuple[For, ...]
+
+
+def carried_reads(func: Function) -> list[CarriedRead]:
+    """The reads of buffers by blocks that run no later than a block that writes them, in program order."""
+    found: list[CarriedRead] = []
+    seen: dict[Buffer, list[tuple[BlockRealize, tuple[For, ...]]]] = {}
+    for realize, around in _blocks(func.body, ()):
+        for region in realize.block.reads:
+            seen.setdefault(region.buffer, []).append((realize, around))
+        for buffer in dict.fromkeys(region.buffer for region in realize.block.writes):
+            for reader, loops in dict(seen.get(buffer, ())).items():
+                shared = tuple(loop for loop in around if loop in loops)
+                found.append(CarriedRead(realize, buffer, reader, shared))
+    return found
+
+
+def _blocks(stmt: Stmt, around: tuple[For, ...]) -> Iterator[tuple[BlockRealize, tuple[For, ...]]]:
+    """The outer blocks in program order, and the loops around each that run more than once."""
+    if isinstance(stmt, BlockRealize):
+        yield stmt, around
+        return
+    if isinstance(stmt, For) and stmt.extent > 1:
+        around = (*around, stmt)
+    for child in children(stmt):
+        yield from _blocks(child, around)
+
+
+def rows_of(carried: CarriedRead) -> Rows | None:
+    """The rows that make a read right: all that it reads was written in earlier iterations of the loops that count.
+
+    None where that cannot be shown of the dimension of the rows. Of the other dimensions nothing is said.
+    """
+    writes = [w for w in carried.writer.block.writes if w.buffer is carried.buffer]
+    reads = list(_reads(carried))
+    if len(writes) != 1 or not reads:
+        return None
+    loops = {loop.var: loop for loop in carried.shared}
+    for dim, (lo, count) in enumerate(writes[0].box):
+        row = _bound(lo, carried.writer)
+        if count != 1 or not row.terms.keys() <= loops.keys():
+            continue
+        last = [_bound(box[0], carried.reader).add(Linear({}, box[1] - 1)) for box in (r.box[dim] for r in reads)]
+        gaps = [row.minus(each) for each in last]
+        counting = [loop for loop in carried.shared if loop.var in row.terms]
+        if all(gap.is_const and gap.const >= 1 for gap in gaps) and _in_order(row, counting):
+            return Rows(dim, tuple(loop.var for loop in counting))
+    return None
+
+
+def _reads(carried: CarriedRead) -> Iterator[Region]:
+    """What is read; of a block that reads its own output each single load, which its regions need not show."""
+    if carried.reader is not carried.writer:
+        yield from (r for r in carried.reader.block.reads if r.buffer is carried.buffer)
+        return
+    for stmt in walk(carried.reader.block.body):
+        if isinstance(stmt, For | BlockRealize):
+            yield from (r for r in carried.reader.block.writes if r.buffer is carried.buffer)  # as bad as it gets
+        else:
+            yield from (r for r in read(stmt) if r.buffer is carried.buffer)
+
+
+def _bound(index: object, realize: BlockRealize) -> Linear:
+    values = dict(zip((it.var for it in realize.block.iters), realize.values, strict=True))
+    return linear(substitute(index, values))  # type: ignore[arg-type]
+
+
+def _in_order(row: Linear, loops: Sequence[For]) -> bool:
+    """Do the loops visit the rows from the first on, one after the other?"""
+    inside = 0
+    for loop in reversed(loops):
+        coefficient = row.terms[loop.var]
+        if coefficient <= inside:
+            return False
+        inside += coefficient * (loop.extent - 1)
+    return bool(loops) and row.const == 0
+
+
+def carrying_loops(func: Function) -> dict[Buffer, Var]:
+    """The intermediates whose rows are read in later iterations, and the outermost of the loops that count them."""
+    found: dict[Buffer, Var] = {}
+    for carried in carried_reads(func):
+        rows = rows_of(carried) if carried.buffer in func.allocs else None
+        if rows is not None:
+            outer = [loop.var for loop in carried.shared if loop.var in (*rows.loops, found.get(carried.buffer))]
+            found[carried.buffer] = outer[0]
+    return found
