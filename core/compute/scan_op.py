@@ -55,6 +55,11 @@ class ScanOp(ComputeOp):
         op.define(body, self.cells, self.cell_axes)
         return op
 
+    def has_member(self, op: Operation) -> bool:
+        """Is an operation the scan, or one of its cells, perhaps written in another way?"""
+        mine = {tensor.buffer for each in self.members for tensor in each.outputs}
+        return any(tensor.buffer in mine for tensor in op.outputs)
+
     @property
     def scan_axis(self) -> IterVar:
         """The axis along which rows follow each other."""

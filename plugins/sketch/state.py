@@ -10,6 +10,7 @@ from typing import Any
 
 from pegbox.codegen.targets.target import Target
 from pegbox.compute.printer import identifier
+from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import ComputeOp, Tensor
 from pegbox.expr.nodes import Buffer
 from pegbox.expr.printer import unused_name
@@ -204,6 +205,11 @@ class State:
     def is_reduce(self, loop: str) -> bool:
         """Does a loop run over values that are combined?"""
         return bool(self._run.values[loop].kind == "reduce")
+
+    def is_ordered(self, loop: str) -> bool:
+        """Does a loop run over the rows of a scan, one after the other?"""
+        axis = self._run.values[loop]
+        return any(isinstance(s.op, ScanOp) and s.op.scan_axis is axis for s in self._run.s.stages)
 
     # Steps ----------------------------------------------------------------------------------------------------------
 
