@@ -46,7 +46,7 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
             new.call(name, "pragma", Name(loops[0]), "auto_unroll_max_step", Value(knob))
             if packing:
                 _keep_short(new, name, knob, lanes_of(target, new.op(name).outputs[0].dtype))
-        lanes = not new.is_reduce(loops[-1]) and new.is_serial(name, loops[-1]) and not new.is_ordered(loops[-1])
+        lanes = not new.is_reduce(loops[-1]) and new.is_serial(name, loops[-1]) and not new.is_ordered(name, loops[-1])
         if lanes:
             new.call(name, "vectorize", Name(loops[-1]))
         if target.num_cores > 1 and new.is_root(name):
@@ -117,7 +117,7 @@ def _share(state: State, name: str, loops: Sequence[str]) -> None:
     fixed = {loop: other for other, loop in state.attached(name)}
     outer = []
     for loop in loops:
-        if state.is_reduce(loop) or state.is_ordered(loop) or not state.is_serial(name, loop):
+        if state.is_reduce(loop) or state.is_ordered(name, loop) or not state.is_serial(name, loop):
             break
         outer.append(loop)
         if loop in fixed:  # what stands further inside would have to move

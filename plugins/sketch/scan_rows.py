@@ -12,15 +12,17 @@ from pegbox.plugins.sketch.rules import Derived, Match, Rule
 from pegbox.plugins.sketch.state import State
 from pegbox.plugins.sketch.steps import Name
 
-_CHAINS = 16  # independent rows that one thread goes through at a time, where no vector may hold them
-_ROWS = 8  # sums that share what they read of the rows before
+_TILE = 16  # of axes that neither run along vectors nor count the rows
+_CHAINS = 8  # rows that are computed side by side, as a step of one waits for the step before it
+_STEPS = 32  # of each of them at a time: some lines of a cache
+_SUMS = 8  # sums that share what they read of the rows before
 
 
 class ScanTiling:
     """The loop over the rows stands inside of tiles of all axes along which no row reads other elements.
 
-    In a row the last dimension runs along vectors. If that is the dimension of the rows, several of them are computed
-    side by side instead, written out: the steps of one wait for each other.
+    In a row the last dimension runs along vectors. If that is the dimension of the rows, some elements of several
+    chains are computed at a time, written out.
     """
 
     def match(self, state: State, stage: int) -> Match:
@@ -31,22 +33,31 @@ class ScanTiling:
         name = new.stages[stage]
         op = new.op(name)
         assert isinstance(op, ScanOp)  # match has asked
-        loops = dict(zip(op.loop_axes, new.loops(name), strict=True))
         free = independent_axes(op, [new.op(each) for each in new.stages])
-        along = op.time < len(op.axis) - 1
-        outer, inner = [], []
-        for axis in op.spatial_axis_:
-            if axis not in free:
-                inner.append(loops[axis])
-                continue
-            most = None if along and axis is op.axis[-1] else _CHAINS
-            parts = new.tile(name, loops[axis], 2, innermost=most, tails=True)[1]
-            outer.append(parts[0])
-            inner.append(parts[1])
-        new.reorder(name, [*outer, loops[op.scan_axis], *inner])
-        for loop in [] if along else inner:
-            new.call(name, "unroll", Name(loop))
+        if op.time == len(op.axis) - 1 and len(free) == len(op.axis) - 1 and free:
+            self._chains(new, name, op)
+        else:
+            self._rows(new, name, op, free)
         return [(new, stage - 1)]
+
+    def _rows(self, new: State, name: str, op: ScanOp, free: set[IterVar]) -> None:
+        time, *loops = new.loops(name)
+        outer, inner = [], []
+        for axis, loop in zip(op.spatial_axis_, loops, strict=True):
+            if axis in free:
+                most = None if axis is op.axis[-1] else _TILE
+                parts = new.tile(name, loop, 2, innermost=most, tails=True)[1]
+                outer.append(parts[0])
+            inner.append(parts[1] if axis in free else loop)
+        new.reorder(name, [*outer, time, *inner])
+
+    def _chains(self, new: State, name: str, op: ScanOp) -> None:
+        time, *outer, last = new.loops(name)
+        rows = new.tile(name, last, 2, innermost=_CHAINS, tails=True)[1]
+        steps = new.tile(name, time, 2, innermost=_STEPS, tails=True)[1]
+        new.reorder(name, [*outer, rows[0], steps[0], rows[1], steps[1]])
+        for loop in (rows[1], steps[1]):
+            new.call(name, "unroll", Name(loop))
 
 
 class CellTiling:
@@ -76,7 +87,7 @@ class CellTiling:
         op = new.op(name)
         *outer, last = [loop for loop in new.loops(name) if not new.is_reduce(loop)]
         *sums, term = [loop for loop in new.loops(name) if new.is_reduce(loop)]
-        across = new.tile(name, last, 2, innermost=_ROWS if _reads_along(op) else None, tails=True)[1]
+        across = new.tile(name, last, 2, innermost=_SUMS if _reads_along(op) else None, tails=True)[1]
         if not _reads_along(op):
             new.reorder(name, [*outer, across[0], *sums, term, across[1]])
             return new
@@ -112,7 +123,7 @@ def independent_axes(op: ScanOp, ops: list[ComputeOp]) -> set[IterVar]:
     states = {t.buffer for t in op.outputs}
     own: dict[ComputeOp, list[IterVar | None]] = {op: list(op.axis)}
     makers = {t.buffer: cell for cell in ops if cell is not op and op.has_member(cell) for t in cell.outputs}
-    free = set(op.axis)
+    free = set(op.spatial_axis_)
     pending = [op]
     for reader in pending:
         meaning = dict(zip(reader.axis, own[reader], strict=True))

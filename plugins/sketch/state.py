@@ -206,10 +206,11 @@ class State:
         """Does a loop run over values that are combined?"""
         return bool(self._run.values[loop].kind == "reduce")
 
-    def is_ordered(self, loop: str) -> bool:
-        """Does a loop run over the rows of a scan, one after the other?"""
+    def is_ordered(self, stage: str, loop: str) -> bool:
+        """Does a loop of a stage run over the rows of a scan, one after the other?"""
+        mine = self._run.s[self._run.values[stage]]
         axis = self._run.values[loop]
-        return any(isinstance(s.op, ScanOp) and s.op.scan_axis is axis for s in self._run.s.stages)
+        return isinstance(mine.op, ScanOp) and axis in mine.parts_of(mine.op.scan_axis)
 
     # Steps ----------------------------------------------------------------------------------------------------------
 

@@ -287,6 +287,14 @@ class StageBase:
                 return self.leaf_of(relation.fused)
         return loop
 
+    def parts_of(self, axis: IterVar) -> set[IterVar]:
+        """An axis, and all loops that were made of it."""
+        found = {axis}
+        for relation in self.relations:
+            if not found.isdisjoint(parents_of(relation)):
+                found.update(results_of(relation))
+        return found
+
     def loop_names(self) -> str:
         return ", ".join(iv.name for iv in self.leaf_iter_vars)
 
