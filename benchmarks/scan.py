@@ -129,7 +129,7 @@ def print_row(name: str, args: tuple[int, ...], options: argparse.Namespace) -> 
 
 def in_numpy(name: str, args: tuple[int, ...], arrays: list[np.ndarray]) -> dict[str, Callable[[], Any]]:
     """NumPy's own function, or a loop over the rows."""
-    x, *others, out = arrays
+    x, *others = arrays[:-1]
     if name == "cumsum":
         return {"NumPy": lambda: np.cumsum(x, args[2], out=np.empty_like(x))}
     if name == "maxima":

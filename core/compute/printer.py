@@ -89,9 +89,7 @@ def te_lines(ops: Sequence[Operation], names: Mapping[Buffer, str]) -> Iterator[
         elif isinstance(op, ComputeOp):
             yield from _compute(op, written)
         elif isinstance(op, PlaceholderOp):
-            tensor = op.outputs[0]
-            dtype = "" if tensor.dtype == "float32" else f', dtype="{tensor.dtype}"'
-            yield f"{names[tensor.buffer]} = te.placeholder({tensor.shape!r}, name={quoted(op.name)}{dtype})"
+            yield _placeholder(names[op.outputs[0].buffer], op.name, op.outputs[0])
 
 
 class _Written:
@@ -134,7 +132,7 @@ def _member(op: Operation, scan: ScanOp, written: _Written) -> Iterator[str]:
     buffers = [tensor.buffer for tensor in scan.outputs]
     for buffer in buffers if buffers[0] not in written.states else ():
         written.states[buffer] = name = written.new(f"{written.tensors[buffer]}_state")
-        yield _placeholder(name, scan.outputs[buffers.index(buffer)])
+        yield _placeholder(name, name, scan.outputs[buffers.index(buffer)])
     plain, written.tensors = written.tensors, {**written.tensors, **written.states}
     if op is not scan:
         assert isinstance(op, ComputeOp)
@@ -147,13 +145,9 @@ def _member(op: Operation, scan: ScanOp, written: _Written) -> Iterator[str]:
             updates.append(plain[step.buffer])
             continue
         updates.append(written.new(f"{plain[buffers[number]]}_update"))
-        axes = _identifiers(scan.axis, written.taken)
-        printer = _Printer(_STYLE, lambda what, axes=axes: axes[what] if isinstance(what, Var) else written.tensors[what])  # type: ignore[misc]
-        arguments = ", ".join(axes.values())
-        yield (
-            f"{updates[-1]} = te.compute({scan.outputs[0].shape!r}, lambda {arguments}: {printer.expr(step)}, "
-            f"name={quoted(updates[-1])})"
-        )
+        update = ComputeOp(updates[-1], scan.axis, (step,))
+        written.tensors = {**written.tensors, update.outputs[0].buffer: updates[-1]}
+        yield from _compute(update, written)
     written.tensors = plain
     starts = [plain[expr.buffer] for expr in scan.starts if isinstance(expr, Load)]
     lists = [_list(names) for names in (starts, updates, [written.states[buffer] for buffer in buffers])]
@@ -170,9 +164,9 @@ def _list(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"[{', '.join(names)}]"
 
 
-def _placeholder(name: str, tensor: Tensor) -> str:
+def _placeholder(variable: str, name: str, tensor: Tensor) -> str:
     dtype = "" if tensor.dtype == "float32" else f', dtype="{tensor.dtype}"'
-    return f"{name} = te.placeholder({tensor.shape!r}, name={quoted(name)}{dtype})"
+    return f"{variable} = te.placeholder({tensor.shape!r}, name={quoted(name)}{dtype})"
 
 
 def _extern(op: ExternOp, names: Mapping[Buffer, str]) -> str:

@@ -117,7 +117,8 @@ def _running(what: str, data: Tensor, axis: int, name: str, combine: Callable[[E
     first = compute((*data.shape[:dim], 1, *data.shape[dim + 1 :]), lambda *i: data[i], f"{name}_init")
 
     def step(*i: IterVar) -> Expr:
-        return combine(state[(*i[:dim], i[dim] - 1, *i[dim + 1 :])], data[i])
+        before = (*i[:dim], i[dim] - 1, *i[dim + 1 :])
+        return combine(state[before], data[i])
 
     update = compute(data.shape, step, f"{name}_update")
     made: Tensor = scan(first, update, state, name=name, axis=dim)
@@ -169,7 +170,11 @@ def _check_shapes(
     for i, u, s in zip(inits, updates, states, strict=True):
         wanted = (*shape[:time], rows, *shape[time + 1 :])
         if i.shape != wanted:
-            few = [*map(str, shape[:time]), str(rows) if rows and i is not inits[0] else "1", *map(str, shape[time + 1 :])]
+            few = [
+                *map(str, shape[:time]),
+                str(rows) if rows and i is not inits[0] else "1",
+                *map(str, shape[time + 1 :]),
+            ]
             raise ComputeError(
                 f"{what}: init {i.name} has the shape {list(i.shape)}; the state {s.name} has {list(shape)}, so its "
                 f"first rows have [{', '.join(few)}]"
@@ -298,9 +303,7 @@ class _Cells:
             if not any(same(part, later) for part in conjuncts(condition)):
                 condition = logical_and(later, condition)
             condition = redirect_loads(condition, targets)
-            body: list[Expr] = [
-                Reduce(first.reducer, sources, first.axes, condition, n) for n in range(len(op.body))
-            ]
+            body: list[Expr] = [Reduce(first.reducer, sources, first.axes, condition, n) for n in range(len(op.body))]
         else:
             body = [redirect_loads(expr, targets) for expr in op.body]
             body = [e if _is_guarded(e, later) else select(later, e, const(0, e.dtype)) for e in body]

@@ -20,7 +20,7 @@ class ScanOp(ComputeOp):
     Attributes:
         cells: the operations between the states and their updates. They read the states and run once for each row.
         cell_axes: the axis of each cell that counts the rows.
-        updates: the tensors that `te.scan` was given as updates. Their stage is that of the scan, unless they are cells.
+        updates: the updates that `te.scan` was given. Their stage is that of the scan, unless they are cells.
     """
 
     __slots__ = ("cell_axes", "cells", "rows", "time", "updates")
@@ -40,7 +40,9 @@ class ScanOp(ComputeOp):
         super().__init__(name, axis, (), attrs, tag)
         shape = tuple(iv.extent for iv in axis)
         names = [name] if len(dtypes) == 1 else [f"{name}_{n}" for n in range(len(dtypes))]
-        self.outputs = tuple(Tensor(self, n, label, shape, t) for n, (label, t) in enumerate(zip(names, dtypes, strict=True)))
+        self.outputs = tuple(
+            Tensor(self, n, label, shape, t) for n, (label, t) in enumerate(zip(names, dtypes, strict=True))
+        )
         self.time, self.rows, self.updates = time, rows, tuple(updates)
         self.define((), (), ())
 

@@ -60,9 +60,7 @@ def function_from_tensors(args: Sequence[Tensor], name: str = "main") -> Functio
                 f"{name}: {outputs[0].name} needs the input {op.name}, which is not among the arguments"
             )
     computed = [op for op in order if isinstance(op, ComputeOp)]
-    return function_from_ops(
-        computed, [t.buffer for t in args], [t.buffer for t in outputs], name, place_cells=True
-    )
+    return function_from_ops(computed, [t.buffer for t in args], [t.buffer for t in outputs], name, place_cells=True)
 
 
 def function_from_ops(
@@ -138,7 +136,15 @@ def block_of(op: ComputeOp, name: str) -> Block:
         cases = ((compare("lt", row, rows), op.starts), (compare("ge", row, rows), op.steps))
         body: Stmt = seq(
             *(
-                If(condition, seq(*(Store(t.buffer, point, substitute(e, values)) for t, e in zip(op.outputs, elements, strict=True))))
+                If(
+                    condition,
+                    seq(
+                        *(
+                            Store(t.buffer, point, substitute(e, values))
+                            for t, e in zip(op.outputs, elements, strict=True)
+                        )
+                    ),
+                )
                 for condition, elements in cases
             )
         )

@@ -14,7 +14,6 @@ from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.sizes import check_static
 from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, Tensor, read_buffers
 from pegbox.errors import ArgumentError, TemplateError
-from pegbox.expr.nodes import Buffer
 from pegbox.expr.printer import unused_name
 from pegbox.hooks import registry
 from pegbox.plugins.sketch.annotation import annotate

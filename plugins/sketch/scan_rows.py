@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pegbox.compute.axis import IterVar
 from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import ComputeOp
-from pegbox.expr.nodes import Call, Load
+from pegbox.expr.nodes import Call, Expr, Load
 from pegbox.expr.visit import walk
 from pegbox.plugins.sketch.analysis import loads_of
 from pegbox.plugins.sketch.rules import Derived, Match, Rule
@@ -124,13 +126,13 @@ def independent_axes(op: ScanOp, ops: list[ComputeOp]) -> set[IterVar]:
     own: dict[ComputeOp, list[IterVar | None]] = {op: list(op.axis)}
     makers = {t.buffer: cell for cell in ops if cell is not op and op.has_member(cell) for t in cell.outputs}
     free = set(op.spatial_axis_)
-    pending = [op]
+    pending: list[ComputeOp] = [op]
     for reader in pending:
-        meaning = dict(zip(reader.axis, own[reader], strict=True))
+        meaning: dict[Expr, IterVar | None] = dict(zip(reader.axis, own[reader], strict=True))
         for load in loads_of(reader):
             if load.buffer in makers:
                 cell = makers[load.buffer]
-                read: list[IterVar | None] = [meaning.get(i) for i in load.indices]  # type: ignore[arg-type]
+                read: list[IterVar | None] = [meaning.get(i) for i in load.indices]
                 known = own.setdefault(cell, read)
                 if known != read:
                     own[cell] = [a if a is b else None for a, b in zip(known, read, strict=True)]
@@ -141,10 +143,10 @@ def independent_axes(op: ScanOp, ops: list[ComputeOp]) -> set[IterVar]:
     return free
 
 
-def _crossed(op: ScanOp, load: Load, meaning: dict[IterVar, IterVar | None]) -> set[IterVar]:
+def _crossed(op: ScanOp, load: Load, meaning: Mapping[Expr, IterVar | None]) -> set[IterVar]:
     """The axes along which a load reads other elements than its own."""
     return {
         axis
         for dim, (axis, index) in enumerate(zip(op.axis, load.indices, strict=True))
-        if dim != op.time and meaning.get(index) is not axis  # type: ignore[call-overload]
+        if dim != op.time and meaning.get(index) is not axis
     }

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import conjuncts
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.expr.visit import free_vars
+from pegbox.loops.access.block_region import contained
 from pegbox.loops.access.interval import index_interval, relaxation
 from pegbox.loops.access.recurrence import CarriedRead, Rows, carried_reads, rows_of
 from pegbox.loops.nodes import Block, BlockRealize, For, how_it_runs
+from pegbox.loops.visit import iter_ranges
 from pegbox.schedule.analysis.region_cover import within, written_box
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
@@ -42,21 +45,21 @@ def read_rows(tree: Tree, carried: CarriedRead) -> Rows | None:
 
 
 def has_rows(tree: Tree) -> bool:
-    """Is there a block that reads what it, or a later block, writes?"""
-    return bool(carried_reads(tree.func))
+    """Is there a block that reads other elements of what it, or a later block, writes?"""
+    return any(not _is_update(carried, tree.ranges) for carried in carried_reads(tree.func))
 
 
 def check_rows(before: Tree, after: Tree) -> None:
-    """Do the reads of earlier rows find them after a step?
-
-    Reads that did not find them before, as far as could be shown, are the business of `legality`.
+    """Do the reads of earlier rows find them after a step that has moved a block or its loops?
 
     Raises:
         ScheduleError: one may come before its row is made.
     """
-    wrong = {_names(c) for c in carried_reads(before.func) if c.shared and read_rows(before, c) is None}
+    known = {_place(before, carried) for carried in carried_reads(before.func)}
     for carried in carried_reads(after.func):
-        if carried.shared and _names(carried) not in wrong and read_rows(after, carried) is None:
+        if not carried.shared or _is_update(carried, after.ranges) or _place(after, carried) in known:
+            continue
+        if read_rows(after, carried) is None:
             writer, reader = carried.writer.block.name, carried.reader.block.name
             raise refuse(
                 before,
@@ -67,29 +70,60 @@ def check_rows(before: Tree, after: Tree) -> None:
             )
 
 
-def _names(carried: CarriedRead) -> tuple[str, str, Buffer]:
-    return carried.writer.block.name, carried.reader.block.name, carried.buffer
+def check_all_rows(tree: Tree) -> None:
+    """Do all reads of earlier rows stand in the loops over these rows?
+
+    Raises:
+        ScheduleError: one comes before the whole nest that makes the rows.
+    """
+    for carried in carried_reads(tree.func):
+        if not carried.shared:
+            writer, reader = carried.writer.block.name, carried.reader.block.name
+            raise refuse(
+                tree,
+                f"{reader} reads rows of {carried.buffer.name} before {writer} makes the first one",
+                f"compute {reader} in the loop over the rows, or inline it",
+                reader,
+                writer,
+            )
+
+
+def _place(tree: Tree, carried: CarriedRead) -> tuple[object, ...]:
+    """The two blocks as they are bound, and the loops around them."""
+    ends = (carried.writer, carried.reader)
+    return carried.buffer, *((id(end), *(loop.var for loop in tree.ancestors(end))) for end in ends)
 
 
 def check_carrying(tree: Tree, loop: For, shown: Tree) -> None:
-    """Raises ScheduleError: the iterations of a loop that are to run at once make rows from rows of each other."""
+    """Raises ScheduleError: the iterations of a loop that are to run at once may make rows from rows of each other."""
     for carried in carried_reads(tree.func):
-        rows = rows_of(carried) if any(other is loop for other in carried.shared) else None
-        if rows is not None and loop.var in rows.loops:
+        if loop not in carried.shared or _is_update(carried, tree.ranges):
+            continue
+        rows = rows_of(carried)
+        if rows is None or loop.var in rows.loops:
             writer, reader = carried.writer.block.name, carried.reader.block.name
             raise refuse(
                 shown,
-                f"{loop.var.name} cannot be {how_it_runs(loop)}: {reader} reads rows of {carried.buffer.name} that "
-                f"{writer} makes in earlier iterations of it",
-                "leave the loops over the rows serial; take one over another axis",
+                f"{loop.var.name} cannot be {how_it_runs(loop)}: {reader} reads elements of {carried.buffer.name} that "
+                f"{writer} makes in earlier iterations",
+                "leave the loops over the rows serial; take one over another axis, before it is fused with theirs",
                 loop.var,
                 *dict.fromkeys((writer, reader)),
             )
 
 
+def _is_update(carried: CarriedRead, ranges: Ranges) -> bool:
+    """Does a block go on from the very element that it writes, as reductions do?"""
+    block = carried.reader.block
+    reads = [region for region in block.reads if region.buffer is carried.buffer]
+    return carried.reader is carried.writer and all(
+        contained(region, block.writes, {**ranges, **iter_ranges(block.iters)}) for region in reads
+    )
+
+
 def free_of_rows(tree: Tree) -> set[str]:
     """The blocks whose only reads of their own output are of earlier rows."""
-    own = [c for c in carried_reads(tree.func) if c.reader is c.writer]
+    own = [c for c in carried_reads(tree.func) if c.reader is c.writer and not _is_update(c, tree.ranges)]
     good = {c.writer.block.name for c in own if read_rows(tree, c) is not None}
     return good - {c.writer.block.name for c in own if read_rows(tree, c) is None}
 

@@ -96,10 +96,7 @@ def first_position(tree: Tree, loop: For, block: Block, *, later: Collection[str
         later: the blocks that need not come first: what is read of them they made in earlier iterations.
     """
     producers = [
-        w
-        for b in read_buffers(block)
-        for w in tree.writers(b)
-        if w.block.name not in later and tree.is_under(w, loop)
+        w for b in read_buffers(block) for w in tree.writers(b) if w.block.name not in later and tree.is_under(w, loop)
     ]
     kids = [tree.child_of(loop, w) for w in producers]
     return 1 + max((n for n, child in enumerate(children(loop)) if any(child is k for k in kids)), default=-1)

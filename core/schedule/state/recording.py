@@ -57,7 +57,9 @@ def primitive(method: Any = None, *, moves: bool = True, any_block: bool = False
         try:
             signature.check(args, options)
             whole = sch.tree if sch.func_name is not None and has_rolls(sch.tree) else None
-            rows = sch.tree if not any_block and sch.func_name is not None and sch.legality.rows(sch.func_name) else None
+            rows = (
+                sch.tree if not any_block and sch.func_name is not None and sch.legality.rows(sch.func_name) else None
+            )
             scope = _enter(sch, values, changes=True)
             # Loops are told by their place before the step: afterwards they may be gone.
             step_args = tuple(_trace_value(sch, a) for a in args)
