@@ -90,16 +90,16 @@ def scan(
 
 
 def cumsum(data: Tensor, axis: int = -1, name: str = "cumsum") -> Tensor:
-    """The running sums along an axis: element t is the sum of the elements up to t.
+    """The running sums along an axis: element t is the sum of the elements up to t, in their own type.
 
     Raises:
-        ComputeError: it is not a tensor, has no such axis, or a single element along it.
+        ComputeError: it is not a tensor, or has no such axis.
     """
     return _running("cumsum", data, axis, name, lambda before, new: before + new)
 
 
 def cumprod(data: Tensor, axis: int = -1, name: str = "cumprod") -> Tensor:
-    """The running products along an axis: element t is the product of the elements up to t.
+    """The running products along an axis: element t is the product of the elements up to t, in their own type.
 
     Raises:
         ComputeError: as `cumsum`.
@@ -113,6 +113,8 @@ def _running(what: str, data: Tensor, axis: int, name: str, combine: Callable[[E
     if not isinstance(axis, int) or isinstance(axis, bool) or not -data.ndim <= axis < data.ndim:
         raise ComputeError(f"{what}: axis={axis!r} is not a dimension of {data.name} {list(data.shape)}")
     dim = axis % data.ndim
+    if data.shape[dim] == 1:
+        return compute(data.shape, lambda *i: data[i], name)
     state = placeholder(data.shape, data.dtype, f"{name}_state")
     first = compute((*data.shape[:dim], 1, *data.shape[dim + 1 :]), lambda *i: data[i], f"{name}_init")
 

@@ -10,7 +10,7 @@ from pegbox.exports import on_demand
 
 _RELAY = "it belongs to Relay; tune each operator as a task of its own"
 _RPC = "kernels are measured on this machine; a runner of your own may measure elsewhere (docs/write-a-runner.md)"
-_OPERATIONS = "operations here are PlaceholderOp, ComputeOp and ExternOp"
+_OPERATIONS = "operations here are PlaceholderOp, ComputeOp, ScanOp and ExternOp"
 _BOUNDS = "lower the schedule and read the extents of its loops: tvm.lower(s, args, simple_mode=True)"
 _KNOBS = "cfg.space_map holds the knobs of pegbox, which have len() and entities"
 _LEARNED = "the model is a plugin of pegbox; write one of your own (docs/write-a-cost-model.md)"
@@ -28,9 +28,9 @@ _ABSENT: Mapping[str, Mapping[str, str]] = {
         "pegbox takes operators, one by one; make tasks of them with autotvm or auto_scheduler": "relax relay",
         "kernels run on this machine; mod.export_library('kernel.so') makes a file that can be copied": "rpc",
     },
-    "te": {_OPERATIONS: "TensorComputeOp ScanOp HybridOp"},
-    "te.operation": {_OPERATIONS: "TensorComputeOp ScanOp HybridOp"},
-    "te.tensor": {_OPERATIONS: "TensorComputeOp ScanOp HybridOp"},
+    "te": {_OPERATIONS: "TensorComputeOp HybridOp"},
+    "te.operation": {_OPERATIONS: "TensorComputeOp HybridOp"},
+    "te.tensor": {_OPERATIONS: "TensorComputeOp HybridOp"},
     "te.schedule": {_BOUNDS: "InferBound ScheduleOps"},
     "autotvm": {
         _RELAY: "graph_tuner apply_graph_best",

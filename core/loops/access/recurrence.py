@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pegbox.expr.affine import Linear, linear
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.expr.visit import substitute
+from pegbox.loops.access.block_region import contained
 from pegbox.loops.access.region import read
 from pegbox.loops.nodes import BlockRealize, For, Function, Region, Stmt
-from pegbox.loops.visit import children, walk
+from pegbox.loops.visit import children, iter_ranges, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +116,23 @@ def _in_order(row: Linear, loops: Sequence[For]) -> bool:
     return bool(loops) and row.const == 0
 
 
+def is_update(carried: CarriedRead) -> bool:
+    """Does a block go on from the very element that it writes, as reductions do?"""
+    block = carried.reader.block
+    reads = [region for region in block.reads if region.buffer is carried.buffer]
+    ranges = iter_ranges(block.iters)
+    return carried.reader is carried.writer and all(contained(region, block.writes, ranges) for region in reads)
+
+
 def carrying_loops(func: Function) -> dict[Buffer, Var]:
-    """The intermediates whose rows are read in later iterations, and the outermost of the loops that count them."""
+    """The intermediates that are read in later iterations, and the outermost loop that may carry them there."""
     found: dict[Buffer, Var] = {}
     for carried in carried_reads(func):
-        rows = rows_of(carried) if carried.buffer in func.allocs else None
-        if rows is not None:
-            outer = [loop.var for loop in carried.shared if loop.var in (*rows.loops, found.get(carried.buffer))]
-            found[carried.buffer] = outer[0]
+        if carried.buffer in func.allocs and carried.shared and not is_update(carried):
+            rows = rows_of(carried)
+            known = {
+                found.get(carried.buffer),
+                *((loop.var for loop in carried.shared) if rows is None else rows.loops),
+            }
+            found[carried.buffer] = next(loop.var for loop in carried.shared if loop.var in known)
     return found

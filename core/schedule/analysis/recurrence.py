@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pegbox.expr.bounds import Ranges
 from pegbox.expr.build import conjuncts
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Var
 from pegbox.expr.visit import free_vars
-from pegbox.loops.access.block_region import contained
 from pegbox.loops.access.interval import index_interval, relaxation
-from pegbox.loops.access.recurrence import CarriedRead, Rows, carried_reads, rows_of
+from pegbox.loops.access.recurrence import CarriedRead, Rows, carried_reads, is_update, rows_of
 from pegbox.loops.nodes import Block, BlockRealize, For, how_it_runs
-from pegbox.loops.visit import iter_ranges
 from pegbox.schedule.analysis.region_cover import within, written_box
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
@@ -46,7 +43,7 @@ def read_rows(tree: Tree, carried: CarriedRead) -> Rows | None:
 
 def has_rows(tree: Tree) -> bool:
     """Is there a block that reads other elements of what it, or a later block, writes?"""
-    return any(not _is_update(carried, tree.ranges) for carried in carried_reads(tree.func))
+    return any(not is_update(carried) for carried in carried_reads(tree.func))
 
 
 def check_rows(before: Tree, after: Tree) -> None:
@@ -57,7 +54,7 @@ def check_rows(before: Tree, after: Tree) -> None:
     """
     known = {_place(before, carried) for carried in carried_reads(before.func)}
     for carried in carried_reads(after.func):
-        if not carried.shared or _is_update(carried, after.ranges) or _place(after, carried) in known:
+        if not carried.shared or is_update(carried) or _place(after, carried) in known:
             continue
         if read_rows(after, carried) is None:
             writer, reader = carried.writer.block.name, carried.reader.block.name
@@ -97,7 +94,7 @@ def _place(tree: Tree, carried: CarriedRead) -> tuple[object, ...]:
 def check_carrying(tree: Tree, loop: For, shown: Tree) -> None:
     """Raises ScheduleError: the iterations of a loop that are to run at once may make rows from rows of each other."""
     for carried in carried_reads(tree.func):
-        if loop not in carried.shared or _is_update(carried, tree.ranges):
+        if loop not in carried.shared or is_update(carried):
             continue
         rows = rows_of(carried)
         if rows is None or loop.var in rows.loops:
@@ -112,18 +109,9 @@ def check_carrying(tree: Tree, loop: For, shown: Tree) -> None:
             )
 
 
-def _is_update(carried: CarriedRead, ranges: Ranges) -> bool:
-    """Does a block go on from the very element that it writes, as reductions do?"""
-    block = carried.reader.block
-    reads = [region for region in block.reads if region.buffer is carried.buffer]
-    return carried.reader is carried.writer and all(
-        contained(region, block.writes, {**ranges, **iter_ranges(block.iters)}) for region in reads
-    )
-
-
 def free_of_rows(tree: Tree) -> set[str]:
     """The blocks whose only reads of their own output are of earlier rows."""
-    own = [c for c in carried_reads(tree.func) if c.reader is c.writer and not _is_update(c, tree.ranges)]
+    own = [c for c in carried_reads(tree.func) if c.reader is c.writer and not is_update(c)]
     good = {c.writer.block.name for c in own if read_rows(tree, c) is not None}
     return good - {c.writer.block.name for c in own if read_rows(tree, c) is None}
 
