@@ -15,7 +15,7 @@ from pegbox.compute.tag import tag_of
 from pegbox.compute.tensor import ComputeOp, PlaceholderOp, Tensor, parts_of
 from pegbox.errors import ComputeError
 from pegbox.expr.affine import linear
-from pegbox.expr.build import compare, conjuncts, const, index, logical_and, select
+from pegbox.expr.build import as_expr, compare, conjuncts, const, index, logical_and, select
 from pegbox.expr.equal import same
 from pegbox.expr.nodes import Buffer, Expr, Load, Select
 from pegbox.expr.visit import Targets, loads, redirect_loads, substitute
@@ -152,12 +152,7 @@ def _check_shapes(
     for s in states:
         if not isinstance(s.op, PlaceholderOp):
             raise ComputeError(f"{what}: state_placeholder {s.name} is computed; give te.placeholder(shape)")
-        if any(isinstance(extent, Expr) for extent in s.shape):
-            raise ComputeError(
-                f"{what}: the shape {list(map(str, s.shape))} of {s.name} has size variables; scans have fixed sizes: "
-                "give numbers as extents"
-            )
-        if s.shape != states[0].shape:
+        if not _is_shape(s, states[0].shape):
             raise ComputeError(
                 f"{what}: the states {states[0].name} {list(states[0].shape)} and {s.name} {list(s.shape)} have "
                 "different shapes; give states of one shape, or a scan for each"
@@ -171,7 +166,7 @@ def _check_shapes(
     rows = inits[0].shape[time] if inits[0].ndim == len(shape) else 0
     for i, u, s in zip(inits, updates, states, strict=True):
         wanted = (*shape[:time], rows, *shape[time + 1 :])
-        if i.shape != wanted:
+        if not _is_shape(i, wanted) or not isinstance(rows, int):
             few = [
                 *map(str, shape[:time]),
                 str(rows) if rows and i is not inits[0] else "1",
@@ -181,18 +176,25 @@ def _check_shapes(
                 f"{what}: init {i.name} has the shape {list(i.shape)}; the state {s.name} has {list(shape)}, so its "
                 f"first rows have [{', '.join(few)}]"
             )
-        if u.shape != shape:
+        if not _is_shape(u, shape):
             raise ComputeError(
                 f"{what}: update {u.name} has the shape {list(u.shape)}; give that of its state {s.name}, {list(shape)}"
             )
         for role, tensor in (("init", i), ("update", u)):
             if tensor.dtype != s.dtype:
                 raise ComputeError(f"{what}: {role} {tensor.name} is {tensor.dtype}, its state {s.name} is {s.dtype}")
-    if rows >= shape[time]:
+    if isinstance(shape[time], int) and rows >= shape[time]:
         raise ComputeError(
             f"{what}: init {inits[0].name} gives {rows} row(s) of {shape[time]}, which leaves none to update"
         )
     return time
+
+
+def _is_shape(tensor: Tensor, shape: Sequence[int]) -> bool:
+    """Has a tensor a shape, of which extents may be expressions?"""
+    return tensor.ndim == len(shape) and all(
+        same(as_expr(a), as_expr(b)) for a, b in zip(tensor.shape, shape, strict=True)
+    )
 
 
 class _Cells:

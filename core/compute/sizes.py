@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from pegbox.compute.axis import IterVar, Range, SizeVar
 from pegbox.compute.reducer import Reduce
+from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, owner, parts_of
 from pegbox.errors import ArgumentError, ComputeError
 from pegbox.expr.bounds import Ranges
@@ -175,6 +176,8 @@ class Sizes:
         Raises:
             ComputeError: the operation that computes it was not copied.
         """
+        if tensor.buffer not in self._tensors and isinstance(tensor.op, ScanOp):
+            self._outputs_of(tensor.op)  # its cells, which come first, read them
         if tensor.buffer not in self._tensors:
             if not isinstance(tensor.op, PlaceholderOp):
                 raise ComputeError(f"{tensor.name} is computed, but not by the operations that are given sizes")
@@ -193,15 +196,35 @@ class Sizes:
         Raises:
             ComputeError: it is of a kind whose inside nobody looks into.
         """
+        if isinstance(op, ScanOp):
+            return self._scan(op)
         if type(op) is not ComputeOp:
             raise ComputeError(f"{op.name} is a {type(op).__name__}, which has fixed sizes: give numbers as extents")
-        axes = [self.axis(iv) for iv in (*op.axis, *op.reduce_axis)]
+        made = ComputeOp(op.name, tuple(map(self.axis, op.axis)), self._body(op), op.attrs, op.tag, op.definition)
+        self._made(op, made)
+        return made
+
+    def _body(self, op: ComputeOp) -> tuple[Expr, ...]:
+        axes = list(map(self.axis, op.loop_axes))
         ranges: Ranges = {iv: (iv.dom.min, iv.dom.min + iv.extent - 1) for iv in axes}
-        body = _map_once(op.body, lambda expr: self._expr(expr, ranges), self.axis)
-        made = ComputeOp(op.name, tuple(axes[: len(op.axis)]), body, op.attrs, op.tag, op.definition)
+        return _map_once(op.body, lambda expr: self._expr(expr, ranges), self.axis)
+
+    def _made(self, op: ComputeOp, made: ComputeOp) -> None:
         for old, new in zip(op.outputs, made.outputs, strict=True):
             new.buffer.scope = old.buffer.scope
             self._tensors[old.buffer] = new
+
+    def _outputs_of(self, op: ScanOp) -> None:
+        """The copies of a scan's outputs, of an operation that says later what it computes."""
+        dtypes = [tensor.dtype for tensor in op.outputs]
+        given = {"time": op.time, "rows": op.rows, "updates": op.updates, "attrs": op.attrs, "tag": op.tag}
+        self._made(op, ScanOp(op.name, tuple(map(self.axis, op.axis)), dtypes, **given))
+
+    def _scan(self, op: ScanOp) -> ScanOp:
+        made = self.tensor(op.outputs[0]).op
+        assert isinstance(made, ScanOp)
+        cells = [self.tensor(cell.outputs[0]).op for cell in op.cells]
+        made.define(self._body(op), [c for c in cells if isinstance(c, ComputeOp)], list(map(self.axis, op.cell_axes)))
         return made
 
     def _expr(self, expr: Expr, ranges: Ranges) -> Expr:
