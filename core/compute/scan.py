@@ -218,7 +218,7 @@ class _Cells:
         self.states = {s.buffer for s in states}
         depending = self._depending(updates)
         for i in inits:
-            if i in states or any(op in depending for op in post_order([i.op])):
+            if any(t.buffer in self.states for op in post_order([i.op]) for t in op.outputs):
                 raise ComputeError(f"{what}: init {i.name} reads a state, which has no rows before the first ones")
         used = {load.buffer for op in depending for load in _loads(op)}
         finals = {u.op for u in updates}

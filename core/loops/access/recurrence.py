@@ -11,11 +11,11 @@ reader what it needs of the other dimensions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from pegbox.expr.affine import Linear, linear
-from pegbox.expr.nodes import Buffer, Var
+from pegbox.expr.affine import Linear, constant, linear
+from pegbox.expr.nodes import Buffer, Expr, Var
 from pegbox.expr.visit import substitute
 from pegbox.loops.access.block_region import contained
 from pegbox.loops.access.region import read
@@ -33,12 +33,18 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class CarriedRead:
-    """A read of a buffer before, or in, the block that writes it; both stand in the loops `shared`."""
+    """A read of a buffer before, or in, the block that writes it.
+
+    Attributes:
+        shared: the loops that both blocks stand in.
+        single: the variables of loops around one of them that run once.
+    """
 
     writer: BlockRealize
     buffer: Buffer
     reader: BlockRealize
     shared: tuple[For, ...]
+    single: frozenset[Var]
 
 
 def carried_reads(func: Function) -> list[CarriedRead]:
@@ -51,16 +57,17 @@ def carried_reads(func: Function) -> list[CarriedRead]:
         for buffer in dict.fromkeys(region.buffer for region in realize.block.writes):
             for reader, loops in dict(seen.get(buffer, ())).items():
                 shared = tuple(loop for loop in around if loop in loops)
-                found.append(CarriedRead(realize, buffer, reader, shared))
+                single = frozenset(loop.var for loop in (*around, *loops) if loop.extent == 1)
+                found.append(CarriedRead(realize, buffer, reader, shared, single))
     return found
 
 
 def _blocks(stmt: Stmt, around: tuple[For, ...]) -> Iterator[tuple[BlockRealize, tuple[For, ...]]]:
-    """The outer blocks in program order, and the loops around each that run more than once."""
+    """The outer blocks in program order, and the loops around each."""
     if isinstance(stmt, BlockRealize):
         yield stmt, around
         return
-    if isinstance(stmt, For) and stmt.extent > 1:
+    if isinstance(stmt, For):
         around = (*around, stmt)
     for child in children(stmt):
         yield from _blocks(child, around)
@@ -77,11 +84,11 @@ def rows_of(carried: CarriedRead) -> Rows | None:
         return None
     loops = {loop.var: loop for loop in carried.shared}
     for dim, (lo, count) in enumerate(writes[0].box):
-        row = _bound(lo, carried.writer)
+        row = _bound(lo, carried.writer, carried.single)
         if count != 1 or not row.terms.keys() <= loops.keys():
             continue
-        last = [_bound(box[0], carried.reader).add(Linear({}, box[1] - 1)) for box in (r.box[dim] for r in reads)]
-        gaps = [row.minus(each) for each in last]
+        firsts = [(_bound(r.box[dim][0], carried.reader, carried.single), r.box[dim][1]) for r in reads]
+        gaps = [row.minus(first.add(constant(n - 1))) for first, n in firsts]
         counting = [loop for loop in carried.shared if loop.var in row.terms]
         if all(gap.is_const and gap.const >= 1 for gap in gaps) and _in_order(row, counting):
             return Rows(dim, tuple(loop.var for loop in counting))
@@ -100,20 +107,22 @@ def _reads(carried: CarriedRead) -> Iterator[Region]:
             yield from (r for r in read(stmt) if r.buffer is carried.buffer)
 
 
-def _bound(index: object, realize: BlockRealize) -> Linear:
+def _bound(index: Expr, realize: BlockRealize, single: Set[Var]) -> Linear:
+    """An index over a block's variables as a sum of loops that run more than once."""
     values = dict(zip((it.var for it in realize.block.iters), realize.values, strict=True))
-    return linear(substitute(index, values))  # type: ignore[arg-type]
+    form = linear(substitute(index, values))
+    return Linear({term: c for term, c in form.terms.items() if term not in single}, form.const)
 
 
 def _in_order(row: Linear, loops: Sequence[For]) -> bool:
-    """Do the loops visit the rows from the first on, one after the other?"""
+    """Do the loops visit the rows from the first on, one after the other? A single row needs no loop."""
     inside = 0
     for loop in reversed(loops):
         coefficient = row.terms[loop.var]
         if coefficient <= inside:
             return False
         inside += coefficient * (loop.extent - 1)
-    return bool(loops) and row.const == 0
+    return row.const == 0
 
 
 def is_update(carried: CarriedRead) -> bool:
@@ -134,5 +143,5 @@ def carrying_loops(func: Function) -> dict[Buffer, Var]:
                 found.get(carried.buffer),
                 *((loop.var for loop in carried.shared) if rows is None else rows.loops),
             }
-            found[carried.buffer] = next(loop.var for loop in carried.shared if loop.var in known)
+            found[carried.buffer] = next((x.var for x in carried.shared if x.var in known), carried.shared[0].var)
     return found

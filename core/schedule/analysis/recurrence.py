@@ -21,7 +21,7 @@ def read_rows(tree: Tree, carried: CarriedRead) -> Rows | None:
     rows = rows_of(carried)
     if rows is None:
         return None
-    count = 1 + max(n for n, loop in enumerate(carried.shared) if loop.var in rows.loops)
+    count = 1 + max((n for n, loop in enumerate(carried.shared) if loop.var in rows.loops), default=-1)
     standing = {loop.var for loop in carried.shared[:count]}
     made = written_box(tree, carried.writer, carried.buffer, standing)
     known = conjuncts(carried.reader.predicate)
