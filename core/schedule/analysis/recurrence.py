@@ -53,10 +53,13 @@ def check_rows(before: Tree, after: Tree) -> None:
         ScheduleError: one may come before its row is made.
     """
     known = {_place(before, carried) for carried in carried_reads(before.func)}
+    together = {_names(carried) for carried in carried_reads(before.func) if carried.shared}
     for carried in carried_reads(after.func):
-        if not carried.shared or is_update(carried) or _place(after, carried) in known:
+        if is_update(carried) or _place(after, carried) in known:
             continue
-        if read_rows(after, carried) is None:
+        if not carried.shared and _names(carried) not in together:
+            continue
+        if not carried.shared or read_rows(after, carried) is None:
             writer, reader = carried.writer.block.name, carried.reader.block.name
             raise refuse(
                 before,
@@ -83,6 +86,10 @@ def check_all_rows(tree: Tree) -> None:
                 reader,
                 writer,
             )
+
+
+def _names(carried: CarriedRead) -> tuple[str, str]:
+    return carried.writer.block.name, carried.reader.block.name
 
 
 def _place(tree: Tree, carried: CarriedRead) -> tuple[object, ...]:
@@ -114,6 +121,11 @@ def free_of_rows(tree: Tree) -> set[str]:
     own = [c for c in carried_reads(tree.func) if c.reader is c.writer and not is_update(c)]
     good = {c.writer.block.name for c in own if read_rows(tree, c) is not None}
     return good - {c.writer.block.name for c in own if read_rows(tree, c) is None}
+
+
+def cells_without_place(tree: Tree, realize: BlockRealize) -> set[str]:
+    """The blocks before a block that read its rows, and go into its loops once these have their place."""
+    return {c.reader.block.name for c in carried_reads(tree.func) if c.writer is realize and not c.shared}
 
 
 def carried_variables(block: Block) -> set[Var]:

@@ -8,7 +8,7 @@ from pegbox.expr.nodes import Buffer
 from pegbox.loops.access.interval import SymbolicInterval
 from pegbox.loops.nodes import BlockRealize, For
 from pegbox.schedule.analysis import read_buffers, written_buffers
-from pegbox.schedule.analysis.recurrence import carried_variables, later_writers
+from pegbox.schedule.analysis.recurrence import carried_variables, cells_without_place, later_writers
 from pegbox.schedule.analysis.region_cover import written_box
 from pegbox.schedule.analysis.required_region import common_conditions, needed_spans
 from pegbox.schedule.analysis.threads import shared_loops
@@ -187,7 +187,12 @@ def _readers(tree: Tree, realize: BlockRealize, loop: For) -> list[BlockRealize]
                 name,
                 *others,
             )
-    readers = [r for r in tree.blocks.values() if r is not realize and any(x.buffer in buffers for x in r.block.reads)]
+    early = cells_without_place(tree, realize)
+    readers = [
+        r
+        for r in tree.blocks.values()
+        if r is not realize and r.block.name not in early and any(x.buffer in buffers for x in r.block.reads)
+    ]
     if not readers:
         remedy = "leave it where it is, or reverse_compute_at(it, loop of its producer)"
         raise refuse(tree, f"no block reads what {name} writes", remedy, name)
