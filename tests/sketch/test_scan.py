@@ -13,6 +13,7 @@ import pegbox as pb
 from pegbox import te
 from pegbox.compute.reference import evaluate
 from pegbox.compute.tensor import PlaceholderOp
+from pegbox.features import ProgramFeatures
 from pegbox.plugins.sketch.generator import generate_sketches
 from pegbox.plugins.sketch.space import SketchSpace
 
@@ -100,6 +101,17 @@ def test_every_configuration_has_the_values_of_numpy(name: str) -> None:
         out = np.full_like(want, np.nan)
         pb.build(task, config=task.space.get(rng.randrange(len(task.space))))(*given.values(), out)
         np.testing.assert_allclose(out, want, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_features_describe_each_configuration_as_it_runs(name: str) -> None:
+    task = pb.create_task("scan_of_a_test", args=(name,), space="sketch", target=TARGET)
+    features = ProgramFeatures(task)
+    rows = task.space.sample(min(8, len(task.space)), np.random.default_rng(4))
+    found = features(rows)
+    assert np.isfinite(found).all()
+    for row, values in zip(rows, found, strict=True):
+        np.testing.assert_array_equal(values, features.direct(task.space.config(row)))
 
 
 def test_the_code_of_a_configuration_makes_the_same_kernel() -> None:
