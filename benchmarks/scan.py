@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from matmul import settle_environment
-from sketch import arrays_of, timed, tuned
+from sketch import add_options, arrays_of, timed, tuned
 
 import pegbox as pb
 from pegbox import te
@@ -96,11 +96,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", help="only the rows of these workloads")
     parser.add_argument("--args", action="append", help='other rows, as "cumsum 4096 256 1"')
-    parser.add_argument("--trials", type=int, default=48)
-    parser.add_argument("--target", default="llvm -num-cores 1")
-    parser.add_argument("--rounds", type=int, default=21)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--tuner", default=None, help="default: that of pb.tune")
+    add_options(parser, trials=48)
     options = parser.parse_args()
     settle_environment(options)
     for row in options.args or [r for r in ROWS if not options.workloads or r.split()[0] in options.workloads]:

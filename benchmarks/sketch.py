@@ -41,11 +41,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", help="only the rows of these workloads")
     parser.add_argument("--args", action="append", help='other rows, as "matmul 512 384 640"')
-    parser.add_argument("--trials", type=int, default=200)
-    parser.add_argument("--target", default="llvm -num-cores 1")
-    parser.add_argument("--rounds", type=int, default=21)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--tuner", default=None, help="default: that of pb.tune")
+    add_options(parser, trials=200)
     parser.add_argument("--templates", action="store_true", help="tune the hand-written template too")
     parser.add_argument("--layout-free", metavar="INPUT", help="tune the sketches with this input packed ahead too")
     options = parser.parse_args()
@@ -54,6 +50,15 @@ def main() -> int:
         name, *words = row.split()
         print_row(name, tuple(map(int, words)), options)
     return 0
+
+
+def add_options(parser: argparse.ArgumentParser, *, trials: int) -> None:
+    """The options of scripts that tune sketches and time them beside rivals."""
+    parser.add_argument("--trials", type=int, default=trials)
+    parser.add_argument("--target", default="llvm -num-cores 1")
+    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tuner", default=None, help="default: that of pb.tune")
 
 
 def print_row(name: str, args: tuple[int, ...], options: argparse.Namespace) -> None:

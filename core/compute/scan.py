@@ -114,7 +114,8 @@ def _running(what: str, data: Tensor, axis: int, name: str, combine: Callable[[E
         raise ComputeError(f"{what}: axis={axis!r} is not a dimension of {data.name} {list(data.shape)}")
     dim = axis % data.ndim
     if data.shape[dim] == 1:
-        return compute(data.shape, lambda *i: data[i], name)
+        alone: Tensor = compute(data.shape, lambda *i: data[i], name)
+        return alone
     state = placeholder(data.shape, data.dtype, f"{name}_state")
     first = compute((*data.shape[:dim], 1, *data.shape[dim + 1 :]), lambda *i: data[i], f"{name}_init")
 

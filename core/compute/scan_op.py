@@ -52,6 +52,20 @@ class ScanOp(ComputeOp):
         read = dict.fromkeys(owner(buffer) for buffer in read_buffers(body))
         self._inputs = tuple(tensor for tensor in read if tensor not in self.outputs)
 
+    def over(self, axis: tuple[IterVar, ...]) -> ScanOp:
+        """A scan over other axes; `define` says what it computes."""
+        dtypes = [tensor.dtype for tensor in self.outputs]
+        return ScanOp(
+            self.name,
+            axis,
+            dtypes,
+            time=self.time,
+            rows=self.rows,
+            updates=self.updates,
+            attrs=self.attrs,
+            tag=self.tag,
+        )
+
     def rebuilt(self, body: tuple[Expr, ...]) -> ComputeOp:
         op = copy(self)
         op.define(body, self.cells, self.cell_axes)

@@ -177,7 +177,8 @@ class Sizes:
             ComputeError: the operation that computes it was not copied.
         """
         if tensor.buffer not in self._tensors and isinstance(tensor.op, ScanOp):
-            self._outputs_of(tensor.op)  # its cells, which come first, read them
+            # Its cells, which come first, read its outputs.
+            self._made(tensor.op, tensor.op.over(tuple(map(self.axis, tensor.op.axis))))
         if tensor.buffer not in self._tensors:
             if not isinstance(tensor.op, PlaceholderOp):
                 raise ComputeError(f"{tensor.name} is computed, but not by the operations that are given sizes")
@@ -213,12 +214,6 @@ class Sizes:
         for old, new in zip(op.outputs, made.outputs, strict=True):
             new.buffer.scope = old.buffer.scope
             self._tensors[old.buffer] = new
-
-    def _outputs_of(self, op: ScanOp) -> None:
-        """The copies of a scan's outputs, of an operation that says later what it computes."""
-        dtypes = [tensor.dtype for tensor in op.outputs]
-        given = {"time": op.time, "rows": op.rows, "updates": op.updates, "attrs": op.attrs, "tag": op.tag}
-        self._made(op, ScanOp(op.name, tuple(map(self.axis, op.axis)), dtypes, **given))
 
     def _scan(self, op: ScanOp) -> ScanOp:
         made = self.tensor(op.outputs[0]).op

@@ -52,7 +52,8 @@ def _running(
         return made
 
     def before(*i: te.IterVar) -> te.Expr:
-        found: te.Expr = made[(*i[:dim], i[dim] - 1, *i[dim + 1 :])]
+        row = (*i[:dim], i[dim] - 1, *i[dim + 1 :])
+        found: te.Expr = made[row]
         return te.if_then_else(i[dim] > 0, found, te.const(start, made.dtype))
 
     return te.compute(made.shape, before, name="T_exclusive", tag="injective")
