@@ -76,6 +76,12 @@ class ScanOp(ComputeOp):
         mine = {tensor.buffer for each in self.members for tensor in each.outputs}
         return any(tensor.buffer in mine for tensor in op.outputs)
 
+    def row_axis(self, op: Operation) -> IterVar | None:
+        """The axis of a cell that counts the rows; None for another operation."""
+        buffers = {tensor.buffer for tensor in op.outputs}
+        pairs = zip(self.cells, self.cell_axes, strict=True)
+        return next((axis for cell, axis in pairs if any(t.buffer in buffers for t in cell.outputs)), None)
+
     @property
     def scan_axis(self) -> IterVar:
         """The axis along which rows follow each other."""

@@ -16,6 +16,7 @@ from pegbox.plugins.sketch.analysis import instructions
 from pegbox.plugins.sketch.limit import BodyLimit, Extent
 from pegbox.plugins.sketch.packing import pack_operands
 from pegbox.plugins.sketch.register_tile import keep_in_registers
+from pegbox.plugins.sketch.scan_rows import shared_loops
 from pegbox.plugins.sketch.state import Place, State
 from pegbox.plugins.sketch.steps import Call, Choice, Knob, Name, Step, Value, compute_at
 
@@ -51,6 +52,8 @@ def annotate(state: State, target: Target, *, packing: bool = True) -> State:
             new.call(name, "vectorize", Name(loops[-1]))
         if target.num_cores > 1 and new.is_root(name):
             _share(new, name, loops[:-1] if lanes else loops)
+        elif target.num_cores > 1 and (inside := shared_loops(new, name)):
+            _share(new, name, inside[:-1] if lanes else inside)
     return new
 
 

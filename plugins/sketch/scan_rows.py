@@ -112,6 +112,16 @@ def scan_of(state: State, name: str) -> ScanOp | None:
     return next((scan for scan in scans if scan.has_member(op)), None)
 
 
+def shared_loops(state: State, name: str) -> list[str]:
+    """The loops of a cell's sum that threads may share in each row, as they share none around the rows."""
+    scan = scan_of(state, name)
+    op = state.op(name)
+    if scan is None or op.reduce is None or independent_axes(scan, [state.op(each) for each in state.stages]):
+        return []
+    row, *loops = state.loops(name)
+    return loops if state.axis(row) is scan.row_axis(op) else []
+
+
 def _reads_along(op: ComputeOp) -> bool:
     """Do most operands of a sum stand in memory in the order of its terms?"""
     last = [load.indices[-1] for load in loads_of(op) if load.indices]

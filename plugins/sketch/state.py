@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pegbox.codegen.targets.target import Target
+from pegbox.compute.axis import IterVar
 from pegbox.compute.printer import identifier
 from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import ComputeOp, Tensor
@@ -182,6 +183,11 @@ class State:
         if any(loop not in self._run.names for loop in leaves):
             self._name_axes(stage)
         return [self._run.names[loop] for loop in leaves]
+
+    def axis(self, loop: str) -> IterVar:
+        """A loop by its name in the sketch."""
+        found: IterVar = self._run.values[loop]
+        return found
 
     def extent(self, loop: str) -> int:
         """The iterations of an axis."""

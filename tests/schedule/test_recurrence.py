@@ -82,6 +82,15 @@ def test_lowering_cuts_the_first_rows_off(golden: Callable[[object], None]) -> N
     golden(pb.lower(s, args))
 
 
+def test_a_cell_tests_no_rows_where_the_loop_was_cut() -> None:
+    args = doubled()
+    s, stage = _stages(args)
+    stage["twice"].compute_inline()
+    check_values(s, args)
+    assert "vt_1 >= 1, S[" in scheduled(s, args)
+    assert "select" not in str(pb.lower(s, args))
+
+
 def test_chains_along_the_last_axis_go_in_tiles_of_steps(golden: Callable[[object], None]) -> None:
     args = sums(1)
     s, stage = _stages(args)

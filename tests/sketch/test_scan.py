@@ -26,11 +26,21 @@ def sums(axis: int) -> list[Any]:
 
 
 def rnn() -> list[Any]:
+    """A batch of cells."""
     x, w, h = (te.placeholder(shape, name=n) for n, shape in (("X", (5, 4, 8)), ("W", (8, 8)), ("h", (5, 4, 8))))
     k = te.reduce_axis((0, 8), "k")
     product = te.compute((5, 4, 8), lambda t, b, i: te.sum(w[i, k] * h[t - 1, b, k], axis=k), name="P")
     step = te.compute((5, 4, 8), lambda t, b, i: te.tanh(product[t, b, i] * 0.2 + x[t, b, i]), name="step")
     return [x, w, te.scan(te.compute((1, 4, 8), lambda t, b, i: x[t, b, i], name="first"), step, h, name="H")]
+
+
+def cell() -> list[Any]:
+    """One cell: each unit needs all units of the row before."""
+    x, w, h = (te.placeholder(shape, name=n) for n, shape in (("X", (5, 16)), ("W", (16, 16)), ("h", (5, 16))))
+    k = te.reduce_axis((0, 16), "k")
+    product = te.compute((5, 16), lambda t, i: te.sum(w[i, k] * h[t - 1, k], axis=k), name="P")
+    step = te.compute((5, 16), lambda t, i: te.tanh(product[t, i] * 0.2 + x[t, i]), name="step")
+    return [x, w, te.scan(te.compute((1, 16), lambda t, i: x[t, i], name="first"), step, h, name="H")]
 
 
 def softmax_sums() -> list[Any]:
@@ -50,6 +60,7 @@ GRAPHS: dict[str, Callable[[], list[Any]]] = {
     "rows": lambda: sums(0),
     "chains": lambda: sums(1),
     "rnn": rnn,
+    "cell": cell,
     "softmax_sums": softmax_sums,
 }
 
@@ -83,6 +94,13 @@ def test_axes_that_no_row_mixes_stand_outside_of_the_rows() -> None:
     assert "s[H].reorder(H_b_0, H_t, H_b_1, H_i)" in text  # the batch, and not the units
     assert "s[P].vectorize(P_k_1)" in text
     assert "s[H].parallel(H_b_0)" in text
+
+
+def test_threads_share_the_sums_of_a_row_where_they_share_no_rows() -> None:
+    text = _code(cell())[""]
+    assert "s[P].parallel(P_i_0)" in text
+    assert "s[H].parallel" not in text
+    assert "s[P].parallel" not in _code(rnn())[""]
 
 
 def test_a_slow_cell_that_is_read_twice_may_be_kept() -> None:

@@ -20,7 +20,7 @@ from pegbox.expr.visit import substitute
 from pegbox.loops.access.block_region import contained
 from pegbox.loops.access.region import read
 from pegbox.loops.nodes import BlockRealize, For, Function, Region, Stmt
-from pegbox.loops.visit import children, iter_ranges, walk
+from pegbox.loops.visit import blocks_below, children, iter_ranges, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,8 @@ class CarriedRead:
 
 def carried_reads(func: Function) -> list[CarriedRead]:
     """The reads of buffers by blocks that run no later than a block that writes them, in program order."""
+    if not _reads_early(func.body):
+        return []
     found: list[CarriedRead] = []
     seen: dict[Buffer, list[tuple[BlockRealize, tuple[For, ...]]]] = {}
     for realize, around in _blocks(func.body, ()):
@@ -60,6 +62,16 @@ def carried_reads(func: Function) -> list[CarriedRead]:
                 single = frozenset(loop.var for loop in (*around, *loops) if loop.extent == 1)
                 found.append(CarriedRead(realize, buffer, reader, shared, single))
     return found
+
+
+def _reads_early(body: Stmt) -> bool:
+    """Is there such a read? Most programs have none, and each step of a schedule asks."""
+    seen: set[Buffer] = set()
+    for realize in blocks_below(body):
+        seen.update([region.buffer for region in realize.block.reads])
+        if any(region.buffer in seen for region in realize.block.writes):
+            return True
+    return False
 
 
 def _blocks(stmt: Stmt, around: tuple[For, ...]) -> Iterator[tuple[BlockRealize, tuple[For, ...]]]:

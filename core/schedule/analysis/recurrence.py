@@ -10,7 +10,7 @@ from pegbox.expr.nodes import Buffer, Var
 from pegbox.expr.visit import free_vars
 from pegbox.loops.access.interval import index_interval, relaxation
 from pegbox.loops.access.recurrence import CarriedRead, Rows, carried_reads, is_update, rows_of
-from pegbox.loops.nodes import Block, BlockRealize, For, how_it_runs
+from pegbox.loops.nodes import Block, BlockRealize, For, Function, how_it_runs
 from pegbox.schedule.analysis.region_cover import within, written_box
 from pegbox.schedule.errors import refuse
 from pegbox.schedule.tree import Tree
@@ -41,9 +41,9 @@ def read_rows(tree: Tree, carried: CarriedRead) -> Rows | None:
     return rows
 
 
-def has_rows(tree: Tree) -> bool:
+def has_rows(func: Function) -> bool:
     """Is there a block that reads other elements of what it, or a later block, writes?"""
-    return any(not is_update(carried) for carried in carried_reads(tree.func))
+    return any(not is_update(carried) for carried in carried_reads(func))
 
 
 def check_rows(before: Tree, after: Tree) -> None:

@@ -34,7 +34,7 @@ class LegalityTable:
     def rows(self, name: str) -> bool:
         """Does a block read what it, or a later one, writes? Each step of a schedule has to keep that right."""
         if name not in self._rows:
-            self._rows[name] = name in self._origins and has_rows(Tree(self._origins[name]))
+            self._rows[name] = name in self._origins and has_rows(self._origins[name])
         return self._rows[name]
 
     def _of(self, name: str) -> Legality:
