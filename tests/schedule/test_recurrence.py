@@ -282,3 +282,27 @@ def test_rows_that_a_loop_carries_are_kept_around_it() -> None:
     pb.build(sch)(x, out)
     np.testing.assert_array_equal(out, want)
     assert pb.lower(sch, args).allocations["S"][0] == (M, N)
+
+
+def test_rows_of_a_fused_loop_are_kept_around_it() -> None:
+    """Which loops count the rows cannot be told after a fusion: the outermost one is taken to carry them."""
+    x, rows = mirrored()
+    out = te.compute((M, N), lambda t, i: rows[t, i] * 2, name="out")
+    sch = Schedule([x, out])
+    fused = sch.fuse(*sch.get_loops("S"))
+    sch.reverse_compute_at("out", fused)
+    given = np.random.default_rng(8).integers(-3, 4, (M, N)).astype("float32")
+    (want,) = evaluate([out], {x: given})
+    got = np.full_like(want, np.nan)
+    pb.build(sch)(given, got)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_other_readers_may_read_a_copy() -> None:
+    x, rows = sums()
+    out = te.compute((M, N), lambda t, i: rows[t, i] * 2, name="out")
+    sch = Schedule([x, out])
+    sch.cache_read("out", "S", "local")
+    assert [b.name for b in sch.get_blocks()] == ["S_init", "S", "S_local", "out"]
+    given = np.random.default_rng(9).integers(-3, 4, (M, N)).astype("float32")
+    np.testing.assert_array_equal(interpret(sch.func, [given])[0], np.cumsum(given, 0) * 2)
