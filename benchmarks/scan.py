@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from matmul import settle_environment
-from sketch import add_options, arrays_of, timed, tuned
+from sketch import arrays_of, chosen_rows, parser_of_rows, timed, tuned
 
 import pegbox as pb
 from pegbox import te
@@ -93,15 +93,10 @@ def rnn(time: int, n: int) -> list[te.Tensor]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workloads", nargs="*", help="only the rows of these workloads")
-    parser.add_argument("--args", action="append", help='other rows, as "cumsum 4096 256 1"')
-    add_options(parser, trials=48)
-    options = parser.parse_args()
+    options = parser_of_rows(__doc__, "cumsum 4096 256 1", trials=48).parse_args()
     settle_environment(options)
-    for row in options.args or [r for r in ROWS if not options.workloads or r.split()[0] in options.workloads]:
-        name, *words = row.split()
-        print_row(name, tuple(map(int, words)), options)
+    for name, args in chosen_rows(options, ROWS):
+        print_row(name, args, options)
     return 0
 
 
