@@ -23,7 +23,8 @@ def scan(rng: random.Random) -> Graph:
     made = _several(rng, data, axis) if rng.random() < 0.3 else [_one(rng, data, axis)]
     if rng.random() < 0.5:
         last = made[-1]
-        made = [*made[:-1], te.compute(shape, lambda *i: last[i] * 2 - data[i], "after")]
+        after = te.compute(shape, lambda *i: last[i] * 2 - data[i], "after")
+        made = [*made, after] if rng.random() < 0.4 else [after]
     return Graph("scan", (x, *made), tuple(made))
 
 
