@@ -102,7 +102,7 @@ class SketchGenerator:
         if not isinstance(self.rules, str):
             return self.rules
         tiling = self.structure, self.max_innermost_factor
-        # Ansor knows no scans.
+        # Ansor has no rules for scans.
         return default_rules(*tiling) if self.rules == "default" else [*scan_rules(), *ansor_rules(*tiling)]
 
 

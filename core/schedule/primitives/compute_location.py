@@ -138,7 +138,7 @@ def _compute_at(tree: Tree, realize: BlockRealize, loop: For, index: int, *, uni
     # What threads share is computed for all of them.
     standing = {x.var for x in around} - shared_loops(around, scopes)
     spans = needed_spans(rest, realize.block, readers, standing)
-    # Whoever needs a row needs all before it, and all that they were made from.
+    # A row needs all rows before it, and everything that these were made from.
     for var in carried_variables(realize.block):
         spans.pop(var, None)
     after = insert(
