@@ -114,7 +114,9 @@ def _reads(carried: CarriedRead) -> Iterator[Region]:
         return
     for stmt in walk(carried.reader.block.body):
         if isinstance(stmt, For | BlockRealize):
-            yield from (r for r in carried.reader.block.writes if r.buffer is carried.buffer)  # where it reads is not known
+            yield from (
+                r for r in carried.reader.block.writes if r.buffer is carried.buffer
+            )  # where it reads is not known
         else:
             yield from (r for r in read(stmt) if r.buffer is carried.buffer)
 
