@@ -24,6 +24,7 @@ from pegbox.compute.graph import post_order
 from pegbox.compute.reference_contract import Factor, factors
 from pegbox.compute.reference_grid import Evaluator, Grid
 from pegbox.compute.reference_reduce import Combiner
+from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.tensor import AHEAD, ComputeOp, PlaceholderOp, Tensor
 from pegbox.expr import dtypes
 from pegbox.expr.affine import linear
@@ -145,7 +146,7 @@ class _Writer:
         self.ready.update(tensor.buffer for tensor in op.outputs)
 
     def _op(self, op: ComputeOp) -> None:
-        if len(op.body) != 1 or not all(axis.dom.min == 0 for axis in op.axis):
+        if isinstance(op, ScanOp) or len(op.body) != 1 or not all(axis.dom.min == 0 for axis in op.axis):
             raise _Unspoken
         tensor = op.outputs[0]
         _check(tensor)

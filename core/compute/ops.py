@@ -160,11 +160,12 @@ def compute(
     if not body:
         raise ComputeError(f"{name}: the function gave {raw!r}; give an expression, or a tuple of at least one")
     _check(name, axis, body)
-    op = ComputeOp(name, axis, body, _attributes(name, attrs), tag, Definition.of(fcompute))
+    op = ComputeOp(name, axis, body, attributes(name, attrs), tag, Definition.of(fcompute))
     return op.outputs if several else op.outputs[0]
 
 
-def _attributes(name: str, attrs: Mapping[str, Any] | None) -> dict[str, Any]:
+def attributes(name: str, attrs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The attributes of an operation, checked."""
     what = f"compute {name!r}: attrs"
     given = check_mapping(what, {} if attrs is None else attrs, "attributes by name", error=ComputeError)
     if FLOP in given:

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from pegbox.compute.reducer import MAX, MIN, PROD, SUM, Reduce, Reducer
+from pegbox.compute.scan_op import ScanOp
 from pegbox.compute.sizes import size_variables
 from pegbox.compute.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor
 from pegbox.expr import dtypes
@@ -106,26 +107,38 @@ def te_lines(ops: Sequence[Operation], names: Mapping[Buffer, str]) -> Iterator[
         written.axes[size] = name
         written.taken.add(name)
         yield f"{name} = te.var({quoted(size.name)})"
+    scans = [op for op in ops if isinstance(op, ScanOp)]
     for op in ops:
-        if isinstance(op, ExternOp):
+        scan = next((scan for scan in scans if op in scan.members), None)
+        if scan is not None:
+            yield from _member(op, scan, written)
+        elif isinstance(op, ExternOp):
             yield _extern(op, names)
         elif isinstance(op, ComputeOp):
             yield from _compute(op, written)
         elif isinstance(op, PlaceholderOp):
-            tensor = op.outputs[0]
-            dtype = "" if tensor.dtype == "float32" else f', dtype="{tensor.dtype}"'
-            shape = _shape(tensor.shape, written)
-            yield f"{names[tensor.buffer]} = te.placeholder({shape}, name={quoted(op.name)}{dtype})"
+            yield _placeholder(names[op.outputs[0].buffer], op.name, op.outputs[0], written)
 
 
 class _Written:
-    """What the statements so far have names for: tensors, axes that are reduced, and reducers for their types."""
+    """What the statements so far have names for: tensors, axes that are reduced, and reducers for their types.
+
+    Attributes:
+        states: the placeholders through which the rows of scans are read, by the buffers of the scans.
+    """
 
     def __init__(self, tensors: Mapping[Buffer, str]) -> None:
-        self.tensors = tensors
+        self.tensors: Mapping[Buffer, str] = tensors
         self.taken = {*tensors.values(), *RESERVED}
         self.axes: dict[Any, str] = {}
+        self.states: dict[Buffer, str] = {}
         self.reducers: dict[tuple[Reducer, tuple[str, ...]], str] = {}
+
+    def new(self, name: str) -> str:
+        """A name that nothing has, for a tensor that is written too."""
+        found = unused_name(name, self.taken)
+        self.taken.add(found)
+        return found
 
 
 def _compute(op: ComputeOp, written: _Written) -> Iterator[str]:
@@ -140,6 +153,48 @@ def _compute(op: ComputeOp, written: _Written) -> Iterator[str]:
     arguments = f" {', '.join(spatial.values())}" if spatial else ""
     shape, name = _shape(op.outputs[0].shape, written), quoted(op.name)
     yield f"{outputs} = te.compute({shape}, lambda{arguments}: {body}, name={name}{options})"
+
+
+def _member(op: Operation, scan: ScanOp, written: _Written) -> Iterator[str]:
+    """A cell, or the scan itself, which reads the rows so far through placeholders."""
+    buffers = [tensor.buffer for tensor in scan.outputs]
+    for buffer in buffers if buffers[0] not in written.states else ():
+        written.states[buffer] = name = written.new(f"{written.tensors[buffer]}_state")
+        yield _placeholder(name, name, scan.outputs[buffers.index(buffer)], written)
+    plain, written.tensors = written.tensors, {**written.tensors, **written.states}
+    if op is not scan:
+        assert isinstance(op, ComputeOp)
+        yield from _compute(op, written)
+        written.tensors = plain
+        return
+    updates = []
+    for number, step in enumerate(scan.steps):
+        if isinstance(step, Load) and any(t.buffer is step.buffer for cell in scan.cells for t in cell.outputs):
+            updates.append(plain[step.buffer])
+            continue
+        updates.append(written.new(f"{plain[buffers[number]]}_update"))
+        update = ComputeOp(updates[-1], scan.axis, (step,))
+        written.tensors = {**written.tensors, update.outputs[0].buffer: updates[-1]}
+        yield from _compute(update, written)
+    written.tensors = plain
+    starts = [plain[expr.buffer] for expr in scan.starts if isinstance(expr, Load)]
+    lists = [_list(names) for names in (starts, updates, [written.states[buffer] for buffer in buffers])]
+    options = "".join(
+        f", {key}={_value(value, plain)}"
+        for key, value in (("tag", scan.tag), ("attrs", scan.attrs), ("axis", scan.time))
+        if value
+    )
+    outputs = ", ".join(plain[buffer] for buffer in buffers)
+    yield f"{outputs} = te.scan({', '.join(lists)}, name={quoted(scan.name)}{options})"
+
+
+def _list(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+
+
+def _placeholder(variable: str, name: str, tensor: Tensor, written: _Written) -> str:
+    dtype = "" if tensor.dtype == "float32" else f', dtype="{tensor.dtype}"'
+    return f"{variable} = te.placeholder({_shape(tensor.shape, written)}, name={quoted(name)}{dtype})"
 
 
 def _extern(op: ExternOp, names: Mapping[Buffer, str]) -> str:

@@ -75,7 +75,7 @@ def _without(op: ComputeOp, inlined: Mapping[Buffer, ComputeOp]) -> ComputeOp:
 def _place(stage: Stage, op: ComputeOp, placed: Mapping[int, _Placed]) -> _Placed:
     place = stage.place
     around: tuple[Loop, ...] = ()
-    extents = {iv: quantity(iv.extent) for iv in (*op.axis, *op.reduce_axis)}
+    extents = {iv: quantity(iv.extent) for iv in op.loop_axes}
     bases = {iv: Sum(()) for iv in extents}
     if isinstance(place, At):
         host = placed.get(id(place.stage))
@@ -86,7 +86,7 @@ def _place(stage: Stage, op: ComputeOp, placed: Mapping[int, _Placed]) -> _Place
         _narrow(op, around, placed, extents, bases)
     by_var, values = _loops(stage, extents)
     path = (*around, *(by_var[iv] for iv in stage.leaf_iter_vars))
-    at = [bases[iv].plus(values[iv]) for iv in (*op.axis, *op.reduce_axis)]
+    at = [bases[iv].plus(values[iv]) for iv in op.loop_axes]
     return _Placed(path, by_var, tuple(statements_of(block_of(op, op.name), at, path)))
 
 

@@ -17,7 +17,7 @@ _OBJECTS = "objects of pegbox are Python's: tuples, dicts, strings"
 _CPUS = "pegbox makes code for CPUs only, with LLVM: Target('llvm')"
 _PASSES = "lowering runs no passes of others; change the program before, with tir.Schedule"
 _RPC = "kernels are measured on this machine; a runner of your own may measure elsewhere (docs/write-a-runner.md)"
-_OPERATIONS = "operations here are PlaceholderOp, ComputeOp and ExternOp"
+_OPERATIONS = "operations here are PlaceholderOp, ComputeOp, ScanOp and ExternOp"
 _BOUNDS = "lower the schedule and read the extents of its loops: tvm.lower(s, args, simple_mode=True)"
 _KNOBS = "cfg.space_map holds the knobs of pegbox, which have len() and entities"
 _LEARNED = "the model is a plugin of pegbox; write one of your own (docs/write-a-cost-model.md)"
@@ -53,9 +53,9 @@ _ABSENT: Mapping[str, Mapping[str, str]] = {
         "pickle keeps schedules and tasks": "pickle_memoize",
         _RPC: "rpc",
     },
-    "te": {_OPERATIONS: "TensorComputeOp ScanOp HybridOp"},
-    "te.operation": {_OPERATIONS: "TensorComputeOp ScanOp HybridOp"},
-    "te.tensor": {_OPERATIONS: "TensorComputeOp ScanOp HybridOp"},
+    "te": {_OPERATIONS: "TensorComputeOp HybridOp"},
+    "te.operation": {_OPERATIONS: "TensorComputeOp HybridOp"},
+    "te.tensor": {_OPERATIONS: "TensorComputeOp HybridOp"},
     "te.schedule": {_BOUNDS: "InferBound ScheduleOps"},
     "autotvm": {
         _RELAY: "graph_tuner apply_graph_best",

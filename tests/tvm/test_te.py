@@ -17,7 +17,6 @@ from pegbox.plugins.tvm.notice import MeaninglessOption
 @pytest.mark.parametrize(
     ("use", "way"),
     [
-        (lambda a: te.scan(a, a, a, name="sums"), r"te.scan \(sums\).*tir.ir_builder in te.extern"),
         (lambda a: te.extern_primfunc([a], te.create_prim_func([a, copied(a)])), "tir.Schedule"),
         (lambda a: te.gradient(a, [a]), "write the gradient with te.compute"),
         (lambda a: te.trace([a[0]]), "make the stage an output"),
