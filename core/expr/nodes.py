@@ -300,8 +300,8 @@ class NumberCompare(Compare):
 
     def __bool__(self) -> bool:
         raise UnknownValue(
-            f"the truth value of {self} is known only when the program runs; use te.if_then_else(cond, a, b) instead of "
-            "if, and te.any(x == 1, x == 2) instead of x in (1, 2)"
+            f"the truth value of {self} is known only when the program runs; use te.if_then_else(cond, a, b) instead "
+            "of if, and te.any(x == 1, x == 2) instead of x in (1, 2)"
         )
 
 

@@ -135,7 +135,13 @@ def test_equality_of_constants_is_decided_where_it_becomes_a_part_of_something()
 
 @pytest.mark.parametrize(
     "ask",
-    [lambda x: x in (1, 2), lambda x: 1 in [x], lambda x: bool(x == 1), lambda x: bool(x != 1), lambda x: not x == 2.5],
+    [
+        lambda x: x in (1, 2),
+        lambda x: 1 in [x],
+        lambda x: bool(x == 1),
+        lambda x: bool(x != 1),
+        lambda x: bool(x == 2.5),
+    ],
 )
 def test_the_truth_value_of_a_comparison_with_a_number_is_refused(ask: Callable[[Expr], object]) -> None:
     """Structural equality, by which containers find expressions, would say no."""
