@@ -303,6 +303,22 @@ class Compare(Expr):
         return super().__bool__()
 
 
+class NumberCompare(Compare):
+    """An `==` or `!=` of an expression and a number of Python's, until it becomes a part of something.
+
+    Containers compare expressions with expressions. A truth value of this one is asked for by `if A[i] == 1`, and by
+    `A[i] in (1, 2)`, which structural equality would answer with False.
+    """
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        raise UnknownValue(
+            f"the truth value of {self} is known only when the program runs; use te.if_then_else(cond, a, b) instead "
+            "of if, and te.any(x == 1, x == 2) instead of x in (1, 2)"
+        )
+
+
 class Logic(Expr):
     __slots__ = ("a", "b", "op")
     __match_args__ = ("op", "a", "b")
