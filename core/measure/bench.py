@@ -63,6 +63,11 @@ class Bench:
         tolerance = Tolerance.of(expected, flop=task.flop, rtol=rtol, atol=atol)
         return cls(tuple(args), tuple(inputs), expected, tolerance, task.flop)
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all arrays."""
+        return sum(array.nbytes for array in (*self.inputs, *self.expected))
+
     def save(self, folder: Path) -> None:
         """Write the bench into an existing folder, arrays as .npy files."""
         arrays = [*self.inputs, *self.expected]
