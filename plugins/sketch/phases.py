@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from pegbox.compute.axis import IterVar, Range
 from pegbox.compute.graph import post_order
+from pegbox.compute.ops import FLOP
 from pegbox.compute.reducer import SUM, Reduce, map_body
 from pegbox.compute.tensor import ComputeOp, Tensor, owner
 from pegbox.expr.affine import Linear, difference, linear
@@ -24,6 +25,7 @@ from pegbox.expr.nodes import Binary, Buffer, Cast, Compare, Const, Expr, Load, 
 from pegbox.expr.printer import unused_name
 from pegbox.expr.simplify import simplify
 from pegbox.expr.visit import free_vars, loads, rewrite, substitute, walk
+from pegbox.task.flop import elements, operations
 
 Element: TypeAlias = Callable[..., Expr]
 """The element of a tensor at some indices."""
@@ -79,7 +81,7 @@ class Phase:
         return others + output * a + reduce * b + whole - floordiv(wanted, self.stride) * a
 
     def _wanted(self, phase: Expr) -> tuple[Expr, Expr]:
-        """The output axis that solves the condition modulo the stride, and the strides that its multiple is too many."""
+        """The output axis that solves the condition modulo the stride, and how many strides its multiple is too far."""
         assert self.output is not None  # the callers have asked
         a = self.form.coefficient(self.output)
         inverse = _inverse(a, self.stride)
@@ -137,6 +139,9 @@ class _Phased:
         for p in self.phases:
             self._thin_out(p)
         self.new_ranges: Ranges = {a: (0, a.extent - 1) for a in (*self.outer, *self.axes.values())}
+        touched = {axis for p in self.phases for axis in (p.output, p.reduce)}
+        single = {a for a in axes if a.extent == 1 and a not in touched}
+        self.kept = {*single, *(self.axes[a] for a in single)}  # an index that is one stays it
         self.all_padded = True
 
     def element(self) -> Element | None:
@@ -152,34 +157,51 @@ class _Phased:
             self.all_padded = False
         conditions += self._guards(terms)
         axes = tuple(self.axes[axis] for axis in reduce.axes)
-        body = Reduce(reduce.reducer, (self._moved(terms),), axes, self._moved(all_of(conditions)), 0)
+        condition = self._moved(all_of(conditions))
+        if isinstance(condition, Const) and not condition.value:
+            return None  # no term at all: every index would be out of bounds
+        body = Reduce(reduce.reducer, (self._moved(terms),), axes, condition, 0)
         name = unused_name(f"{self.op.name}_phases", self.names)
         self.names.append(name)
-        new = ComputeOp(name, (*self.outer, *(self.axes[axis] for axis in self.op.axis)), (body,), self.op.attrs)
+        attrs = {**self._flop(), **self.op.attrs}
+        new = ComputeOp(name, (*self.outer, *(self.axes[axis] for axis in self.op.axis)), (body,), attrs)
         return lambda *at: self._read(new.outputs[0], at)
+
+    def _flop(self) -> dict[str, float]:
+        """The attribute that counts the operations on the terms that are left, where guards mask others."""
+        pairs = [(axis, p.stride) for p in self.phases for axis in (p.output, p.reduce) if axis is not None]
+        if all(axis.extent % stride == 0 for axis, stride in pairs):
+            return {}
+        points = math.prod(axis.extent for axis in (*self.op.axis, *self.op.reduce_axis))
+        terms = points / math.prod(p.stride for p in self.phases)
+        return {FLOP: terms * sum(map(operations, elements(self.op)))}
 
     def _read(self, phases: Tensor, at: Sequence[Expr]) -> Expr:
         places = dict(zip(self.op.axis, at, strict=True))
         split = {p.output: p for p in self.phases if p.output is not None}
         outer = (p.reduce_phase(places[axis]) for axis, p in split.items())
         inner = (floordiv(x, split[a].stride) if a in split else x for a, x in places.items())
-        return simplify(Load(phases.buffer, (*outer, *inner)), self.ranges)
+        return simplify(Load(phases.buffer, (*outer, *inner)), self._foldable(self.ranges))
 
     def _thin_out(self, p: Phase) -> None:
         """Replace the axes of a phase."""
         place = self.axes[p.reduce] = IterVar(p.reduce.name, Range(0, -(-p.reduce.extent // p.stride)), "reduce")
         phase, output = p.reduce_phase(index(0)), index(0)
         if p.output is not None:
-            phase = IterVar(f"{p.output.name}_phase", Range(0, p.stride), "spatial")
-            output = self.axes[p.output] = IterVar(p.output.name, Range(0, -(-p.output.extent // p.stride)), "spatial")
-            self.outer.append(phase)
+            outer = IterVar(f"{p.output.name}_phase", Range(0, p.stride), "spatial")
+            inner = self.axes[p.output] = IterVar(p.output.name, Range(0, -(-p.output.extent // p.stride)), "spatial")
+            self.outer.append(outer)
+            phase, output = outer, inner
             self.values[p.output] = p.output_value(output, phase)
         self.values[p.reduce] = p.reduce_value(place, phase)
         self.values[p.step] = p.step_value(output, place, phase)
 
     def _moved(self, expr: Expr) -> Expr:
         """An expression over the new axes."""
-        return simplify(substitute(expr, self.values), self.new_ranges)
+        return simplify(substitute(expr, self.values), self._foldable(self.new_ranges))
+
+    def _foldable(self, ranges: Ranges) -> Ranges:
+        return {axis: each for axis, each in ranges.items() if axis not in self.kept}
 
     def _expanded(self, expr: Expr) -> Expr:
         """An expression in which the producers that put zeros between their elements are computed in place."""
@@ -206,7 +228,7 @@ class _Phased:
                     return rewrite(other.add(step).to_expr(), leaf)
             return None
 
-        return simplify(rewrite(expr, leaf), self.ranges)
+        return simplify(rewrite(expr, leaf), self._foldable(self.ranges))
 
     def _placed(self, expr: Expr, conditions: Sequence[Expr]) -> tuple[Expr, list[Expr]]:
         """The terms of a sum with conditions moved to the operands that they are about, and those that are left."""
@@ -235,7 +257,8 @@ class _Phased:
 
         None where the operand depends on more than the step, or might be read outside of its shape.
         """
-        used = list(dict.fromkeys(v for load in loads(operand) for e in load.indices for v in walk(e) if isinstance(v, Var)))
+        indices = (e for load in loads(operand) for e in load.indices)
+        used = list(dict.fromkeys(v for e in indices for v in walk(e) if isinstance(v, Var)))
         thinned = {axis for p in self.phases for axis in (p.output, p.reduce)}
         if free_vars(operand) != set(used) or thinned & set(used):
             return None
@@ -363,6 +386,6 @@ def _is_within(load: Load, ranges: Ranges) -> bool:
     """Are all indices known to be inside of the buffer's shape?"""
     found = [bounds(at, ranges) for at in load.indices]
     return all(
-        each is not None and 0 <= each[0] and each[1] < extent
+        each is not None and each[0] >= 0 and each[1] < extent
         for each, extent in zip(found, load.buffer.shape, strict=True)
     )
