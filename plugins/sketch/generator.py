@@ -113,7 +113,7 @@ def default_rules(structure: str = "SSRSRS", max_innermost_factor: int = 64) -> 
     """The rules that plugins register, in the order of their names, then pegbox's own and Ansor's."""
     registered: list[Rule] = [registry.get("sketch_rule", name)() for name in registry.names("sketch_rule")]
     tiling = structure, max_innermost_factor, True, True
-    return [*registered, *scan_rules(), LaneAxis(*tiling), *ansor_rules(*tiling)]
+    return [*registered, *scan_rules(), LaneAxis(*tiling), *ansor_rules(*tiling, by_use=True)]
 
 
 def generate_sketches(

@@ -134,9 +134,16 @@ class State:
 
     def consumers(self, stage: str) -> list[str]:
         """The stages that need a stage's values, through those that are inlined."""
-        inlined = {id(s.op) for s in self._run.s.stages if isinstance(s.attach, Inline)}
-        readers = self.graph.consumers(self.op(stage), inlined)
+        readers = self.graph.consumers(self.op(stage), self._inlined)
         return [self._run.names[op.outputs[0].buffer] for op in readers]
+
+    def is_read_once(self, stage: str) -> bool:
+        """Does inlining a stage compute no more elements than it has?"""
+        return self.graph.is_read_once(self.op(stage), self._inlined)
+
+    @property
+    def _inlined(self) -> set[int]:
+        return {id(s.op) for s in self._run.s.stages if isinstance(s.attach, Inline)}
 
     def needs_tiling(self, stage: str) -> bool:
         """Is there reuse of data in a stage, which tiles make good?"""
