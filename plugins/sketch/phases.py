@@ -186,7 +186,8 @@ class _Phased:
     def _thin_out(self, p: Phase) -> None:
         """Replace the axes of a phase."""
         place = self.axes[p.reduce] = IterVar(p.reduce.name, Range(0, -(-p.reduce.extent // p.stride)), "reduce")
-        phase, output = p.reduce_phase(index(0)), index(0)
+        phase: Expr = p.reduce_phase(index(0))
+        output: Expr = index(0)
         if p.output is not None:
             outer = IterVar(f"{p.output.name}_phase", Range(0, p.stride), "spatial")
             inner = self.axes[p.output] = IterVar(p.output.name, Range(0, -(-p.output.extent // p.stride)), "spatial")
