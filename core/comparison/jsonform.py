@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pegbox.checks import check_path
 from pegbox.comparison.runs import Run, Setup, TaskInfo
 from pegbox.errors import RecordError
-from pegbox.output import Content, check_output
+from pegbox.output import Content, check_output, write_file
 from pegbox.search.models.report import ModelReport
 
 if TYPE_CHECKING:
@@ -42,12 +42,10 @@ def report_to_json(report: Comparison) -> dict[str, Any]:
 
 
 def write_report(report: Comparison, path: str | os.PathLike[str]) -> None:
-    """Write beside the file first: one that is there is never left half overwritten."""
+    """Write the file that `read_report` reads; replace an older report of that name at once, or not at all."""
     out = check_path("path", path)
     check_output(out, REPORT)
-    beside = out.with_name(f"{out.name}.part")
-    beside.write_text(json.dumps(report_to_json(report), allow_nan=False) + "\n", encoding="utf-8")
-    os.replace(beside, out)
+    write_file(out, json.dumps(report_to_json(report), allow_nan=False) + "\n")
 
 
 def read_report(path: str | os.PathLike[str]) -> tuple[Setup, tuple[Run, ...]]:

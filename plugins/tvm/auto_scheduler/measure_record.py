@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegbox.errors import RecordError
+from pegbox.output import write_file
 from pegbox.plugins.tvm.auto_scheduler.base_task import BaseTask
 from pegbox.plugins.tvm.auto_scheduler.measure import MeasureCallback, MeasureInput, MeasureResult
 from pegbox.plugins.tvm.notice import means_nothing
@@ -158,8 +159,7 @@ def distill_record_file(in_file: str, out_file: str) -> None:
     for record in [*(read_records(out_file) if os.path.exists(out_file) else []), *read_records(in_file)]:
         groups.setdefault((workload_key_of(record), record.target), []).append(record)
     lines = [found.to_line() + "\n" for group in groups.values() if (found := best(group)) is not None]
-    with open(out_file, "w", encoding="utf-8") as opened:
-        opened.writelines(lines)
+    write_file(out_file, "".join(lines), error=RecordError)
 
 
 def load_best_record(
