@@ -8,7 +8,7 @@ import lzma
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import Protocol
 
 from pegbox.errors import RecordError
 
@@ -19,7 +19,13 @@ _CHUNK = 1 << 20
 _SHOWN = 3
 """The number of names of an archive that an error shows."""
 
-_Opener = Callable[[bytes], IO[bytes]]
+
+class _Stream(Protocol):
+    def read(self, size: int, /) -> bytes:
+        """Read at most that many bytes."""
+
+
+_Opener = Callable[[bytes], _Stream]
 
 
 def read_unpacked(path: Path, what: str) -> bytes:
@@ -90,7 +96,7 @@ def _unpacked(content: bytes, suffix: str) -> bytes:
         raise _Refused(f"it is damaged ({str(error) or type(error).__name__})") from error
 
 
-def _read_limited(stream: IO[bytes]) -> bytes:
+def _read_limited(stream: _Stream) -> bytes:
     parts, size = [], 0
     while chunk := stream.read(_CHUNK):
         parts.append(chunk)
@@ -103,7 +109,7 @@ def _read_limited(stream: IO[bytes]) -> bytes:
     return b"".join(parts)
 
 
-def _member(content: bytes) -> IO[bytes]:
+def _member(content: bytes) -> _Stream:
     archive = zipfile.ZipFile(io.BytesIO(content))
     files = [name for name in archive.namelist() if not name.endswith("/")]
     found = [name for name in files if name.endswith((".json", ".jsonl")) and not name.startswith("__MACOSX")]

@@ -35,7 +35,11 @@ def setup_of(form: Mapping[str, Any]) -> Setup:
 def runs_of(forms: Sequence[Any], setup: Setup) -> tuple[Run, ...]:
     """The runs of a report with this setup. Raises as `setup_of` does."""
     runs = tuple(_of(Run, "a run", form, _RUN) for form in forms)
-    known = {"task": {task.name for task in setup.tasks}, "tuner": set(setup.tuners), "seed": set(setup.seeds)}
+    known: dict[str, set[Any]] = {
+        "task": {task.name for task in setup.tasks},
+        "tuner": set(setup.tuners),
+        "seed": set(setup.seeds),
+    }
     for run in runs:
         for name, values in known.items():
             if (value := getattr(run, name)) not in values:
