@@ -66,7 +66,7 @@ class BuildStation(LeasedPlugin):
         """See `pegbox.measure.builder`; nothing is timed on this machine meanwhile. What was asked before turn `number`
         may be given up."""
         try:
-            with building(lambda: self._is_over(number)):
+            with building(lambda: self._is_over(number), timeout=timeout):
                 builder = self._take(timeout)
                 try:
                     return builder.build(program)
