@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from pegbox.codegen.targets.host import usable_cores
 from pegbox.errors import MeasureError
 from pegbox.measure.channel import READY, BrokenReply, ChannelTimeout, read_reply, write_request
-from pegbox.measure.descendants import MARK
+from pegbox.descendants import MARK
 from pegbox.measure.fork_server import COLLECT, FORK, IDLE, NUMBER, UNMARKED, Birth, Standing
 
 # The path comes as arguments: importing anything before it is set would look in the working folder first.

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, NoReturn
 from pegbox.codegen.runtime.affinity import pin
 from pegbox.measure import worker
 from pegbox.measure.channel import READY, TOKEN_BYTES, Reply, encode_reply, read_request, write_reply
-from pegbox.measure.descendants import MARK
+from pegbox.descendants import MARK
 
 FORK, COLLECT = b"f", b"c"
 """The first byte of a message. The others are a `Birth`, as `write_request` writes it, or the number of a process."""

@@ -17,7 +17,7 @@ from typing import Any
 from pegbox.errors import MeasureError
 from pegbox.measure.channel import READY, TOKEN_BYTES, BrokenReply, ChannelTimeout, read_reply, write_request
 from pegbox.measure.child import how_it_ended, start
-from pegbox.measure.descendants import kill_marked
+from pegbox.descendants import kill_marked
 
 _START_SECONDS = 60.0
 _END_SECONDS = 5.0

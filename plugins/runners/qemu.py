@@ -19,7 +19,7 @@ from pegbox.codegen.targets import host
 from pegbox.errors import MeasureError
 from pegbox.measure.bench import Bench
 from pegbox.measure.cores import CorePlan
-from pegbox.measure.descendants import MARK, kill_marked
+from pegbox.descendants import MARK, kill_marked
 from pegbox.measure.result import Failed, FailureKind, Result
 from pegbox.measure.timing import TimingPolicy
 from pegbox.measure.trial import Stage, run_interleaved, run_trial
